@@ -5,7 +5,7 @@ import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
 import { Copy, jobPath, Notice, Page, Part, useAbout, usePolling } from "./lib/components.tsx";
-import { SchemaForm } from "./lib/form.tsx";
+import { fieldsOf, SchemaForm, textOf } from "./lib/form.tsx";
 import { type About, type FormSchema, hasSignedIn, startJob, type ToolInfo, unavailability } from "./lib/server.ts";
 
 const Front: FC = () => {
@@ -25,6 +25,19 @@ const Front: FC = () => {
             available under its name in every later conversation.
           </p>
           <Health mayAsk={mayCall} />
+          {about.held?.map(({ server, lines }) => (
+            <section class="notice lost" aria-label={`Held back of ${server}`} key={server}>
+              {server} says something else of its tools than you agreed to. Held back until you type{" "}
+              <code>durable-mcp-edge sync --accept</code>:
+              <ul>
+                {lines.map((line) => (
+                  <li key={line}>
+                    <code>{line}</code>
+                  </li>
+                ))}
+              </ul>
+            </section>
+          ))}
           <Connect about={about} />
           {about.auth === "none" && <Recent />}
           <Tools tools={about.tools} mayStart={mayCall} />
@@ -162,7 +175,7 @@ const Try: FC<{ tool: ToolInfo }> = ({ tool }) => (
 );
 
 const Arguments: FC<{ schema: FormSchema }> = ({ schema }) => {
-  const fields = Object.entries(schema.properties ?? {});
+  const fields = fieldsOf(schema);
   if (fields.length === 0) return <p class="muted">It takes no arguments.</p>;
   return (
     <dl class="arguments">
@@ -170,17 +183,17 @@ const Arguments: FC<{ schema: FormSchema }> = ({ schema }) => {
         <div key={name}>
           <dt>
             <code>{name}</code>
-            {schema.required?.includes(name) ? "" : " (optional)"}
+            {Array.isArray(schema.required) && schema.required.includes(name) ? "" : " (optional)"}
           </dt>
           <dd>
             {[
-              Array.isArray(type) ? type[0] : type,
-              minimum !== undefined && `from ${minimum}`,
-              maximum !== undefined && `to ${maximum}`,
+              textOf(Array.isArray(type) ? type[0] : type),
+              typeof minimum === "number" && `from ${minimum}`,
+              typeof maximum === "number" && `to ${maximum}`,
             ]
               .filter(Boolean)
               .join(" ")}
-            {description !== undefined && ` · ${description}`}
+            {textOf(description) !== undefined && ` · ${description}`}
           </dd>
         </div>
       ))}

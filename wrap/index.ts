@@ -47,9 +47,13 @@ export function wrapServer(options: WrapOptions): Wrapped {
     jobs: { own, shared },
     tools(snapshot, worker) {
       const behind = serverBehind({ jobs: [own, shared], snapshot, options });
+      const heldBack = snapshot.held && { server: name, lines: snapshot.held };
       return chosen(snapshot, options).tools.map((tool) => {
         const policy = policyOf(tool, options);
-        return wrappedTool(tool, policy, options, policy.shared ? shared : own, behind, worker);
+        return {
+          ...wrappedTool(tool, policy, options, policy.shared ? shared : own, behind, worker),
+          ...(heldBack && { heldBack }),
+        };
       });
     },
   };

@@ -62,6 +62,8 @@ export interface Snapshot {
   offers?: readonly Offer[];
   /** What of its list was not read, and why: a sentence each. */
   left?: readonly string[];
+  /** What the server says now and is not listed, since nobody has accepted it: a line each. */
+  held?: readonly string[];
   /** Tools that were agreed to in another form than the server has now: they may come back to it by themselves. */
   agreed?: readonly ListedTool[];
   /** The same for the other lists. */

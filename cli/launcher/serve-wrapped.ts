@@ -30,7 +30,7 @@ export async function serveWrapped(options: Omit<DevOptions, "data">): Promise<v
   const watcher = watchFiles(project.root, [], (paths) => {
     if (!paths.has(data.WRAP_SNAPSHOT)) return;
     replace().then(
-      () => say("The server's tools have changed, and are listed anew."),
+      () => say("The server's tools have changed, and what may be is listed anew."),
       (error: Error) => say(`The server's tools have changed, and cannot be listed: ${error.message}`),
     );
   });

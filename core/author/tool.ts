@@ -198,6 +198,8 @@ export interface Tool {
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
   /** The server that its calls go to; the tools of one server share it. */
   readonly behind?: ServerBehind;
+  /** What of its server's list waits for the operator; the tools of one server share it. */
+  readonly heldBack?: HeldBack;
   /** Answers a call whose job was started before, where the call waits for it. */
   resume?(promise: DurablePromise, context: CallContext): Promise<ToolAnswer>;
   /** Finds the newest generation of a call's job without starting it, where the tool can. @throws {ToolError} */
@@ -206,6 +208,12 @@ export interface Tool {
   argsOf?(args: unknown, context: ToolContext): Promise<unknown>;
   /** Whether the tool serves only clients that understand tasks. */
   readonly tasksOnly?: boolean;
+}
+
+/** What a wrapped server says of its tools beyond what its operator agreed to, a line each. */
+export interface HeldBack {
+  readonly server: string;
+  readonly lines: readonly string[];
 }
 
 /** The server behind tools: what it offers besides tools passes to it. */

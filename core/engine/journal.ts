@@ -55,7 +55,7 @@ export class JournalRecord {
   /** Without its parameter and tags. */
   promise: PromiseRecord;
   readonly #text: string | undefined;
-  /** What is stored of it, and of the parts of its value or of what it tells, in bytes. */
+  /** What is stored of it with its answer, and of the parts of its value or of what it tells, in bytes. */
   readonly stored: number;
 
   /** @throws {SyntaxError} where the promise holds no record */
@@ -63,7 +63,7 @@ export class JournalRecord {
     const text = fromBase64(promise.param.data ?? "");
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
-    this.stored = bytesIn(promise.param) + beside(event);
+    this.stored = bytesIn(promise.param) + bytesIn(promise.value) + beside(event);
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
     this.n = n;
@@ -113,6 +113,7 @@ export class Journal {
   constructor(run?: Run) {
     this.run = run;
     this.stored = run?.stored ?? 0;
+    this.marked = run?.marked ?? 0;
   }
 
   readonly #pending = new Map<string, JournalRecord>();
@@ -127,6 +128,9 @@ export class Journal {
 
   /** What is stored of it and of the child jobs that have ended, in bytes. */
   stored = 0;
+
+  /** The newest mark that says so: see `size.ts`. */
+  marked = 0;
 
   add(promise: PromiseRecord, n: number): JournalRecord | undefined {
     try {
@@ -145,8 +149,10 @@ export class Journal {
   settled(promise: PromiseRecord): void {
     const settled = lean(promise);
     const own = this.#pending.get(promise.id);
-    if (own) own.promise = settled;
-    else if (!this.#elsewhere.has(promise.id)) {
+    if (own) {
+      own.promise = settled;
+      this.stored += bytesIn(promise.value);
+    } else if (!this.#elsewhere.has(promise.id)) {
       this.#elsewhere.set(promise.id, settled);
       // A job that a caller has started counts by itself, and one that callers share is nobody's.
       if (!(RESERVATION in promise.tags || STARTER in promise.tags)) this.stored += sizeOf(promise);

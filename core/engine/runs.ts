@@ -8,6 +8,7 @@ import { decodeValue } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { runId } from "../store/ids.ts";
 import { last } from "../store/sequence.ts";
+import { bytesIn } from "../store/size.ts";
 import { Journal } from "./journal.ts";
 import type { Lease } from "./runtime.ts";
 import type { Run } from "./state.ts";
@@ -15,7 +16,8 @@ import type { Run } from "./state.ts";
 /** The run that a promise holds; undefined for one that holds none. */
 export function runIn(n: number, promise: PromiseRecord | undefined): Run | undefined {
   const held = promise && (decodeValue(promise.param) as Omit<Run, "n" | "startedAt"> | undefined);
-  return held?.before ? { ...held, n, startedAt: promise?.createdAt ?? 0 } : undefined;
+  if (!held?.before) return undefined;
+  return { ...held, n, startedAt: promise?.createdAt ?? 0, stored: held.stored + bytesIn(promise?.param ?? {}) };
 }
 
 /** The newest run of a job from `known` on, a number of a run that exists; undefined where that is the first. */
@@ -57,6 +59,7 @@ export async function beginRun(
   const param: Omit<Run, "n" | "startedAt"> = {
     ...run,
     stored: before.stored,
+    marked: before.marked,
     seed: crypto.randomUUID(),
     v: lease.version,
   };

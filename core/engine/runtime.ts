@@ -16,7 +16,9 @@ export interface Lease {
   run: string;
   /** The version of the task: counts the leases on it from 1. After the death of a worker it is another. */
   readonly version: number;
-  /** Creates a promise of the job, or finds it. @throws {LeaseLost} */
+  /** @throws {JobFull} where a record of this value is more than the job may still store */
+  admit?(value: unknown): void;
+  /** Creates a promise of the job, or finds it. @throws {LeaseLost} @throws {JobFull} */
   create(id: string, param: unknown, when: When): Promise<PromiseRecord>;
   get(id: string): Promise<PromiseRecord | undefined>;
   /** Reads a promise and subscribes to news of it, where news can come; `fresh`: as the server has it now. */

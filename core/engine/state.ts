@@ -49,8 +49,10 @@ export interface Run {
   /** The version of the job's task under which it began. */
   v: number;
   before: Carried;
-  /** What earlier runs have stored, in bytes. */
+  /** What earlier runs have stored, and what this one began with, in bytes. */
   stored: number;
+  /** The newest mark that says so; undefined in a run of an earlier release. */
+  marked?: number;
   /** Jobs that earlier runs have started and not awaited: they are given up with this one. */
   children: string[];
 }

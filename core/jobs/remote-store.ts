@@ -31,7 +31,7 @@ import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
 import { AFTER } from "./starting/after.ts";
 import { Claims } from "./starting/claims.ts";
-import { takePlace } from "./starting/order.ts";
+import { type Ends, takePlace } from "./starting/order.ts";
 
 export type { Channel } from "../store/connection/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/connection/failures.ts";
@@ -63,6 +63,7 @@ class NameTaken extends NotStarted {
 /** What the requests of an isolate, or a worker's jobs, share: values alone. */
 interface Shared {
   read: FeedCache;
+  ends: Ends;
 }
 
 /** The attempt before a new one. */
@@ -124,7 +125,7 @@ export class RemoteStore {
       onBehalf = false,
     }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
-    shared: Shared = { read: new FeedCache() },
+    shared: Shared = { read: new FeedCache(), ends: new Map() },
   ) {
     this.#endpoint = endpoint;
     this.#scope = { key, claimant, quota, storage, records, isHeard, request, labels, refuses, onBehalf };
@@ -246,7 +247,7 @@ export class RemoteStore {
     const id = this.#names.id(job, name);
     const isOrdered = job.concurrency !== undefined && !(await this.get(name));
     const order = isOrdered
-      ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt })
+      ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt }, this.#shared.ends)
       : {};
     const place = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
     if (!this.#claims(job)) {
@@ -350,6 +351,8 @@ export class RemoteStore {
   async forget(name: string): Promise<"forgotten" | "hidden" | "running" | undefined> {
     const promise = await this.get(name);
     if (!promise || promise.job.shared) return undefined;
+    // What it keeps is what its clean-up works from.
+    if (promise.cleanup?.state === "pending") return "running";
     const id = this.#names.id(promise.job, splitGeneration(name).base);
     const record = this.#scope.records?.(this.#scope.key);
     try {
@@ -564,8 +567,8 @@ export class RemoteStore {
     const started = { id, kind: job.kind, state: "pending" as const, ...times, ...taken };
     const most = { jobs: quota, bytes: storage };
     const answer = start.count <= quota || quota === 0 ? await record.reserve(started, most) : "full";
-    if ((answer === "full" || answer === "stored") && !(await this.get(name)))
-      throw answer === "full" ? exceeded(quota, start) : new StorageExceeded(storage);
+    if (answer !== "reserved" && answer !== "known" && !(await this.get(name)))
+      throw answer === "stored" ? new StorageExceeded(storage) : exceeded(quota, start, answer === "schedules");
     return { tag: tagOf(reservation), isKnown: answer === "known" };
   }
 

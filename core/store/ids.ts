@@ -138,6 +138,9 @@ export const deadlineId = (job: string): string => child(job, "d", "");
 /** What the worker of an attempt that was asked to resume says about it. */
 export const resumptionId = (job: string): string => child(job, "o", "");
 
+/** The mark that the job stores as much as the `n`th says: see `size.ts`. */
+export const storedMarkId = (job: string, n: number): string => child(job, "s", n);
+
 /** The task that cleans up after a cancelled job. */
 export const cleanUpId = (job: string): string => child(job, "x", "");
 

@@ -9,6 +9,23 @@ export const STORED = "durable-mcp-stored";
 /** What each job takes besides: its record, the task, the progress feed. */
 const EACH = 1_000;
 
+/** The most that a job may store besides its arguments and its result, in bytes: steps, what it tells, parts, its clean-up. */
+export const MOST_OF_A_JOB = 2 ** 26;
+
+/** Marks say how much a job stores until its end or its clean-up does: the `n`th, up to 256 KiB times two to the power of `n`. */
+const UNMARKED = 2 ** 18;
+const MARKS = Math.log2(MOST_OF_A_JOB / UNMARKED);
+
+/** The mark of so many bytes; 0 for less than is marked. */
+export const markOf = (bytes: number): number => Math.min(MARKS, Math.max(0, Math.ceil(Math.log2(bytes / UNMARKED))));
+
+/** What a job's marks say, in bytes; 0 without one. The first is there if any is. */
+export async function markedBytes(exists: (n: number) => Promise<boolean>): Promise<number> {
+  if (!(await exists(1))) return 0;
+  const others = await Promise.all(Array.from({ length: MARKS - 1 }, (_, i) => exists(i + 2)));
+  return UNMARKED * 2 ** (others.lastIndexOf(true) + 2);
+}
+
 /** The longest table of contents of a result that is kept in parts, in characters of base64. */
 const CONTENTS = 100_000;
 
@@ -20,8 +37,8 @@ export function sizeOf({ param, value }: Pick<PromiseRecord, "param" | "value">)
   return EACH + bytesIn(param) + bytesIn(value) + (besideIn(value) ?? partsOf(value));
 }
 
-/** What a worker says is stored beside a job's arguments and result; undefined where none does. */
-function besideIn({ headers }: Value): number | undefined {
+/** What a worker says is stored beside a job's arguments and result, at its end or that of its clean-up; undefined where none does. */
+export function besideIn({ headers }: Value): number | undefined {
   const bytes = Number(headers?.[STORED]);
   return bytes >= 0 ? bytes : undefined;
 }

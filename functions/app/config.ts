@@ -40,6 +40,8 @@ const Env = z.object({
   TASK_KEY: z.string().min(32).optional(),
   /** Host names that requests may be addressed to and come from; any when not set. Set on localhost. */
   ALLOWED_HOSTS: list.optional(),
+  /** `local`: who is at this machine operates the deployment. */
+  OPERATE: z.string().optional(),
   /** The URL at which clients reach the deployment, without a path. The audience of tokens is derived from it. */
   PUBLIC_URL: TrustedUrl.refine((url) => URL.parse(url)?.pathname === "/", "set it to a URL without a path").optional(),
   /** Callers who are refused: names of static tokens, subjects of OAuth tokens, or labels as the log has them. */
@@ -142,7 +144,7 @@ export function readConfig(env: unknown): Config {
       problems.push("ALLOW_LOOPBACK_CALLBACKS: it is for development, and not for a deployment with a PUBLIC_URL");
     const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
     const isPlaced = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
-    const isOperated = Boolean(given.OPERATOR_TOKENS ?? given.OAUTH_OPERATE_SCOPE ?? given.OPERATE);
+    const isOperated = Boolean(given.OPERATOR_TOKENS ?? given.OAUTH_OPERATE_SCOPE ?? general.data.OPERATE);
     if (isPlaced && problems.length === 0) return { ...limits, ...general.data, auth: auth.data, isOperated };
     // Never the name in a request, which its sender chooses.
     if (!isPlaced) problems.push(`PUBLIC_URL: ${AUDIENCE}`);

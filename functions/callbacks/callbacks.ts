@@ -5,11 +5,14 @@ import { childOf, decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
-import { readBytes } from "../http/body.ts";
+import { isTooDeep, MAX_DEPTH, readBytes } from "../http/body.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 
 /** The largest body, in bytes. */
 const MAX_BODY = 100_000;
+
+/** How much is told of what does not fit. */
+const TOLD = { issues: 5, characters: 1_000 };
 
 const answer = (status: number, words: string) =>
   Response.json(status < 300 ? { status: words } : { error: words }, {
@@ -33,7 +36,10 @@ export async function receive(
   const body = await readBytes(request, MAX_BODY);
   if (body === 413) return answer(413, `A body has up to ${MAX_BODY} bytes.`);
   if (body === 408) return answer(408, "The body did not arrive in time.");
-  const sent = parsedAs(new TextDecoder().decode(body), request.headers.get("content-type") ?? "");
+  const text = new TextDecoder().decode(body);
+  // The edge and the job's own code walk it.
+  if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
+  const sent = parsedAs(text, request.headers.get("content-type") ?? "");
   if (!sent) return answer(400, "The body is no JSON.");
   const get = (of: string) => client.call({ kind: "promise.get", data: { id: of } }, request.signal);
   const job = await get(rootOf(id));
@@ -76,5 +82,6 @@ async function misfit(
   if (!schema) return undefined;
   const { fromJSONSchema } = await loadSdk();
   const { error } = fromJSONSchema(schema as never).safeParse(value);
-  return error?.issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
+  const words = error?.issues.slice(0, TOLD.issues).map(({ path, message }) => [...path, message].join(": "));
+  return words?.join("; ").slice(0, TOLD.characters);
 }

@@ -1,10 +1,12 @@
 /** A caller's object before a Resonate server in this process: the jobs that it takes over, counts and lists. */
 import fc from "fast-check";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
 import { reservationFor, tagOf } from "../../core/jobs/caller/reservation.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
+import { cleanUpId, storedMarkId } from "../../core/store/ids.ts";
+import { STORED } from "../../core/store/size.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { CallerObject } from "./caller-object.ts";
@@ -133,6 +135,104 @@ test("in any history a start is refused when the number is reached and never bef
     ),
     { numRuns: RUNS },
   );
+});
+
+describe("what is stored of jobs that say nothing of it themselves", () => {
+  const MOST = 500_000_000;
+  const begin = async () => {
+    const deployed = deploy(0);
+    const { object, create, sim } = deployed;
+    const startedAt = Date.now();
+    /** Starts a job that has 1,000 bytes of arguments. */
+    const start = async (name: string) => {
+      const reservation = reservationFor({ duration: 10 * MINUTE, now: startedAt, count: 1 });
+      const times = { startedAt, settledAt: null, due: startedAt + 10 * MINUTE };
+      const job = { id: KEY + name, kind: "timer", state: "pending" as const, ...times, ...reservation };
+      const answer = await object.reserve(
+        KEY,
+        { ...job, isEarlier: false, bytes: 1_000, labels: [] },
+        { jobs: 0, bytes: MOST },
+      );
+      await create(name, tagOf(reservation));
+      return (answer as { done: string }).done;
+    };
+    const mark = (name: string, n: number) => sim.send("promise.create", childOf(storedMarkId(KEY + name, n), 0).data);
+    /** The edge hears how a job has ended. */
+    const end = async (name: string, state: "rejected_canceled" | "rejected_timedout") => {
+      if (state === "rejected_canceled") await sim.send("promise.settle", { id: KEY + name, state, value: {} });
+      else vi.advanceTimersByTime(11 * MINUTE);
+      await object.note([startedJob(sim.get(KEY + name) as never, KEY)], true);
+    };
+    return { ...deployed, start, mark, end, stored: () => object.stored() };
+  };
+
+  test.each(["rejected_canceled", "rejected_timedout"] as const)("%s: its marks count at the end", async (state) => {
+    const { start, mark, end, stored } = await begin();
+    await start("timer_a");
+    expect(await stored()).toBeLessThan(3_000);
+    await mark("timer_a", 1);
+    await mark("timer_a", 4);
+    await end("timer_a", state);
+    expect(await stored()).toBeGreaterThan(4_000_000);
+    expect(await stored()).toBeLessThan(4_300_000);
+  });
+
+  test("what a clean-up has written is counted at a later start, until the clean-up has ended", async () => {
+    const { sim, start, mark, end, stored } = await begin();
+    await start("timer_a");
+    await sim.send("promise.create", childOf(cleanUpId(`${KEY}timer_a`), Date.now() + 60 * MINUTE).data);
+    await end("timer_a", "rejected_canceled");
+    for (const n of [1, 4]) {
+      await mark("timer_a", n);
+      vi.advanceTimersByTime(2 * MINUTE);
+      await start(`timer_next${n}`);
+      expect(await stored()).toBeGreaterThan(262_144 * 2 ** n);
+    }
+    await sim.send("promise.settle", { id: cleanUpId(`${KEY}timer_a`), state: "resolved", value: {} });
+    vi.advanceTimersByTime(2 * MINUTE);
+    await start("timer_over");
+    await mark("timer_a", 6);
+    vi.advanceTimersByTime(2 * MINUTE);
+    await start("timer_last");
+    expect(await stored()).toBeLessThan(5_000_000);
+  });
+
+  test("what a clean-up says at its end is what counts", async () => {
+    const { sim, start, end, stored } = await begin();
+    await start("timer_a");
+    const cleanUp = cleanUpId(`${KEY}timer_a`);
+    await sim.send("promise.create", childOf(cleanUp, Date.now() + 60 * MINUTE).data);
+    await end("timer_a", "rejected_canceled");
+    const value = { ...encodeValue({ steps: 1 }), headers: { [STORED]: "123456" } };
+    await sim.send("promise.settle", { id: cleanUp, state: "resolved", value });
+    vi.advanceTimersByTime(2 * MINUTE);
+    const before = await stored();
+    await start("timer_next");
+    expect((await stored()) - before).toBe(123_456 + 1_000);
+  });
+
+  test("running jobs that could hold more than is left are looked at, and refuse the next start", async () => {
+    const { start, mark, state } = await begin();
+    for (let n = 0; n < 8; n++) await start(`timer_${n}`);
+    for (let n = 0; n < 8; n++) for (const each of [1, 8]) await mark(`timer_${n}`, each);
+    vi.advanceTimersByTime(2 * MINUTE);
+    const before = state.requests;
+    expect(await start("timer_first")).toBe("stored");
+    // A minute's starts share one look.
+    const after = state.requests;
+    expect(after - before).toBeLessThan(100);
+    await start("timer_second");
+    expect(state.requests - after).toBeLessThan(20);
+  });
+
+  test("of few running jobs a start asks nothing", async () => {
+    const { start, state } = await begin();
+    await start("timer_a");
+    vi.advanceTimersByTime(2 * MINUTE);
+    const before = state.requests;
+    await start("timer_b");
+    expect(state.requests - before).toBe(0);
+  });
 });
 
 test("a start takes no request of its own once a day has passed since the first, and before that one in each hour", async () => {

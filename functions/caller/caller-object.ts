@@ -3,6 +3,7 @@ import {
   type ListedJob,
   type ListQuery,
   type Most,
+  type Reserved,
   type SeenJob,
   type StartedJob,
   startedJob,
@@ -16,8 +17,9 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import { isRoot, outputId } from "../../core/store/ids.ts";
+import { cleanUpId, isRoot, outputId, storedMarkId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
+import { besideIn, MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
@@ -25,6 +27,7 @@ import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
+import { ALMOST } from "../operate/alerts.ts";
 import type { OperateCalls, Settings } from "../operate/calls.ts";
 import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
@@ -32,7 +35,8 @@ import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } from "./callers.ts";
 import { askOperating, createRecords, objectOf, roomList } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
-import { JobTable } from "./job-table.ts";
+import { CLEANS, JobTable } from "./job-table.ts";
+import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
 import {
   endedEvent,
   isTold,
@@ -42,9 +46,8 @@ import {
   occurrenceOf,
   tellingEvents,
   toldEvent,
-} from "./occurrence.ts";
-import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
-import { Schedules } from "./schedules.ts";
+} from "./schedules/occurrence.ts";
+import { Schedules } from "./schedules/schedules.ts";
 import { Listeners, type Seen } from "./seen.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
@@ -138,13 +141,15 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #deployed: Promise<void> | undefined;
   readonly #looking = new Map<string, Promise<void>>();
   #isListed = false;
+  /** When the sizes of jobs were looked at that may have grown, in milliseconds since the epoch. */
+  #sizedAt = 0;
   readonly #env: object;
   readonly #settings = new SharedValue<Settings>(SETTINGS);
   /** The callers who are refused, by the configuration and by operators. */
   #blocked: readonly string[];
   #operating: Operating | undefined;
   /** What operators are to be told of the caller, and when. */
-  readonly #figure = { started: 0, at: 0 };
+  readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
   constructor(state: { storage: CallerStorage }, env: object) {
     super(state, env);
@@ -201,10 +206,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
-  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">> {
+  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>> {
     return answered(async () => {
       await this.#begin(key);
       if (most.jobs > 0) await this.#takeover.seal(job.period);
+      if (most.bytes > 0) await this.#size(most.bytes);
       const answer = this.#reserve(job, most);
       if (answer === "reserved") {
         this.#figure.started += 1;
@@ -224,13 +230,46 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void> {
-    // What a job has told at last is logged before its end.
     const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
-    if (this.#isToldWanted) await Promise.all(ended.map(({ id }) => this.#noteTold(id)));
+    await this.#note(jobs, onlyKnown, ended);
+  }
+
+  /** Notes how jobs were found, and of some of them what their workers have marked as stored. */
+  async #note(jobs: readonly SeenJob[], onlyKnown: boolean, marked: readonly SeenJob[]): Promise<void> {
+    // What a job has told at last is logged before its end.
+    const told = marked.filter(({ state }) => state !== "pending" && this.#isToldWanted);
+    await Promise.all(told.map(({ id }) => this.#noteTold(id)));
+    const sized = await Promise.all(jobs.map((job) => (marked.includes(job) ? this.#withMarks(job) : job)));
     this.#jobs.transaction(() => {
-      for (const job of jobs) this.#jobs.note(job, Date.now(), onlyKnown);
+      for (const job of sized) this.#jobs.note(job, Date.now(), onlyKnown);
     });
     this.#onNews();
+  }
+
+  /** A job with what its worker has marked as stored, where its end does not say that. */
+  async #withMarks(job: SeenJob): Promise<SeenJob> {
+    if (!job.state || job.bytes === 0 || job.state === "resolved" || job.state === "rejected") return job;
+    const get = (id: string) => this.#client.call({ kind: "promise.get", data: { id } });
+    const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
+    if (job.state === "rejected_canceled")
+      this.#jobs.resize(job.id, cleanUp?.state === "pending" ? Date.now() + CLEANS : undefined);
+    const beside = cleanUp && besideIn(cleanUp.value);
+    const marked = beside ?? (await markedBytes(async (n) => (await get(storedMarkId(job.id, n))) !== undefined));
+    return { ...job, bytes: job.bytes + marked };
+  }
+
+  /**
+   * Looks, at most once in a while, at the sizes of cancelled jobs whose clean-up may have written since, and of running jobs
+   * where those could hold more than is left of `most`.
+   */
+  async #size(most: number): Promise<void> {
+    const now = Date.now();
+    if (now - this.#sizedAt < CLEANS) return;
+    this.#sizedAt = now;
+    const cancelled = this.#jobs.unsized(now, LOOKS);
+    const left = Math.max(0, most - this.#jobs.stored);
+    const mayGrow = this.#jobs.hasPending(Math.floor(left / MOST_OF_A_JOB) + 1);
+    await this.#lookAt([...cancelled, ...(mayGrow ? this.#jobs.leastSeen(LOOKS) : [])], { isSized: true });
   }
 
   async heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
@@ -245,7 +284,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       ...ended.filter((job) => this.#jobs.isPending(idOf(job)) || isChild(idOf(job))),
       ...started.filter((job) => isChild(idOf(job))),
     ];
-    for (let i = 0; i < jobs.length; i += LOOKS) await this.#lookAt(jobs.slice(i, i + LOOKS), isChild);
+    for (let i = 0; i < jobs.length; i += LOOKS) await this.#lookAt(jobs.slice(i, i + LOOKS), { isChild });
   }
 
   get #isToldWanted(): boolean {
@@ -344,7 +383,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (isTold(query.name)) this.#toldUntil = until + INTEREST;
       const wanted = { ...query, ...this.#jobsOf(narrowed) };
       let page: LogPage = this.#log.read(wanted, Date.now());
-      while (page.events.length === 0 && !page.truncated && Date.now() < until) {
+      while (page.events.length === 0 && !page.truncated && !page.hasMore && Date.now() < until) {
         await this.#news(until - Date.now());
         page = this.#log.read({ ...wanted, cursor: page.cursor }, Date.now());
       }
@@ -407,22 +446,23 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return this.#operating;
   }
 
-  /** Tells operators of the caller, once in a while. */
+  /** Tells operators of the caller, once in a while, and at once when an alert begins or ends. */
   #tellOperators(): void {
-    const { CALLER, RESONATE_NAMESPACE, isOperated } = this.#config;
+    const { CALLER, RESONATE_NAMESPACE, MAX_STORED_BYTES, isOperated } = this.#config;
     const { key } = this.#takeover;
-    const now = Date.now();
-    if (!isOperated || !CALLER || !key || now < this.#figure.at) return;
-    const { started } = this.#figure;
-    Object.assign(this.#figure, { started: 0, at: now + FIGURES });
+    if (!isOperated || !CALLER || !key) return;
+    const { started, at, signs } = this.#figure;
+    const [now, bytes] = [Date.now(), this.#jobs.stored];
     const failing = this.#hooks.list().filter(({ status }) => !status.active || status.lastError !== null).length;
-    const figure = {
-      key,
-      started,
-      running: this.#jobs.pending(MOST_RUNNING).length,
-      bytes: this.#jobs.stored,
-      failing,
-    };
+    const seen = `${failing} ${bytes > ALMOST * MAX_STORED_BYTES}`;
+    if (now < at && seen === signs) {
+      if (!this.#figure.isLate) void this.#arm();
+      this.#figure.isLate = true;
+      return;
+    }
+    Object.assign(this.#figure, { started: 0, at: now + FIGURES, signs: seen, isLate: false });
+    const running = this.#jobs.pending(MOST_RUNNING).length;
+    const figure = { key, started, running, bytes, failing, isNews: seen !== signs };
     askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "figure", figure).catch(() => {
       this.#figure.started += started;
     });
@@ -589,6 +629,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       this.#hearing?.at ?? Infinity,
       this.#hooks.nextAt() ?? Infinity,
       this.#schedules.nextAt() ?? Infinity,
+      this.#figure.isLate ? this.#figure.at : Infinity,
     );
     await this.#storage.setAlarm(Math.max(at, Date.now()));
   }
@@ -627,6 +668,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
     await this.#askForBlocks();
     await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), isDeployed && this.#schedules.run()]);
+    this.#tellOperators();
     await this.#arm();
     if (!isDeployed) await this.#storage.setAlarm(Date.now() + UNDEPLOYED);
   }
@@ -729,8 +771,14 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
   }
 
-  /** Notes how jobs are. `isChild`: of those that are not in the table, which were started for the caller. */
-  async #lookAt(jobs: readonly Reported[], isChild = (_id: string) => false): Promise<void> {
+  /**
+   * Notes how jobs are. `isChild`: of those that are not in the table, which were started for the caller. `isSized`: with what is
+   * marked as stored of those that have not ended.
+   */
+  async #lookAt(
+    jobs: readonly Reported[],
+    { isChild = () => false, isSized = false }: { isChild?: (id: string) => boolean; isSized?: boolean } = {},
+  ): Promise<void> {
     const look = (job: Reported) =>
       typeof job === "string"
         ? this.#client.call({ kind: "promise.get", data: { id: job } })
@@ -746,7 +794,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#jobs.transaction(() => {
       for (const child of children) this.#jobs.noteChild(child as StartedJob, Date.now());
     });
-    await this.note(seen, true);
+    await (isSized ? this.#note(seen, true, seen) : this.note(seen, true));
   }
 }
 

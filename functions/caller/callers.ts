@@ -6,6 +6,7 @@ import type {
   ListedJob,
   ListQuery,
   Most,
+  Reserved,
   SeenJob,
   StartedJob,
 } from "../../core/jobs/caller/caller-record.ts";
@@ -14,8 +15,8 @@ import { ResonateRefused, ResonateUnavailable } from "../../core/store/connectio
 import { callerName } from "../../core/store/object-address.ts";
 import type { OperateCalls } from "../operate/calls.ts";
 import type { Narrowed } from "./event-log.ts";
-import type { Occurrence } from "./occurrence.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
+import type { Occurrence } from "./schedules/occurrence.ts";
 import type { Seen } from "./seen.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
@@ -60,7 +61,7 @@ export interface RoomListMethods {
 
 /** What a caller's object answers: see {@link CallerRecord}. */
 export interface CallerMethods extends Room, RoomListMethods {
-  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<"reserved" | "known" | "full" | "stored">>;
+  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>>;
   stored(): Promise<number>;
   /** Makes the schedules of the deployment's definitions: asked of the object of callers that are not told apart. */
   deploy(): Promise<Answer<void>>;

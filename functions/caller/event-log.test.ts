@@ -54,3 +54,17 @@ test("what is old is dropped, a bounded number at a time; cursors from before ar
   while (log.prune(2 * EVENT_RETENTION));
   expect(log.read({ name: NAME, cursor: rest.cursor, limit: 1 }, now)).toMatchObject({ truncated: false, events: [] });
 });
+
+test("a reader that wants few events goes through a bounded number of them at a time, and gets all", () => {
+  const { log, begin } = filled();
+  const query = { name: NAME, jobs: ["job_42", "job_9999"], limit: 10 };
+  const seen: string[] = [];
+  let [cursor, looks] = [begin, 0];
+  for (let hasMore = true; hasMore; looks++) {
+    const page = log.read({ ...query, cursor }, COUNT);
+    seen.push(...page.events.map(({ id }) => id));
+    ({ cursor, hasMore } = page);
+  }
+  expect(seen).toEqual(["e42", "e9999"]);
+  expect(looks).toBe(2);
+});

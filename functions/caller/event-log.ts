@@ -11,6 +11,9 @@ export const EVENT_RETENTION = 7 * 86_400_000;
 /** The most events of a log: what is older is dropped, which its readers are told. */
 const MOST_EVENTS = 100_000;
 
+/** How many events one look goes through: a reader that wants few of them goes on from there. */
+const WINDOW = 5_000;
+
 /** How many events are dropped at a time. */
 const BATCH = 1_000;
 
@@ -117,8 +120,9 @@ export class EventLog {
     const oldest = maxAgeMs === undefined ? 0 : now - maxAgeMs;
     const isSkipped =
       oldest > 0 && this.#all("SELECT 1 FROM events WHERE position > ? AND at < ? LIMIT 1", after, oldest).length > 0;
-    const where = ["position > ?", "name = ?", "at >= ?"];
-    const values: SqlValue[] = [after, name, oldest];
+    const window = Math.min(after + WINDOW, head);
+    const where = ["position > ?", "position <= ?", "name = ?", "at >= ?"];
+    const values: SqlValue[] = [after, window, name, oldest];
     for (const [column, wanted] of [["job", jobs] as const, ["kind", kinds] as const]) {
       if (!wanted) continue;
       where.push(`${column} IN (SELECT value FROM json_each(?))`);
@@ -141,10 +145,11 @@ export class EventLog {
       ...(row as unknown as LoggedEvent & { position: number }),
       cursor: cursorAt(Number(row.position)),
     }));
-    const hasMore = rows.length > limit;
-    const end = hasMore ? events.at(-1)?.cursor : undefined;
+    const isFull = rows.length > limit;
+    const end = isFull ? events.at(-1)?.cursor : undefined;
     const truncated = !isKnown || isSkipped;
-    return { events, from: cursorAt(after), cursor: end ?? cursorAt(head), truncated, hasMore };
+    const hasMore = isFull || window < head;
+    return { events, from: cursorAt(after), cursor: end ?? cursorAt(window), truncated, hasMore };
   }
 
   /** Where a reader begins: behind its cursor, and no further back than its age. */

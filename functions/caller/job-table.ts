@@ -1,11 +1,19 @@
 /** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
-import type { ListedJob, ListQuery, Most, SeenJob, StartedJob } from "../../core/jobs/caller/caller-record.ts";
+import type {
+  ListedJob,
+  ListQuery,
+  Most,
+  Reserved,
+  SeenJob,
+  StartedJob,
+} from "../../core/jobs/caller/caller-record.ts";
 import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
-import { endOfPeriod } from "../../core/jobs/caller/reservation.ts";
+import { endOfPeriod, MOST_SCHEDULES } from "../../core/jobs/caller/reservation.ts";
 import { GENERATION, idsFrom, splitGeneration } from "../../core/store/ids.ts";
+import { schedule } from "../schedules/schedule.ts";
 import { EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "./event-log.ts";
 import { ROOMS_TABLE } from "./room-rows.ts";
-import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
+import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules/schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
@@ -45,6 +53,8 @@ const MIGRATIONS = [
   ROOMS_TABLE,
   // Whether a durable function started it: its end is no event, and its bytes are among those of the job that started it.
   "ALTER TABLE jobs ADD COLUMN child INTEGER NOT NULL DEFAULT 0",
+  `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
+   CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`,
 ];
 
 /**
@@ -52,6 +62,9 @@ const MIGRATIONS = [
  * job whose edge died in between is removed after that.
  */
 const STARTING = 30_000;
+
+/** How long after a cancellation the size of its job is looked at again, and how often while a clean-up goes on. */
+export const CLEANS = 60_000;
 
 /** How many jobs a search goes through at once. */
 const SEARCHED = 10_000;
@@ -90,13 +103,15 @@ export class JobTable {
     return Number(this.#all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }
 
-  reserve(job: StartedJob, most: Most, now: number): "reserved" | "known" | "full" | "stored" {
+  reserve(job: StartedJob, most: Most, now: number): Reserved {
     const [row] = this.#all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
       this.#all("UPDATE jobs SET looked_at = ?, child = 0 WHERE id = ?", now, job.id);
       return "known";
     }
     const used = most.jobs === 0 ? 0 : this.used(job.period);
+    const isFull = () => this.#all("SELECT 1 FROM schedules LIMIT 1 OFFSET ?", MOST_SCHEDULES - 1).length > 0;
+    if (most.jobs > 0 && job.kind === schedule.kind && isFull()) return "schedules";
     if (most.jobs > 0 && used + job.count > most.jobs) return "full";
     if (most.bytes > 0 && this.stored + job.bytes > most.bytes) return "stored";
     this.#write(job, now);
@@ -134,6 +149,8 @@ export class JobTable {
     const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
     if (row?.state === "pending" && !row.child && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
       this.#onEnd({ ...job, startedAt });
+    if (row?.state === "pending" && job.state === "rejected_canceled" && job.bytes > 0)
+      this.resize(job.id, now + CLEANS);
     // The job was among those that edges of 1c007cb had counted when the period was sealed.
     if (job.isEarlier && !row?.earlier && job.count > 0) {
       const wasCounted = "period = ? AND (? OR at < ?)";
@@ -201,6 +218,22 @@ export class JobTable {
     );
   }
 
+  /** Has the size of a cancelled job looked at again, since its clean-up may write until then; never, without a time. */
+  resize(id: string, at?: number): void {
+    this.#all("DELETE FROM unsized WHERE job = ?", id);
+    if (at !== undefined) this.#all("INSERT INTO unsized VALUES (?, ?)", id, at);
+  }
+
+  /** The cancelled jobs whose size is to be looked at. */
+  unsized(now: number, limit: number): string[] {
+    return this.#all("SELECT job FROM unsized WHERE at < ? LIMIT ?", now, limit).map(({ job }) => String(job));
+  }
+
+  /** Whether so many jobs have not ended, as far as is known. */
+  hasPending(count: number): boolean {
+    return this.#all("SELECT 1 FROM jobs WHERE state = 'pending' LIMIT ?", count).length === count;
+  }
+
   isPending(id: string): boolean {
     return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
@@ -223,7 +256,16 @@ export class JobTable {
   /** Removes all that is stored of the caller; what reads its log begins anew. */
   clear(): void {
     this.#storage.transactionSync(() => {
-      for (const table of ["deliveries", "subscriptions", "verified", "schedules", "events", "sealed", "jobs"])
+      for (const table of [
+        "deliveries",
+        "subscriptions",
+        "verified",
+        "schedules",
+        "events",
+        "sealed",
+        "jobs",
+        "unsized",
+      ])
         this.#all(`DELETE FROM ${table}`);
       this.#all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
       this.#all("DELETE FROM notes WHERE name <> 'schema'");

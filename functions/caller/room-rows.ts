@@ -10,6 +10,7 @@ export const TABLES = [
   "notes",
   "jobs",
   "labels",
+  "unsized",
   "sealed",
   "events",
   "firings",

@@ -1,12 +1,9 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
-import { BODY_TIME, inTime, readBytes } from "../http/body.ts";
+import { BODY_TIME, inTime, isTooDeep, MAX_DEPTH, readBytes } from "../http/body.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
-
-/** How deep a body may be nested: code that walks it recurses, and would overflow the stack. */
-const MAX_DEPTH = 100;
 
 /** The parsed body, the response that refuses it, or the request for the SDK to refuse. */
 export type Body = { parsed: unknown; size: number } | Response | Request;
@@ -43,32 +40,6 @@ export function invalidRequest(reason: string, parsed?: unknown): Response {
     { jsonrpc: "2.0", error, id: typeof id === "string" || typeof id === "number" ? id : null },
     { status: 400 },
   );
-}
-
-/** Whether JSON text is nested too deep, judged by its brackets. */
-function isTooDeep(json: string): boolean {
-  if (json.length < 2 * MAX_DEPTH) return false;
-  let depth = 0;
-  let quoted = false;
-  for (let i = 0; i < json.length; i++) {
-    switch (json.charCodeAt(i)) {
-      case 0x5c: // \, which occurs in strings alone
-        i += 1;
-        break;
-      case 0x22: // "
-        quoted = !quoted;
-        break;
-      case 0x5b: // [
-      case 0x7b: // {
-        if (!quoted) depth += 1;
-        if (depth > MAX_DEPTH) return true;
-        break;
-      case 0x5d: // ]
-      case 0x7d: // }
-        if (!quoted) depth -= 1;
-    }
-  }
-  return false;
 }
 
 async function isJsonType(type: string | null): Promise<boolean> {

@@ -8,6 +8,7 @@ import { isBlocked } from "../auth/blocked.ts";
 import type { Assets } from "../http/assets.ts";
 import type { Identity } from "../mcp/identity.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
+import { heldBack } from "./held-back.ts";
 import { Seal } from "./seal.ts";
 
 /** How long a link to a job is valid, and how long a browser stays signed in, in milliseconds. */
@@ -43,6 +44,8 @@ export interface PagesConfig {
   /** The files that browsers load; undefined in a deployment without pages. */
   ASSETS?: Assets | undefined;
   auth: AuthConfig;
+  /** `local` where who is at this machine operates the deployment. */
+  OPERATE?: string | undefined;
 }
 
 export class Pages {
@@ -70,17 +73,19 @@ export class Pages {
   /** The public description of the deployment. */
   get about() {
     const { tools, identity } = this.site;
-    const { PUBLIC_URL, auth } = this.config;
+    const { PUBLIC_URL, OPERATE, auth } = this.config;
     const { AUTH_MODE } = auth;
+    const held = AUTH_MODE === "none" && OPERATE === "local" ? heldBack(tools) : [];
     return {
       ...identity.info,
       description: identity.description,
       ...(PUBLIC_URL !== undefined && { url: new URL("/mcp", PUBLIC_URL).href }),
       auth: AUTH_MODE,
       ...(AUTH_MODE === "oauth" && { issuer: auth.OAUTH_ISSUER, client_id: auth.OAUTH_CLIENT_ID }),
+      ...(held.length > 0 && { held }),
       sign_in: this.seal !== undefined && (AUTH_MODE === "bearer" || this.issuer !== undefined),
       tools: tools.map(({ job, listing: { name, title, description, inputSchema, annotations } }) => {
-        return { name, title, description, inputSchema, annotations, ...(job && { kind: job.kind }) };
+        return { name, ...texts({ title, description }), inputSchema, annotations, ...(job && { kind: job.kind }) };
       }),
     };
   }
@@ -170,3 +175,7 @@ function cookieOf(name: string, value: string, until: number, path: string, secu
   const maxAge = Math.max(0, (until - Date.now()) / 1_000);
   return serialize(name, value, { path, maxAge, secure, httpOnly: true, sameSite: "Strict" });
 }
+
+/** Those that are texts: what a foreign server says may be anything, and a page would render an object as an element. */
+const texts = (values: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === "string"));

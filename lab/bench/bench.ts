@@ -13,6 +13,7 @@ import { measureHeldStreams, measureServed, measureWaiting } from "./measure/mem
 import { measurePages } from "./measure/pages.ts";
 import { measureRecovery } from "./measure/recovery.ts";
 import { prepareRequests, type Summary, summarize } from "./measure/requests.ts";
+import { measureRows } from "./measure/rows.ts";
 import { measurePolling, measureSettlement } from "./measure/settlement.ts";
 import { measureBundle, measureStartup } from "./measure/startup.ts";
 import { measureWebHooks } from "./measure/web-hooks.ts";
@@ -33,6 +34,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench, short: boolea
   pages: (bench) => measurePages(bench, 5),
   startup: (bench) => measureStartup(bench, 10),
   budgets: measureBudgets,
+  rows: measureRows,
   settlement: async (bench) => [
     ...(await measureSettlement(bench, 100)),
     ...(await measurePolling(bench, 10)),

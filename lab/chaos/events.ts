@@ -86,18 +86,26 @@ const callers = await Promise.all(
         const receiver = cleanup.use(await startReceiver(newSecret()));
         const accepted = new Set<string>();
         const refused = { "410": new Set<string>(), "413": new Set<string>() };
+        /** The numbers of the last delivery that was too large, and of the last gap that was accepted. */
+        const last = { lost: -1, gap: -1 };
         receiver.state.answer = (response) => {
           const { body } = receiver.delivered.at(-1) as (typeof receiver.delivered)[0];
           const told: string = body.data?.job_name ?? body.type;
+          const number = receiver.delivered.length;
           const isHostile = !isOver && chance() < 0.5;
           const answer = isHostile ? (HOSTILE[kind] as Answer) : (HOSTILE.good as Answer);
-          if (!isHostile || kind === "good" || kind === "slow") accepted.add(told);
-          else if (kind === "410" || kind === "413") refused[kind].add(told);
+          if (!isHostile || kind === "good" || kind === "slow") {
+            accepted.add(told);
+            if (body.type === "gap") last.gap = number;
+          } else if (kind === "410" || kind === "413") {
+            refused[kind].add(told);
+            if (kind === "413" && body.type === undefined) last.lost = number;
+          }
           answer(response);
         };
         const delivery = { url: receiver.url, secret: receiver.secret };
         await client.request("events/subscribe", { name: "job.ended", delivery });
-        return { ...receiver, kind, accepted, refused };
+        return { ...receiver, kind, accepted, refused, last };
       }),
     );
     return { name, call: callerAt(stack.url, token).call, receivers, jobs: new Map<string, string>() };
@@ -144,9 +152,9 @@ const all = callers.flatMap(({ name, jobs, receivers }) => receivers.map((receiv
 type Receiver = (typeof all)[0];
 const isTold = ({ accepted, refused }: Receiver, job: string) => accepted.has(job) || refused["410"].has(job);
 const missing = (receiver: Receiver) => [...receiver.jobs.keys()].filter((job) => !isTold(receiver, job));
-/** What was too large for it, the receiver is told of by a gap. No other event is given up in so short a time. */
+/** What was too large for it, the receiver is told of by a later gap. No other event is given up in so short a time. */
 const isComplete = (receiver: Receiver) =>
-  missing(receiver).every((job) => receiver.refused["413"].has(job) && receiver.accepted.has("gap"));
+  missing(receiver).every((job) => receiver.refused["413"].has(job)) && receiver.last.gap >= receiver.last.lost;
 const quietFrom = Date.now();
 while (!all.every(isComplete) && Date.now() < quietFrom + QUIET) await delay(1_000);
 await delay(2_000);

@@ -69,9 +69,12 @@ export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<stri
 const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArray(type) ? type[0] : type);
 
 /** Text of a schema. It may come from a foreign server, and an object that looks like an element would be rendered as one. */
-const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
+export const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-const fieldsOf = ({ properties }: FormSchema) =>
+/** A value as text: an object may have a `toString` of its own that is no function. */
+const shown = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
+
+export const fieldsOf = ({ properties }: FormSchema) =>
   Object.entries(properties ?? {}).filter(([, field]) => isSchema(field));
 const isSchema = (value: unknown): value is FormSchema => typeof value === "object" && value !== null;
 const listIn = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
@@ -80,11 +83,11 @@ function choicesOf(field: FormSchema): { value: string; title: string }[] | unde
   const named = listIn(field.oneOf ?? field.anyOf).filter((choice) => isSchema(choice) && "const" in choice);
   if (named.length > 0) {
     return (named as { const: unknown; title?: unknown }[]).map((choice) => {
-      const value = String(choice.const);
+      const value = shown(choice.const);
       return { value, title: textOf(choice.title) ?? value };
     });
   }
-  const values = listIn(field.enum).map(String);
+  const values = listIn(field.enum).map(shown);
   return values.length > 0 ? values.map((value) => ({ value, title: value })) : undefined;
 }
 
@@ -159,7 +162,7 @@ const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
           ))}
         </select>
       ) : (
-        <input {...common} {...inputOf(field)} value={value === undefined ? "" : String(value)} />
+        <input {...common} {...inputOf(field)} value={value === undefined ? "" : shown(value)} />
       )}
       {hint}
     </div>

@@ -47,6 +47,8 @@ export interface About {
   /** The client id of browsers at the authorization server. */
   client_id?: string;
   sign_in: boolean;
+  /** What wrapped servers say and nobody has accepted, on a local stack. */
+  held?: { server: string; lines: string[] }[];
   tools: ToolInfo[];
 }
 

@@ -77,6 +77,15 @@ test("a caller removes its own jobs that have ended, and has their bytes back; o
   expect(await dora.call("set_timer", { timer_name: "ended", seconds: 3_600 })).toMatchObject({ status: "running" });
 });
 
+test("a job whose clean-up is not over is not removed: its steps may have to be undone", async () => {
+  const dora = callerAt(stack.url, "token-of-dora");
+  const place = { latitude: 47.6, longitude: -122.3, from: "2013-01", to: "2013-02", confirm: true };
+  await dora.tasks.call("weather_range", place);
+  const [{ job_name }] = (await dora.call("list_jobs", { kind: "weather_range" })).jobs;
+  expect(await dora.call("cancel_job", { job_names: [job_name] })).toMatchObject({ cancelled: [job_name] });
+  expect(await dora.call("forget_jobs", { job_names: [job_name] })).toMatchObject({ running: [job_name] });
+});
+
 test.each([
   ["a step's result", { step: 9_000, told: 0, child: 0 }],
   ["a partial result", { step: 0, told: 9_000, child: 0 }],
@@ -94,4 +103,28 @@ test.each([
   expect((await stored(eve)).bytes).toBeLessThan(14_000);
   await keep("second");
   await expect.poll(() => keep(`third, ${what}`).catch(({ message }) => message)).toMatch(/MAX_STORED_BYTES/);
+});
+
+test.each([
+  ["is cancelled", {}],
+  ["runs out of time", { ends: 5_000 }],
+])("a job that tells much and %s counts for what it has told", async (how, args) => {
+  await using one = await startStack({
+    resonate: stack.resonate,
+    programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
+    bindings: { ...bearerBindings({ mallory: "token-of-mallory" }), MAX_STORED_BYTES: "300000" },
+  });
+  const mallory = callerAt(one.url, "token-of-mallory");
+  const hoard = { step: 0, told: 10_000, times: 30, child: 0, stays: true };
+  const start = (name: string) => mallory.tasks.call("hoard", { name, ...hoard, ...args });
+  await start("first");
+  const [{ job_name }] = (await mallory.call("list_jobs", {})).jobs;
+  const look = async () =>
+    (await mallory.call("probe_status", { job_names: [job_name], partial_from: 29 })).statuses[0];
+  await expect.poll(async () => (await look()).partial?.next_offset, { timeout: 60_000 }).toBe(30);
+  if (how === "is cancelled") await mallory.call("cancel_job", { job_names: [job_name] });
+  await expect.poll(async () => (await look()).status, { timeout: 60_000 }).toMatch(/cancelled|timed_out/);
+  await mallory.call("list_jobs", {});
+  await expect.poll(() => stored(mallory).then(({ bytes }) => bytes)).toBeGreaterThan(294_000);
+  await expect(mallory.call("hoard", { name: "second", ...hoard })).rejects.toThrow(/MAX_STORED_BYTES/);
 });

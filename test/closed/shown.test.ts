@@ -22,6 +22,9 @@ const NODE = {
   props: { class: "injected", dangerouslySetInnerHTML: { __html: HTML } },
 };
 
+/** What cannot be made a text as other objects can. */
+const MUTE = { toString: 1, valueOf: 1 };
+
 interface Said {
   name: string;
   step?: string;
@@ -45,6 +48,8 @@ const ODD_FORM = {
     sure: { type: "boolean", title: NODE, description: NODE },
     number: { type: "number", minimum: NODE, maximum: NODE },
     none: null,
+    mute: { type: "string", default: MUTE, oneOf: [{ const: MUTE }], enum: [MUTE] },
+    dumb: { type: "string", default: MUTE, enum: [MUTE] },
     list: { type: "string", enum: NODE, oneOf: NODE },
   },
   required: NODE,

@@ -188,6 +188,40 @@ test("a receiver that hangs, redirects, is gone or answers without end costs the
   for (const one of hostile) await one[Symbol.asyncDispose]();
 });
 
+test("an event that was given up is told as a gap, also past 413, and by the next subscribing past 410", {
+  timeout: 60_000,
+}, async () => {
+  await using bob = await hooksAt(TOKENS.bob);
+  await using receiver = await startReceiver(newSecret());
+  const { url, secret, delivered, state } = receiver;
+  const narrowed = { arguments: { job_names: ["timer_lost", "timer_lost too", "timer_lost last"] } };
+  const { id } = await bob.subscribe(url, secret, narrowed);
+  const held: import("node:http").ServerResponse[] = [];
+  const gaps = () => delivered.filter(({ body }) => body.type === "gap");
+  const gapAnswers = [413, "held", 204, 410];
+  state.answer = (response) => {
+    const isGap = delivered.at(-1)?.body.type === "gap";
+    const answer = isGap ? (gapAnswers[gaps().length - 1] ?? 204) : 413;
+    if (answer === "held") held.push(response);
+    else response.writeHead(Number(answer)).end();
+  };
+  await bob.start(...timer("lost"));
+  await until("a gap that is refused, and its second attempt", () => gaps().length === 2, 30_000);
+  expect(gaps()[1]?.id).toBe(gaps()[0]?.id);
+  // What is lost while a gap is under way is told by one of its own.
+  await bob.start(...timer("lost too"));
+  await until("the second loss", () => delivered.some(({ body }) => body.data?.job_name === "timer_lost too"));
+  held[0]?.writeHead(204).end();
+  await until("its gap", () => gaps().length === 3, 30_000);
+  expect(gaps()[2]?.id).not.toBe(gaps()[1]?.id);
+  await bob.start(...timer("lost last"));
+  await until("a gap that the receiver does not want", () => gaps().length === 4, 30_000);
+  const again = () => bob.subscribe(url, secret, narrowed);
+  await until("the loss to be told", async () => (await again()).truncated);
+  expect(await again()).toMatchObject({ id, truncated: false, deliveryStatus: { active: true } });
+  expect(gaps().length).toBe(4);
+});
+
 test("a receiver that does not want deliveries gets none; one that is listed by its origin needs no challenge", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   await using receiver = await startReceiver(newSecret());

@@ -4,7 +4,7 @@ import { type Log, type Metrics, NondeterminismError } from "../../core/definiti
 import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
-import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
+import { type HeldTask, JobFull, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
 import type { JobEnd } from "../../core/engine/runtime.ts";
 import { fromStored, storable, toStored } from "../../core/engine/values.ts";
@@ -59,6 +59,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
     journal = await readNewest(new Journal(), JOB, (id) => lease.get(id));
   }
   lease.run = runId(JOB, journal.run?.n ?? 1);
+  lease.counted = journal;
   const run = async (): Promise<JobEnd> => {
     const { run: now } = journal;
     const { onStep } = runtime as Partial<Runtime>;
@@ -73,9 +74,15 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
     if (end.kind !== "continued") return end;
     if (cleansUp) return { kind: "complete", value: { next: end.args } };
     journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.carried, children: [] });
+    lease.counted = journal;
     return run();
   };
-  const end = checked(await run());
+  const end = checked(
+    await run().catch((error): JobEnd => {
+      if (error instanceof JobFull) return { kind: "failed", error };
+      throw error;
+    }),
+  );
   if (end.kind === "asleep") journal.version = task.version;
   if (end.kind === "complete") await lease.fulfill("resolved", end.value);
   if (end.kind === "failed") await lease.fulfill("rejected", fromStored(toStored(end.error)));

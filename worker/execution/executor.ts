@@ -5,7 +5,7 @@ import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
-import { type Send, TaskLease } from "../../core/engine/lease/lease.ts";
+import { JobFull, type Send, TaskLease } from "../../core/engine/lease/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { stepsToKeep } from "../../core/engine/resume.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
@@ -203,7 +203,10 @@ export class Executor {
     const children: string[] = [];
     const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed, cleanup });
     try {
-      const outcome = await this.#throughRuns(execution, found, runtime, children);
+      const outcome = await this.#throughRuns(execution, found, runtime, children).catch((error): JobEnd => {
+        if (error instanceof JobFull) return { kind: "failed", error };
+        throw error;
+      });
       const ending = await conclude(outcome, execution, { cache: this.#cache, instruments, reports });
       if (outcome.kind === "failed" && isLate(outcome.error))
         await this.#childJobs.giveUpIfEnded(promise.id, startedIn(cached.journal));
@@ -247,6 +250,7 @@ export class Executor {
       });
       const next = { args: outcome.args, version: job.version, before, children: left.slice(-MOST_CHILDREN) };
       cached.journal = await beginRun(cached.journal, lease, next);
+      lease.counted = cached.journal;
       delete cached.memo;
       children.splice(0, children.length, ...next.children);
       log.info({ run: cached.journal.run?.n }, "job continued");
@@ -375,6 +379,7 @@ export class Executor {
       );
     }
     lease.run = runId(promise.id, cached.journal.run?.n ?? 1);
+    lease.counted = cached.journal;
     const earlier = promise.tags[EARLIER];
     if (earlier !== undefined && !cached.journal.run && !cached.memo)
       Object.assign(cached, await this.#resume(promise.id, earlier, lease, log));
@@ -448,8 +453,8 @@ export class Executor {
     }
   }
 
-  async #cleaned(lease: TaskLease, steps: number): Promise<Ending> {
-    await lease.fulfill("resolved", { steps });
+  async #cleaned(lease: TaskLease, steps: number, stored?: number): Promise<Ending> {
+    await lease.fulfill("resolved", { steps }, stored);
     return "complete";
   }
 
@@ -480,6 +485,7 @@ export class Executor {
     const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
     const { run } = journal;
     lease.run = runId(promise.id, run?.n ?? 1);
+    lease.counted = journal;
     const { args, seed } = run ?? found;
     const code = run ? implementation.versionOf(run.version) : found.code;
     if (!code) throw new LeaseLost("this worker has no code for its clean-up");
@@ -517,23 +523,24 @@ export class Executor {
         outcome.kind === "blocked"
           ? outcome.reason
           : (broken?.message ?? (lost && "error" in lost.event ? lost.event.error?.message : undefined));
-      if (reason !== undefined) return await this.#cleanUpFailed(lease, reason, log);
+      if (reason !== undefined) return await this.#cleanUpFailed(lease, journal, reason, log);
       log.info({ cleans_up: job, records: after.length }, "clean-up done");
-      return await this.#cleaned(lease, after.length);
+      return await this.#cleaned(lease, after.length, journal.stored);
     } catch (error) {
-      if (stop.signal.reason !== overdue) throw error;
-      return await this.#cleanUpFailed(lease, overdue.message, log);
+      const reason = error instanceof JobFull ? error : overdue;
+      if (reason === overdue && stop.signal.reason !== overdue) throw error;
+      return await this.#cleanUpFailed(lease, journal, reason.message, log);
     } finally {
       clearTimeout(timer);
       stop.abort(ENDED);
     }
   }
 
-  async #cleanUpFailed(lease: TaskLease, reason: string, log: LineLog): Promise<Ending> {
+  async #cleanUpFailed(lease: TaskLease, { stored }: Journal, reason: string, log: LineLog): Promise<Ending> {
     log.error({ reason }, "clean-up failed");
     const error = new Error(reason);
     Object.defineProperty(error, "stack", { value: undefined });
-    await lease.fulfill("rejected", error);
+    await lease.fulfill("rejected", error, stored);
     return "failed";
   }
 }

@@ -48,7 +48,16 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   });
   const kept = new Map(tools.map((tool) => [tool.name, tool]));
   const others = agreed.filter((tool) => !isDeepStrictEqual(tool, kept.get(tool.name)));
-  const { agreed: _, left: __, lists: ___, agreedLists: ____, offers = now.offers, instructions, ...rest } = before;
+  const {
+    agreed: _,
+    left: __,
+    lists: ___,
+    agreedLists: ____,
+    held: _____,
+    offers = now.offers,
+    instructions,
+    ...rest
+  } = before;
   return {
     ...rest,
     server: { ...before.server, version: now.server.version },

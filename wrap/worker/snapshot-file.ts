@@ -103,10 +103,11 @@ export function updated(
   whole = false,
 ): Update {
   const snapshot = before === undefined || follow ? now : narrowed(accepted(before, now, accept), now);
+  const held = differences(snapshot, now);
   return {
-    snapshot,
+    snapshot: held.length > 0 ? { ...snapshot, held } : snapshot,
     taken: before === undefined ? [] : differences(before, snapshot, whole),
-    held: differences(snapshot, now, whole),
+    held: whole ? differences(snapshot, now, true) : held,
   };
 }
 

@@ -1,4 +1,5 @@
 /** A list of a server as it is read: bounded in number, in size and in depth, before anything else is done with them. */
+import { specTypeSchemas } from "@modelcontextprotocol/client";
 import { bounded, type ListedTool, MAX_TOOL } from "../snapshot.ts";
 
 /** The most tools that are read: more than are offered, since some may be chosen. All of them have up to `MAX_ALL` characters. */
@@ -26,7 +27,7 @@ export class ToolList {
     for (const each of Array.isArray(listed) ? listed : []) {
       if (this.isFull) return;
       const tool = typeof each?.name === "string" ? bounded(each) : undefined;
-      const { size, reason } = tool ? measured(tool) : { size: 0, reason: "it has no name" };
+      const { size, reason = problemIn(tool) } = tool ? measured(tool) : { size: 0 };
       if (reason !== undefined) this.#leave(tool, reason);
       else if (this.tools.length === MAX_READ || this.#size + size > MAX_ALL) this.#end();
       else {
@@ -51,6 +52,17 @@ export class ToolList {
     );
   }
 }
+
+/** Why a client would not take a tool, and the list that it is in with it; undefined for one that it takes. */
+function problemIn(tool: ListedTool | undefined): string | undefined {
+  if (!tool) return "it has no name";
+  const { issues } = specTypeSchemas.Tool["~standard"].validate(tool) as { issues?: readonly Issue[] };
+  const [issue] = issues ?? [];
+  const place = issue?.path?.map((part) => (typeof part === "object" ? part.key : part)).join(".");
+  return issue && `${place ? `${place.slice(0, 100)}: ` : ""}${issue.message.slice(0, 200)}`;
+}
+
+type Issue = { message: string; path?: readonly (PropertyKey | { key: PropertyKey })[] };
 
 /** About how many characters of JSON a tool takes, or why it is too much. Not recursive, as `JSON.stringify` is. */
 function measured(tool: ListedTool): { size: number; reason?: string } {

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import type { JobContext } from "../../definitions/context.ts";
 import { RULES_OF_0_9 } from "../../store/connection/server-rules.ts";
 import { machineClock } from "../clock.ts";
 import { LeaseLost } from "../runtime.ts";
@@ -63,5 +65,60 @@ describe("a timer", () => {
     const tags = requests[0]?.tags ?? {};
     expect("resonate:target" in tags).toBe(armsTargetsOnly);
     expect(tags["resonate:delay"]).toBe(armsTargetsOnly ? String(due - 1) : undefined);
+  });
+});
+
+describe("what a job stores", () => {
+  const kept = "x".repeat(49_000);
+  const marksOf = (job: SimulatedJob) => job.sim.promises().filter((id) => /^job:s\d+$/.test(id));
+
+  test("is marked from some size on, and where it has doubled, by workers that remember it and by others", async () => {
+    const job = new SimulatedJob(
+      async (ctx: JobContext<object>, { count }: { count: number }) => {
+        for (let n = 0; n < count; n++) {
+          await ctx.emit(kept);
+          if (n % 12 === 11) await ctx.sleep("a while", 1_000);
+        }
+      },
+      { args: { count: 48 } },
+    );
+    expect((await job.next()).kind).toBe("asleep");
+    expect(marksOf(job)).toEqual(["job:s1", "job:s2"]);
+    job.forget();
+    await job.toEnd();
+    expect(marksOf(job)).toEqual(["job:s1", "job:s2", "job:s3", "job:s4"]);
+    const small = new SimulatedJob(async (ctx: JobContext<object>) => ctx.emit("a little"));
+    await small.toEnd();
+    expect(marksOf(small)).toEqual([]);
+  });
+
+  test.each<[string, (ctx: JobContext<object>, n: number) => Promise<unknown>]>([
+    ["steps", (ctx, n) => ctx.step(`keep ${n}`, () => "x".repeat(999_000))],
+    ["what it tells", (ctx) => ctx.emit(kept)],
+  ])("has a bound, which %s run into: the function hears of it and cleans up", async (_what, keep) => {
+    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
+      try {
+        for (let n = 0; ; n++) await keep(ctx, n);
+      } finally {
+        await ctx.step("give back", () => "given back");
+      }
+    });
+    const end = await job.toEnd();
+    expect(end.kind === "failed" && String(end.error)).toMatch(/has stored 67108864 bytes, as many as one may/);
+    const stored = job.sim.promises().reduce((sum, id) => sum + (job.sim.get(id)?.param.data?.length ?? 0) * 0.75, 0);
+    expect(stored).toBeGreaterThan(60_000_000);
+    expect(stored).toBeLessThan(68_000_000);
+  });
+
+  test("has a bound through all of its runs", async () => {
+    const job = new SimulatedJob(
+      async (
+        ctx: JobContext<{ n: number; text: string }>,
+        { n, text }: { n: number; text: string },
+      ): Promise<unknown> => ctx.continueAs({ n: n + 1, text }),
+      { args: { n: 1, text: "x".repeat(900_000) } },
+    );
+    const end = await job.toEnd();
+    expect(end.kind === "failed" && String(end.error)).toMatch(/has stored 67108864 bytes/);
   });
 });

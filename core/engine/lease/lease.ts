@@ -1,9 +1,10 @@
 /** The lease on a job's task, as the server's protocol has it. */
+import { NonRetryableError } from "../../definitions/context.ts";
 import { childOf, encodeValue, lineage } from "../../store/codec.ts";
-import type { Acquired, PromiseRecord, TaskRecord } from "../../store/connection/protocol.ts";
+import type { Acquired, PromiseRecord, TaskRecord, Value } from "../../store/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../store/connection/server-rules.ts";
-import { isChildOf, leaseWakeupId } from "../../store/ids.ts";
-import { STORED } from "../../store/size.ts";
+import { isChildOf, leaseWakeupId, storedMarkId } from "../../store/ids.ts";
+import { bytesIn, MOST_OF_A_JOB, markOf, STORED } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
 import type { JournalEntry } from "../journal.ts";
@@ -19,6 +20,9 @@ export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">>
   /** The id of the job that the task cleans up after: its records are written under this task. */
   cleansUp?: string;
 }
+
+/** What a journal knows to be stored of its job, and the newest mark that says so: see `size.ts`. */
+type Counted = { readonly stored: number; marked: number };
 
 /** Reads a promise and subscribes to news of it. News may hold the promise as it is now; without it, the promise is read. */
 export type Watch = (
@@ -37,6 +41,20 @@ const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
 /** For how long a clean-up may wait for what came of a step, in milliseconds. */
 const KEPT = 60_000;
 
+/** What a record takes beside its value, and more than the largest one takes; in bytes. A small one is always stored. */
+const LITTLE = 1_000;
+const MUCH = 2_000_000;
+
+/** A job has stored as much as it may. */
+export class JobFull extends NonRetryableError {
+  constructor() {
+    super(
+      `the job has stored ${MOST_OF_A_JOB} bytes, as many as one may. Put the data where it belongs (a bucket, a ` +
+        "database) and store its address, or divide the work into several jobs",
+    );
+  }
+}
+
 export class TaskLease implements Lease {
   readonly id: string;
   run: string;
@@ -54,6 +72,9 @@ export class TaskLease implements Lease {
   readonly #givenFrom: number;
   readonly #watched = new Set<string>();
   #mayHaveMissed: Promise<boolean> | undefined;
+  #counted: Counted = { stored: 0, marked: 0 };
+  /** What is stored of the job, with what is written under this lease; in bytes. */
+  #stored = 0;
   onNews: (promise?: PromiseRecord) => void = () => {};
 
   /** Without `watch`, promises are read and no news comes. */
@@ -78,7 +99,47 @@ export class TaskLease implements Lease {
     this.#givenFrom = records || Number.POSITIVE_INFINITY;
   }
 
+  /** Counts on from the journal of the run whose records are written. */
+  set counted(counted: Counted) {
+    this.#counted = counted;
+    this.#stored = counted.stored;
+  }
+
+  admit(value: unknown): void {
+    if (this.#stored > MOST_OF_A_JOB - MUCH) this.#refuse(bytesIn(encodeValue(value)) + LITTLE);
+  }
+
+  #refuse(bytes: number): void {
+    if (bytes > 2 * LITTLE && this.#stored + bytes > MOST_OF_A_JOB) throw new JobFull();
+  }
+
   async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
+    const value = encodeValue(param);
+    const bytes = bytesIn(value);
+    this.#refuse(bytes);
+    this.#stored += bytes;
+    const mark = markOf(this.#stored);
+    const isMarked = mark <= this.#counted.marked;
+    const [promise] = await Promise.all([this.#create(id, value, when), isMarked || this.#mark(mark)]);
+    return promise;
+  }
+
+  /** Says what is stored of the job, for those who see how it ends before this worker does. */
+  async #mark(n: number): Promise<void> {
+    const { marked } = this.#counted;
+    this.#counted.marked = n;
+    try {
+      const numbers = marked === 0 && n > 1 ? [1, n] : [n];
+      await Promise.all(
+        numbers.map((each) => this.#create(storedMarkId(this.id, each), encodeValue(undefined), "resolved")),
+      );
+    } catch (error) {
+      this.#counted.marked = marked;
+      throw error;
+    }
+  }
+
+  async #create(id: string, param: Value, when: When): Promise<PromiseRecord> {
     const { timeoutAt, isTimer } = this.#timeOf(when);
     const isAddressed = isTimer && when !== "resolved" && (await this.#armsTargetsOnly());
     const tags = {
@@ -86,7 +147,7 @@ export class TaskLease implements Lease {
       ...(isTimer && { "resonate:timer": "true" }),
       ...(isAddressed && timerTags(timeoutAt)),
     };
-    const action = { kind: "promise.create", data: { id, timeoutAt, param: encodeValue(param), tags } };
+    const action = { kind: "promise.create", data: { id, timeoutAt, param, tags } };
     const answer = (await this.#ask("task.fence", { action })) as { action: { data: { promise: PromiseRecord } } };
     return answer.action.data.promise;
   }

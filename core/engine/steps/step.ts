@@ -33,6 +33,7 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
   }
   try {
     const value = storable(await attempt(parts, command, fn, options), `step "${path}"`);
+    parts.lease.admit?.(value);
     const entry = { kind, op: path, ...(value !== undefined && { value }) };
     if (command.isCut) parts.writer.leave(command, entry);
     else await parts.writer.post(command, entry);

@@ -51,6 +51,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
   const op = command.path;
   try {
     const value = storable(await attempt(parts, command, check), `"${op}"`);
+    parts.lease.admit?.(value);
     command.attempts += 1;
     delete command.lastError;
     if (!value) return false;

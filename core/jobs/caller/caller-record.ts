@@ -53,13 +53,15 @@ export interface ListQuery {
   limit: number;
 }
 
+export type Reserved = "reserved" | "known" | "full" | "stored" | "schedules";
+
 /** The record of one caller. Every method throws {@link ResonateUnavailable} where it cannot be reached. */
 export interface CallerRecord {
   /**
    * Adds a job that is about to be started, with its reservation, to the record. `known`: the job was there, and is
-   * pending. `full`: the caller has as many jobs under way as it may; `stored`: as many bytes.
+   * pending. `full`: the caller has as many jobs under way as it may; `stored`: as many bytes; `schedules`: as many of those.
    */
-  reserve(job: StartedJob, most: Most): Promise<"reserved" | "known" | "full" | "stored">;
+  reserve(job: StartedJob, most: Most): Promise<Reserved>;
   /** The bytes that are stored of the caller's jobs. */
   stored(): Promise<number>;
   /** Notes how jobs were found; `onlyKnown` leaves out those that are not in the record. */

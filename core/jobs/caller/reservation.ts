@@ -16,6 +16,9 @@ export class QuotaExceeded extends NotStarted {
   override name = "QuotaExceeded";
 }
 
+/** How many schedules a caller may have: each fires for years, as often as every minute. */
+export const MOST_SCHEDULES = 100;
+
 /** What a job takes of its caller's quota. */
 export interface Reservation {
   /** `<hours>.<n>`: the job's length class, and the number of the period of that length in which the job was started. */
@@ -37,7 +40,9 @@ export function reservationFor({ duration, now, count }: Start): Reservation {
 }
 
 /** Why there is no room for a job, and when to try again. */
-export function exceeded(most: number, { duration, now, count }: Start): QuotaExceeded {
+export function exceeded(most: number, { duration, now, count }: Start, areSchedules = false): QuotaExceeded {
+  if (areSchedules)
+    return new QuotaExceeded(`a caller may have ${MOST_SCHEDULES} schedules: end one with cancel_job first`);
   const { ms, words } = lengthOf(duration);
   const minutes = Math.ceil((ms - (now % ms)) / 60_000);
   const counts = count === 1 ? "" : `this counts as ${count} jobs, and `;

@@ -37,6 +37,9 @@ export interface Delivery {
   next_at: number;
 }
 
+/** When a message is due that its receiver has refused for good, in milliseconds since the epoch. */
+export const NEVER = 8_640_000_000_000_000;
+
 export const HOOK_TABLES = `CREATE TABLE subscriptions (
      id TEXT PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, narrowing TEXT NOT NULL, secret TEXT NOT NULL, old_secret TEXT,
      old_until REAL NOT NULL, expires_at REAL NOT NULL, caller TEXT NOT NULL, position TEXT NOT NULL, active INTEGER NOT NULL,
@@ -47,6 +50,15 @@ export const HOOK_TABLES = `CREATE TABLE subscriptions (
      attempts INTEGER NOT NULL, next_at REAL NOT NULL, PRIMARY KEY (subscription, type, position)
    ) STRICT;
    CREATE TABLE verified (url TEXT PRIMARY KEY, until REAL NOT NULL) STRICT;`;
+
+const MESSAGE = "subscription = ? AND type = ? AND position = ? AND message_id = ?";
+
+const keyOf = ({ subscription, type, position, message_id }: Delivery): SqlValue[] => [
+  subscription,
+  type,
+  position,
+  message_id,
+];
 
 export class HookTable {
   readonly #storage: CallerStorage;
@@ -83,23 +95,30 @@ export class HookTable {
     this.all("DELETE FROM deliveries WHERE subscription = ?", id);
   }
 
+  /** A further gap takes the place of one that is on its way, whose attempt under way tells of no later loss. */
   add(delivery: Delivery): void {
     const { subscription, position, type, message_id, attempts, next_at } = delivery;
     const values = [subscription, position, type, message_id, attempts, next_at];
-    this.all("INSERT OR IGNORE INTO deliveries VALUES (?, ?, ?, ?, ?, ?)", ...values);
-  }
-
-  schedule({ subscription, position, type }: Delivery, attempts: number, next_at: number): void {
-    const where = "subscription = ? AND position = ? AND type = ?";
-    const values = [attempts, next_at, subscription, position, type];
-    this.all(`UPDATE deliveries SET attempts = ?, next_at = ? WHERE ${where}`, ...values);
-  }
-
-  done({ subscription, position, type }: Delivery): void {
     this.all(
-      "DELETE FROM deliveries WHERE subscription = ? AND position = ? AND type = ?",
-      ...[subscription, position, type],
+      `INSERT INTO deliveries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+       SET message_id = excluded.message_id, next_at = min(next_at, excluded.next_at) WHERE type = 'gap'`,
+      ...values,
     );
+  }
+
+  schedule(delivery: Delivery, attempts: number, next_at: number): void {
+    this.all(`UPDATE deliveries SET attempts = ?, next_at = ? WHERE ${MESSAGE}`, attempts, next_at, ...keyOf(delivery));
+  }
+
+  done(delivery: Delivery): void {
+    this.all(`DELETE FROM deliveries WHERE ${MESSAGE}`, ...keyOf(delivery));
+  }
+
+  /** Whether a gap has not been told yet. One that its receiver has refused is told by that. */
+  takeGap(id: string): boolean {
+    const isThere = this.all("SELECT 1 FROM deliveries WHERE subscription = ? AND type = 'gap'", id).length > 0;
+    this.all("DELETE FROM deliveries WHERE subscription = ? AND type = 'gap' AND next_at = ?", id, NEVER);
+    return isThere;
   }
 
   /** What is to be delivered, the earliest first; nothing of suspended subscriptions. */

@@ -5,10 +5,10 @@
 import type { Caller } from "../../../core/definitions/caller.ts";
 import { Sealing } from "../../../core/store/sealing.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
-import type { Occurrence } from "../occurrence.ts";
+import type { Occurrence } from "../schedules/occurrence.ts";
 import type { SeenSubscription } from "../seen.ts";
 import type { CallerStorage } from "../storage.ts";
-import { type Delivery, HookTable, type Subscription } from "./hook-table.ts";
+import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
 import { type Failure, type Hook, type Outcome, post, readDocument } from "./post.ts";
 
 /** The pauses after failed attempts, in milliseconds. After the last attempt an event is given up, and a gap is told. */
@@ -126,6 +126,7 @@ export class WebHooks {
       Math.min(LIFE.most, Math.max(LIFE.least, ttlMs === undefined ? LIFE.byDefault : (ttlMs ?? LIFE.most)));
     const status = known && this.#statusOf(known);
     const isRotated = known !== undefined && (await this.#open(id, known.secret)) !== secret;
+    const truncated = known ? this.#table.takeGap(id) : begin.truncated;
     this.#table.put({
       ...{ id, name, url, secret: sealed, expires_at, active: 1, ended: null },
       narrowing: JSON.stringify(request.narrowed),
@@ -146,7 +147,7 @@ export class WebHooks {
       id,
       refreshBefore: new Date(expires_at).toISOString(),
       cursor: this.#watermark(id, -1),
-      truncated: known ? false : begin.truncated,
+      truncated,
       ...(status && { deliveryStatus: status }),
     };
   }
@@ -239,6 +240,10 @@ export class WebHooks {
     const page = this.#world.log.read({ ...wanted, name, cursor: this.#scanned.get(id) ?? position, limit: room }, now);
     const isQuiet = page.events.length === 0 && !page.truncated;
     this.#scanned.set(id, page.cursor);
+    if (isQuiet && page.hasMore) {
+      this.#fill(this.#table.get(id) as Subscription, now);
+      return;
+    }
     if (isQuiet && !this.#world.log.isFar(position)) return;
     this.#world.storage.transactionSync(() => {
       if (page.truncated) this.#tellGap(id, now);
@@ -272,12 +277,17 @@ export class WebHooks {
     const subscription = this.#table.get(delivery.subscription);
     if (!subscription) return;
     const { id, failed_since, failures } = subscription;
-    const isGone = !outcome.ok && (outcome.status === 410 || outcome.status === 413);
-    if (outcome.ok || isGone) {
+    const status = outcome.ok ? undefined : outcome.status;
+    if (status === 410 && delivery.type === "gap") {
+      // The receiver does not want it; the client is told as it subscribes again.
+      this.#table.schedule(delivery, delivery.attempts, NEVER);
+      return;
+    }
+    if (outcome.ok || status === 410 || (status === 413 && delivery.type === "event")) {
       this.#table.done(delivery);
       if (outcome.ok)
         this.#table.change(id, { last_delivery_at: now, last_error: null, failed_since: null, failures: 0 });
-      else if (outcome.status === 413 && delivery.type === "event") this.#tellGap(id, now);
+      else if (status === 413) this.#tellGap(id, now);
       if (delivery.type === "terminated") this.#table.remove(id);
       return;
     }

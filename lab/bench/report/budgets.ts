@@ -1,21 +1,24 @@
-/** Compares the requests of each operation with `budgets.json`. */
+/** Compares the requests and the rows of each operation with `budgets.json`. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { atMost, exactly, type Figure, figure } from "./figures.ts";
 
 const FILE = join(import.meta.dirname, "budgets.json");
 
-const PREFIX = "requests to Resonate: ";
+const REQUESTS = "requests to Resonate";
 
-/** The excess that is reported, but does not fail: a quarter of the budget, and at least one request. */
+/** What is counted of an operation: requests of edge or worker, rows of the account's Resonate object. */
+export type Counted = typeof REQUESTS | "rows written" | "rows read";
+
+/** The excess that is reported, but does not fail: a quarter of the budget, and at least one. */
 const tolerated = (budget: number) => Math.max(1, Math.floor(budget / 4));
 
-/** The most requests of each operation, by its name. */
+/** The most of each operation: of requests by its name, of rows by that of the figure. */
 export type Budgets = Readonly<Record<string, number>>;
 
-/** A figure of how many requests an operation made. */
-export const budgeted = (operation: string, requests: number): Figure =>
-  figure(PREFIX + operation, "", exactly(requests));
+/** A figure of how much an operation took. */
+export const budgeted = (operation: string, count: number, what: Counted = REQUESTS): Figure =>
+  figure(`${what}: ${operation}`, "", exactly(count));
 
 export async function readBudgets(): Promise<Budgets> {
   return JSON.parse(await readFile(FILE, "utf8"));
@@ -23,7 +26,7 @@ export async function readBudgets(): Promise<Budgets> {
 
 /** Sets the budget of each measured operation that has none; the others change by hand. */
 export async function addBudgets(figures: readonly Figure[]): Promise<void> {
-  const measured = operationsIn(figures).map(({ operation, requests }) => [operation, requests] as const);
+  const measured = operationsIn(figures).map(({ operation, count }) => [operation, count] as const);
   const budgets = { ...Object.fromEntries(measured), ...(await readBudgets()) };
   await writeFile(FILE, `${JSON.stringify(budgets, undefined, 2)}\n`);
 }
@@ -31,8 +34,8 @@ export async function addBudgets(figures: readonly Figure[]): Promise<void> {
 /** The figures with their budgets as targets. */
 export const withBudgets = (budgets: Budgets, figures: readonly Figure[]): Figure[] =>
   figures.map((each) => {
-    const budget = budgets[each.name.slice(PREFIX.length)];
-    return each.name.startsWith(PREFIX) && budget !== undefined ? { ...each, target: atMost(budget) } : each;
+    const budget = budgets[operationIn(each) ?? ""];
+    return budget === undefined ? each : { ...each, target: atMost(budget) };
   });
 
 export interface Excess {
@@ -42,17 +45,23 @@ export interface Excess {
   fails: boolean;
 }
 
-/** The operations that make more requests than their budget. */
+/** The operations that take more than their budget. */
 export function overBudget(budgets: Budgets, figures: readonly Figure[]): Excess[] {
-  return operationsIn(figures).flatMap(({ operation, requests }) => {
+  return operationsIn(figures).flatMap(({ name, operation, count }) => {
     const budget = budgets[operation];
-    if (budget === undefined || requests <= budget) return [];
-    const message = `${PREFIX}${operation}: ${requests}, over by ${requests - budget} of ${budget}`;
-    return [{ message, fails: requests - budget > tolerated(budget) }];
+    if (budget === undefined || count <= budget) return [];
+    const message = `${name}: ${count}, over by ${count - budget} of ${budget}`;
+    return [{ message, fails: count - budget > tolerated(budget) }];
   });
 }
 
+function operationIn({ name }: Figure): string | undefined {
+  if (name.startsWith(`${REQUESTS}: `)) return name.slice(REQUESTS.length + 2);
+  return /^rows (written|read): /.test(name) ? name : undefined;
+}
+
 const operationsIn = (figures: readonly Figure[]) =>
-  figures
-    .filter(({ name }) => name.startsWith(PREFIX))
-    .map(({ name, median }) => ({ operation: name.slice(PREFIX.length), requests: median }));
+  figures.flatMap((each) => {
+    const operation = operationIn(each);
+    return operation === undefined ? [] : [{ name: each.name, operation, count: each.median }];
+  });

@@ -45,6 +45,9 @@ test("the first that fits counts, also while no worker runs, and others are told
   expect(await send(url, "{")).toMatchObject({ status: 400 });
   expect(await send(url, '{"amount":"much"}')).toMatchObject({ status: 422, body: { error: /amount/ } });
   expect((await send(url, `"${"x".repeat(100_001)}"`)).status).toBe(413);
+  // What would overflow the stack of the edge, or of the job that is handed it.
+  const deep = await send(url, `${"[".repeat(49_000)}${"]".repeat(49_000)}`);
+  expect(deep).toMatchObject({ status: 400, body: { error: "The body is nested more than 100 levels deep." } });
   expect((await send(`${url.slice(0, -3)}AAA`, "{}")).status).toBe(404);
   const sent = await Promise.all([11, 12, 13].map((amount) => send(url, JSON.stringify({ amount }))));
   expect(sent.map(({ status }) => status).sort()).toEqual([200, 409, 409]);

@@ -115,6 +115,19 @@ test("what a server adds to its tools, while it runs or between two runs, is sho
     30_000,
   );
   expect(await listed(first.url)).toEqual(AGREED);
+  // The front page of this machine shows it too.
+  const about = async () => (await fetch(new URL("/pages/about", first.url))).json().catch(() => ({}));
+  await until(
+    "the page to show it",
+    async () => JSON.stringify((await about()).held)?.includes("+ leak is new"),
+    30_000,
+  );
+  expect((await about()).held).toEqual([
+    {
+      server: "shifting",
+      lines: expect.arrayContaining([expect.stringMatching(/^~ write description: .*\\u\{202e\}/)]),
+    },
+  ]);
 
   // What was agreed to comes back by itself.
   await server.become([...THEN, FIRST[3]]);
@@ -145,6 +158,10 @@ test("what a server adds to its tools, while it runs or between two runs, is sho
     properties: ["to", "key"],
   });
   expect(await server.said("sync")).toMatch(/^shifting: 4 tools, as it was$/m);
+  await until("the page to show nothing more", async () => {
+    const { tools, held } = await (await fetch(new URL("/pages/about", second.url))).json();
+    return tools.some(({ name }: { name: string }) => name === "leak") && held === undefined;
+  });
 });
 
 test("--follow takes every change at once", async () => {

@@ -1,0 +1,33 @@
+/** What is held back of a wrapped server's list: shown to people on their own machine, and to nobody who is not known. */
+import { expect, test } from "vitest";
+import { bearerBindings } from "../auth/support.ts";
+import { startStack } from "../support/stack.ts";
+import { startBrowser, visit } from "./browser.ts";
+
+const programs = { edge: "test/wrap/list/held-edge.ts", worker: "worker/main.ts" };
+const LINE = "+ <b>leak</b> is new";
+const browser = await startBrowser();
+
+test("the front page of a local stack shows it, as text", { timeout: 120_000 }, async () => {
+  await using stack = await startStack({ workers: 0, programs, bindings: { OPERATE: "local" } });
+  const { held } = await (await fetch(`${stack.origin}/pages/about`)).json();
+  expect(held).toEqual([{ server: "acme", lines: [LINE] }]);
+  if (!browser) return;
+  await using visitor = await visit(browser, stack.origin);
+  const page = await visitor.open("/");
+  await page.getByRole("region", { name: "Held back of acme" }).getByText(LINE, { exact: true }).waitFor();
+  // Whatever the server says of its tools, the page shows them, and nothing of it as an element.
+  for (const name of ["read", "odd", "flat"]) await page.locator("summary", { hasText: name }).first().click();
+  expect(await page.locator(".injected, leak").count()).toBe(0);
+  await page.locator("details.tool", { hasText: "flat" }).getByRole("button", { name: "Start" }).waitFor();
+});
+
+test.each([
+  ["whose callers have tokens", { ...bearerBindings({ ada: "token-of-ada" }), OPERATE: "local" }],
+  ["that is not this machine's own", {}],
+])("a deployment %s tells nobody of it who is not known", async (_what, bindings) => {
+  await using stack = await startStack({ workers: 0, programs, bindings });
+  const text = await (await fetch(`${stack.origin}/pages/about`)).text();
+  expect(text).toContain('"name":"held"');
+  expect(text).not.toContain("leak");
+});

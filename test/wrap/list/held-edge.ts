@@ -1,0 +1,37 @@
+/** An edge before a server of which something is held back. */
+import { createEdge } from "../../../functions/edge.ts";
+import { type Snapshot, wrapServer } from "../../../wrap/index.ts";
+
+export { CallerObject, Listener } from "../../../functions/edge.ts";
+export { ResonateObject, RunnerObject } from "../../../functions/objects.ts";
+
+/** What the pages' library takes for an element, where it stands for text, and what is no text at all. */
+const NODE = { tag: "b", type: "b", key: null, ref: null, props: { class: "injected" } };
+const MUTE = { toString: 1, valueOf: 1 };
+const properties = {
+  odd: { type: NODE, title: NODE, description: NODE, default: MUTE, minimum: NODE },
+  mute: { type: "string", enum: [MUTE], default: MUTE },
+  none: null,
+};
+
+const snapshot: Snapshot = {
+  server: { name: "acme", version: "1" },
+  revision: "2026-07-28",
+  resources: false,
+  tools: [
+    { name: "read", inputSchema: { type: "object" } },
+    {
+      name: "odd",
+      ...({ title: NODE, description: NODE } as object),
+      inputSchema: { type: "object", properties, required: NODE },
+    },
+    { name: "flat", inputSchema: { type: "object", properties: "none", required: 5 } },
+  ],
+  held: ["+ <b>leak</b> is new"],
+};
+
+export default createEdge({
+  name: "held",
+  version: "0.0.0",
+  tools: wrapServer({ name: "acme", url: "http://127.0.0.1:1/mcp" }).tools(snapshot),
+});
