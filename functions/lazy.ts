@@ -1,5 +1,6 @@
 /** What an isolate loads when it is first needed: callers' objects, and the doors that few requests use. */
 
+export { Discovery } from "./app/discovery.ts";
 export { doorOf } from "./app/doors.ts";
 export { CallerObject } from "./caller/caller-object.ts";
 export { Files } from "./files/files.ts";
