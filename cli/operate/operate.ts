@@ -179,13 +179,15 @@ function listOf(found: Found): Answer {
 }
 
 function overviewOf(overview: Overview): Answer {
-  const { alerts, kinds, groups, waits, workers } = overview;
+  const { alerts, kinds, groups, waits, workers, resonate_ms } = overview;
+  const ago = `a ${overview.span === "week" ? "week" : "day"} before`;
   const lines = [
     ...alerts.map(({ name, says }) => `! ${says} (docs/operations.md#${name})`),
+    `The Resonate server ${resonate_ms === undefined ? "does not answer" : `answers in ${resonate_ms} ms`}.`,
     ...(workers.length === 0 ? ["No worker has reported."] : []),
     ...kinds.map(
-      ({ kind, started = 0, complete = 0, failed = 0 }) =>
-        `${kind}: ${started} started, ${complete} complete, ${failed} failed`,
+      ({ kind, started = 0, complete = 0, failed = 0, before: b = {} }) =>
+        `${kind}: ${started} started (${b.started ?? 0} ${ago}), ${complete} complete (${b.complete ?? 0}), ${failed} failed (${b.failed ?? 0})`,
     ),
     ...groups.map(({ kind, reason, count }) => `  ${count} of ${kind}: ${reason}`),
     ...waits.map(({ kind, state, n }) => `  ${n} of ${kind}: ${state}`),

@@ -40,9 +40,11 @@ export interface Overview {
   span: Span;
   at: number;
   chart: { time: string[]; ended: number[]; failed: number[] };
-  kinds: ({ kind: string } & Partial<
-    Record<"started" | "complete" | "failed" | "cancelled" | "retried" | "ms", number>
-  >)[];
+  kinds: ({
+    kind: string;
+    /** In the same time a day before, or a week before where the span is one. */
+    before?: Partial<Record<"started" | "complete" | "failed", number>>;
+  } & Partial<Record<"started" | "complete" | "failed" | "cancelled" | "retried" | "ms", number>>)[];
   groups: Group[];
   waits: { kind: string; state: WaitState; n: number; since: number }[];
   /** Whether all that wait are known. */
@@ -52,6 +54,8 @@ export interface Overview {
   callers: CallerFigure[];
   kinds_paused: string[];
   held: Held;
+  /** How long the Resonate server took to answer, in milliseconds; undefined where it did not. */
+  resonate_ms: number | undefined;
   settings: Settings;
   alerts: (Alert & { since: number })[];
 }

@@ -108,13 +108,17 @@ export class Operating implements OperateCalls {
     const overview = this.#tables.overview(span, now);
     const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
     const paused = await Promise.all(names.map((kind) => this.#kinds.find(kind).catch(() => undefined)));
+    const asked = Date.now();
+    const held = await this.#holds.find().catch(() => null);
+    const resonate_ms = held === null ? undefined : Date.now() - asked;
     const news = await this.#judge(now);
     void Promise.all(news.map((each) => this.#tell(each)));
     return {
       ...overview,
       callers: await this.#named(overview.callers),
       kinds_paused: names.filter((_, i) => paused[i]),
-      held: (await this.#holds.find().catch(() => undefined))?.held ?? NOTHING,
+      held: held?.held ?? NOTHING,
+      resonate_ms,
       settings: this.settings(),
       alerts: this.#tables.get<Overview["alerts"]>("alerts") ?? [],
     };

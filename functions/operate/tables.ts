@@ -28,11 +28,11 @@ const KEPT = [
   { size: DAY, kept: 400 * DAY },
 ] as const;
 
-/** What is shown of a span: in periods of which size. */
-const SPANS: Readonly<Record<Span, { length: number; size: number }>> = {
-  hour: { length: HOUR, size: MINUTE },
-  day: { length: DAY, size: HOUR },
-  week: { length: 7 * DAY, size: HOUR },
+/** What is shown of a span: in periods of which size; and from how long before, in periods of which size, it is compared with. */
+const SPANS: Readonly<Record<Span, { length: number; size: number; before: { by: number; size: number } }>> = {
+  hour: { length: HOUR, size: MINUTE, before: { by: DAY, size: HOUR } },
+  day: { length: DAY, size: HOUR, before: { by: DAY, size: HOUR } },
+  week: { length: 7 * DAY, size: HOUR, before: { by: 7 * DAY, size: DAY } },
 };
 
 const OTHER = "other";
@@ -206,7 +206,22 @@ export class OperateTables {
     return { from, size, rows };
   }
 
-  overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused"> {
+  /** What was counted of each kind in the same time a day or a week before: of a period that it shares, its part. */
+  #before(span: Span, now: number): Map<string, Record<string, number>> {
+    const { length, before } = SPANS[span];
+    const [from, to, size] = [now - before.by - length, now - before.by, before.size];
+    const rows = this.all(
+      `SELECT kind, name, sum(n * (min(at + ?2, ?4) - max(at, ?3)) / ?2) AS n FROM counts
+       WHERE size = ?1 AND at > ?3 - ?2 AND at < ?4 AND name IN ('started', 'complete', 'failed') GROUP BY 1, 2`,
+      ...[size, size, from, to],
+    );
+    const kinds = new Map<string, Record<string, number>>();
+    for (const { kind, name, n } of rows)
+      kinds.set(String(kind), { ...kinds.get(String(kind)), [String(name)]: Math.round(Number(n)) });
+    return kinds;
+  }
+
+  overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused" | "resonate_ms"> {
     const { from, size, rows } = this.counts(span, now);
     const [kinds, groups] = [new Map<string, Record<string, number>>(), new Map<string, Group>()];
     const times = Array.from(
@@ -233,13 +248,17 @@ export class OperateTables {
       if (i >= 0 && name === "complete") chart.ended[i] = (chart.ended[i] ?? 0) + n;
       if (i >= 0 && name === "failed") chart.failed[i] = (chart.failed[i] ?? 0) + n;
     }
+    const before = this.#before(span, now);
+    for (const kind of before.keys()) kinds.set(kind, kinds.get(kind) ?? {});
     const waits = this.all("SELECT kind, state, count(*) AS n, min(at) AS since FROM waits GROUP BY state, kind");
     const slowest = this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from);
     return {
       span,
       at: now,
       chart,
-      kinds: [...kinds].map(([kind, counts]) => ({ kind, ...counts })).sort((a, b) => a.kind.localeCompare(b.kind)),
+      kinds: [...kinds]
+        .map(([kind, counts]) => ({ kind, ...counts, ...(before.has(kind) && { before: before.get(kind) }) }))
+        .sort((a, b) => a.kind.localeCompare(b.kind)),
       groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, 50),
       waits: waits as unknown as Overview["waits"],
       waits_whole: waits.reduce((sum, { n }) => sum + Number(n), 0) < MOST_WAITING,

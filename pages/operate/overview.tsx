@@ -38,7 +38,7 @@ export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
 );
 
 export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
-  const { workers, at, waits, held, settings, chart } = overview;
+  const { workers, at, waits, held, settings, chart, resonate_ms } = overview;
   const alive = workers.filter((worker) => worker.at > at - SILENT);
   const sum = (of: (slots: (typeof workers)[number]["slots"]) => number) =>
     alive.reduce((n, { slots }) => n + of(slots), 0);
@@ -61,6 +61,12 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
           isKnown={isKnown}
           isWell={sum((slots) => slots.waiting) === 0}
           text={String(sum((slots) => slots.waiting))}
+        />
+        <Part
+          name="Resonate server"
+          isKnown
+          isWell={resonate_ms !== undefined}
+          text={resonate_ms === undefined ? "no answer" : `${resonate_ms} ms`}
         />
         <Part name="Blocked" isKnown={isKnown} isWell={stuck === 0} text={String(stuck)} />
       </ul>
@@ -155,9 +161,12 @@ export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_w
   </section>
 );
 
+const Before: FC<{ n: number | undefined }> = ({ n = 0 }) => <span class="muted">({n.toLocaleString()})</span>;
+
 export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => (
   <section aria-labelledby="kinds">
     <h2 id="kinds">Kinds</h2>
+    <p class="muted">In brackets: the same time {overview.span === "week" ? "a week" : "a day"} before.</p>
     <Scroll label="Table of kinds">
       <table class="jobs">
         <thead>
@@ -174,15 +183,22 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
           </tr>
         </thead>
         <tbody>
-          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0 }) => {
+          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0, before = {} }) => {
             const slowest = overview.slowest.find((each) => each.kind === kind);
             const isPaused = overview.kinds_paused.includes(kind);
             return (
               <tr key={kind}>
                 <th scope="row">{kind}</th>
-                <td>{started}</td>
-                <td>{complete}</td>
-                <td>{failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}</td>
+                <td>
+                  {started} <Before n={before.started} />
+                </td>
+                <td>
+                  {complete} <Before n={before.complete} />
+                </td>
+                <td>
+                  {failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}{" "}
+                  <Before n={before.failed} />
+                </td>
                 <td>{complete + failed + cancelled > 0 ? lengthOf(ms / (complete + failed + cancelled)) : "–"}</td>
                 <td>{slowest ? <a href={jobLink(slowest.job)}>{lengthOf(slowest.ms)}</a> : "–"}</td>
                 <td>
