@@ -51,7 +51,9 @@ export async function makeHome(
       ? execa("script", ["--quiet", "--return", "--command", line, "/dev/null"], { ...options, stdin: "pipe" })
       : execa(command, args, { ...options, stdin: "ignore" });
     let timedOut = false;
-    const kill = () => end(-(program.pid ?? 0));
+    const kill = () => {
+      if (program.pid !== undefined) end(-program.pid);
+    };
     const timer = globalThis.setTimeout(() => {
       timedOut = true;
       kill();
@@ -61,10 +63,11 @@ export async function makeHome(
       return { printed: all ?? "", failed: failed === true, timedOut };
     });
     const type = async (line: string) => {
-      program.stdin?.write(line);
+      if (!program.stdin?.writable) return;
+      program.stdin.write(line);
       // Keys that come together are taken for a paste.
       await setTimeout(500);
-      program.stdin?.write("\r");
+      program.stdin.write("\r");
     };
     return { ended, type, kill };
   };
