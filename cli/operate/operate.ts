@@ -19,7 +19,7 @@ export const usage = () => `Usage: ${typed(readProject(), "operate", "WHAT [opti
   trail                   who did what, as lines of JSON, oldest first; --after N goes on
 
 A FILTER is --state (failed, blocked, failing, answer, sleeping, job; default failed), --kind, --reason (an error's first
-line) and --caller (a caller's key). With it, retry and cancel only count, and name some of the jobs; --apply does it.
+line) and --caller (its name in logs). With it, retry and cancel only count, and name some of the jobs; --apply does it.
 
   --json       print JSON
   --url URL    the deployment's edge, with an operator's token in OPERATOR_TOKEN (default: the stack on this machine)

@@ -111,6 +111,7 @@ export async function admitted(
       return until;
     },
     links: knowsLinks(request.headers),
+    textOnce: request.url.endsWith("?text=once"),
     files,
     slot() {
       slot ??= slots.enter(key);

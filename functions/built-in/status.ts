@@ -224,8 +224,10 @@ export const awaitResult = builtInTool({
         waiting_for ? [[name, shortQuestions(waiting_for)] as const] : [],
       );
       const told = telling.flatMap(([name, { partial }]) => (partial ? [[name, partial] as const] : []));
+      const cut = running.length > 0 && timeout < timeout_seconds * 1_000;
+      const end = cut ? `Await those running again: this wait ended after ${Math.round(timeout / 1_000)} seconds.` : "";
       return {
-        ...awaited([...held.values()], running, costOf(waiting) + costOf(told)),
+        ...awaited([...held.values()], running, costOf(waiting) + costOf(told), end),
         [MEDIA]: media,
         ...(waiting.length > 0 && { waiting_for: Object.fromEntries(waiting) }),
         ...(told.length > 0 && { partial: Object.fromEntries(told) }),
@@ -292,9 +294,9 @@ async function toldBy(
 const byName = <Value>(views: readonly JobView[], value: (view: JobView) => Value): Record<string, Value> =>
   Object.fromEntries(views.map((view) => [view.job_name, value(view)]));
 
-function awaited(held: readonly Held[], running: readonly string[], taken: number) {
+function awaited(held: readonly Held[], running: readonly string[], taken: number, end: string) {
   const fitted = arrange(held, MAX_ANSWER, { taken: costOf(running) + taken });
-  const note = noteOn(fitted);
+  const note = [noteOn(fitted), end].filter(Boolean).join(" ");
   const { views } = fitted;
   const summarized = views.filter(({ summary }) => summary !== undefined);
   return {
@@ -308,7 +310,7 @@ function awaited(held: readonly Held[], running: readonly string[], taken: numbe
     ),
     running: [...running],
     ...(summarized.length > 0 && { summaries: byName(summarized, ({ summary }) => summary as ResultSummary) }),
-    ...(note !== undefined && { note }),
+    ...(note && { note }),
   };
 }
 

@@ -27,6 +27,7 @@ import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
+import { ALMOST } from "../operate/alerts.ts";
 import type { OperateCalls, Settings } from "../operate/calls.ts";
 import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
@@ -148,7 +149,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #blocked: readonly string[];
   #operating: Operating | undefined;
   /** What operators are to be told of the caller, and when. */
-  readonly #figure = { started: 0, at: 0 };
+  readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
   constructor(state: { storage: CallerStorage }, env: object) {
     super(state, env);
@@ -445,22 +446,23 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return this.#operating;
   }
 
-  /** Tells operators of the caller, once in a while. */
+  /** Tells operators of the caller, once in a while, and at once when an alert begins or ends. */
   #tellOperators(): void {
-    const { CALLER, RESONATE_NAMESPACE, isOperated } = this.#config;
+    const { CALLER, RESONATE_NAMESPACE, MAX_STORED_BYTES, isOperated } = this.#config;
     const { key } = this.#takeover;
-    const now = Date.now();
-    if (!isOperated || !CALLER || !key || now < this.#figure.at) return;
-    const { started } = this.#figure;
-    Object.assign(this.#figure, { started: 0, at: now + FIGURES });
+    if (!isOperated || !CALLER || !key) return;
+    const { started, at, signs } = this.#figure;
+    const [now, bytes] = [Date.now(), this.#jobs.stored];
     const failing = this.#hooks.list().filter(({ status }) => !status.active || status.lastError !== null).length;
-    const figure = {
-      key,
-      started,
-      running: this.#jobs.pending(MOST_RUNNING).length,
-      bytes: this.#jobs.stored,
-      failing,
-    };
+    const seen = `${failing} ${bytes > ALMOST * MAX_STORED_BYTES}`;
+    if (now < at && seen === signs) {
+      if (!this.#figure.isLate) void this.#arm();
+      this.#figure.isLate = true;
+      return;
+    }
+    Object.assign(this.#figure, { started: 0, at: now + FIGURES, signs: seen, isLate: false });
+    const running = this.#jobs.pending(MOST_RUNNING).length;
+    const figure = { key, started, running, bytes, failing, isNews: seen !== signs };
     askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "figure", figure).catch(() => {
       this.#figure.started += started;
     });
@@ -627,6 +629,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       this.#hearing?.at ?? Infinity,
       this.#hooks.nextAt() ?? Infinity,
       this.#schedules.nextAt() ?? Infinity,
+      this.#figure.isLate ? this.#figure.at : Infinity,
     );
     await this.#storage.setAlarm(Math.max(at, Date.now()));
   }
@@ -665,6 +668,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
     await this.#askForBlocks();
     await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), isDeployed && this.#schedules.run()]);
+    this.#tellOperators();
     await this.#arm();
     if (!isDeployed) await this.#storage.setAlarm(Date.now() + UNDEPLOYED);
   }

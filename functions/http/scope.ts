@@ -36,6 +36,8 @@ export interface RequestScope extends StreamTerms {
   cancelled?: AbortSignal;
   /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */
   links: boolean;
+  /** Whether the client reads structured content, so that no text need repeat it: its address says `?text=once`. */
+  textOnce: boolean;
   files: LoadFiles;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
   admit(demand: Demand): Promise<Response | undefined>;

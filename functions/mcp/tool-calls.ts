@@ -181,7 +181,8 @@ export class ToolCalls {
         const paged = tool.job ? await this.#withPage(result, caller) : result;
         const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
         const shown = named ? await (await request.scope.files()).shown(paged, caller, links) : paged;
-        const answer = bounded(more.length === 0 ? shown : { ...shown, content: [...shown.content, ...more] }, tool);
+        const said = request.scope.textOnce ? withoutTwin(shown) : shown;
+        const answer = bounded(more.length === 0 ? said : { ...said, content: [...said.content, ...more] }, tool);
         return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
       }
       const started = await tool.start(heard, context);
@@ -348,6 +349,15 @@ function mayRepeat({ job, listing }: Tool): boolean {
 
 const withoutKeys = (args: unknown, keys: readonly string[]): unknown =>
   keys.length === 0 ? args : Object.fromEntries(Object.entries(args as object).filter(([key]) => !keys.includes(key)));
+
+/** The result without texts that repeat its structured content. */
+function withoutTwin({ content, ...rest }: ToolAnswer): ToolAnswer {
+  const twin = JSON.stringify(rest.structuredContent);
+  const once = content.map((part) =>
+    part.type === "text" && part.text === twin ? { ...part, text: "In structuredContent." } : part,
+  );
+  return { ...rest, content: once };
+}
 
 /** The result; an error in place of one that is larger than the tool allows. */
 function bounded(result: ToolAnswer, { job: made, maxAnswer = MAX_ANSWER }: Tool): CallToolResult {

@@ -7,6 +7,7 @@ interface Seen {
   kinds: Overview["kinds"];
   waits: Overview["waits"];
   workers: Overview["workers"];
+  /** Those whose storage is almost full or whose web hooks fail. */
   callers: readonly CallerFigure[];
   /** The versions of the kinds that the edge serves. */
   deployed: Readonly<Record<string, number>>;
@@ -15,7 +16,10 @@ interface Seen {
 }
 
 /** A worker that is silent for longer is not there, in milliseconds: it reports at least every 20 seconds. */
-export const SILENT = 60_000;
+const SILENT = 30_000;
+
+/** From which part of a caller's storage on it is almost full. */
+export const ALMOST = 0.9;
 
 /** From how many jobs on, and from which part of them, failures are many. */
 const MANY = { jobs: 5, part: 0.2 };
@@ -57,7 +61,7 @@ export const RULES = {
     return old.length > 0 ? `a worker runs an earlier version of ${list([...new Set(old)])}` : undefined;
   },
   "storage-full": ({ callers, mostBytes }: Seen) => {
-    const full = mostBytes > 0 ? callers.filter(({ bytes }) => bytes > 0.9 * mostBytes) : [];
+    const full = mostBytes > 0 ? callers.filter(({ bytes }) => bytes > ALMOST * mostBytes) : [];
     return full.length > 0
       ? `almost full: the storage of ${list(full.map(({ label, key }) => label ?? key))}`
       : undefined;
@@ -69,7 +73,7 @@ export const RULES = {
 } satisfies Record<string, (seen: Seen) => string | undefined>;
 
 /** How long something must be wrong before it is an alert, in milliseconds. */
-export const LASTS: Partial<Record<string, number>> = { "slots-taken": 300_000 };
+export const LASTS: Partial<Record<string, number>> = { "no-worker": 30_000, "slots-taken": 300_000 };
 
 export const alertsOf = (seen: Seen): Alert[] =>
   (Object.keys(RULES) as (keyof typeof RULES)[]).flatMap((name) => {

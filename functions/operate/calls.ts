@@ -24,6 +24,8 @@ export interface CallerFigure {
   bytes: number;
   /** How many of its subscriptions cannot be delivered to. */
   failing: number;
+  /** Whether an alert may begin or end with it. */
+  isNews?: boolean;
 }
 
 export interface Group {
@@ -67,7 +69,7 @@ export interface Filter {
   state?: WaitState | "failed";
   kind?: string;
   reason?: string;
-  /** The key of a caller. */
+  /** A caller, by its name in the log or its key. */
   caller?: string;
   /** Only what was known by then, in milliseconds since the epoch. */
   until?: number;
@@ -111,7 +113,7 @@ export interface OperateCalls {
   /** What a caller has called, of which the jobs alone are noted. */
   heard(caller: string, what: string, params: object): void;
   overview(span: Span): Promise<Overview>;
-  jobs(filter: Filter): { jobs: Row[]; count: number };
+  jobs(filter: Filter): Promise<{ jobs: Row[]; count: number }>;
   about(job: string): { failure: Row | undefined; wait: Row | undefined };
   act(who: string, action: Action): Promise<ActionState>;
   action(n: number): ActionState;

@@ -1,5 +1,5 @@
 /** What an operator sees and does, in one object of the deployment: an instance of the class of the callers' objects. */
-import { callerOf } from "../../core/definitions/caller.ts";
+import { callerOf, keysOf } from "../../core/definitions/caller.ts";
 import { Holds, NOTHING } from "../../core/jobs/operating/holds.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
@@ -13,7 +13,7 @@ import type { Config } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import type { CallerStorage } from "../caller/storage.ts";
 import { post } from "../caller/webhooks/post.ts";
-import { alertsOf, LASTS } from "./alerts.ts";
+import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
 import type {
   Action,
   ActionState,
@@ -37,6 +37,9 @@ const AT_ONCE = 16;
 const PATIENCE = 3_000;
 
 const MINUTE = 60_000;
+
+/** How often is looked whether something lasts that may become an alert, in milliseconds. */
+const SOON = 5_000;
 
 /** The most characters that are noted of what a caller names. */
 const MOST_HEARD = 300;
@@ -78,6 +81,7 @@ export class Operating implements OperateCalls {
 
   figure(figure: CallerFigure): void {
     this.#tables.figure(figure, Date.now());
+    if (figure.isNews) void this.#arm(SOON);
   }
 
   settings(): Settings {
@@ -116,8 +120,8 @@ export class Operating implements OperateCalls {
     };
   }
 
-  jobs(filter: Filter) {
-    return this.#tables.jobs(filter, 50);
+  async jobs(filter: Filter) {
+    return this.#tables.jobs(await withKeys(filter), 50);
   }
 
   about(job: string) {
@@ -130,13 +134,15 @@ export class Operating implements OperateCalls {
 
   /** Notes an action with all it is about, and then does it: what is interrupted goes on with the next alarm. */
   async act(who: string, action: Action): Promise<ActionState> {
-    const jobs = "jobs" in action || "filter" in action ? this.#targetsOf(action) : [];
+    const jobs = "jobs" in action || "filter" in action ? await this.#targetsOf(action) : [];
     const tables = this.#tables;
     const n = tables.transaction(() => {
       const { do: what, ...about } = action;
       const n = tables.note(who, what, { ...about, ...(jobs.length > 0 && { count: jobs.length }) });
       tables.all("INSERT INTO actions VALUES (?, ?, ?, 'open')", n, who, JSON.stringify(action));
       for (const job of jobs) tables.all("INSERT OR IGNORE INTO targets VALUES (?, ?, NULL)", n, job);
+      // What only this object keeps waits for nothing: in an incident the Resonate server may be away.
+      if (this.#set(action)) this.#end(n, who, action);
       return n;
     });
     await this.#arm();
@@ -170,16 +176,18 @@ export class Operating implements OperateCalls {
     await this.#arm();
   }
 
-  async #arm(): Promise<void> {
+  async #arm(within = MINUTE): Promise<void> {
     const { storage } = this.#options;
     const isBusy = this.#tables.all("SELECT 1 FROM actions WHERE state = 'open' LIMIT 1").length > 0;
-    const at = Date.now() + (isBusy ? PATIENCE : MINUTE);
+    const lengthOf = (list: string) => this.#tables.get<unknown[]>(list)?.length ?? 0;
+    const isSoon = lengthOf("standing") > lengthOf("alerts");
+    const at = Date.now() + (isBusy ? PATIENCE : isSoon ? SOON : within);
     const known = await storage.getAlarm();
     if (known === null || known > at) await storage.setAlarm(at);
   }
 
-  #targetsOf({ jobs, filter }: { jobs?: string[]; filter?: Filter }): string[] {
-    return jobs ?? this.#tables.jobs(filter ?? {}, MOST_TARGETS).jobs.map(({ job }) => String(job));
+  async #targetsOf({ jobs, filter = {} }: { jobs?: string[]; filter?: Filter }): Promise<string[]> {
+    return jobs ?? this.#tables.jobs(await withKeys(filter), MOST_TARGETS).jobs.map(({ job }) => String(job));
   }
 
   /** Does what is open, one action after another. */
@@ -196,17 +204,16 @@ export class Operating implements OperateCalls {
       if (!row) return;
       const [n, action] = [Number(row.n), JSON.parse(String(row.asked)) as Action];
       if (action.do === "retry" || action.do === "cancel") await this.#workOn(n, action);
-      else await this.#set(action);
-      this.#tables.transaction(() => {
-        const of = this.#tables.all(
-          "SELECT outcome, count(*) AS n FROM targets WHERE action = ? GROUP BY 1 ORDER BY 2 DESC LIMIT 10",
-          n,
-        );
-        const about = { of: n, ...(of.length > 0 && { jobs: of.reduce((sum, each) => sum + Number(each.n), 0) }) };
-        this.#tables.note(String(row.who), `${action.do}: done`, about);
-        this.#tables.all("UPDATE actions SET state = 'done' WHERE n = ?", n);
-      });
+      if (action.do === "pause" || action.do === "resume") await this.#hold(action.of, action.do === "pause");
+      this.#tables.transaction(() => this.#end(n, String(row.who), action));
     }
+  }
+
+  /** Notes that an action is done. */
+  #end(n: number, who: string, action: Action): void {
+    const [{ jobs = 0 } = {}] = this.#tables.all("SELECT count(*) AS jobs FROM targets WHERE action = ?", n);
+    this.#tables.note(who, `${action.do}: done`, { of: n, ...(Number(jobs) > 0 && { jobs }) });
+    this.#tables.all("UPDATE actions SET state = 'done' WHERE n = ?", n);
   }
 
   /** Does something about each job of an action that it has not been done about. To do it twice is to do it once. */
@@ -239,23 +246,26 @@ export class Operating implements OperateCalls {
     const store = new RemoteStore(endpointOf(config), deployed.jobs, {}, client).as({ id: "", key, label: "" }, "");
     const ended = await store.end(name);
     if (!ended) return "there is no such job";
-    return ended.isOurs ? "it is cancelled" : "it had ended";
+    return ended.isOurs || ended.promise.state === "rejected_canceled" ? "it is cancelled" : "it had ended";
   }
 
-  async #set(action: Exclude<Action, { do: "retry" | "cancel" }>): Promise<void> {
+  /** Does what is a setting of the edges; returns whether the action is one. */
+  #set(action: Action): boolean {
     const settings = this.settings();
     switch (action.do) {
-      case "pause":
-      case "resume":
-        return this.#hold(action.of, action.do === "pause");
       case "block":
       case "unblock": {
         const others = settings.blocked.filter((name) => name !== action.caller);
         const blocked = action.do === "block" ? [...others, action.caller] : others;
-        return this.#tables.set("settings", { ...settings, blocked });
+        this.#tables.set("settings", { ...settings, blocked });
+        return true;
       }
+      case "stop-starts":
+      case "allow-starts":
+        this.#tables.set("settings", { ...settings, starts_stopped: action.do === "stop-starts" });
+        return true;
       default:
-        return this.#tables.set("settings", { ...settings, starts_stopped: action.do === "stop-starts" });
+        return false;
     }
   }
 
@@ -270,14 +280,10 @@ export class Operating implements OperateCalls {
       return isOn ? [...others, ...some] : others;
     };
     if ("all" in of) return this.#holds.set({ ...held, all: isOn });
-    if ("caller" in of)
-      return this.#holds.set({ ...held, callers: changed(held.callers, [await this.#keyOf(of.caller)]) });
+    if ("caller" in of) {
+      return this.#holds.set({ ...held, callers: changed(held.callers, await keysIn(of.caller)) });
+    }
     return this.#holds.set({ ...held, jobs: changed(held.jobs, of.jobs) });
-  }
-
-  /** The key of a caller: itself, or by the name that the log has. */
-  async #keyOf(caller: string): Promise<string> {
-    return splitKey(caller).key || (await callerOf(caller)).key;
   }
 
   /** Names callers as the log does: by their static tokens, or by the hash in their keys. */
@@ -307,16 +313,17 @@ export class Operating implements OperateCalls {
   async #judge(now: number): Promise<ToldAlert[]> {
     const { config } = this.#options;
     const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
-    const { kinds, waits, workers, callers } = this.#tables.overview("hour", now);
+    const { kinds, waits, workers } = this.#tables.overview("hour", now);
+    const mostBytes = config.MAX_STORED_BYTES;
     const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
     const seen = {
       now,
       kinds,
       waits,
       workers,
-      callers: await this.#named(callers),
+      callers: await this.#named(this.#tables.troubled(ALMOST * mostBytes)),
       deployed: versions,
-      mostBytes: config.MAX_STORED_BYTES,
+      mostBytes,
     };
     const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
     const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;
@@ -365,6 +372,14 @@ export class Operating implements OperateCalls {
     }
   }
 }
+
+/** The keys that are meant by one, or by a caller's name in the log. */
+const keysIn = async (caller: string) => (splitKey(caller).key ? [caller] : keysOf(caller));
+
+const withKeys = async ({ caller, ...filter }: Filter) => ({
+  ...filter,
+  ...(caller !== undefined && { callers: await keysIn(caller) }),
+});
 
 /** The name in a task's id, which its caller has shown. */
 function nameInTask(taskId: string): string {

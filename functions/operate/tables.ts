@@ -59,6 +59,8 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS workers (worker TEXT PRIMARY KEY, n INTEGER, at INTEGER, about TEXT) STRICT;
   CREATE TABLE IF NOT EXISTS callers (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER) STRICT;
   CREATE INDEX IF NOT EXISTS callers_day ON callers (day, started);
+  CREATE INDEX IF NOT EXISTS callers_failing ON callers (failing) WHERE failing > 0;
+  CREATE INDEX IF NOT EXISTS callers_bytes ON callers (bytes);
   CREATE TABLE IF NOT EXISTS trail (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, who TEXT, what TEXT, about TEXT) STRICT;
   CREATE TABLE IF NOT EXISTS actions (n INTEGER PRIMARY KEY, who TEXT, asked TEXT, state TEXT) STRICT;
   CREATE TABLE IF NOT EXISTS targets (action INTEGER, job TEXT, outcome TEXT, PRIMARY KEY (action, job)) STRICT, WITHOUT ROWID;
@@ -250,6 +252,18 @@ export class OperateTables {
     };
   }
 
+  /** Callers whose web hooks fail, and those with the most bytes above so many. */
+  troubled(bytes: number): CallerFigure[] {
+    const columns = "key, started, running, bytes, failing";
+    const rows = [
+      ...this.all(`SELECT ${columns} FROM callers WHERE failing > 0 LIMIT 20`),
+      ...(bytes > 0
+        ? this.all(`SELECT ${columns} FROM callers WHERE bytes > ? AND failing = 0 ORDER BY bytes DESC LIMIT 20`, bytes)
+        : []),
+    ];
+    return rows as unknown as CallerFigure[];
+  }
+
   workers(): Overview["workers"] {
     const rows = this.all("SELECT worker, at, about FROM workers ORDER BY at DESC LIMIT 100");
     return rows.map(({ worker, at, about }) => ({
@@ -260,12 +274,15 @@ export class OperateTables {
   }
 
   /** The jobs that a filter means, newest first. */
-  jobs(filter: Filter, limit: number): { jobs: Row[]; count: number } {
+  jobs(
+    filter: Omit<Filter, "caller"> & { callers?: readonly string[] },
+    limit: number,
+  ): { jobs: Row[]; count: number } {
     const isFailed = (filter.state ?? "failed") === "failed";
     const of = [
       ["kind = ?", filter.kind],
       ["reason = ?", isFailed ? filter.reason : undefined],
-      ["caller = ?", filter.caller],
+      ["caller IN (SELECT value FROM json_each(?))", filter.callers && JSON.stringify(filter.callers)],
       ["state = ?", isFailed ? undefined : filter.state],
       ["at <= ?", filter.until],
     ].flatMap(([where, value]) => (value === undefined ? [] : [{ where, value }]));

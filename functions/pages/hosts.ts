@@ -62,7 +62,8 @@ export function hostSetups({ name, url, token }: Server, proxy?: { command: stri
       host: "opencode",
       paste: `opencode mcp add ${name} --url ${url}${header.replace("Authorization: ", "Authorization=")}`,
     },
-    { id: "cline", host: "Cline", paste: `cline mcp add ${name} ${url} --transport http${header} --yes` },
+    // It gives its model the text of a result and the structured content that repeats it, both.
+    { id: "cline", host: "Cline", paste: `cline mcp add ${name} ${url}?text=once --transport http${header} --yes` },
     {
       id: "goose",
       host: "Goose",

@@ -19,14 +19,21 @@ export interface Host {
   command: string;
   /** The tool that finds others, where the host defers them. */
   search?: Search;
-  /** Files below its home that name the model, by their paths. */
-  files?(model: string): Record<string, object | string>;
+  /** Files below its home that name the model, and answer what is asked at the first start, by their paths. */
+  files?(model: string, cwd: string): Record<string, object | string>;
   /** The arguments that tell it its model once, where files do not. */
   prepare?(model: string): string[];
   env?(model: string): Record<string, string>;
-  /** The arguments that run one prompt to its end. */
-  run(prompt: string, model: string): string[];
+  /** The arguments that run one prompt to its end, in a new conversation or, with its id, in the last one. */
+  run(prompt: string, model: string, last?: string): string[];
+  /** The arguments that print its conversations as JSON, the last one first, where it goes on with one by its id, in a terminal. */
+  conversations?: string[];
+  /** The arguments that sign in at the server, where it has a command for that. */
+  login?: string[];
 }
+
+/** What every set-up calls the server. */
+export const SERVER = "durable-mcp-edge";
 
 const KEY = "a-key-of-no-vendor";
 const MODEL = "scripted";
@@ -39,6 +46,14 @@ export const HOSTS: readonly Host[] = [
     version: "2.1.330",
     command: "claude",
     search: { tool: "ToolSearch", args: (query) => ({ query, max_results: 5 }) },
+    files: (_model, cwd) => ({
+      ".claude.json": {
+        hasCompletedOnboarding: true,
+        theme: "dark",
+        customApiKeyResponses: { approved: [KEY.slice(-20)], rejected: [] },
+        projects: { [cwd]: { hasTrustDialogAccepted: true, hasCompletedProjectOnboarding: true } },
+      },
+    }),
     env: (model) => ({
       ANTHROPIC_BASE_URL: model,
       ANTHROPIC_API_KEY: KEY,
@@ -46,7 +61,11 @@ export const HOSTS: readonly Host[] = [
       DISABLE_AUTOUPDATER: "1",
       ENABLE_TOOL_SEARCH: "true",
     }),
-    run: (prompt) => ["-p", prompt, "--allowedTools", "mcp__durable-mcp-edge"],
+    run: (prompt, _model, last) => [
+      ...(last ? ["--continue"] : []),
+      ...["-p", prompt, "--allowedTools", `mcp__${SERVER}`],
+    ],
+    login: ["mcp", "login", SERVER],
   },
   {
     name: "Codex",
@@ -56,7 +75,11 @@ export const HOSTS: readonly Host[] = [
     command: "codex",
     search: { tool: "tool_search", args: (query) => ({ query, limit: 8 }) },
     env: () => ({ SCRIPTED_KEY: KEY }),
-    run: (prompt, model) => ["exec", "--skip-git-repo-check", ...codexModel(model), prompt],
+    run: (prompt, model, last) => [
+      ...["exec", ...(last ? ["resume", "--last"] : [])],
+      ...["--skip-git-repo-check", ...codexModel(model), prompt],
+    ],
+    login: ["mcp", "login", SERVER],
   },
   {
     name: "Gemini CLI",
@@ -72,7 +95,10 @@ export const HOSTS: readonly Host[] = [
       },
     }),
     env: (model) => ({ GEMINI_API_KEY: KEY, GOOGLE_GEMINI_BASE_URL: model }),
-    run: (prompt) => ["--skip-trust", "--yolo", "-m", "gemini-2.5-flash", "-p", prompt],
+    run: (prompt, _model, last) => [
+      ...(last ? ["--resume", "latest"] : []),
+      ...["--skip-trust", "--yolo", "-m", "gemini-2.5-flash", "-p", prompt],
+    ],
   },
   {
     name: "Qwen Code",
@@ -87,7 +113,7 @@ export const HOSTS: readonly Host[] = [
     },
     files: () => ({ ".qwen/settings.json": { privacy: { usageStatisticsEnabled: false } } }),
     env: (model) => ({ OPENAI_API_KEY: KEY, OPENAI_BASE_URL: `${model}/v1`, OPENAI_MODEL: MODEL }),
-    run: (prompt) => ["--auth-type", "openai", "--yolo", prompt],
+    run: (prompt, _model, last) => [...["--auth-type", "openai", "--yolo"], ...(last ? ["--continue"] : []), prompt],
   },
   {
     name: "opencode",
@@ -109,7 +135,11 @@ export const HOSTS: readonly Host[] = [
       },
     }),
     env: () => ({ OPENCODE_DISABLE_MODELS_FETCH: "1", OPENCODE_DISABLE_AUTOUPDATE: "1" }),
-    run: (prompt) => ["run", "-m", `scripted/${MODEL}`, prompt],
+    run: (prompt, _model, last) => [
+      ...["run", ...(last ? ["--continue"] : [])],
+      ...["-m", `scripted/${MODEL}`, prompt],
+    ],
+    login: ["mcp", "auth", SERVER],
   },
   {
     name: "Cline",
@@ -118,7 +148,12 @@ export const HOSTS: readonly Host[] = [
     version: "3.0.65",
     command: "cline",
     prepare: (model) => ["auth", "-p", "openai-compatible", "-k", KEY, "-m", MODEL, "-b", `${model}/v1`],
-    run: (prompt) => ["-P", "openai-compatible", "-k", KEY, "-m", MODEL, prompt],
+    conversations: ["history", "--json", "--limit", "1"],
+    run: (prompt, _model, last) => [
+      ...["-P", "openai-compatible", "-k", KEY, "-m", MODEL],
+      ...(last ? ["--id", last] : []),
+      prompt,
+    ],
   },
 ];
 
@@ -129,8 +164,8 @@ function codexModel(model: string): string[] {
 }
 
 /** Writes a host's files below its home. */
-export async function writeFiles({ files }: Host, home: string, model: string): Promise<void> {
-  for (const [path, content] of Object.entries(files?.(model) ?? {})) {
+export async function writeFiles({ files }: Host, home: string, cwd: string, model: string): Promise<void> {
+  for (const [path, content] of Object.entries(files?.(model, cwd) ?? {})) {
     const file = join(home, path);
     await mkdir(dirname(file), { recursive: true });
     await writeFile(file, typeof content === "string" ? content : JSON.stringify(content));

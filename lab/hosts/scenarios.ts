@@ -1,14 +1,23 @@
 import type { Search } from "./host-table.ts";
 import type { Call, Heard, Reply } from "./model/dialogue.ts";
+import { TEXT } from "./wire.ts";
 
-/** What the scripted model does in a conversation: calls of the server's own tools, one list a turn. */
+/** Calls of the server's own tools, one list a turn, each from the results before it. */
+type Turns = readonly ((results: readonly string[]) => { tool: string; args: object }[])[];
+
+/** What the scripted model does in a conversation. */
 export interface Scenario {
   name: string;
   prompt: string;
-  /** The calls of each turn, from the results before it. */
-  turns: readonly ((results: readonly string[]) => { tool: string; args: object }[])[];
-  /** What the last result says where the host brings all of it. */
-  expects: RegExp;
+  turns: Turns;
+  /** What of the last result is to be in the table; undefined where it is not as it should be. */
+  tells(told: string): string | undefined;
+  /** What the model does in the same conversation, after host and worker were killed while the first turns' last call waits. */
+  resumed?: Turns;
+  /** Texts that repeat structured content are marked. */
+  marked?: boolean;
+  /** How the host shows who it is. */
+  way?: "token" | "OAuth";
 }
 
 const LONG = { latitude: 47.6, longitude: -122.3, from: "2012-01" };
@@ -16,14 +25,18 @@ const LONG = { latitude: 47.6, longitude: -122.3, from: "2012-01" };
 /** The scenarios, with jobs of a run's own. @param seconds how long its timer takes */
 export function scenariosOf(run: string, seconds: number): Scenario[] {
   const collect = (...names: string[]) => ({ tool: "await_result", args: { job_names: names } });
+  const timer = (name: string, seconds: number) => ({ tool: "set_timer", args: { timer_name: name, seconds } });
   const two = [`${run}-a`, `${run}-b`];
   const turns = Array.from({ length: Math.ceil(seconds / 40) }, () => () => [collect(`timer_${run}`)]);
+  const says = (words: RegExp) => (told: string) => words.exec(told)?.[0];
+  /** A timer of three seconds, set and collected. */
+  const short = (name: string): Turns => [() => [timer(name, 3)], () => [collect(`timer_${name}`)]];
   return [
     {
-      name: "start, wait, collect",
+      name: `start, wait ${seconds} s, collect`,
       prompt: "Set a timer, wait for it, and tell me when it fired.",
-      turns: [() => [{ tool: "set_timer", args: { timer_name: run, seconds } }], ...turns],
-      expects: /complete|fired/,
+      turns: [() => [timer(run, seconds)], ...turns],
+      tells: says(/complete/),
     },
     {
       name: "parallel calls",
@@ -32,7 +45,7 @@ export function scenariosOf(run: string, seconds: number): Scenario[] {
         () => two.map((timer_name) => ({ tool: "timer", args: { timer_name, seconds: 3 } })),
         () => [collect(...two.map((name) => `timer_${name}`))],
       ],
-      expects: /complete/,
+      tells: says(/complete/),
     },
     {
       name: "large result",
@@ -42,23 +55,39 @@ export function scenariosOf(run: string, seconds: number): Scenario[] {
         (results) => [collect(jobIn(results))],
         (results) => [{ tool: "probe_status", args: { job_names: [jobIn(results)], result: "full" } }],
       ],
-      expects: /next_offset|temperature/,
+      tells: (told) => (/next_offset/.test(told) ? `${told.length.toLocaleString("en")} characters` : undefined),
     },
     {
       name: "question",
       prompt: "Gather three years of weather.",
       turns: [() => [{ tool: "weather_range", args: { ...LONG, to: "2014-12" } }]],
-      expects: /waiting_for|confirm|declined|nobody/,
+      tells: says(/declined|waiting_for|confirm|nobody/),
     },
     {
       name: "cancel",
       prompt: "Set a timer and cancel it.",
-      turns: [
-        () => [{ tool: "set_timer", args: { timer_name: `${run}-c`, seconds: 600 } }],
-        () => [{ tool: "cancel_job", args: { job_names: [`timer_${run}-c`] } }],
-      ],
-      expects: /cancel/,
+      turns: [() => [timer(`${run}-c`, 600)], () => [{ tool: "cancel_job", args: { job_names: [`timer_${run}-c`] } }]],
+      tells: says(/canceled|cancelled/),
     },
+    {
+      name: "killed, resumed",
+      prompt: "Set a timer and wait for it.",
+      turns: [() => [timer(`${run}-k`, 20)], () => [collect(`timer_${run}-k`)]],
+      resumed: [() => [collect(`timer_${run}-k`)]],
+      tells: says(/complete/),
+    },
+    {
+      name: "model gets",
+      prompt: "Set a timer.",
+      turns: [() => [timer(`${run}-m`, 3)]],
+      marked: true,
+      tells(told) {
+        const [text, structured] = [told.includes(TEXT), told.includes("fires_at")];
+        return text ? (structured ? "both" : "the text") : structured ? "structured content" : undefined;
+      },
+    },
+    { name: "token", prompt: "Set a timer.", turns: short(`${run}-t`), tells: says(/complete/), way: "token" },
+    { name: "OAuth", prompt: "Set a timer.", turns: short(`${run}-o`), tells: says(/complete/), way: "OAuth" },
   ];
 }
 
@@ -69,12 +98,11 @@ function jobIn(results: readonly string[]): string {
 }
 
 /** The model's side of a scenario: tools that the host defers are searched for first. */
-export function scriptOf({ turns }: Pick<Scenario, "turns">, search?: Search) {
+export function scriptOf(turns: Turns, search?: Search) {
   let turn = 0;
   let searches = 0;
-  let skipped = 0;
   return ({ tools, results }: Heard): Reply => {
-    const next = turns[turn]?.(results.slice(skipped));
+    const next = turns[turn]?.(results);
     if (!next) return { text: `Done: ${results.at(-1)?.slice(0, 200)}` };
     const calls: Call[] = [];
     for (const { tool, args } of next) {
@@ -83,7 +111,6 @@ export function scriptOf({ turns }: Pick<Scenario, "turns">, search?: Search) {
       else {
         if (!search || !tools.includes(search.tool)) throw new Error(`no tool ${tool} among ${tools.join(", ")}`);
         if (++searches > 4) throw new Error(`searches do not find ${tool}`);
-        skipped = results.length + 1;
         return { calls: [{ tool: search.tool, args: search.args(tool) }] };
       }
     }

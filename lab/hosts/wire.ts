@@ -20,11 +20,16 @@ export interface Exchange {
 export interface Wire extends AsyncDisposable {
   readonly url: string;
   readonly exchanges: readonly Exchange[];
-  clear(): void;
+  /** Forgets what has passed. From then on, texts of answers that have structured content say `TEXT` alone, if so wanted. */
+  clear(marked?: boolean): void;
 }
+
+/** What stands in the place of a text that repeats structured content. */
+export const TEXT = "This is the text.";
 
 export async function startWire(target: string): Promise<Wire> {
   let exchanges: Exchange[] = [];
+  let marks = false;
   const app = new Hono();
   app.all("*", async (c) => {
     const { pathname, search } = new URL(c.req.url);
@@ -40,6 +45,11 @@ export async function startWire(target: string): Promise<Wire> {
       signal,
     });
     if (!exchange || !answer.body) return answer;
+    if (marks && exchange.tool) {
+      const headers = new Headers(answer.headers);
+      headers.delete("content-length");
+      return new Response((await answer.text()).replaceAll(/\{"(?:jsonrpc|result)".*\}/g, marked), { headers });
+    }
     const counted = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
         exchange.bytes += chunk.byteLength;
@@ -56,14 +66,22 @@ export async function startWire(target: string): Promise<Wire> {
     get exchanges() {
       return exchanges;
     },
-    clear() {
+    clear(marked = false) {
       exchanges = [];
+      marks = marked;
     },
     async [Symbol.asyncDispose]() {
       if ("closeAllConnections" in server) server.closeAllConnections();
       server.close();
     },
   };
+}
+
+/** An answer's message with `TEXT` as its text. */
+function marked(json: string): string {
+  const message = JSON.parse(json);
+  if (message.result?.structuredContent) message.result.content = [{ type: "text", text: TEXT }];
+  return JSON.stringify(message);
 }
 
 function exchangeOf(text: string): Exchange | undefined {

@@ -15,7 +15,7 @@ const VIEW: ChartView = {
 };
 
 /** Where a worker that is silent for longer is not there, in milliseconds. */
-const SILENT = 60_000;
+const SILENT = 30_000;
 
 export const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringify(filter))}`;
 

@@ -4,9 +4,12 @@ import { REDIRECT_URI } from "./authorization-server.ts";
 export class UserAgent {
   readonly #cookies = new Map<string, string>();
   readonly #login: string;
+  readonly #redirect: string;
 
-  constructor(login: string) {
+  /** @param redirect where authorization codes are sent to */
+  constructor(login: string, redirect = REDIRECT_URI) {
     this.#login = login;
+    this.#redirect = redirect;
   }
 
   /** Opens an authorization request and agrees to it; returns where the client is sent back to. */
@@ -19,7 +22,7 @@ export class UserAgent {
       const location = response.headers.get("location");
       if (location !== null) {
         url = new URL(location, url);
-        if (url.href.startsWith(REDIRECT_URI)) return url;
+        if (url.href.startsWith(this.#redirect)) return url;
         continue;
       }
       const page = await response.text();

@@ -217,6 +217,38 @@ test("a call that waits tells of progress while the Resonate server has yet to a
   }
 });
 
+test("a client whose address says that it reads structured content is sent no text twice, in every revision", async () => {
+  await call("set_timer", { timer_name: "once", seconds: 3_600 });
+  const job_names = Array.from({ length: 20 }, () => "timer_once");
+  const ask = async (url: string, revision: string, more: object, capabilities: object = {}) => {
+    const params = { name: "probe_status", arguments: { job_names, ...more } };
+    const headers = { ...rpcHeaders("tools/call", params), "mcp-protocol-version": revision };
+    const message = rpcMessage("tools/call", params, capabilities);
+    const body = JSON.stringify(revision === "2026-07-28" ? message : { ...message, params });
+    const text = await (await fetch(url, { method: "POST", headers, body })).text();
+    return JSON.parse(/^data: (.*"result".*)$/m.exec(text)?.[1] ?? text).result;
+  };
+  const kinds = [
+    ["2025-03-26", {}],
+    ["2025-11-25", {}],
+    ["2026-07-28", {}],
+    ["2026-07-28", BY_SDK],
+  ] as const;
+  for (const [revision, capabilities] of kinds) {
+    const twice = await ask(stack.url, revision, {}, capabilities);
+    const once = await ask(`${stack.url}?text=once`, revision, {}, capabilities);
+    expect(twice.content).toEqual([{ type: "text", text: JSON.stringify(twice.structuredContent) }]);
+    expect(once.content).toEqual([{ type: "text", text: "In structuredContent." }]);
+    expect(once.structuredContent).toEqual(twice.structuredContent);
+    // What is not in the structured content stays.
+    const noted = await ask(`${stack.url}?text=once`, revision, { job_nams: [] }, capabilities);
+    expect(noted.content.map(({ text }: { text: string }) => text)).toEqual([
+      "In structuredContent.",
+      expect.stringContaining("job_nams"),
+    ]);
+  }
+});
+
 test("a newer attempt is looked for only where the one that was found ended without a result", async () => {
   const settled = async (name: string, state: "resolved" | "rejected", value: unknown) => {
     const id = stack.namespace + name;

@@ -2,14 +2,20 @@ import { randomBytes } from "node:crypto";
 import type { Stack, StackOptions } from "../support/stack.ts";
 import { startTaskStack } from "../tasks/support.ts";
 
-/** A stack whose workers report to the edge, and whose operator is this machine's user unless the bindings say otherwise. */
-export async function startOperated({ bindings, env, workers = 1, ...options }: StackOptions = {}): Promise<Stack> {
+/**
+ * A stack whose workers report to the edge, and whose operator is this machine's user unless the bindings say otherwise: to
+ * them is added, and each start of the edge reads them.
+ */
+export async function startOperated({
+  bindings = {},
+  env,
+  workers = 1,
+  ...options
+}: StackOptions = {}): Promise<Stack> {
   const VIEW_KEY = randomBytes(32).toString("hex");
   const added: Record<string, string> = { VIEW_KEY, LEASE_SECONDS: "3", ...env };
-  const stack = await startTaskStack({
-    ...{ ...options, workers: 0, env: added },
-    bindings: { VIEW_KEY, OPERATE: "local", ...bindings },
-  });
+  Object.assign(bindings, { VIEW_KEY, OPERATE: "local", ...bindings });
+  const stack = await startTaskStack({ ...options, workers: 0, env: added, bindings });
   added.EDGE_URL = stack.origin;
   for (let n = 0; n < workers; n++) await stack.addWorker();
   return stack;
@@ -25,6 +31,7 @@ export function operatorAt(origin: string, token?: string) {
     return body;
   };
   return {
+    token,
     get: async (path: string, query: Record<string, string> = {}) =>
       json(await fetch(`${origin}/operate/${path}?${new URLSearchParams(query)}`, { headers })),
     act: async (action: object) =>

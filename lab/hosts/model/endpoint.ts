@@ -12,6 +12,8 @@ export interface ModelEndpoint extends AsyncDisposable {
   readonly origin: string;
   /** What it has heard since `follow`, turn by turn. */
   readonly heard: readonly Heard[];
+  /** Whether it has said its last words since `follow`. */
+  readonly isDone: boolean;
   /** Begins a conversation. A script that throws ends it with the error's words. */
   follow(script: (heard: Heard) => Reply): void;
 }
@@ -19,6 +21,7 @@ export interface ModelEndpoint extends AsyncDisposable {
 /** Serves every vendor's format at one port: a request says by its path which it is. */
 export async function startModel(): Promise<ModelEndpoint> {
   let heard: Heard[] = [];
+  let isDone = false;
   let script = (_: Heard): Reply => ({ text: "Ready." });
   const app = new Hono();
   app.post("*", async (c) => {
@@ -30,7 +33,9 @@ export async function startModel(): Promise<ModelEndpoint> {
     if (!format) return aside(path, body, model);
     const turn = { ...format.hear(body), bytes: Buffer.byteLength(text) };
     heard.push(turn);
-    return stream(format, script(turn), model);
+    const reply = script(turn);
+    isDone = "text" in reply;
+    return stream(format, reply, model);
   });
   app.all("*", (c) => c.json({ data: [], models: [], object: "list" }));
   const server = serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" });
@@ -41,8 +46,12 @@ export async function startModel(): Promise<ModelEndpoint> {
     get heard() {
       return heard;
     },
+    get isDone() {
+      return isDone;
+    },
     follow(next) {
       heard = [];
+      isDone = false;
       script = (turn) => {
         try {
           return next(turn);

@@ -1,0 +1,136 @@
+/** What an operator is told without asking: each rule, for how long it has to hold, and that it is told until it has arrived. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { createStorage } from "../../testing/stack/object-storage.ts";
+import { readConfig } from "../app/config.ts";
+import { deployed } from "../app/deployed.ts";
+import { Operating } from "./operating.ts";
+
+const tools = deployed.jobs;
+beforeEach(() => {
+  vi.useFakeTimers({ now: Date.UTC(2026, 10, 20, 12, 30, 30), toFake: ["Date"] });
+  Object.assign(deployed, { jobs: [{ kind: "tea", version: 2 }] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  Object.assign(deployed, { jobs: tools });
+});
+
+const RESONATE_URL = "http://127.0.0.1:9";
+
+/** An operator's object that tells a web hook, which refuses while `isUp` is false. */
+function scene() {
+  const hook = { isUp: true, told: [] as string[] };
+  const receive = async (_url: unknown, { body }: { body: string }) => {
+    const { name, state, says } = JSON.parse(body);
+    if (hook.isUp) hook.told.push(`${name} ${state}: ${says}`);
+    return new Response(null, { status: hook.isUp ? 204 : 503 });
+  };
+  const config = readConfig({ AUTH_MODE: "none", RESONATE_URL, OPERATE: "local", MAX_STORED_BYTES: "1000" });
+  const operating = new Operating({
+    ...{ storage: createStorage(), client: new ResonateClient({ url: RESONATE_URL }), config },
+    ...{ env: { ALERT_URL: "http://127.0.0.1:9/alerts" }, fetchTo: () => receive as never },
+  });
+  let n = 0;
+  const report = (more: Partial<WorkerReport> = {}) =>
+    operating.report({
+      ...{ worker: "w", n: ++n, group: "workers", connected: true, kinds: { tea: 2 } },
+      ...{ slots: { running: 1, waiting: 0, most: 1 }, counts: [], failed: [], waits: [], slowest: [], ...more },
+    });
+  /** So many seconds later: what the web hook has been told since. */
+  const after = async (seconds: number) => {
+    hook.told = [];
+    vi.setSystemTime(Date.now() + seconds * 1_000);
+    await operating.alarm();
+    return hook.told;
+  };
+  return { hook, operating, report, after };
+}
+
+const caller = { key: "abc~", started: 1, running: 0, bytes: 10, failing: 0 };
+
+test.each<[string, (the: ReturnType<typeof scene>, isBad: boolean) => void]>([
+  [
+    "jobs-fail begun: many jobs fail: 5 of tea",
+    ({ report }, isBad) => report({ counts: [["tea", isBad ? "failed" : "complete", isBad ? 5 : 15]] }),
+  ],
+  [
+    "jobs-blocked begun: blocked: 1 of tea",
+    ({ report }, isBad) => report({ waits: [{ job: "tea_1", kind: "tea", ...(isBad && { state: "blocked" }) }] }),
+  ],
+  [
+    "old-worker begun: a worker runs an earlier version of tea",
+    ({ report }, isBad) => report({ kinds: { tea: isBad ? 1 : 2 } }),
+  ],
+  [
+    "storage-full begun: almost full: the storage of",
+    ({ report, operating }, isBad) => {
+      report();
+      operating.figure({ ...caller, bytes: isBad ? 950 : 10 });
+    },
+  ],
+  [
+    "deliveries-fail begun: web hooks fail of",
+    ({ report, operating }, isBad) => {
+      report();
+      operating.figure({ ...caller, failing: isBad ? 1 : 0 });
+    },
+  ],
+])("%s, at once, once, until it is over", async (says, bring) => {
+  const the = scene();
+  bring(the, false);
+  expect(await the.after(1)).toEqual([]);
+  bring(the, true);
+  the.hook.isUp = false;
+  expect(await the.after(1)).toEqual([]);
+  the.hook.isUp = true;
+  expect(await the.after(1)).toEqual([expect.stringContaining(says)]);
+  expect(await the.after(1)).toEqual([]);
+  bring(the, false);
+  const [name] = says.split(" ");
+  the.hook.isUp = false;
+  await the.after(1);
+  the.hook.isUp = true;
+  expect(await the.after(1)).toEqual([expect.stringContaining(`${name} over`)]);
+});
+
+test("no-worker: a minute after the last report, and half a minute after the last worker has lost its connection", async () => {
+  const { report, after } = scene();
+  expect(await after(60)).toEqual([]); // None has ever been there.
+  report();
+  expect(await after(29)).toEqual([]);
+  expect(await after(2)).toEqual([]);
+  expect(await after(30)).toEqual([
+    expect.stringMatching(/^no-worker begun: no worker takes jobs; .*2026-11-20T12:31:30/),
+  ]);
+  report();
+  expect(await after(1)).toEqual([expect.stringMatching(/^no-worker over/)]);
+  report({ connected: false });
+  expect(await after(1)).toEqual([]);
+  report(); // It was a restart.
+  expect(await after(29)).toEqual([]);
+  report({ connected: false });
+  await after(1);
+  expect(await after(30)).toEqual([expect.stringMatching(/^no-worker begun/)]);
+});
+
+test("slots-taken: when jobs wait for a slot for five minutes", async () => {
+  const { report, after } = scene();
+  const waits = () => report({ slots: { running: 1, waiting: 3, most: 1 } });
+  for (let minutes = 0; minutes < 10; minutes++) {
+    waits();
+    expect(await after(28)).toEqual([]);
+    if (minutes !== 4) continue;
+    report();
+    await after(1);
+  }
+  waits();
+  await after(1);
+  for (let i = 0; i < 10; i++) {
+    waits();
+    const told = await after(28);
+    if (told.length > 0) return expect(told).toEqual(["slots-taken begun: 3 jobs wait for a slot"]);
+  }
+  expect.unreachable();
+});

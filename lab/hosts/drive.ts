@@ -1,0 +1,87 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Server } from "../../functions/pages/hosts.ts";
+import { until } from "../../testing/simulation/program.ts";
+import type { StackPart } from "../../testing/stack/stack-part.ts";
+import { type Home, makeHome } from "./home.ts";
+import type { Host } from "./host-table.ts";
+import type { ModelEndpoint } from "./model/endpoint.ts";
+import { type Scenario, scriptOf } from "./scenarios.ts";
+import type { Wire } from "./wire.ts";
+
+interface Surroundings {
+  /** The host's command. */
+  command: string;
+  /** The server, by how callers show who they are. */
+  servers: Record<"none" | "token" | "OAuth", Server>;
+  /** What lies in front of the server without sign-in. */
+  wire: Wire;
+  model: ModelEndpoint;
+  /** How long the host may take for one conversation, in milliseconds. */
+  patience: number;
+  /** What is killed with the host. */
+  worker: StackPart | undefined;
+  /** Where what was said is kept. */
+  record: string | undefined;
+}
+
+/** Goes through the scenarios with a host; returns a cell of the table for each. */
+export async function drive(host: Host, around: Surroundings, scenarios: readonly Scenario[]): Promise<string[]> {
+  const { command, servers, wire, model, patience, record } = around;
+  const cells: string[] = [];
+  for (const way of ["none", "token", "OAuth"] as const) {
+    const own = scenarios.filter((each) => (each.way ?? "none") === way);
+    if (own.length === 0) continue;
+    if (way === "OAuth" && !host.login) {
+      cells.push("in its chat alone");
+      continue;
+    }
+    await using home = await makeHome(host, command, { server: servers[way], model: model.origin, patience });
+    const signed = way === "OAuth" ? await home.run(host.login ?? [], "in a terminal").ended : undefined;
+    for (const scenario of own) {
+      wire.clear(scenario.marked);
+      const { printed, timedOut } = await converse(host, home, around, scenario);
+      cells.push(cellOf(scenario, model, timedOut));
+      console.error(`${host.name}, ${scenario.name}: ${cells.at(-1)}`);
+      if (record === undefined) continue;
+      await mkdir(record, { recursive: true });
+      const all = { signed, printed, heard: model.heard, wire: wire.exchanges };
+      const file = `${host.id}-${scenario.name}`.replaceAll(/\W+/g, "-");
+      await writeFile(join(record, `${file}.json`), JSON.stringify(all, undefined, 2));
+    }
+  }
+  return cells;
+}
+
+async function converse(host: Host, home: Home, around: Surroundings, scenario: Scenario) {
+  const { model, wire, worker, patience } = around;
+  model.follow(scriptOf(scenario.turns, host.search));
+  const run = home.run(host.run(scenario.prompt, model.origin));
+  if (!scenario.resumed) return run.ended;
+  const waits = () => wire.exchanges.some(({ tool }) => tool === "await_result");
+  await Promise.race([run.ended, until("the host to wait for its job", waits, 120_000)]);
+  run.kill();
+  await Promise.all([run.ended, worker?.kill()]);
+  await worker?.start();
+  const listed = host.conversations && (await home.run(host.conversations).ended).printed;
+  const last = listed === undefined ? "last" : (/"(?:id|sessionId)": ?"([^"]+)"/.exec(listed)?.[1] ?? "last");
+  model.follow(scriptOf(scenario.resumed, host.search));
+  const resumed = home.run(host.run("And now?", model.origin, last), host.conversations && "in a terminal");
+  if (host.conversations) {
+    // In a terminal it goes on after its model's last words.
+    await Promise.race([resumed.ended, until("the model's last words", () => model.isDone, patience)]);
+    resumed.kill();
+  }
+  return resumed.ended;
+}
+
+/** How many turns a conversation took, what its model was charged, and what it was told. */
+function cellOf({ tells }: Scenario, { heard }: ModelEndpoint, timedOut: boolean): string {
+  const told = heard.at(-1)?.results.at(-1) ?? "nothing";
+  const bytes = heard.reduce((sum, turn) => sum + turn.bytes, 0);
+  const figures = `${heard.length} turns, ${Math.round(bytes / 1_000)} KB`;
+  const words = tells(told);
+  if (!timedOut && words !== undefined) return `${figures}: ${words}`;
+  const last = told.replaceAll(/[\s|`]+/g, " ").slice(0, 160);
+  return `${figures}; **${timedOut ? "cut off" : "not as meant"}**, told: ${last}`;
+}

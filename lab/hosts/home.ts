@@ -1,0 +1,75 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { execa } from "execa";
+import { hostSetups, type Server } from "../../functions/pages/hosts.ts";
+import { type Host, writeFiles } from "./host-table.ts";
+
+/** A host in a home of its own, set up with a server and a model. */
+export interface Home extends AsyncDisposable {
+  /** Runs it, on request in a terminal of its own; until it ends, `patience` is over, or it is killed with all it has started. */
+  run(args: string[], where?: "in a terminal"): Run;
+}
+
+export interface Run {
+  readonly ended: Promise<{ printed: string; failed: boolean; timedOut: boolean }>;
+  kill(): void;
+}
+
+/** What the programs that open a browser are called. */
+const BROWSERS = ["xdg-open", "sensible-browser", "x-www-browser", "www-browser"];
+
+/** Sets a host up by the line of `--config HOST`. @throws {Error} with what it printed, where it refuses that line */
+export async function makeHome(
+  host: Host,
+  command: string,
+  { server, model, patience }: { server: Server; model: string; patience: number },
+): Promise<Home> {
+  const home = await mkdtemp(join(tmpdir(), "host-"));
+  const remove = () => rm(home, { recursive: true, force: true, maxRetries: 5 });
+  const [cwd, bin] = [join(home, "project"), join(home, "bin")];
+  await Promise.all([mkdir(cwd), mkdir(bin), writeFiles(host, home, cwd, model)]);
+  const opens = `#!/bin/sh\nexec '${process.execPath}' '${resolve("lab/hosts/browser.ts")}' "$@"\n`;
+  await Promise.all(BROWSERS.map((name) => writeFile(join(bin, name), opens, { mode: 0o755 })));
+  const env = {
+    ...{ PATH: `${bin}${delimiter}${process.env.PATH}`, HOME: home, TERM: "xterm-256color", CI: "1" },
+    ...{ BROWSER: join(bin, "xdg-open"), DISPLAY: ":0", ...(server.token && { MCP_TOKEN: server.token }) },
+    ...host.env?.(model),
+  };
+  const run: Home["run"] = (args, where) => {
+    const options = { cwd, env, extendEnv: false, reject: false, all: true, detached: true } as const;
+    const line = [command, ...args].map((word) => `'${word}'`).join(" ");
+    const program = where
+      ? execa("script", ["--quiet", "--return", "--command", line, "/dev/null"], { ...options, stdin: "pipe" })
+      : execa(command, args, { ...options, stdin: "ignore" });
+    let timedOut = false;
+    const kill = () => {
+      try {
+        process.kill(-(program.pid ?? 0), "SIGKILL");
+      } catch {
+        // It has ended.
+      }
+    };
+    const timer = setTimeout(() => {
+      timedOut = true;
+      kill();
+    }, patience);
+    const ended = program.then(({ all, failed }) => {
+      clearTimeout(timer);
+      return { printed: all ?? "", failed: failed === true, timedOut };
+    });
+    return { ended, kill };
+  };
+  const { paste = "" } = hostSetups(server).find(({ id }) => id === host.id) ?? {};
+  const { failed, printed } = await run(wordsOf(paste).slice(1)).ended;
+  if (failed) {
+    await remove();
+    throw new Error(`${paste}\n${printed}`);
+  }
+  if (host.prepare) await run(host.prepare(model)).ended;
+  return { run, [Symbol.asyncDispose]: remove };
+}
+
+/** The words of a command line, of which some are quoted. */
+const wordsOf = (line: string): string[] =>
+  [...line.matchAll(/"([^"]*)"|\S+/g)].map(([word, quoted]) => quoted ?? word);
