@@ -133,8 +133,8 @@ export function createApp(deployment: Deployment): App {
     const { RESONATE, RESONATE_PUBLIC } = readConfig(c.env);
     if (!RESONATE || RESONATE_PUBLIC !== "1") return c.notFound();
     const { edge } = c.var;
-    const address = clientAddress(c.req.raw);
-    const tooMany = address === undefined ? undefined : tooManyRefused(edge, address);
+    const address = clientAddress(c.req.raw) ?? "";
+    const tooMany = tooManyRefused(edge, address);
     if (tooMany) return tooMany;
     // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
     const { pathname, search } = new URL(c.req.url);
@@ -142,12 +142,12 @@ export function createApp(deployment: Deployment): App {
     const path = pathname.slice("/resonate".length);
     const passed = await (await loadLazy()).atDoor(c.req.raw, path, c.env as DoorEnv);
     if (passed instanceof Response) {
-      if (address !== undefined) edge.refused.add(address, 1);
+      edge.refused.add(address, 1);
       return passed;
     }
     const url = `http://resonate/public${path}${search}`;
     const response = await fetchFrom(RESONATE)(new Request(url, passed));
-    if (address !== undefined && response.status === 401) edge.refused.add(address, 1);
+    if (response.status === 401) edge.refused.add(address, 1);
     return new Response(response.body, response); // with headers that can be added to
   });
 
