@@ -29,11 +29,11 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   pause: ["stop running jobs of a kind", () => import("./operate/pause.ts")],
   resume: ["continue the jobs of a paused kind", () => import("./operate/pause.ts")],
   operate: ["see and steer a deployment, as its page /operate does", () => import("./operate/operate.ts")],
-  retention: ["remove old jobs from a real Resonate server's database", () => import("./operate/retention.ts")],
-  forget: ["remove the data of one caller", () => import("./operate/forget.ts")],
-  backup: ["write all jobs and results to a file or a bucket", () => import("./operate/backup.ts")],
-  restore: ["restore a backup, or an earlier state", () => import("./operate/restore.ts")],
-  move: ["move all jobs to a real Resonate server", () => import("./operate/move.ts")],
+  retention: ["remove old jobs from a real Resonate server's database", () => import("./operate/data/retention.ts")],
+  forget: ["remove the data of one caller", () => import("./operate/data/forget.ts")],
+  backup: ["write all jobs and results to a file or a bucket", () => import("./operate/data/backup.ts")],
+  restore: ["restore a backup, or an earlier state", () => import("./operate/data/restore.ts")],
+  move: ["move all jobs to a real Resonate server", () => import("./operate/data/move.ts")],
   deploy: ["deploy the edge to Cloudflare", () => import("./commands/deploy.ts")],
 };
 

@@ -3,7 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { ENTRY } from "../../core/store/codec.ts";
 import { chainLink, isBookkeepingSql, isLimitSql, isReservationOver, POSTGRES_PATTERNS } from "../../core/store/ids.ts";
 import { BOOKKEEPING_RETENTION } from "../../core/store/sequence.ts";
-import { quote } from "./database.ts";
+import { quote } from "./data/database.ts";
 
 /** SQL that takes ids apart: SQLite has no regular expressions, but user-defined functions. */
 const ID_PARTS = {

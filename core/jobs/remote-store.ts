@@ -31,7 +31,7 @@ import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
 import { AFTER } from "./starting/after.ts";
 import { Claims } from "./starting/claims.ts";
-import { takePlace } from "./starting/order.ts";
+import { type Ends, takePlace } from "./starting/order.ts";
 
 export type { Channel } from "../store/connection/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/connection/failures.ts";
@@ -63,6 +63,7 @@ class NameTaken extends NotStarted {
 /** What the requests of an isolate, or a worker's jobs, share: values alone. */
 interface Shared {
   read: FeedCache;
+  ends: Ends;
 }
 
 /** The attempt before a new one. */
@@ -124,7 +125,7 @@ export class RemoteStore {
       onBehalf = false,
     }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
-    shared: Shared = { read: new FeedCache() },
+    shared: Shared = { read: new FeedCache(), ends: new Map() },
   ) {
     this.#endpoint = endpoint;
     this.#scope = { key, claimant, quota, storage, records, isHeard, request, labels, refuses, onBehalf };
@@ -143,6 +144,11 @@ export class RemoteStore {
   /** The same store, which finds jobs and starts none, and says why. */
   refusing(refuses: string): RemoteStore {
     return this.#scoped({ ...this.#scope, refuses });
+  }
+
+  /** Why no job is started; undefined where some are. */
+  get refuses(): string | undefined {
+    return this.#scope.refuses;
   }
 
   /** The same store, whose starts give jobs these labels. */
@@ -193,7 +199,7 @@ export class RemoteStore {
     now: number,
     { earlier, after, labels: before = [] }: Before = {},
   ): Promise<DurablePromise> {
-    const { refuses } = this.#scope;
+    const { refuses } = this;
     if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
     // A function that hears of its deadline has time to clean up.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
@@ -241,7 +247,7 @@ export class RemoteStore {
     const id = this.#names.id(job, name);
     const isOrdered = job.concurrency !== undefined && !(await this.get(name));
     const order = isOrdered
-      ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt })
+      ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt }, this.#shared.ends)
       : {};
     const place = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
     if (!this.#claims(job)) {

@@ -36,6 +36,7 @@ import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } fr
 import { askOperating, createRecords, objectOf, roomList } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { CLEANS, JobTable } from "./job-table.ts";
+import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
 import {
   endedEvent,
   isTold,
@@ -45,9 +46,8 @@ import {
   occurrenceOf,
   tellingEvents,
   toldEvent,
-} from "./occurrence.ts";
-import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
-import { Schedules } from "./schedules.ts";
+} from "./schedules/occurrence.ts";
+import { Schedules } from "./schedules/schedules.ts";
 import { Listeners, type Seen } from "./seen.ts";
 import type { CallerStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";

@@ -15,8 +15,8 @@ import { ResonateRefused, ResonateUnavailable } from "../../core/store/connectio
 import { callerName } from "../../core/store/object-address.ts";
 import type { OperateCalls } from "../operate/calls.ts";
 import type { Narrowed } from "./event-log.ts";
-import type { Occurrence } from "./occurrence.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
+import type { Occurrence } from "./schedules/occurrence.ts";
 import type { Seen } from "./seen.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 

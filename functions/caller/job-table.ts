@@ -13,7 +13,7 @@ import { GENERATION, idsFrom, splitGeneration } from "../../core/store/ids.ts";
 import { schedule } from "../schedules/schedule.ts";
 import { EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "./event-log.ts";
 import { ROOMS_TABLE } from "./room-rows.ts";
-import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules-table.ts";
+import { FIRINGS_TABLE, SCHEDULES_TABLE } from "./schedules/schedules-table.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 

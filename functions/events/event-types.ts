@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { EventDefinition } from "../../core/definitions/event.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { JobView } from "../../core/jobs/status.ts";
-import { JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION } from "../caller/occurrence.ts";
+import { JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION } from "../caller/schedules/occurrence.ts";
 
 /** How many names and kinds one subscription may be narrowed to. */
 const MOST = 100;

@@ -1,4 +1,4 @@
-/** Schedules. A schedule is a job without a worker: the object of its caller fires it, see `functions/caller/schedules.ts`. */
+/** Schedules. A schedule is a job without a worker: the object of its caller fires it, see `functions/caller/schedules/`. */
 import * as z from "zod";
 import { defineJob, type Job } from "../../core/definitions/job.ts";
 import { When } from "./when.ts";

@@ -11,13 +11,13 @@ import { isAllowed, isWithinNamespace, PUBLIC, type PublicEnv } from "./access.t
 import { Alarm } from "./alarm.ts";
 import { readBody } from "./body.ts";
 import { type CallerObjects, CallerReports } from "./caller-reports.ts";
-import { ContainerWorker } from "./container.ts";
+import { ContainerWorker } from "./execution/container.ts";
+import { type RunnerNamespace, RunnerPool } from "./execution/runner-pool.ts";
 import { withStacks } from "./log.ts";
 import { ObjectSql } from "./object-sql.ts";
 import { OPERATE, type Operated, Operator, type OperatorEnv } from "./operate.ts";
 import type { ObjectState } from "./platform.ts";
 import { PollStreams } from "./poll-streams.ts";
-import { type RunnerNamespace, RunnerPool } from "./runner-pool.ts";
 import { Serving } from "./serving.ts";
 import { type Notes, openTables } from "./tables.ts";
 

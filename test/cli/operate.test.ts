@@ -8,7 +8,7 @@ import { startJob } from "../../core/jobs/starting/start.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { strictForecast, titles } from "../worker/scripts/changing.ts";
+import { strictForecast, titles } from "../worker/scripts/changed/changing.ts";
 
 vi.setConfig({ testTimeout: 150_000 });
 
@@ -75,7 +75,7 @@ test("a kind that is paused waits until it is resumed, also across restarts", as
 test("a job that is blocked is listed, and looked at again when it is told so", async () => {
   const { command, settings, group, namespace } = deployment();
   const folder = await mkdtemp(join(tmpdir(), "operate-"));
-  const script = "test/worker/scripts/changing-worker.ts";
+  const script = "test/worker/scripts/changed/changing-worker.ts";
   const worker = (CODE: string) => startWorker({ ...settings, CODE, FOLDER: folder }, { script });
   const store = new RemoteStore({ url: resonate.url, group, namespace }, [titles]);
   try {
@@ -112,7 +112,7 @@ test("a job that failed is started again from its last good step when it is told
       return promise?.state === "pending" ? undefined : promise;
     });
   try {
-    const script = "test/worker/scripts/changing-worker.ts";
+    const script = "test/worker/scripts/changed/changing-worker.ts";
     await using _worker = await startWorker({ ...settings, FOLDER: folder }, { script });
     await writeFile(join(folder, "no-mail"), "");
     const { name } = await startJob(store, strictForecast, { name: "today", city: "Athens" }, Date.now());

@@ -18,15 +18,28 @@ const GRACE = 30_000;
 /** How many places in a row may be missing, since those of jobs that ended long ago are removed. */
 const MISSING = 32;
 
+/**
+ * For how long the end of an order is remembered, in milliseconds, and of how many orders. Older places may be removed, but
+ * none of the last day: see `BOOKKEEPING_RETENTION`.
+ */
+const REMEMBERED = { for: 3_600_000, most: 10_000 };
+
+/** The newest place that was seen of each order, with the time. It holds values alone, so requests may share it. */
+export type Ends = Map<string, { n: number; at: number }>;
+
 interface Place {
   job?: string;
 }
 
-/** Takes the next place for a job that is about to be created; returns the job's tag. */
+/**
+ * Takes the next place for a job that is about to be created; returns the job's tag. One request where nobody else has
+ * taken a place since the one that is remembered in `ends`; otherwise the end is looked for first.
+ */
 export async function takePlace<Args>(
   client: ResonateClient,
   namespace: string,
   { id, job, args, timeoutAt }: { id: string; job: Job<Args>; args: Args; timeoutAt: number },
+  ends: Ends,
 ): Promise<Record<string, string>> {
   if (!job.concurrency) return {};
   const chain = orderId(namespace, job.kind, await hashed(job.concurrency.key(args)));
@@ -35,7 +48,15 @@ export async function takePlace<Args>(
   const create = (n: number) => client.call(childOf(chain + n, timeoutAt, { param: { job: id, by } }));
   const isDone = (entry: PromiseRecord | undefined) =>
     entry !== undefined && (decodeValue(entry.param) as { by?: unknown } | undefined)?.by === by;
-  const { n } = await append(create, { after: (await last(get)).n, isDone });
+  const seen = ends.get(chain);
+  const now = Date.now();
+  let n = seen && now - seen.at < REMEMBERED.for ? seen.n + 1 : 0;
+  if (n === 0 || !isDone(await create(n))) {
+    n = (await append(create, { after: (await last(get, { after: n })).n, isDone })).n;
+  }
+  ends.delete(chain);
+  if (ends.size >= REMEMBERED.most) ends.delete(ends.keys().next().value as string);
+  ends.set(chain, { n, at: now });
   return { [ORDER]: chain + n };
 }
 

@@ -5,7 +5,7 @@
 import type { Caller } from "../../../core/definitions/caller.ts";
 import { Sealing } from "../../../core/store/sealing.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
-import type { Occurrence } from "../occurrence.ts";
+import type { Occurrence } from "../schedules/occurrence.ts";
 import type { SeenSubscription } from "../seen.ts";
 import type { CallerStorage } from "../storage.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Stored } from "../../../test/support/stored.ts";
 import { ClientLog } from "../client-log.ts";
+import { monthName } from "../names.ts";
 import { makePlan, type PlannedJob } from "../plan.ts";
 import { reconcile, repeats, undisturbed } from "./reconcile.ts";
 
@@ -48,6 +49,27 @@ describe("the reckoning", () => {
     expect(reckon(() => {})).toEqual([]);
     expect(reckon((job) => Object.assign(job, { args: { ...job.args }, settledAt: 1_100 }))).toEqual([]);
     expect(reckon((_job, log) => log.ended("timer_tea", { status: "complete", result: "complete" }))).toEqual([]);
+  });
+
+  test("takes a month for given up with its range, unless a client wanted it or no range of it was cancelled", () => {
+    const at = { latitude: 47.5, longitude: -122.3 };
+    const month = { ...at, year: 2012, month: 6 };
+    const range = { ...at, from: "2012-06", to: "2012-06" };
+    const ended = { state: "rejected_canceled" as const, value: undefined, createdAt: 0, settledAt: 1_000 };
+    const reckoned = (isCancelled: boolean, isWanted: boolean) =>
+      reckon((_job, log, jobs) => {
+        const failed = { state: "rejected" as const, value: new Error("declined") };
+        jobs.set("range", { ...ended, ...(!isCancelled && failed), name: "range", func: "weather_range", args: range });
+        const wanted = log.attempt("range", { kind: "question", at: 0, args: range, reply: "cancel", after: 0 });
+        wanted.cancel = { name: "range", outcome: isCancelled ? "cancelled" : "already_finished" };
+        wanted.replies.add("cancel");
+        const name = monthName(month);
+        jobs.set(name, { ...ended, name, func: "weather_data", args: month });
+        if (isWanted) log.attempt(name, { kind: "gathering", at: 0, starters: 1, args: month });
+      });
+    expect(reckoned(true, false)).toEqual([]);
+    expect(reckoned(true, true)).toEqual(["wrong value"]);
+    expect(reckoned(false, false)).toEqual(["wrong value"]);
   });
 
   test("excuses a second request for each time a worker was away between the two, and no other", () => {

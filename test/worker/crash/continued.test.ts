@@ -9,8 +9,8 @@ import { replayHistories } from "../../../testing/index.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { currentClient, type McpClient } from "../../support/clients.ts";
 import { type Stack, startStack } from "../../support/stack.ts";
-import { patrol } from "../scripts/continued.ts";
-import { patrolRun } from "../scripts/continued-run.ts";
+import { patrol } from "../scripts/continued/continued.ts";
+import { patrolRun } from "../scripts/continued/continued-run.ts";
 
 let stack: Stack;
 let client: McpClient;
@@ -18,7 +18,10 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "continued-"));
   stack = await startStack({
-    programs: { edge: "test/worker/scripts/continued-edge.ts", worker: "test/worker/scripts/continued-worker.ts" },
+    programs: {
+      edge: "test/worker/scripts/continued/continued-edge.ts",
+      worker: "test/worker/scripts/continued/continued-worker.ts",
+    },
     env: { FOLDER: folder, LEASE_SECONDS: "2" },
   });
   client = await currentClient.connect(stack.url);

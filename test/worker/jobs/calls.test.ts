@@ -3,6 +3,11 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import * as z from "zod";
+import { defineJob } from "../../../core/index.ts";
+import { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { startJob } from "../../../core/jobs/starting/start.ts";
+import { ResonateClient } from "../../../core/store/connection/client.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
@@ -82,4 +87,35 @@ test("jobs with one key run one at a time, in the order of their starts, through
     const numbers = Array.from({ length: count }, (_, i) => i + 1);
     expect(once).toEqual(numbers.flatMap((n) => [`begin ${customer} ${n}`, `end ${customer} ${n}`]));
   }
+});
+
+test("a start under a key costs three requests, however many were started before it", { timeout: 30_000 }, async () => {
+  const job = defineJob({
+    kind: "queued",
+    args: z.object({ n: z.number() }),
+    id: ({ n }) => n,
+    concurrency: { key: () => "all", limit: 1 },
+  });
+  const requests: string[] = [];
+  const { url } = resonate;
+  const store = () =>
+    new RemoteStore(
+      { url, group: "nobody", namespace },
+      [job],
+      {},
+      new ResonateClient({ url, onRequest: (kind) => requests.push(kind) }),
+    );
+  const one = store();
+  for (let n = 1; n <= 40; n++) await startJob(one, job, { n }, Date.now());
+  requests.length = 0;
+  await startJob(one, job, { n: 41 }, Date.now());
+  expect(requests).toEqual(["promise.get", "promise.create", "promise.create"]);
+  // Another process takes a place, which the first does not know of.
+  await startJob(store(), job, { n: 42 }, Date.now());
+  await startJob(one, job, { n: 43 }, Date.now());
+  const places = await Promise.all(
+    [41, 42, 43].map(async (n) => Object.entries((await resonate.get(`${namespace}queued_${n}`))?.tags ?? {})),
+  );
+  const order = places.map((tags) => tags.flatMap(([, value]) => /limit.*0\.(\d+)$/.exec(value)?.[1] ?? []));
+  expect(order).toEqual([["41"], ["42"], ["43"]]);
 });

@@ -10,7 +10,7 @@ import { viewOf } from "../../../core/jobs/status.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { forecast, halves, pages, resumedTrip, strictForecast, titles, trip } from "../scripts/changing.ts";
+import { forecast, halves, pages, resumedTrip, strictForecast, titles, trip } from "../scripts/changed/changing.ts";
 
 const { group, namespace, env } = ownGroup();
 let resonate: Resonate;
@@ -21,7 +21,7 @@ let worker: WorkerProcess;
 const start = (code: string) =>
   startWorker(
     { ...resonate.env, ...env, CODE: code, FOLDER: folder, LEASE_SECONDS: "2" },
-    { script: "test/worker/scripts/changing-worker.ts" },
+    { script: "test/worker/scripts/changed/changing-worker.ts" },
   );
 
 beforeAll(async () => {

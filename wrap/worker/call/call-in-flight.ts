@@ -70,6 +70,8 @@ export class CallInFlight {
   seat: Seat | undefined;
   /** Gets the server's progress notifications. */
   onProgress: Step["progress"] | undefined;
+  /** The last of them. */
+  progress: Parameters<Step["progress"]> | undefined;
   /** Resolves when no further event will come. */
   readonly ended: Promise<void>;
   /** Why the call was lost, if it was. */
@@ -94,7 +96,10 @@ export class CallInFlight {
       this.#isResumable = true;
     };
     this.request = send({
-      onProgress: ({ progress, total, message }) => this.onProgress?.(progress, total, message),
+      onProgress: ({ progress, total, message }) => {
+        this.progress = [progress, total, message];
+        this.onProgress?.(...this.progress);
+      },
       ...(options.log !== undefined && { onLog: (message) => this.#keepLog(message, options.log as string) }),
       onEventId: (id) => {
         const { last: previous } = this.#eventIds;

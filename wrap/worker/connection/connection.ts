@@ -16,7 +16,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../../core/definitions/context.ts";
 import { LEVELS } from "../../behind/logs.ts";
 import type { ListedTool } from "../../snapshot.ts";
-import { MAX_MESSAGE, TOO_LONG } from "../host/host-config.ts";
+import { MAX_MESSAGE, tooLong } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { clientOf, envelopeOf, MODERN } from "./client.ts";
 import { AnswerLost, classified, isTooLong, NotSent, OutcomeUnknown, RpcError } from "./errors.ts";
@@ -273,7 +273,7 @@ export class Connection {
       },
     });
     let lost: Error = new AnswerLost(STREAM_ENDED);
-    const dropped = new RpcError(TOO_LONG);
+    const dropped = new RpcError(tooLong(MAX_MESSAGE));
     if (isApart) {
       transport.onerror = ({ message }) => {
         if (isTooLong(message)) lost = dropped;

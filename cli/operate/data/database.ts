@@ -1,0 +1,44 @@
+/** The database of a standalone Resonate server. The operator's commands know one version of its schema. */
+import type { DatabaseSync } from "node:sqlite";
+import { SUPPORTED_RELEASE } from "../../../core/store/support.ts";
+
+/** The expected columns of the tables that promises are removed from. */
+const COLUMNS = {
+  promises:
+    "branch,created_at,id,origin,param_data,param_headers,settled_at,state,tags,target,timeout_at,timer,value_data,value_headers",
+  tasks: "id,state,version",
+  callbacks: "awaited_id,awaiter_id,ready",
+  listeners: "address,promise_id",
+};
+
+export const quote = (text: string) => `'${text.replaceAll("'", "''")}'`;
+
+/** @throws {Error} for an unknown schema */
+export function checkSqlite(db: DatabaseSync, file: string): void {
+  db.exec("PRAGMA busy_timeout = 5000");
+  for (const [table, columns] of Object.entries(COLUMNS)) {
+    const found = db.prepare(`SELECT name FROM pragma_table_xinfo(${quote(table)}) ORDER BY name`).all();
+    if (found.map(({ name }) => name).join(",") !== columns) {
+      throw new Error(
+        `${file} is no database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs.`,
+      );
+    }
+  }
+}
+
+/** The start of a script for `psql`, which aborts for an unknown schema. */
+export function checkPostgres(): string {
+  const checks = Object.entries(COLUMNS).map(
+    ([
+      table,
+      columns,
+    ]) => `  IF (SELECT string_agg(column_name, ',' ORDER BY column_name COLLATE "C") FROM information_schema.columns
+      WHERE table_schema = current_schema() AND table_name = '${table}') IS DISTINCT FROM '${columns}'
+  THEN RAISE EXCEPTION 'this is no database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs'; END IF;`,
+  );
+  return `\\set ON_ERROR_STOP on
+\\set QUIET on
+DO $$ BEGIN
+${checks.join("\n")}
+END $$;`;
+}

@@ -1,0 +1,106 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { callerOf } from "../../../core/definitions/caller.ts";
+import { isRoot, journalEntryId, listId, quotaId, startRecordId } from "../../../core/store/ids.ts";
+import { openDatabase } from "../../../server/node/database.ts";
+import { forget } from "./forget.ts";
+
+const NAMESPACE = "prod/";
+const { key } = await callerOf("ada");
+const { key: other } = await callerOf("bob");
+
+/** What is Ada's, and what is not. */
+const HERS = [
+  `${key}timer_tea`,
+  journalEntryId(`${key}timer_tea`, 0),
+  `${key}timer_tea~2`,
+  listId(key, "0.1"),
+  quotaId(key, "1.5.t7"),
+  startRecordId("weather_data_1", key),
+].map((id) => NAMESPACE + id);
+const OTHERS = [
+  ...[`${other}timer_tea`, listId(other, "0.1"), "weather_data_1", startRecordId("weather_data_1", other)].map(
+    (id) => NAMESPACE + id,
+  ),
+  `test/${key}timer_tea`,
+].sort();
+
+let dir: string;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), "forget-"));
+});
+afterEach(() => rm(dir, { recursive: true }));
+
+const idsIn = (db: DatabaseSync, table: string) =>
+  db
+    .prepare(`SELECT id FROM ${table} ORDER BY id`)
+    .all()
+    .map(({ id }) => id);
+
+describe.each(["a real server", "the embedded one"])("the data of a caller in the database of %s", (server) => {
+  const isEmbedded = server === "the embedded one";
+
+  function open(): DatabaseSync {
+    return isEmbedded ? openDatabase(dir).db : new DatabaseSync(join(dir, "resonate.db"));
+  }
+
+  async function fill(): Promise<void> {
+    const db = open();
+    // As the server of that release makes it.
+    const schema = join(import.meta.dirname, "../../../test/fixtures/resonate-0.9.8.sql");
+    if (!isEmbedded) db.exec(await readFile(schema, "utf8"));
+    const [promise, task] = isEmbedded
+      ? [
+          "INSERT INTO promises VALUES (?, 'pending', '{}', '{}', '{}', NULL, 9, 1, NULL, NULL)",
+          "0, NULL, NULL, '[]', NULL, NULL, NULL",
+        ]
+      : ["INSERT INTO promises (id, timeout_at, created_at) VALUES (?, 9, 1)", "0"];
+    for (const id of [...HERS, ...OTHERS]) {
+      db.prepare(promise ?? "").run(id);
+      if (isRoot(id)) db.prepare(`INSERT INTO tasks VALUES (?, 'pending', ${task})`).run(id);
+      db.prepare("INSERT INTO listeners VALUES (?, 'poll://uni@edge/1')").run(id);
+    }
+    // Hers waits for one that is shared.
+    const columns = isEmbedded ? "(awaited, awaiter)" : "(awaited_id, awaiter_id)";
+    db.prepare(`INSERT INTO callbacks ${columns} VALUES (?, ?)`).run(`${NAMESPACE}weather_data_1`, HERS[0] ?? "");
+    db.close();
+  }
+
+  const source = () => (isEmbedded ? { data: dir } : { sqlite: join(dir, "resonate.db") });
+
+  test("is removed with all that belongs to it, when that is asked for", async () => {
+    await fill();
+    const wanted = { caller: "ada", namespace: NAMESPACE, source: source() };
+    expect(await forget({ ...wanted, apply: false })).toBe(HERS.length);
+    expect(await forget({ ...wanted, apply: true })).toBe(HERS.length);
+    expect(await forget({ ...wanted, apply: true })).toBe(0);
+    const db = open();
+    expect(idsIn(db, "promises")).toEqual(OTHERS);
+    expect(idsIn(db, "tasks")).toEqual(OTHERS.filter((id) => isRoot(id)));
+    const counts = ["listeners", "callbacks"].map((table) => db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
+    expect(counts).toEqual([OTHERS.length, 0]);
+    db.close();
+  });
+
+  test("is found by what the log calls a caller of OAuth", async () => {
+    await fill();
+    const caller = key.slice(1, -1);
+    expect(await forget({ caller, namespace: NAMESPACE, source: source(), apply: false })).toBe(HERS.length);
+  });
+
+  test("is looked for in no file that is not there", async () => {
+    await expect(forget({ caller: "ada", namespace: "", source: source(), apply: true })).rejects.toThrow(
+      "There is no ",
+    );
+  });
+});
+
+test("the embedded server has to be stopped for it", async () => {
+  const { db } = openDatabase(dir);
+  const wanted = { caller: "ada", namespace: "", source: { data: dir }, apply: true };
+  await expect(forget(wanted)).rejects.toThrow("in use by another Resonate server");
+  db.close();
+});

@@ -1,0 +1,141 @@
+/** `forget CALLER`: removes a caller's data from a Resonate server. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { parseArgs } from "node:util";
+import { keysOf } from "../../../core/definitions/caller.ts";
+import { openDatabase } from "../../../server/node/database.ts";
+import { NodeSql } from "../../../server/node/node-sql.ts";
+import { countOf, forgetSome, type Owner, sharedBy } from "../../../server/wire/callers.ts";
+import { readArguments } from "../../arguments.ts";
+import { OperatorClient } from "../../backup/operator-client.ts";
+import { DATA } from "../../launcher/data-directory.ts";
+import { readProject, typed } from "../../project.ts";
+import { checkPostgres, checkSqlite, quote } from "./database.ts";
+
+export const usage =
+  () => `Usage: ${typed(readProject(), "forget", "CALLER (--sqlite FILE | --postgres | --data DIR | --url URL) [--namespace NAME/] [--apply]")}
+
+Removes all jobs of a caller, including those under way, with their steps, results and progress feeds, the caller's list and
+quota reservations, and the records of the shared jobs that the caller started; shared jobs stay. CALLER is the name of a
+static token, or the name that the log gives to the caller of an OAuth token. Without --apply it only prints the count.
+
+  --sqlite FILE      the file of a Resonate server 0.9.8; the server may run
+  --postgres         writes a script for psql, as \`retention\` does
+  --data DIR         the state of the embedded server (${DATA}), which must be stopped
+  --url URL          a deployment that keeps its jobs itself, which may run; needs an operator's token in OPERATOR_TOKEN
+  --namespace NAME/  the namespace of the deployment; not with --url
+`;
+
+/** How many promises one transaction removes. */
+const BATCH = 500;
+
+/** An SQL condition for a caller's promises: ids that begin with its key, and its records about shared jobs. */
+async function condition({ caller, namespace }: Owner): Promise<string> {
+  const begins = (text: string) => `substr(id, 1, ${text.length}) = ${quote(text)}`;
+  const ends = (text: string) => `substr(id, length(id) - ${text.length - 1}) = ${quote(text)}`;
+  const parts = (await keysOf(caller)).map(
+    (key) => `${begins(namespace + key)} OR (${begins(namespace)} AND ${ends(sharedBy(key))})`,
+  );
+  return parts.join(" OR ");
+}
+
+const selection = (where: string) =>
+  `CREATE TEMP TABLE forgotten AS SELECT id, row_number() OVER (ORDER BY id) AS n FROM promises WHERE ${where}`;
+
+interface Wanted extends Owner {
+  /** A file of a standalone server, or a data directory of the embedded one. */
+  source: { sqlite: string } | { data: string };
+  /** Whether to remove, not only count. */
+  apply: boolean;
+}
+
+/**
+ * Removes or counts a caller's promises in a database; returns their number.
+ *
+ * @throws {Error} for an unknown schema, or if the embedded server runs
+ */
+export async function forget({ source, apply, ...owner }: Wanted): Promise<number> {
+  const isEmbedded = "data" in source;
+  const file = isEmbedded ? join(source.data, "resonate.db") : source.sqlite;
+  if (!existsSync(file)) throw new Error(`There is no ${file}.`);
+  return isEmbedded ? forgetEmbedded(source.data, owner, apply) : forgetReal(file, owner, apply);
+}
+
+async function forgetEmbedded(data: string, owner: Owner, apply: boolean): Promise<number> {
+  const { db } = openDatabase(data);
+  try {
+    const sql = new NodeSql(db);
+    return apply ? await sumOf(() => forgetSome(sql, owner, BATCH)) : await countOf(sql, owner);
+  } finally {
+    db.close();
+  }
+}
+
+async function forgetReal(file: string, owner: Owner, apply: boolean): Promise<number> {
+  const db = new DatabaseSync(file, { enableForeignKeyConstraints: true });
+  try {
+    checkSqlite(db, file);
+    db.exec(selection(await condition(owner)));
+    const { count } = db.prepare("SELECT count(*) AS count FROM forgotten").get() as { count: number };
+    const remove = db.prepare("DELETE FROM promises WHERE id IN (SELECT id FROM forgotten WHERE n > ? AND n <= ?)");
+    for (let n = 0; apply && n < count; n += BATCH) remove.run(n, n + BATCH);
+    return count;
+  } finally {
+    db.close();
+  }
+}
+
+/** Removes or counts through the operator's API of a deployment. */
+async function forgetDeployed(operator: OperatorClient, caller: string, apply: boolean): Promise<number> {
+  const some = async (): Promise<number> => (await operator.ask(apply ? "POST" : "GET", "caller", { caller })).count;
+  const count = await (apply ? sumOf(some) : some());
+  if (apply) await operator.ask("DELETE", "/operate/rooms", { caller });
+  return count;
+}
+
+/** Repeats `some` until it returns 0, and sums its results. */
+async function sumOf(some: () => Promise<number>): Promise<number> {
+  let sum = 0;
+  for (let count = await some(); count > 0; count = await some()) sum += count;
+  return sum;
+}
+
+/** The same for Postgres, as a script for `psql`. */
+export async function postgresScript(owner: Owner, apply: boolean): Promise<string> {
+  const removal = `DO $$ DECLARE last BIGINT := (SELECT count(*) FROM forgotten); BEGIN
+  FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
+    DELETE FROM promises WHERE id IN (SELECT id FROM forgotten WHERE n > n0 AND n <= n0 + ${BATCH});
+    COMMIT;
+  END LOOP;
+END $$;
+\\echo removed`;
+  return `${checkPostgres()}
+${selection(await condition(owner))};
+SELECT count(*) AS promises FROM forgotten;
+${apply ? removal : "\\echo nothing was removed: this is what --apply would remove"}
+`;
+}
+
+export async function run(args: string[]): Promise<void> {
+  const options = readArguments(() => {
+    const elsewhere = { data: { type: "string" }, url: { type: "string" } } as const;
+    const sources = { sqlite: { type: "string" }, postgres: { type: "boolean" }, ...elsewhere } as const;
+    const others = { namespace: { type: "string", default: "" }, apply: { type: "boolean", default: false } } as const;
+    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { ...sources, ...others } });
+    const [caller, ...rest] = positionals;
+    if (caller === undefined || rest.length > 0) throw new Error("Name one caller.");
+    const given = [values.sqlite, values.postgres, values.data, values.url].filter((source) => source !== undefined);
+    if (given.length !== 1) throw new Error("One of --sqlite, --postgres, --data and --url says where the jobs are.");
+    if (values.url !== undefined && values.namespace !== "") throw new Error("The deployment knows its own namespace.");
+    return { ...values, caller };
+  });
+  const { caller, namespace, apply, sqlite, data, url } = options;
+  const owner = { caller, namespace };
+  if (options.postgres) return console.log(await postgresScript(owner, apply));
+  const source = sqlite !== undefined ? { sqlite } : { data: data ?? DATA };
+  const count = await (url === undefined
+    ? forget({ ...owner, source, apply })
+    : forgetDeployed(new OperatorClient(url), caller, apply));
+  console.log(`${count} promises ${apply ? "were removed." : "of this caller: nothing was removed. Add --apply."}`);
+}

@@ -1,0 +1,86 @@
+/** `move`: moves all jobs from the account's own Resonate server, or the embedded one, to a standalone one. */
+import { randomBytes } from "node:crypto";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { ResonateClient } from "../../../core/store/connection/client.ts";
+import { checkSupport } from "../../../core/store/support.ts";
+import { readArguments } from "../../arguments.ts";
+import { readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
+import { moveRows } from "../../backup/move-rows.ts";
+import { openServer } from "../../backup/paused-server.ts";
+import { SOURCE_OPTIONS, sourceUsage } from "../../backup/server-options.ts";
+import { readProject, typed } from "../../project.ts";
+
+export const usage =
+  () => `Usage: ${typed(readProject(), "move", "--to URL [--url https://HOST | --data DIR | --from FILE]")}
+
+Moves all jobs to the Resonate server at URL. If that server requires a token, RESONATE_TOKEN must hold one for every
+promise that is moved. First stop the workers, so that no step runs twice; then move; then point the edge and the workers to
+the new server with the file that is printed. A move that was interrupted can be repeated.
+
+  kept      names, arguments, results, errors; the steps that running jobs have done; deadlines, and when timers fire;
+            questions
+  not kept  start and end times: ended jobs count as ended now, for retention too. Task ids, which contain the start time:
+            the same call returns a new one
+  again     a step that was under way runs again, as after a crash
+
+${sourceUsage(12)}
+  --from FILE  instead of both: a file from \`backup --out\`
+  --undo       with --url: resume the deployment's own server, which pauses after a move, as if nothing had been moved
+  --help       show this text
+`;
+
+export async function run(args: string[]): Promise<void> {
+  const options = readArguments(() => {
+    const own = {
+      to: { type: "string" },
+      from: { type: "string" },
+      undo: { type: "boolean", default: false },
+    } as const;
+    const { values } = parseArgs({ args, options: { ...own, ...SOURCE_OPTIONS } });
+    if (values.undo && values.url === undefined) throw new Error("--undo needs the deployment's --url.");
+    if (!values.undo && !/^https?:\/\/./.test(values.to ?? "")) throw new Error("--to needs the new server's address.");
+    return values;
+  });
+  if (options.undo) {
+    await using _server = await openServer(options); // closing it resumes it
+    return console.log("It goes on.");
+  }
+  const { to: url = "", from } = options;
+  const token = process.env.RESONATE_TOKEN || undefined;
+  const client = new ResonateClient({ url, token, timeout: 30_000 });
+  const unsupported = await checkSupport(client, process.env.RESONATE_NAMESPACE ?? "");
+  if (unsupported) throw new Error(unsupported.words);
+
+  const file = from ?? (await takeAll(options));
+  const { key } = await readHead(file);
+  const { ended, pending, running, schedules } = await moveRows(() => readBackup(file), client);
+  const settings = join(await mkdtemp(join(tmpdir(), "moved-")), "edge.env");
+  const lines = [
+    `RESONATE_URL=${url}`,
+    ...(token ? [`RESONATE_TOKEN=${token}`] : []),
+    `TASK_KEY=${key ?? randomBytes(32).toString("hex")}`,
+  ];
+  await writeFile(settings, `${lines.join("\n")}\n`, { mode: 0o600 });
+  console.log(`Moved to ${url}: ${ended} promises that had ended, ${pending} that wait, ${running} jobs that run.`);
+  if (schedules > 0) console.log(`${schedules} schedules were not moved: make them there.`);
+  console.log(`\nHave the edge use it: ${typed(readProject(), "deploy", `--secrets-file ${settings}`)}`);
+  console.log("and start workers with its RESONATE_URL.");
+  if (options.url === undefined)
+    console.log(
+      `Callers' events and subscriptions: ${typed(readProject(), "restore", `--from ${file} --url URL`)}, of that edge.`,
+    );
+  console.log("Then remove that file.");
+}
+
+/** Writes everything to a file, and keeps the server paused from then on. */
+async function takeAll(from: { url?: string | undefined; data: string }): Promise<string> {
+  const file = join(await mkdtemp(join(tmpdir(), "move-")), "backup.ndjson");
+  await using server = await openServer(from);
+  await writeBackup(file, server.head, server.pages());
+  await server.retire();
+  console.log(`What was there is in ${file} as well; remove it when all is well.`);
+  return file;
+}

@@ -1,0 +1,111 @@
+/** The scripts that `retention` and `forget` write for Postgres, run by it on the schema of the real server. */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { callerOf } from "../../../core/definitions/caller.ts";
+import { ENTRY, KEEP } from "../../../core/store/codec.ts";
+import {
+  isRoot,
+  journalEntryId,
+  limitId,
+  limitSlotId,
+  listId,
+  quotaId,
+  startRecordId,
+} from "../../../core/store/ids.ts";
+import { hasPostgres, type Postgres, startPostgres } from "../../../test/support/postgres.ts";
+import { postgresScript as forgetScript } from "./forget.ts";
+import { postgresScript as retentionScript } from "./retention.ts";
+
+const DAY = 86_400_000;
+const now = Date.now();
+const schema = readFileSync(join(import.meta.dirname, "../../../test/fixtures/resonate-0.9.8-postgres.sql"), "utf8");
+
+describe.skipIf(!hasPostgres)("on Postgres", () => {
+  let postgres: Postgres;
+  beforeAll(async () => {
+    postgres = await startPostgres();
+  }, 60_000);
+  afterAll(() => postgres?.[Symbol.asyncDispose]());
+  beforeEach(() =>
+    postgres.psql(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; SET search_path = public; ${schema}`),
+  );
+
+  /** A promise that ended so many days ago, or has not; a job's with its task and one who listens. */
+  function promise(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}): void {
+    const isJob = !/:/.test(id);
+    const all = JSON.stringify({ ...tags, ...(isJob && { "resonate:target": "poll://any@workers" }) });
+    const [state, end] = endedDaysAgo === undefined ? ["pending", "NULL"] : ["resolved", now - endedDaysAgo * DAY];
+    postgres.psql(`INSERT INTO promises (id, state, tags, timeout_at, created_at, settled_at)
+      VALUES ('${id}', '${state}', '${all}', ${now + DAY}, 1, ${end});
+      INSERT INTO listeners VALUES ('${id}', 'poll://uni@edge/1');
+      ${isJob ? `INSERT INTO tasks (id, state) VALUES ('${id}', 'fulfilled');` : ""}`);
+  }
+
+  const left = (table: string, column = "id") =>
+    postgres.psql(`SELECT ${column} FROM ${table} ORDER BY ${column} COLLATE "C"`).trim().split("\n");
+
+  test("retention removes jobs that ended long ago with all that is theirs, and what had counted and listed them", () => {
+    for (const id of ["p/old", journalEntryId("p/old", 0), "p/old~2", journalEntryId("p/old~2", 0)]) promise(id, 40);
+    promise("p/young", 3);
+    promise("p/failed", 40);
+    promise("p/failed~2", 3);
+    promise("p/pending", undefined);
+    promise("p/forever", 40, { [KEEP]: "forever" });
+    promise("p/short", 3, { [KEEP]: String(DAY) });
+    promise("q/old", 40);
+    const period = (daysAgo: number) => Math.floor((now - daysAgo * DAY) / DAY);
+    const over = ["t7", "t8", "g7", "g40.7", "g40.8"].map((rest) => quotaId("p/c.", `24.${period(40)}.${rest}`));
+    for (const id of over) promise(id, 40);
+    promise(quotaId("p/c.", `24.${period(0)}.t7`), 0);
+    for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("p/", "archive"), 0, n), n > 6 ? 0 : 5);
+    const entries = ["old", "short", "old", "young", "old", "old", "old", "forever"];
+    for (const [i, of] of entries.entries()) promise(listId("p/c.", `0.${i + 1}`), 5, { [ENTRY]: `p/${of}` });
+    const before = left("promises");
+    const wanted = { days: 30, namespace: "p/", now };
+    expect(postgres.psql(retentionScript(wanted, false))).toMatch(/^2\|5\|10\nnothing was removed/);
+    expect(left("promises")).toEqual(before);
+    expect(postgres.psql(retentionScript(wanted, true))).toMatch(/^2\|5\|10\nremoved/);
+    // Of seven links, by which the last is found: 1, 2, 4, 5, 6. Of eight entries 1, 2, 4 and the last, and those of use.
+    const gone = [
+      ...over,
+      limitSlotId(limitId("p/", "archive"), 0, 3),
+      ...[3, 5, 6, 7].map((n) => listId("p/c.", `0.${n}`)),
+    ];
+    const kept = before.filter((id) => !/^p\/(old|short)/.test(id) && !gone.includes(id));
+    expect(left("promises")).toEqual(kept);
+    expect(left("tasks")).toEqual(kept.filter((id) => isRoot(id)));
+    expect(left("listeners", "promise_id")).toEqual(kept);
+  });
+
+  test("forget removes what is a caller's, and nothing else", async () => {
+    const [{ key: hers }, { key: his }] = [await callerOf("ada"), await callerOf("bob")];
+    const own = [
+      `${hers}timer_tea`,
+      journalEntryId(`${hers}timer_tea`, 0),
+      listId(hers, "0.1"),
+      startRecordId("weather_data_1", hers),
+    ];
+    const others = [`${his}timer_tea`, "weather_data_1", startRecordId("weather_data_1", his)];
+    for (const id of [...own, ...others]) promise(`p/${id}`, undefined);
+    promise(`q/${hers}timer_tea`, undefined);
+    const script = (apply: boolean) => forgetScript({ caller: "ada", namespace: "p/" }, apply);
+    expect(postgres.psql(await script(false))).toMatch(/^4\nnothing was removed/);
+    expect(left("promises").length).toBe(8);
+    expect(postgres.psql(await script(true))).toMatch(/^4\nremoved/);
+    expect(left("promises")).toEqual([...others.map((id) => `p/${id}`), `q/${hers}timer_tea`].sort());
+    expect(left("listeners", "promise_id").length).toBe(4);
+  });
+
+  test("both touch nothing where the schema is not the one that they know", async () => {
+    promise("p/old", 40);
+    postgres.psql("ALTER TABLE tasks ADD COLUMN more TEXT");
+    for (const script of [
+      retentionScript({ days: 30, namespace: "", now }, true),
+      await forgetScript({ caller: "ada", namespace: "" }, true),
+    ])
+      expect(() => postgres.psql(script)).toThrow("its table tasks differs");
+    expect(left("promises")).toEqual(["p/old"]);
+  });
+});

@@ -1,0 +1,102 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ENTRY, KEEP } from "../../../core/store/codec.ts";
+import { isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../../core/store/ids.ts";
+import { retainSqlite } from "./retention.ts";
+
+const DAY = 86_400_000;
+const now = Date.now();
+
+let dir: string;
+let file: string;
+let db: DatabaseSync;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), "retention-"));
+  file = join(dir, "resonate.db");
+  db = new DatabaseSync(file);
+  // As the server of that release makes it.
+  db.exec(await readFile(join(import.meta.dirname, "../../../test/fixtures/resonate-0.9.8.sql"), "utf8"));
+});
+afterEach(async () => {
+  db.close();
+  await rm(dir, { recursive: true });
+});
+
+/** A promise that ended so many days ago, or has not; with a task where it is a job's. */
+function promise(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}): void {
+  const isJob = isRoot(id) && !("no task" in tags);
+  const all = { ...tags, ...(isJob && { "resonate:target": "poll://any@workers" }) };
+  db.prepare(
+    "INSERT INTO promises (id, state, tags, timeout_at, created_at, settled_at) VALUES (?, ?, ?, ?, 1, ?)",
+  ).run(
+    id,
+    endedDaysAgo === undefined ? "pending" : "resolved",
+    JSON.stringify(all),
+    now + DAY,
+    endedDaysAgo === undefined ? null : now - endedDaysAgo * DAY,
+  );
+  if (isJob) db.prepare("INSERT INTO tasks (id, state) VALUES (?, 'fulfilled')").run(id);
+}
+
+const left = (table: string) =>
+  db
+    .prepare(`SELECT id FROM ${table} ORDER BY id`)
+    .all()
+    .map(({ id }) => id);
+
+test("removes jobs that ended long ago, with all that is theirs, when it is told to", () => {
+  for (const id of ["old", journalEntryId("old", 0), "old~2", journalEntryId("old~2", 0)]) promise(id, 40);
+  db.exec("INSERT INTO listeners VALUES ('old', 'poll://uni@edge/1')");
+  promise("young", 3);
+  promise("failed", 40);
+  promise("failed~2", 3);
+  promise("pending", undefined);
+  promise(journalEntryId("pending", 0), 40);
+  promise("forever", 40, { [KEEP]: "forever" });
+  promise("short", 3, { [KEEP]: String(DAY) });
+  promise("no job", 40, { "no task": "" });
+  const before = left("promises");
+  expect(retainSqlite(file, { days: 30, namespace: "", now }, false)).toEqual({ jobs: 2, promises: 5, bookkeeping: 0 });
+  expect(left("promises")).toEqual(before);
+  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 2, promises: 5, bookkeeping: 0 });
+  const kept = before.filter((id) => !/^(old|short)/.test(String(id)));
+  expect(left("promises")).toEqual(kept);
+  expect(left("tasks")).toEqual(["failed", "failed~2", "forever", "pending", "young"]);
+  expect(db.prepare("SELECT * FROM listeners").all()).toEqual([]);
+});
+
+test("removes what had counted, limited and listed jobs that are gone", () => {
+  promise("old", 40);
+  promise("young", 3);
+  const period = (daysAgo: number) => Math.floor((now - daysAgo * DAY) / DAY);
+  promise(quotaId("c.", `24.${period(40)}.t7`), 40);
+  promise(quotaId("c.", `24.${period(0)}.g1`), 0);
+  for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("", "archive"), 0, n), n > 6 ? 0 : 5);
+  for (let n = 1; n <= 7; n++) promise(listId("c.", `0.${n}`), 5, { [ENTRY]: n === 5 ? "young" : "old" });
+  for (let n = 1; n <= 7; n++) promise(listId("c.", `1.${n}`), 5); // from before entries said what they are of
+  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 1, promises: 1, bookkeeping: 3 });
+  const bookkeeping = left("promises").filter((id) => /quota|0\.\d$/.test(String(id)));
+  const links = [1, 2, 4, 5, 6, 7]; // by which the last is found
+  const list = links.map((n) => listId("c.", `0.${n}`));
+  expect(bookkeeping).toEqual([
+    ...list,
+    quotaId("c.", `24.${period(0)}.g1`),
+    ...links.map((n) => limitSlotId(limitId("", "archive"), 0, n)),
+  ]);
+});
+
+test("leaves other namespaces alone", () => {
+  for (const id of ["prod/a", journalEntryId("prod/a", 0), "test/a"]) promise(id, 40);
+  retainSqlite(file, { days: 30, namespace: "prod/", now }, true);
+  expect(left("promises")).toEqual(["test/a"]);
+});
+
+test("touches nothing where the schema is not the one that it knows", () => {
+  promise("old", 40);
+  db.exec("ALTER TABLE tasks ADD COLUMN more TEXT");
+  expect(() => retainSqlite(file, { days: 30, namespace: "", now }, true)).toThrow("its table tasks differs");
+  expect(left("promises")).toEqual(["old"]);
+});

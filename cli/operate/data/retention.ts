@@ -1,0 +1,132 @@
+/** `retention`: removes old jobs from the database of a standalone Resonate server, whose protocol cannot delete. */
+import { DatabaseSync } from "node:sqlite";
+import { parseArgs } from "node:util";
+import { KEEP } from "../../../core/store/codec.ts";
+import { CHILD, GENERATION } from "../../../core/store/ids.ts";
+import { SUPPORTED_RELEASE } from "../../../core/store/support.ts";
+import { WrongArguments } from "../../arguments.ts";
+import { readProject, typed } from "../../project.ts";
+import { defineIdFunctions, expiredBookkeeping } from "../bookkeeping.ts";
+import { checkPostgres, checkSqlite, quote } from "./database.ts";
+
+const DAY = 86_400_000;
+
+/** How many jobs one transaction removes. */
+const BATCH = 500;
+
+/** Keep jobs of `namespace` for `days` after their end, unless their definition says otherwise. */
+interface Wanted {
+  days: number;
+  namespace: string;
+  now: number;
+}
+
+/**
+ * Creates the table `expired_jobs` of the promises of expired jobs, numbered by job. All generations of a name expire
+ * together, with their child promises. A job is a promise that is dispatched to workers.
+ */
+function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgres"): string {
+  const isLite = dialect === "sqlite";
+  const before = (text: string, mark: string) =>
+    isLite ? `substr(${text}, 1, instr(${text} || '${mark}', '${mark}') - 1)` : `split_part(${text}, '${mark}', 1)`;
+  const keep = isLite ? `json_extract(tags, '$."${KEEP}"')` : `tags->>'${KEEP}'`;
+  const number = isLite ? "INTEGER" : "BIGINT";
+  const end = `settled_at + CASE WHEN ${keep} IS NULL THEN ${Math.round(days * DAY)} ELSE CAST(${keep} AS ${number}) END`;
+  const isOver = `CASE WHEN settled_at IS NULL OR ${keep} = 'forever' THEN 0 WHEN ${end} <= ${now} THEN 1 ELSE 0 END`;
+  return `CREATE TEMP TABLE expired_jobs AS
+    WITH roots AS (
+      SELECT id, ${before("id", GENERATION)} AS name, target, ${isOver} AS is_over
+      FROM promises WHERE id = ${before("id", CHILD)} AND substr(id, 1, ${namespace.length}) = ${quote(namespace)}
+    ), names AS (
+      SELECT name FROM roots GROUP BY name
+      HAVING min(is_over) = 1 AND max(CASE WHEN id = name AND target IS NOT NULL THEN 1 ELSE 0 END) = 1
+    )
+    SELECT promises.id AS id, dense_rank() OVER (ORDER BY names.name) AS n
+    FROM promises JOIN names ON names.name = ${before(`(${before("promises.id", CHILD)})`, GENERATION)}`;
+}
+
+const COUNTS = `SELECT (SELECT coalesce(max(n), 0) FROM expired_jobs) AS jobs, (SELECT count(*) FROM expired_jobs) AS promises,
+  (SELECT count(*) FROM expired_bookkeeping) AS bookkeeping`;
+
+/** Removes or counts expired jobs in an SQLite file. @throws {Error} for an unknown schema */
+export function retainSqlite(file: string, wanted: Wanted, apply: boolean) {
+  const db = new DatabaseSync(file, { readOnly: false, enableForeignKeyConstraints: true });
+  try {
+    checkSqlite(db, file);
+    db.exec(selection(wanted, "sqlite"));
+    defineIdFunctions(db);
+    db.exec(expiredBookkeeping(wanted, "sqlite"));
+    const { jobs, promises, bookkeeping } = db.prepare(COUNTS).get() as {
+      jobs: number;
+      promises: number;
+      bookkeeping: number;
+    };
+    for (const [table, count] of apply
+      ? ([
+          ["expired_jobs", jobs],
+          ["expired_bookkeeping", bookkeeping],
+        ] as const)
+      : []) {
+      db.exec(`CREATE INDEX temp.${table}_n ON ${table} (n)`);
+      const remove = db.prepare(`DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > ? AND n <= ?)`);
+      for (let n = 0; n < count; n += BATCH) remove.run(n, n + BATCH);
+    }
+    return { jobs, promises, bookkeeping };
+  } finally {
+    db.close();
+  }
+}
+
+const removed = (table: string) => `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM ${table}); BEGIN
+  FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
+    DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > n0 AND n <= n0 + ${BATCH});
+    COMMIT;
+  END LOOP;
+END $$;`;
+
+/** The same for Postgres, as a script for `psql`. */
+export function postgresScript(wanted: Wanted, apply: boolean): string {
+  const removal = `${["expired_jobs", "expired_bookkeeping"].map(removed).join("\n")}
+\\echo removed`;
+  return `${checkPostgres()}
+${selection(wanted, "postgres")};
+CREATE INDEX ON expired_jobs (n);
+CREATE INDEX ON expired_jobs (id);
+${expiredBookkeeping(wanted, "postgres")};
+CREATE INDEX ON expired_bookkeeping (n);
+${COUNTS};
+${apply ? removal : "\\echo nothing was removed: this is what --apply would remove"}
+`;
+}
+
+export const usage =
+  () => `Usage: ${typed(readProject(), "retention", "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]")}
+
+Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
+steps, its progress feed and all generations of its name. Also removes what had counted, limited and listed jobs. Without
+--apply it only prints the counts.
+
+  --sqlite FILE      the server's file; the server may run
+  --postgres         writes a script for psql:  … --postgres | docker compose -f infra/compose.yaml exec -T postgres psql -U resonate resonate
+  --namespace NAME/  only jobs whose promises begin with it`;
+
+export async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      days: { type: "string" },
+      sqlite: { type: "string" },
+      postgres: { type: "boolean", default: false },
+      namespace: { type: "string", default: "" },
+      apply: { type: "boolean", default: false },
+    },
+  });
+  const days = Number(values.days);
+  if (!(days > 0) || (values.sqlite === undefined) !== values.postgres)
+    throw new WrongArguments("Give --days, a number above 0, and --sqlite FILE or --postgres.");
+  const wanted = { days, namespace: values.namespace, now: Date.now() };
+  if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
+  const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, wanted, values.apply);
+  const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} of what counted, limited and listed jobs`;
+  console.log(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
+}

@@ -1,0 +1,152 @@
+/** Events as callers are told them: what the log refers to is read from the promises. */
+
+import { EVENT } from "../../../core/definitions/event.ts";
+import type { StartedJob } from "../../../core/jobs/caller/caller-record.ts";
+import type { NewestEntry, ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
+import { Names } from "../../../core/jobs/names.ts";
+import { viewOf } from "../../../core/jobs/status.ts";
+import { decodeValue } from "../../../core/store/codec.ts";
+import type { ResonateClient } from "../../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
+import { outputId } from "../../../core/store/ids.ts";
+import { partsIn } from "../../../core/store/parts.ts";
+import { boundary, FIRST_PART, uriOf } from "../../../core/tools/results.ts";
+import type { LoggedEvent } from "../event-log.ts";
+
+export const JOB_ENDED = "job.ended";
+
+/** The names of the events that a job asks something, and that it tells how far it is. */
+export const JOB_QUESTION = "job.question";
+export const JOB_PROGRESS = "job.progress";
+
+/** The name of the event that a job has told a partial result. */
+export const JOB_OUTPUT = "job.output";
+
+/** Whether a job itself tells such events: partial results, and those of its author. */
+export const isTold = (name: string): boolean => ![JOB_ENDED, JOB_QUESTION, JOB_PROGRESS].includes(name);
+
+/** The most characters of a result that an event holds, as JSON text. */
+const MAX_RESULT = 16_000;
+
+export interface Occurrence {
+  eventId: string;
+  name: string;
+  timestamp: string;
+  data: Record<string, unknown>;
+  cursor?: string;
+}
+
+/** The event that a job has ended; `name` is the job's. */
+export function endedEvent({ id, kind, state, startedAt, settledAt }: StartedJob, name: string): LoggedEvent {
+  return {
+    id: `ended_${token(name)}`,
+    name: JOB_ENDED,
+    at: settledAt ?? Date.now(),
+    job: id,
+    kind,
+    data: JSON.stringify({ state, startedAt, settledAt }),
+  };
+}
+
+/** What an entry of a job's progress feed tells: its questions, and how far it is. */
+export function tellingEvents(
+  { id, name, kind }: { id: string; name: string; kind: string },
+  { n, entry, writtenAt }: NewestEntry,
+): LoggedEvent[] {
+  if (!entry) return [];
+  const from = { at: writtenAt, job: id, kind };
+  const asked = Object.keys(entry.questions).map((key) => ({
+    ...{ ...from, id: `question_${token(name)}_${token(key)}`, name: JOB_QUESTION, data: JSON.stringify({ n, key }) },
+  }));
+  const { message, progress } = entry;
+  if (message === undefined && !progress) return asked;
+  const told = { ...from, id: `progress_${token(name)}_${n}`, name: JOB_PROGRESS, data: JSON.stringify({ n }) };
+  return [...asked, told];
+}
+
+/** What a job has told as its `n`th: a partial result, or an event of its author's. */
+export function toldEvent(
+  { id, name, kind }: { id: string; name: string; kind: string },
+  n: number,
+  { param, createdAt: at }: PromiseRecord,
+): LoggedEvent {
+  const { [EVENT]: own = JOB_OUTPUT } = (decodeValue(param) ?? {}) as { [EVENT]?: string };
+  const data = JSON.stringify({ told: n });
+  return { id: `${own === JOB_OUTPUT ? "output" : "event"}_${token(name)}_${n}`, name: own, at, job: id, kind, data };
+}
+
+/** Text in a form that a header and the signature of a web hook may hold. */
+const token = (text: string): string =>
+  encodeURIComponent(text).replace(/[.!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
+
+export interface Telling {
+  client: Pick<ResonateClient, "call">;
+  feeds: Pick<ProgressFeeds, "entry">;
+  namespace: string;
+  key: string;
+  labels: readonly string[];
+  /** The address of a job's page; undefined where there is none. */
+  pageOf(name: string): Promise<string | undefined>;
+}
+
+/** An event of the log with all that is told of it. */
+export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promise<Occurrence> {
+  const name = new Names([], telling.namespace, telling.key).nameIn(event.job);
+  const tell = event.name === JOB_ENDED ? endOf : isTold(event.name) ? toldOf : feedOf;
+  const data = await tell(event, telling, name);
+  const page = await telling.pageOf(name);
+  const view = page !== undefined && { view_url: page };
+  const { labels } = telling;
+  return {
+    eventId: event.id,
+    name: event.name,
+    timestamp: new Date(event.at).toISOString(),
+    data: { job_name: name, kind: event.kind, ...(labels.length > 0 && { labels }), ...data, ...view },
+  };
+}
+
+async function endOf(event: LoggedEvent, { client }: Telling, name: string): Promise<object> {
+  const { state, startedAt, settledAt } = JSON.parse(event.data);
+  const record = await client.call({ kind: "promise.get", data: { id: event.job } });
+  const { result, ...view } = viewOf(name, {
+    state: record?.state ?? state,
+    value: record && decodeValue(record.value),
+    createdAt: record?.createdAt ?? startedAt,
+    settledAt: record?.settledAt ?? settledAt ?? undefined,
+  });
+  return { ...view, ...bounded(name, result) };
+}
+
+/** What a question or an entry of progress says; nothing more once the job is removed. */
+async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
+  const { n, key } = JSON.parse(event.data) as { n: number; key?: string };
+  const entry = (await feeds.entry(event.job, n))?.entry;
+  if (key === undefined) return { ...(entry?.message !== undefined && { message: entry.message }), ...entry?.progress };
+  const asked = entry?.questions[key]?.question;
+  if (!asked) return { question: key };
+  const { message, requestedSchema, answeredBy = "user" } = asked;
+  return { question: key, message, answered_by: answeredBy, answer_schema: requestedSchema };
+}
+
+/** A partial result with its number, or what the author tells; nothing more once the job is removed. */
+async function toldOf(event: LoggedEvent, { client }: Telling): Promise<object> {
+  const { told } = JSON.parse(event.data) as { told: number };
+  const record = await client.call({ kind: "promise.get", data: { id: outputId(event.job, told) } });
+  const value = record && decodeValue(record.param);
+  if (event.name !== JOB_OUTPUT) return value ? { payload: (value as { payload: unknown }).payload } : {};
+  const text = JSON.stringify(value ?? null);
+  if (text.length <= MAX_RESULT) return { offset: told - 1, output: value ?? null };
+  const part = text.slice(0, boundary(text, FIRST_PART));
+  return { offset: told - 1, summary: { characters: text.length, part } };
+}
+
+/** A result where it is short enough; else how long it is, how it begins, and where it is. */
+function bounded(name: string, result: unknown): object {
+  if (result === undefined) return {};
+  const parts = partsIn(result);
+  const text = parts?.text ?? JSON.stringify(result);
+  if (!parts && text.length <= MAX_RESULT) return { result };
+  const part = text.slice(0, boundary(text, FIRST_PART));
+  const rest = { offset: 0, part, next_offset: part.length, uri: uriOf(name) };
+  return { summary: { characters: parts?.characters ?? text.length, ...rest } };
+}

@@ -1,0 +1,274 @@
+/** Schedules before a Resonate server in this process: what is missed, and what overlaps. */
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { defineDurableTool } from "../../../core/author/job-tool.ts";
+import type { ToolSchedule } from "../../../core/author/tool.ts";
+import type { Job } from "../../../core/definitions/job.ts";
+import { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { PausedKinds } from "../../../core/jobs/starting/paused-kinds.ts";
+import { startJob } from "../../../core/jobs/starting/start.ts";
+import { encodeValue } from "../../../core/store/codec.ts";
+import { ResonateClient } from "../../../core/store/connection/client.ts";
+import { Simulation } from "../../../testing/simulation/simulation.ts";
+import { createStorage } from "../../../testing/stack/object-storage.ts";
+import { deployed } from "../../app/deployed.ts";
+import { type Schedule, schedule } from "../../schedules/schedule.ts";
+import { CallerObject } from "../caller-object.ts";
+import { createRecords } from "../callers.ts";
+
+const KEY = "c0123456789abcdef.";
+const HOUR = 3_600_000;
+const BEGAN = Date.parse("2026-11-23T12:00:00Z");
+
+const report = defineDurableTool({
+  name: "report",
+  title: "Report",
+  description: "Writes a report.",
+  input: z.object({ of: z.string().describe("What.") }),
+  id: ({ of }) => of,
+  deadline: 24 * HOUR,
+});
+
+beforeEach(() => void vi.useFakeTimers({ now: BEGAN, toFake: ["Date"] }));
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+/** A deployment of one tool, without callers. */
+function begin() {
+  const jobs = [report.job as Job, schedule as Job];
+  Object.assign(deployed, { jobs, tools: [report] });
+  const sim = new Simulation({ now: () => Date.now() });
+  const state = { isAway: false };
+  vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
+    if (state.isAway) return new Response("", { status: 503 });
+    const { kind, data } = JSON.parse(String(init.body));
+    if (kind === "promise.search") return Response.json({ kind, head: { status: 403 }, data: "not allowed" });
+    const { status, data: answer } = await sim.send(kind, data);
+    return Response.json({ kind, head: { status }, data: answer });
+  });
+  const env = {
+    RESONATE_URL: "http://resonate",
+    AUTH_MODE: "bearer",
+    BEARER_TOKENS: JSON.stringify([{ name: "a", sha256: "0".repeat(64) }]),
+  };
+  return { jobs, sim, state, env };
+}
+
+/** A caller with one schedule. */
+async function deploy(change: Partial<Schedule>) {
+  const { jobs, sim, state, env } = begin();
+  const object = new CallerObject({ storage: createStorage() }, env);
+  const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
+  const records = createRecords({ idFromName: () => ({}), get: () => object }, "");
+  const store = new RemoteStore(endpoint, jobs, { quota: 100, records }).as({ id: "a", key: KEY, label: "a" }, "r");
+  const base = { name: "s", tool: "report", arguments: { of: "x" }, missed: "skip", overlap: "skip" } as const;
+  const spec: Schedule = { ...base, when: { every: 3_600, from: BEGAN }, ...change };
+  await startJob(store, schedule as Job, spec, Date.now());
+  await object.alarm();
+  const listed = async () => {
+    const answer = await object.list(KEY, { limit: 1_000 });
+    return "done" in answer ? answer.done.map(({ id }) => id.slice(KEY.length)).reverse() : [];
+  };
+  return {
+    sim,
+    store,
+    state,
+    seen: (job?: string) => object.seen(KEY, job),
+    /** Lets so many minutes pass one by one; each job ends within its own. */
+    async minutes(count: number) {
+      for (let n = 0; n < count; n++) {
+        vi.advanceTimersByTime(60_000);
+        await object.alarm();
+        for (const id of sim.promises())
+          if (/report_x@[^:]*$/.test(id) && sim.get(id)?.state === "pending") sim.settle(id, "resolved");
+      }
+    },
+    /** Lets so many hours pass at once, and the object look. */
+    async pass(hours: number) {
+      vi.setSystemTime(Date.now() + hours * HOUR);
+      await object.alarm();
+    },
+    /** The hours at which jobs were fired. */
+    fired: async () =>
+      (await listed()).flatMap((name) => (name.startsWith("report_x@") ? [name.slice("report_x@202611".length)] : [])),
+    end: (at: string) =>
+      sim.send("promise.settle", { id: `${KEY}report_x@202611${at}`, state: "resolved", value: encodeValue("done") }),
+    doing: async () => (await store.feeds.newest(`${KEY}schedule_s`)).entry?.message,
+  };
+}
+
+test("each firing is a job of its own", async () => {
+  const { pass, fired, end, doing } = await deploy({});
+  expect(await doing()).toBe("fires next 2026-11-23T13:00:00.000Z");
+  await pass(1);
+  await end("23T130000Z");
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
+  expect(await doing()).toBe(
+    "fires next 2026-11-23T15:00:00.000Z; last: report_x@20261123T140000Z, report_x@20261123T130000Z",
+  );
+});
+
+test("its caller sees when a schedule fires next and what its last firings became; after its end, nothing", async () => {
+  const { pass, seen, store } = await deploy({ overlap: "skip" });
+  const first = { job_name: "schedule_s", next_at: "2026-11-23T13:00:00.000Z", last: [], isOfDefinition: false };
+  const nobody = { subscriptions: [], listeners: [] };
+  expect(await seen()).toEqual({ done: { ...nobody, schedules: [first] } });
+  await pass(1);
+  await pass(1);
+  const fired = "report_x@20261123T130000Z";
+  const last = [
+    { text: `20261123T140000Z skipped, as ${fired} still runs`, isJob: false },
+    { text: fired, isJob: true },
+  ];
+  const second = { ...first, next_at: "2026-11-23T15:00:00.000Z", last };
+  expect(await seen()).toEqual({ done: { ...nobody, schedules: [second] } });
+  expect(await seen(fired)).toEqual({ done: { ...nobody, schedules: [] } });
+  await store.cancel("schedule_s");
+  await pass(1);
+  expect(await seen()).toEqual({ done: { ...nobody, schedules: [] } });
+});
+
+test("after a day when everything was down: what was missed is skipped, or the last of it is made up for", async () => {
+  const skips = await deploy({ missed: "skip" });
+  await skips.pass(24.5);
+  expect([await skips.fired(), await skips.doing()]).toEqual([[], expect.stringContaining("20261124T120000Z missed")]);
+  await skips.pass(0.5);
+  expect(await skips.fired()).toEqual(["24T130000Z"]);
+  vi.setSystemTime(BEGAN);
+  const makesUp = await deploy({ missed: "last" });
+  await makesUp.pass(24.5);
+  expect(await makesUp.fired()).toEqual(["24T120000Z"]);
+});
+
+test("while the last one runs: skipped, queued, or started beside it", async () => {
+  const skips = await deploy({ overlap: "skip" });
+  await skips.pass(1);
+  await skips.pass(1);
+  expect([await skips.fired(), await skips.doing()]).toEqual([["23T130000Z"], expect.stringContaining("still runs")]);
+  await skips.end("23T130000Z");
+  await skips.pass(1);
+  expect(await skips.fired()).toEqual(["23T130000Z", "23T150000Z"]);
+
+  vi.setSystemTime(BEGAN);
+  const queues = await deploy({ overlap: "queue" });
+  await queues.pass(1);
+  await queues.pass(1);
+  expect(await queues.fired()).toEqual(["23T130000Z"]);
+  await queues.end("23T130000Z");
+  await queues.pass(0.01);
+  expect(await queues.fired()).toEqual(["23T130000Z", "23T140000Z"]);
+
+  vi.setSystemTime(BEGAN);
+  const allows = await deploy({ overlap: "allow" });
+  await allows.pass(1);
+  await allows.pass(1);
+  expect(await allows.fired()).toEqual(["23T130000Z", "23T140000Z"]);
+});
+
+test("a server that is away delays a firing, and a cancelled or paused schedule fires no more", async () => {
+  const { pass, fired, state, store, end } = await deploy({});
+  state.isAway = true;
+  await pass(1);
+  state.isAway = false;
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z"]);
+  await end("23T130000Z");
+  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  await paused.pause("schedule");
+  await pass(0.99);
+  expect(await fired()).toEqual(["23T130000Z"]);
+  await paused.resume("schedule");
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
+  await store.cancel("schedule_s");
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
+});
+
+test("a definition's schedule is made once, replaced when it changes, and ended when it is gone", async () => {
+  const { env } = begin();
+  const storage = createStorage();
+  /** The object as a new deployment has it, or an edge on another machine. */
+  const edge = (scheduled: ToolSchedule | undefined, own = storage) => {
+    const tool = { ...report, ...(scheduled && { schedule: scheduled }) };
+    Object.assign(deployed, { tools: [tool] });
+    return new CallerObject({ storage: own }, env);
+  };
+  const listed = async (object: CallerObject) => {
+    const answer = await object.list("", { limit: 100 });
+    if (!("done" in answer)) throw new Error(answer.failed.message);
+    return answer.done.map(({ id, state }) => `${id.replace(/%3A\w+$|%3A[\w-]{8}(?=~|$)/, "")} ${state}`).sort();
+  };
+  const made = "schedule_deployment%3Areport";
+  const hourly = { every: HOUR, arguments: { of: "x" } };
+  const [one, other] = [edge(hourly), edge(hourly, createStorage())];
+  expect(await Promise.all([one.deploy(), other.deploy(), one.deploy()])).toEqual(Array(3).fill({ done: undefined }));
+  expect([await listed(one), await listed(other)]).toEqual([[`${made} pending`], [`${made} pending`]]);
+  vi.setSystemTime(BEGAN + HOUR);
+  await Promise.all([one.alarm(), other.alarm()]);
+  // Both decided to fire, and there is one job.
+  const fired = "report_x@20261123T130000Z pending";
+  expect([await listed(one), await listed(other)]).toEqual(Array(2).fill([fired, `${made} pending`]));
+  // A restart changes nothing, and a deployment with another time replaces it.
+  const again = edge(hourly);
+  await again.deploy();
+  expect(await listed(again)).toEqual([fired, `${made} pending`]);
+  const changed = edge({ ...hourly, every: 2 * HOUR });
+  await changed.deploy();
+  expect(await listed(changed)).toEqual([fired, `${made} pending`, `${made} rejected_canceled`]);
+  // Nobody asks an edge whose tools have none: the alarm ends it before it would fire.
+  const without = edge(undefined);
+  vi.setSystemTime(BEGAN + 24 * HOUR);
+  await without.alarm();
+  expect(await listed(without)).toEqual([fired, `${made} rejected_canceled`, `${made} rejected_canceled`]);
+  // Back to what it was first: a new generation, which fires again.
+  const back = edge(hourly);
+  await back.deploy();
+  await back.alarm();
+  vi.setSystemTime(BEGAN + 25 * HOUR);
+  await back.alarm();
+  expect(await listed(back)).toEqual(expect.arrayContaining([expect.stringMatching(/^report_x@20261124T130000Z/)]));
+});
+
+test("a definition's schedule that no time fits is not made, and says so", async () => {
+  const { env } = begin();
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  Object.assign(deployed, { tools: [{ ...report, schedule: { cron: "0 25 * * *" } }] });
+  const object = new CallerObject({ storage: createStorage() }, env);
+  expect(await object.deploy()).toEqual({ done: undefined });
+  expect(await object.list("", { limit: 10 })).toEqual({ done: [] });
+  expect(JSON.stringify(error.mock.calls)).toContain("schedule not made");
+  error.mockRestore();
+});
+
+test("a caller has a bounded number of schedules, and is told how to make room for another", async () => {
+  const { store } = await deploy({});
+  const make = (n: number) => {
+    const spec: Schedule = {
+      name: `n${n}`,
+      tool: "report",
+      arguments: {},
+      when: { every: 60, from: 0 },
+      missed: "skip",
+      overlap: "skip",
+    };
+    return startJob(store, schedule as Job, spec, Date.now());
+  };
+  const made = await Promise.allSettled(Array.from({ length: 110 }, (_, n) => make(n)));
+  expect(made.filter(({ status }) => status === "fulfilled")).toHaveLength(99);
+  await expect(make(200)).rejects.toThrow(/may have 100 schedules: end one with cancel_job/);
+  await store.cancel("schedule_n1");
+  await make(200);
+});
+
+test("a schedule that fires each minute does not fill the server with what it tells of itself", async () => {
+  const { sim, minutes } = await deploy({ when: { every: 60, from: BEGAN } });
+  await minutes(300);
+  const told = sim.promises().filter((id) => /schedule_s:u\d+$/.test(id));
+  expect(told.length).toBeGreaterThan(5);
+  expect(told.length).toBeLessThan(70);
+  expect(sim.promises().filter((id) => /report_x@[^:]*$/.test(id)).length).toBeGreaterThan(100);
+});

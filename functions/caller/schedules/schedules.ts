@@ -1,0 +1,277 @@
+/**
+ * Fires the schedules of a caller. Their promises decide what there is; the object's storage holds when each is due next, and
+ * is made anew where it was lost. A firing starts a job that is named by its time, so that one that is made twice is one job.
+ */
+import * as z from "zod";
+import { CallerJobs } from "../../../core/author/caller-jobs.ts";
+import type { Tool, ToolSchedule } from "../../../core/author/tool.ts";
+import { hashed, type Job, NotStarted } from "../../../core/definitions/job.ts";
+import { FeedEntry } from "../../../core/jobs/feed/progress-feed.ts";
+import type { ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
+import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { PausedKinds } from "../../../core/jobs/starting/paused-kinds.ts";
+import { startJob } from "../../../core/jobs/starting/start.ts";
+import { decodeValue, encodeValue } from "../../../core/store/codec.ts";
+import type { ResonateClient } from "../../../core/store/connection/client.ts";
+import { ResonateUnavailable } from "../../../core/store/connection/failures.ts";
+import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
+import { escapeId, splitGeneration } from "../../../core/store/ids.ts";
+import { check } from "../../../core/tools/arguments.ts";
+import { Schedule, schedule } from "../../schedules/schedule.ts";
+import { lastBetween, nextAfter, problemIn, stamp } from "../../schedules/times.ts";
+import type { JobTable } from "../job-table.ts";
+import type { SeenSchedule } from "../seen.ts";
+import type { CallerStorage, SqlValue } from "../storage.ts";
+
+/** How late a firing is no missed one yet, in milliseconds. */
+const LATE = 5 * 60_000;
+
+/** The pause after a failure, and before a queued firing is tried again, in milliseconds. */
+const AGAIN = 10_000;
+
+/** How many schedules are fired at a time, and how many firings a schedule tells of. */
+const AT_ONCE = 10;
+const TOLD = 5;
+
+/** The least time between two entries of a schedule's feed, of which none is removed: a share of its age, and at most. */
+const GAP = { share: 0.1, most: 86_400_000 };
+
+/** How many schedules their caller sees at once. */
+const SEEN = 100;
+
+const Row = z.object({
+  id: z.string(),
+  /** 0: not known yet. */
+  next_at: z.number(),
+  /** The time up to which firings have been decided on. */
+  after: z.number(),
+  /** The promise of the last firing's job. */
+  running: z.string().nullable(),
+  /** A firing that waits for that job to end. */
+  queued: z.number().nullable(),
+  /** The last firings, in words. */
+  told: z.string(),
+});
+type Row = z.infer<typeof Row>;
+
+export interface ScheduleWorld {
+  storage: CallerStorage;
+  jobs: JobTable;
+  client: ResonateClient;
+  feeds: ProgressFeeds;
+  namespace: string;
+  tools: readonly Tool[];
+  /** The caller's store; `isOwn`: for the deployment's own work, which no quota counts. */
+  store(isOwn: boolean): RemoteStore;
+  log(message: string, fields: Record<string, string>): void;
+  nameOf(id: string): string;
+  /** Looks at a job, which is forgotten where it was never created. */
+  look(id: string): Promise<void>;
+  /** Notes how a job was found. */
+  note(record: PromiseRecord): Promise<void>;
+}
+
+export class Schedules {
+  readonly #world: ScheduleWorld;
+  readonly #paused: PausedKinds;
+
+  constructor(world: ScheduleWorld) {
+    this.#world = world;
+    this.#paused = new PausedKinds(world.client, world.namespace);
+  }
+
+  /**
+   * Makes the schedules that the deployment's definitions have, and ends those that they have no more. One that is changed
+   * has another name: many that do this at once make one.
+   */
+  async deploy(): Promise<void> {
+    const store = this.#world.store(true);
+    const wanted = new Set<string>();
+    for (const tool of this.#world.tools) {
+      if (!tool.schedule) continue;
+      const spec = await specOf(tool.name, tool.schedule);
+      const { cron, every, at } = tool.schedule;
+      const isOne = [cron, every, at].filter((time) => time !== undefined).length === 1;
+      const problem =
+        isOne && !Number.isNaN(Date.parse(at ?? "2000-01-01"))
+          ? await problemIn({ ...spec.when, at: undefined, ...(at && { every: 60 }) }, Date.now())
+          : "it has one of cron, every and at, a time in ISO 8601";
+      if (problem !== undefined) {
+        this.#world.log("schedule not made", { tool: tool.name, reason: problem });
+        continue;
+      }
+      wanted.add(await schedule.name(spec));
+      await startJob(store, schedule as Job, spec, Date.now());
+    }
+    for (const { id } of this.#all("SELECT id FROM schedules")) {
+      const name = this.#world.nameOf(String(id));
+      if (isOfDefinition(name) && !wanted.has(splitGeneration(name).base)) await store.cancel(name);
+    }
+  }
+
+  /** When the next one is due, in milliseconds since the epoch. */
+  nextAt(): number | undefined {
+    const [row] = this.#all("SELECT min(next_at) AS at FROM schedules");
+    return row?.at == null ? undefined : Number(row.at);
+  }
+
+  /** The schedules as their caller sees them, the next to fire first. */
+  list(): SeenSchedule[] {
+    const { namespace, nameOf } = this.#world;
+    return this.#all("SELECT * FROM schedules ORDER BY next_at, id LIMIT ?", SEEN).map((row) => {
+      const { id, next_at, told } = Row.parse(row);
+      const job_name = nameOf(id);
+      const own = id.slice(0, id.length - job_name.length);
+      const isJob = (name: string) =>
+        this.#all("SELECT 1 FROM firings WHERE job IN (?, ?)", own + name, namespace + name).length > 0;
+      const isKnown = next_at > 0 && next_at < Number.MAX_SAFE_INTEGER;
+      return {
+        job_name,
+        next_at: isKnown ? new Date(next_at).toISOString() : undefined,
+        last: (JSON.parse(told) as string[]).map((text) => ({ text, isJob: isJob(text) })),
+        isOfDefinition: isOfDefinition(job_name),
+      };
+    });
+  }
+
+  async run(): Promise<void> {
+    const due = this.#all("SELECT * FROM schedules WHERE next_at <= ? ORDER BY next_at LIMIT ?", Date.now(), AT_ONCE);
+    await Promise.all(
+      due.map(async (row) => {
+        const { id } = row;
+        await this.#fire(Row.parse(row)).catch((error) => {
+          if (!(error instanceof ResonateUnavailable)) throw error;
+          this.#all("UPDATE schedules SET next_at = ? WHERE id = ?", Date.now() + AGAIN, id as string);
+        });
+      }),
+    );
+  }
+
+  async #fire(row: Row): Promise<void> {
+    const { client, note } = this.#world;
+    const record = await client.call({ kind: "promise.get", data: { id: row.id } });
+    // Before its promise exists, its edge may be about to create it.
+    if (!record) {
+      await this.#world.look(row.id);
+      return this.#put({ ...row, next_at: Date.now() + AGAIN });
+    }
+    if (record.state !== "pending") return note(record);
+    const param = decodeValue(record.param) as { args?: unknown[] } | undefined;
+    const { data: spec } = Schedule.safeParse(param?.args?.[0]);
+    if (!spec) return this.#put({ ...row, next_at: Number.MAX_SAFE_INTEGER });
+    const now = Date.now();
+    const after = row.after || record.createdAt;
+    const last = await lastBetween(spec.when, after, now);
+    const next = await nextAfter(spec.when, now);
+    const isMissed = last !== undefined && now - last > LATE && spec.missed === "skip";
+    const isPaused = last !== undefined && (await this.#paused.find(schedule.kind)) !== undefined;
+    let { running, queued } = row;
+    const told: string[] = JSON.parse(row.told);
+    let firing = queued ?? undefined;
+    if (last !== undefined) {
+      if (isMissed || isPaused) told.unshift(`${stamp(last)} ${isPaused ? "paused" : "missed"}`);
+      else if (spec.overlap !== "skip" || !(await this.#isRunning(running))) firing = last;
+      else told.unshift(`${stamp(last)} skipped, as ${this.#world.nameOf(running ?? "")} still runs`);
+    }
+    queued = null;
+    if (firing !== undefined && spec.overlap === "queue" && (await this.#isRunning(running))) queued = firing;
+    else if (firing !== undefined) {
+      const { base } = splitGeneration(this.#world.nameOf(row.id));
+      const started = await this.#start(spec, firing, isOfDefinition(base));
+      if (started.id !== undefined) this.#all("INSERT OR IGNORE INTO firings VALUES (?, ?)", started.id, base);
+      running = started.id ?? running;
+      told.unshift(started.told);
+    }
+    const next_at = Math.min(next ?? Number.MAX_SAFE_INTEGER, queued === null ? Number.MAX_SAFE_INTEGER : now + AGAIN);
+    const kept = told.slice(0, TOLD);
+    await this.#tell(record, next, kept);
+    this.#put({ ...row, next_at, after: now, running, queued, told: JSON.stringify(kept) });
+    if (next === undefined && queued === null) await this.#settle(record, kept);
+  }
+
+  async #start(
+    { tool: name, arguments: given }: Schedule,
+    at: number,
+    isOwn: boolean,
+  ): Promise<{ id?: string; told: string }> {
+    const refused = (reason: string) => ({ told: `${stamp(at)} not started: ${reason}` });
+    const tool = this.#world.tools.find((one) => one.name === name);
+    if (!tool?.job || !tool.argsOf) return refused(`there is no tool ${name} any more`);
+    const checked = await check(tool.input, given);
+    if ("problems" in checked) return refused(checked.problems.join("; "));
+    const store = this.#world.store(isOwn);
+    try {
+      const args = await tool.argsOf(checked.args, contextOf(store, at));
+      const job = tool.job as Job;
+      const promise = await store.create(job, `${await job.name(args)}@${stamp(at)}`, args, Date.now());
+      return { id: promise.id, told: promise.name };
+    } catch (error) {
+      if (error instanceof ResonateUnavailable || !(error instanceof Error)) throw error;
+      return refused(error instanceof NotStarted || error.name === "ToolError" ? error.message : "an error inside");
+    }
+  }
+
+  async #isRunning(id: string | null): Promise<boolean> {
+    if (id === null) return false;
+    const record = await this.#world.client.call({ kind: "promise.get", data: { id } });
+    if (record && record.state !== "pending") await this.#world.note(record);
+    return record?.state === "pending";
+  }
+
+  /** Tells viewers of the schedule when it fires next, and of the last firings. */
+  async #tell(record: PromiseRecord, next: number | undefined, told: readonly string[]): Promise<void> {
+    const at = next === undefined ? "never again" : new Date(next).toISOString();
+    const now = Date.now();
+    const gap = Math.min((now - record.createdAt) * GAP.share, GAP.most);
+    const isOften = next !== undefined && next - now < gap;
+    const until = isOften
+      ? ` (as of ${new Date(now).toISOString()}: it fires often, and the page of jobs tells the rest)`
+      : "";
+    const message = `fires next ${at}${told.length > 0 ? `; last: ${told.join(", ")}` : ""}${until}`;
+    const entry = FeedEntry.parse({ questions: {}, message });
+    const { n, entry: newest, writtenAt } = await this.#world.feeds.newest(record.id);
+    if (newest?.message !== message && now - writtenAt >= gap)
+      await this.#world.feeds.write(record.id, n + 1, entry, record);
+  }
+
+  /** A schedule that fires no more has ended. */
+  async #settle(record: PromiseRecord, told: readonly string[]): Promise<void> {
+    const data = { id: record.id, state: "resolved" as const, value: encodeValue({ firings: told }) };
+    const settled = await this.#world.client.call({ kind: "promise.settle", data });
+    if (settled) await this.#world.note(settled);
+  }
+
+  #put({ id, next_at, after, running, queued, told }: Row): void {
+    this.#all(
+      "UPDATE schedules SET next_at = ?, after = ?, running = ?, queued = ?, told = ? WHERE id = ?",
+      ...[next_at, after, running, queued, told, id],
+    );
+  }
+
+  #all(statement: string, ...values: SqlValue[]) {
+    return this.#world.storage.sql.exec(statement, ...values).toArray();
+  }
+}
+
+/** Begins the names of schedules that definitions have: callers' hold no colon. */
+const OF_DEFINITION = "deployment:";
+
+const isOfDefinition = (name: string): boolean => name.startsWith(schedule.prefix + escapeId(OF_DEFINITION));
+
+/** The schedule of a tool's definition. Another one has another name. */
+async function specOf(tool: string, given: ToolSchedule): Promise<Schedule> {
+  const { every, arguments: args = {}, missed = "skip", overlap = "skip", cron, timezone, at } = given;
+  const all = { cron, timezone, at, ...(every !== undefined && { every: every / 1_000, from: 0 }) };
+  const when = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
+  const spec = { tool, arguments: args, when, missed, overlap };
+  return { name: `${OF_DEFINITION}${tool}:${(await hashed(spec)).slice(0, 8)}`, ...spec };
+}
+
+/** What a tool may look at for the arguments of a firing. */
+function contextOf(store: RemoteStore, now: number) {
+  const signal = new AbortController().signal;
+  return {
+    ...{ jobs: new CallerJobs(store, now, signal), now, signal, until: now + 30_000 },
+    ...{ tasks: false, asks: false, mayConfirm: false, inputResponses: {} },
+  };
+}

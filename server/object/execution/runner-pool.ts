@@ -1,0 +1,132 @@
+import { ownerOf } from "../../../core/jobs/durable-promise.ts";
+import { decodeValue } from "../../../core/store/codec.ts";
+import type { LeaseRef, PromiseRecord } from "../../../core/store/connection/protocol.ts";
+import { localId, rootOf } from "../../../core/store/ids.ts";
+import { Slots } from "../../../core/store/pacing/slots.ts";
+import type { Resonate } from "../../resonate.ts";
+import type { PollConnection } from "../../wire/poll-connections.ts";
+import { Runner } from "./runner.ts";
+
+/** How many tasks of each function run at once, so that a slow function holds up no other. The rest wait, callers in turn. */
+const SLOTS = 50;
+
+/** How many functions have slots of their own: anyone with a token can write any name. */
+const FUNCTIONS = 100;
+
+/** How many runners there are: all jobs of a runner share its memory, and each is charged for while it is awake. */
+const RUNNERS = 8;
+
+/** For requests that come from no client. */
+const HEAD = { corrId: "", version: "" };
+
+/** A namespace of Durable Objects, with one object per name. */
+export interface RunnerNamespace {
+  idFromName(name: string): object;
+  get(id: object, options?: object): { fetch(url: string, init: RequestInit): Promise<Response> };
+}
+
+/**
+ * Hands tasks that find no connected worker to runners, which it wakes. To the server it is one connection per group, which
+ * exists only while the group has no worker.
+ */
+export class RunnerPool {
+  readonly #resonate: Resonate;
+  readonly #durable: () => Promise<void>;
+  readonly #runners: readonly Runner[];
+  readonly #connections = new Map<string, PollConnection>();
+  readonly #slots = new Map<string, Slots>();
+  /** Tasks that wait for a slot. They are dispatched again meanwhile. */
+  readonly #waiting = new Set<string>();
+  readonly #prefix: string;
+
+  /** `prefix`: the deployment's namespace, with which the ids of its promises begin. */
+  constructor(resonate: Resonate, namespace: RunnerNamespace, prefix: string, durable: () => Promise<void>) {
+    this.#resonate = resonate;
+    this.#durable = durable;
+    this.#prefix = prefix;
+    this.#runners = Array.from({ length: RUNNERS }, (_, n) => {
+      const stub = () => namespace.get(namespace.idFromName(`runner-${n + 1}`));
+      return new Runner(resonate, stub, durable);
+    });
+  }
+
+  /** Serves a group that has no worker. */
+  serve(group: string): void {
+    if (this.#connections.has(group)) return;
+    const connection = this.#resonate.connect(group, ":runner", { isRunner: true });
+    if (!connection) return;
+    this.#connections.set(group, connection);
+    queueMicrotask(() => void this.#read(connection)); // after the current commit
+  }
+
+  /** Leaves a group's tasks that are not running yet to the worker that has connected. */
+  leave(group: string): void {
+    const connection = this.#connections.get(group);
+    this.#connections.delete(group);
+    if (connection) this.#resonate.disconnect(connection);
+  }
+
+  leaveAll(): void {
+    for (const group of [...this.#connections.keys()]) this.leave(group);
+  }
+
+  async #read(connection: PollConnection): Promise<void> {
+    for (;;) {
+      const messages = await this.#resonate.next(connection);
+      if (!messages) return;
+      await this.#durable();
+      for (const message of messages) {
+        const { kind, data } = JSON.parse(message);
+        if (kind === "execute") void this.#enqueue(data.task, connection);
+      }
+    }
+  }
+
+  /** Runs a task when its caller has its turn. */
+  async #enqueue(task: LeaseRef, connection: PollConnection): Promise<void> {
+    if (this.#waiting.has(task.id)) return;
+    this.#waiting.add(task.id);
+    const promise = await this.#promiseOf(task);
+    const name = localId(task.id, this.#prefix);
+    const owner = promise ? ownerOf(name, promise) : "";
+    this.#slotsOf(promise).add(owner, async () => {
+      this.#waiting.delete(task.id);
+      if (!connection.closed) await this.#run(task, connection);
+    });
+  }
+
+  /** All tasks of a job go to one runner, whose memory of the job serves it again. */
+  async #run(task: LeaseRef, connection: PollConnection): Promise<void> {
+    try {
+      // By the promise the runner sees whether it has the code, before it acquires the task, which costs rows.
+      const promise = await this.#promiseOf(task);
+      if (!promise) return;
+      const isKnown = await this.#runnerOf(task.id).run(task, promise);
+      if (!isKnown) this.#resonate.decline(task.id, connection);
+    } catch (error) {
+      // The task is dispatched again: after an interval, or when its runner's lease has ended.
+      console.warn(JSON.stringify({ level: "warn", msg: "task not run", task: task.id, reason: String(error) }));
+    }
+  }
+
+  #slotsOf(promise: PromiseRecord | undefined): Slots {
+    const { func } = (promise && (decodeValue(promise.param) as { func?: unknown } | undefined)) ?? {};
+    // The functions of encrypted jobs are unknown and share slots.
+    const isNamed = typeof func === "string" && (this.#slots.has(func) || this.#slots.size < FUNCTIONS);
+    const name = isNamed ? func : "";
+    const slots = this.#slots.get(name) ?? new Slots(SLOTS);
+    this.#slots.set(name, slots);
+    return slots;
+  }
+
+  async #promiseOf({ id }: LeaseRef): Promise<PromiseRecord | undefined> {
+    const { head, data } = await this.#resonate.submit({ kind: "promise.get", head: HEAD, data: { id } });
+    return head.status === 200 ? (data as { promise: PromiseRecord }).promise : undefined;
+  }
+
+  #runnerOf(task: string): Runner {
+    let sum = 0;
+    for (const letter of rootOf(task)) sum = (Math.imul(sum, 31) + letter.charCodeAt(0)) >>> 0;
+    return this.#runners[sum % RUNNERS] as Runner;
+  }
+}

@@ -1,0 +1,86 @@
+import type { LeaseRef, PromiseRecord } from "../../../core/store/connection/protocol.ts";
+import type { Resonate } from "../../resonate.ts";
+import type { PollConnection } from "../../wire/poll-connections.ts";
+
+/** The group of the connections over which runners receive news of settled promises; no task is dispatched to it. */
+const GROUP = "runner";
+
+/** How long after its last task a runner still receives news, in milliseconds: that long the platform keeps it in memory. */
+const LINGER = 10_000;
+
+type Stub = () => { fetch(url: string, init: RequestInit): Promise<Response> };
+
+/**
+ * One runner, and its connection for news of promises that it awaits and of canceled jobs, which is open while it runs a task
+ * and a while longer. Requests bring the news to the runner, so that no stream stays open.
+ */
+export class Runner {
+  readonly #resonate: Resonate;
+  readonly #stub: Stub;
+  readonly #durable: () => Promise<void>;
+  #listening: { address: string; connection: PollConnection } | undefined;
+  #running = 0;
+  #lastRun = 0;
+
+  constructor(resonate: Resonate, stub: Stub, durable: () => Promise<void>) {
+    this.#resonate = resonate;
+    this.#stub = stub;
+    this.#durable = durable;
+  }
+
+  /** Runs a task to its next suspension; false when the runner has no code for it. */
+  async run(task: LeaseRef, promise: PromiseRecord): Promise<boolean> {
+    if (!this.#isAwake) this.#close();
+    const listening = this.#listening ?? this.#open();
+    this.#running += 1;
+    try {
+      const response = await this.#ask("/", JSON.stringify({ task, promise, news: listening?.address }));
+      return ((await response.json()) as { isKnown: boolean }).isKnown;
+    } finally {
+      this.#running -= 1;
+      this.#lastRun = Date.now();
+    }
+  }
+
+  /** Whether the runner may still have in memory what it listens for. */
+  get #isAwake(): boolean {
+    return this.#running > 0 || Date.now() - this.#lastRun < LINGER;
+  }
+
+  #open() {
+    // A new address each time: news for the address before may have been lost.
+    const id = crypto.randomUUID();
+    const connection = this.#resonate.connect(GROUP, id);
+    if (!connection) return undefined;
+    this.#listening = { address: `poll://uni@${GROUP}/${id}`, connection };
+    void this.#passOn(connection);
+    return this.#listening;
+  }
+
+  #close(): void {
+    if (this.#listening) this.#resonate.disconnect(this.#listening.connection);
+    this.#listening = undefined;
+  }
+
+  async #passOn(connection: PollConnection): Promise<void> {
+    for (;;) {
+      const messages = await this.#resonate.next(connection);
+      if (!messages) return;
+      if (!this.#isAwake) return this.#close();
+      try {
+        await this.#durable();
+        await this.#ask("/news", `[${messages.join()}]`);
+      } catch (error) {
+        // The next task brings a new address, and the runner asks for what it has missed.
+        console.warn(JSON.stringify({ level: "warn", msg: "news not told", reason: String(error) }));
+        return this.#close();
+      }
+    }
+  }
+
+  async #ask(path: string, body: string): Promise<Response> {
+    const response = await this.#stub().fetch(`https://runner${path}`, { method: "POST", body });
+    if (!response.ok) throw new Error(`the runner answered ${response.status}`);
+    return response;
+  }
+}

@@ -1,0 +1,66 @@
+/** The product's worker with jobs whose code a test changes, breaks and mends: `CODE` says which it is. */
+import { existsSync } from "node:fs";
+import { appendFile } from "node:fs/promises";
+import { type Context, implement, NonRetryableError } from "../../../../core/index.ts";
+import { runWorker } from "../../../../worker/process/run-worker.ts";
+import { forecast, halves, pages, resumedTrip, strictForecast, titles, trip } from "./changing.ts";
+
+const { CODE, FOLDER } = process.env;
+
+/** A booking saga: each booking is a line with its idempotency key in a file, and so is what undoes it. */
+async function book(ctx: Context) {
+  const line = (what: string) => (step: { idempotencyKey: string }) =>
+    appendFile(`${FOLDER}/bookings`, `${what} ${step.idempotencyKey}\n`).then(() => what);
+  const booked: string[] = [];
+  try {
+    for (const what of ["flight", "hotel"]) booked.push(await ctx.step(`reserve ${what}`, line(what)));
+    await ctx.step("reserve car", (step) => {
+      if (existsSync(`${FOLDER}/no-car`)) throw new NonRetryableError("there is no car");
+      return line("car")(step);
+    });
+    return { booked: [...booked, "car"] };
+  } catch (error) {
+    for (const what of booked.toReversed()) await ctx.step(`undo ${what}`, line(`-${what}`));
+    throw error;
+  } finally {
+    await ctx.step("close", line("closed"));
+  }
+}
+
+const tell = async (ctx: Context, { city }: { name: string; city: string }) => {
+  const weather = await ctx.step("ask", async () => {
+    await appendFile(`${FOLDER}/asked`, "x");
+    return `sunny in ${city}`;
+  });
+  await ctx.step("send", () => {
+    if (existsSync(`${FOLDER}/no-mail`)) throw new NonRetryableError("there is no mail");
+  });
+  return { city, weather };
+};
+
+await runWorker({
+  functions: [
+    implement(titles, async (ctx) => {
+      const text = await ctx.step(CODE === "changed" ? "summary" : "title", () => "as it was");
+      await ctx.until("go on", { every: 200 }, () => existsSync(`${FOLDER}/go-on`));
+      return { text };
+    }),
+    implement(halves, async (ctx) => {
+      await ctx.step("first half", () => appendFile(`${FOLDER}/first`, "x"));
+      await ctx.step("second half", () => {
+        if (existsSync(`${FOLDER}/broken`)) throw new NonRetryableError("the second half is broken");
+      });
+      return "whole";
+    }),
+    implement(trip, book),
+    implement(resumedTrip, book),
+    implement(forecast, tell),
+    implement(strictForecast, tell),
+    implement(pages, async (ctx, { what }) => {
+      if (what === "a response") return new Response("hello") as never;
+      if (what === "another shape") return { text: 5 } as never;
+      if (what === "too much") return { text: await ctx.step("read", () => "x".repeat(1_100_000)) };
+      return { text: "a page" };
+    }),
+  ],
+});

@@ -1,0 +1,33 @@
+import * as z from "zod";
+import { defineJob, HOUR } from "../../../../core/index.ts";
+
+const n = z.object({ n: z.number() });
+const id = (args: z.infer<typeof n>) => args.n;
+
+export const titles = defineJob({ kind: "titles", args: n, id, deadline: HOUR });
+export const halves = defineJob({ kind: "halves", args: n, id, deadline: HOUR, onRestart: "resume" });
+export const pages = defineJob({
+  kind: "pages",
+  args: z.object({ what: z.string() }),
+  result: z.object({ text: z.string() }),
+  id: ({ what }) => what,
+  deadline: HOUR,
+  freshFor: 60_000,
+});
+
+/** Books, and undoes what it has booked. */
+export const trip = defineJob({ kind: "trip", args: n, id, deadline: HOUR });
+export const resumedTrip = defineJob({ kind: "resumed_trip", args: n, id, deadline: HOUR, onRestart: "resume" });
+
+/** Its name leaves the city out. */
+const forecastOptions = {
+  args: z.object({ name: z.string(), city: z.string() }),
+  id: ({ name }: { name: string; city: string }) => name,
+  deadline: HOUR,
+};
+export const forecast = defineJob({ ...forecastOptions, kind: "forecast", onRestart: "resume" });
+export const strictForecast = defineJob({
+  ...forecastOptions,
+  kind: "strict_forecast",
+  otherArguments: "refuse",
+});
