@@ -1,5 +1,5 @@
 /** What an isolate loads when it is first needed: callers' objects, and the doors that few requests use. */
-export { atDoor } from "./app/resonate-door.ts";
+export { throughDoor } from "./app/resonate-door.ts";
 export { receive as receiveCallback } from "./callbacks/callbacks.ts";
 export { CallerObject } from "./caller/caller-object.ts";
 export { Files } from "./files/files.ts";

@@ -1,6 +1,5 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { fetchFrom } from "../../core/store/object-address.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { boundedStream } from "../http/event-stream.ts";
 import { checkHost, checkOrigin } from "../http/guard.ts";
@@ -13,7 +12,6 @@ import { type App, createParts, type Deployment, type Edge } from "./composition
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
-import type { DoorEnv } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -130,25 +128,11 @@ export function createApp(deployment: Deployment): App {
 
   // The Resonate object for workers elsewhere. The route is public: what is refused is counted, and does not reach it.
   app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {
-    const { RESONATE, RESONATE_PUBLIC } = readConfig(c.env);
-    if (!RESONATE || RESONATE_PUBLIC !== "1") return c.notFound();
     const { edge } = c.var;
     const address = clientAddress(c.req.raw) ?? "";
     const tooMany = tooManyRefused(edge, address);
     if (tooMany) return tooMany;
-    // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
-    const { pathname, search } = new URL(c.req.url);
-    if (!pathname.startsWith("/resonate")) return c.notFound();
-    const path = pathname.slice("/resonate".length);
-    const passed = await (await loadLazy()).atDoor(c.req.raw, path, c.env as DoorEnv);
-    if (passed instanceof Response) {
-      edge.refused.add(address, 1);
-      return passed;
-    }
-    const url = `http://resonate/public${path}${search}`;
-    const response = await fetchFrom(RESONATE)(new Request(url, passed));
-    if (response.status === 401) edge.refused.add(address, 1);
-    return new Response(response.body, response); // with headers that can be added to
+    return (await (await loadLazy()).throughDoor(c.req.raw, c.env, edge.refused, address)) ?? c.notFound();
   });
 
   app.all("/mcp", async (c) => {
