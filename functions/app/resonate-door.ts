@@ -24,7 +24,7 @@ export interface DoorEnv {
 /** What the object answers, or the door; undefined where there is no door. What is refused is counted of the address. */
 export async function throughDoor(
   request: Request,
-  env: DoorEnv,
+  env: object,
   refused: { add(address: string, count: number): void },
   address: string,
 ): Promise<Response | undefined> {
@@ -33,7 +33,7 @@ export async function throughDoor(
   const { pathname, search } = new URL(request.url);
   if (!RESONATE || RESONATE_PUBLIC !== "1" || !pathname.startsWith("/resonate")) return undefined;
   const path = pathname.slice("/resonate".length);
-  const passed = await atDoor(request, path, env);
+  const passed = await atDoor(request, path, env as DoorEnv);
   if (passed instanceof Response) {
     refused.add(address, 1);
     return passed;
