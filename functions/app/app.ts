@@ -40,7 +40,15 @@ export function createApp(deployment: Deployment): App {
     if (c.req.path === "/health") return next();
     const ray = c.req.header("cf-ray");
     const requestId = ray !== undefined && RAY.test(ray) ? ray : crypto.randomUUID();
-    const line = new RequestLog(edge.log, requestId);
+    const isTraced = c.env.OTEL_EXPORTER_OTLP_ENDPOINT && c.req.path === "/mcp";
+    const line = new RequestLog(
+      edge.log,
+      requestId,
+      isTraced
+        ? (span) => c.executionCtx.waitUntil(loadLazy().then(({ exportSpan }) => exportSpan(span, c.env)))
+        : undefined,
+    );
+    line.trace(c.req.header("traceparent"));
     c.set("line", line);
     await next();
     c.res.headers.set("x-request-id", requestId);
@@ -65,8 +73,8 @@ export function createApp(deployment: Deployment): App {
     });
   }
   for (const { path, document, type } of DISCOVERY) {
-    app.get(path, (c) => {
-      const text = JSON.stringify(c.var.edge.discovery[document](c.req.raw));
+    app.get(path, async (c) => {
+      const text = JSON.stringify(await c.var.edge.discovery(document, c.req.raw));
       return c.body(text, 200, { "content-type": type, "cache-control": CACHE_CONTROL });
     });
   }
@@ -92,47 +100,18 @@ export function createApp(deployment: Deployment): App {
 
   routePages(app);
 
-  // Anybody may call: a void address is counted as a refused token is.
-  app.post("/callbacks/:sealed", async (c) => {
+  // What workers, operators, outside systems and readers of files ask for. The routes are public: what is refused is counted.
+  const doors = ["/reports", "/callbacks/:sealed", "/files/:sealed", "/operate/*", "/resonate", "/resonate/*"];
+  app.on(["GET", "POST", "DELETE"], doors, async (c) => {
     const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    const tooMany = tooManyRefused(edge, address);
+    // Where no address is known, all would share one count, and a stranger could shut everybody out.
+    const address = clientAddress(c.req.raw);
+    const tooMany = address === undefined ? undefined : tooManyRefused(edge, address);
     if (tooMany) return tooMany;
-    const found = await edge.pages.callback(c.req.param("sealed"));
-    if (!found) {
-      edge.refused.add(address, 1);
-      return c.json({ error: "This address is void, or its time is over." }, 404);
-    }
-    const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
-    return limited ?? (await loadLazy()).receiveCallback(edge.client, c.req.raw, found, loadSdk);
-  });
-
-  app.on(["GET", "POST", "DELETE"], ["/reports", "/operate/*"], async (c) => {
-    const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    const tooMany = tooManyRefused(edge, address);
-    if (tooMany) return tooMany;
-    const { operate, receiveReports } = await loadLazy();
-    const response = await (c.req.path === "/reports" ? receiveReports : operate)(c.req.raw, c.env, edge);
-    if (response.status === 401) edge.refused.add(address, 1);
+    const { doorOf } = await loadLazy();
+    const response = await doorOf(c.req.path)(c.req.raw, c.env, edge, loadSdk);
+    if (response.status === 401 && address !== undefined) edge.refused.add(address, 1);
     return response;
-  });
-
-  app.get("/files/:sealed", async (c) => {
-    const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    return (
-      tooManyRefused(edge, address) ?? (await edge.files()).download(c.req.raw, c.req.param("sealed"), address, edge)
-    );
-  });
-
-  // The Resonate object for workers elsewhere. The route is public: what is refused is counted, and does not reach it.
-  app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {
-    const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    const tooMany = tooManyRefused(edge, address);
-    if (tooMany) return tooMany;
-    return (await (await loadLazy()).throughDoor(c.req.raw, c.env, edge.refused, address)) ?? c.notFound();
   });
 
   app.all("/mcp", async (c) => {

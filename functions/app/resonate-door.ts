@@ -21,25 +21,17 @@ export interface DoorEnv {
   OPERATOR_TOKENS?: string;
 }
 
-/** What the object answers, or the door; undefined where there is no door. What is refused is counted of the address. */
-export async function throughDoor(
-  request: Request,
-  env: object,
-  refused: { add(address: string, count: number): void },
-  address: string,
-): Promise<Response | undefined> {
+/** Passes what workers elsewhere and operators ask for on to the Resonate object, where an edge does so. */
+export async function throughDoor(request: Request, env: object): Promise<Response> {
   const { RESONATE, RESONATE_PUBLIC } = readConfig(env);
   // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
   const { pathname, search } = new URL(request.url);
-  if (!RESONATE || RESONATE_PUBLIC !== "1" || !pathname.startsWith("/resonate")) return undefined;
+  const isOpen = RESONATE && RESONATE_PUBLIC === "1" && request.method !== "DELETE";
+  if (!isOpen || !pathname.startsWith("/resonate")) return Response.json({ error: "Not found." }, { status: 404 });
   const path = pathname.slice("/resonate".length);
   const passed = await atDoor(request, path, env as DoorEnv);
-  if (passed instanceof Response) {
-    refused.add(address, 1);
-    return passed;
-  }
+  if (passed instanceof Response) return passed;
   const response = await fetchFrom(RESONATE)(new Request(`http://resonate/public${path}${search}`, passed));
-  if (response.status === 401) refused.add(address, 1);
   return new Response(response.body, response); // with headers that can be added to
 }
 

@@ -162,7 +162,8 @@ class Call {
       const { host } = await connect();
       // The worker that runs the job now permits its own call.
       signal.throwIfAborted();
-      this.#server.calls.permit(jobName, slot, signal);
+      // The slot outlasts the step: without the job, nobody else would free it.
+      this.#server.calls.permit(jobName, slot, this.#ctx.signal);
       const kept = host === undefined ? {} : { kept: { keeper: host, request: requestId() } };
       return { at: new Date().toISOString(), ...kept };
     } catch (error) {

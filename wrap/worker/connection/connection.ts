@@ -2,6 +2,7 @@
  * One connection to a wrapped server. The SDK's client opens and keeps it. Calls go over its transport message by message, so
  * that fields which the SDK does not know reach the caller, and questions and tasks are recognized.
  */
+
 import type { Readable } from "node:stream";
 import {
   type Client,
@@ -13,6 +14,7 @@ import {
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/definitions/context.ts";
 import { LEVELS } from "../../behind/logs.ts";
 import type { ListedTool } from "../../snapshot.ts";
@@ -183,6 +185,8 @@ export class Connection {
     const meta = { ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
     const given = params._meta as Record<string, unknown> | undefined;
     const _meta = { ...given, ...meta };
+    // The trace goes on in the server, however it is reached: MCP has it in `_meta`.
+    propagation.inject(context.active(), _meta);
     const whole = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
     const message = { jsonrpc: "2.0" as const, id, method, params: whole } as JSONRPCMessage;
     const { isKept } = hooks;
