@@ -56,7 +56,7 @@ export function compose({
     files,
     env,
     client,
-    store: new RemoteStore(endpoint, jobs, {}, client),
+    store: new RemoteStore(endpoint, jobs, { trace: instruments.surroundingSpan }, client),
     watcher,
     rules,
     heartbeat,

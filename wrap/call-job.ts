@@ -5,6 +5,10 @@ import { defineJob, type Job } from "../core/definitions/job.ts";
 import { readAnswersBy } from "../core/tools/answers.ts";
 import * as content from "../core/tools/content.ts";
 
+/** How a call was sent: when, and where a program host keeps its answer. Steps store it, so fields keep their names. */
+const Sent = z.object({ at: z.string(), kept: z.object({ keeper: z.string(), request: z.string() }).optional() });
+export type Sent = z.infer<typeof Sent>;
+
 /** The arguments of the job. */
 export const CallArgs = z.object({
   /** The server's name for the tool; or another {@link Method}, whose parameters are the arguments. */
@@ -20,6 +24,8 @@ export const CallArgs = z.object({
   log: z.string().optional(),
   /** How long the result answers further calls with the same arguments, in milliseconds. */
   fresh_for: z.number().optional(),
+  /** How the call was sent before it became a job: the worker that sent it has it. */
+  sent: Sent.optional(),
 });
 export type CallArgs = z.infer<typeof CallArgs>;
 

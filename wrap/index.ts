@@ -2,6 +2,7 @@
 
 import type { Tool } from "../core/author/tool.ts";
 import type { Job } from "../core/definitions/job.ts";
+import type { Worker } from "./at-once.ts";
 import { serverBehind } from "./behind/together.ts";
 import { type CallArgs, callJob } from "./call-job.ts";
 import { policyOf } from "./policy.ts";
@@ -22,7 +23,8 @@ export interface Wrapped {
   readonly options: WrapOptions;
   /** The jobs of its calls: those of one caller, and those that callers share. */
   readonly jobs: { readonly own: Job<CallArgs>; readonly shared: Job<CallArgs> };
-  tools(snapshot: Snapshot): readonly Tool[];
+  /** `worker`: the one worker of a deployment, where its edge reaches it. */
+  tools(snapshot: Snapshot, worker?: Worker): readonly Tool[];
 }
 
 /**
@@ -43,13 +45,13 @@ export function wrapServer(options: WrapOptions): Wrapped {
   return {
     options,
     jobs: { own, shared },
-    tools(snapshot) {
+    tools(snapshot, worker) {
       const behind = serverBehind({ jobs: [own, shared], snapshot, options });
       const heldBack = snapshot.held && { server: name, lines: snapshot.held };
       return chosen(snapshot, options).tools.map((tool) => {
         const policy = policyOf(tool, options);
         return {
-          ...wrappedTool(tool, policy, options, policy.shared ? shared : own, behind),
+          ...wrappedTool(tool, policy, options, policy.shared ? shared : own, behind, worker),
           ...(heldBack && { heldBack }),
         };
       });

@@ -5,6 +5,8 @@ import { hashed, type Job } from "../core/definitions/job.ts";
 import type { DurablePromise } from "../core/jobs/durable-promise.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
 import { splitGeneration } from "../core/store/ids.ts";
+import { presentJob } from "../core/tools/present.ts";
+import { callAtOnce, type Told, type Worker } from "./at-once.ts";
 import { levelFor, tellLogs } from "./behind/logs.ts";
 import { type CallArgs, canonical } from "./call-job.ts";
 import { JOB_NAME, listingOf, takesJobName } from "./listing.ts";
@@ -21,11 +23,13 @@ export function wrappedTool(
   options: WrapOptions,
   job: Job<CallArgs>,
   behind: ServerBehind,
+  worker?: Worker,
 ): Tool {
   const { prefix, after } = options;
   // The arguments name a shared call.
   const named = !policy.shared && takesJobName(tool);
-  const launch = async (given: unknown, context: CallContext): Promise<{ promise: DurablePromise; isNew: boolean }> => {
+  /** The arguments of a call's job; `isNew`: no other call can have its name. */
+  const prepared = async (given: unknown, context: CallContext): Promise<{ wanted: CallArgs; isNew: boolean }> => {
     const {
       key,
       args,
@@ -45,6 +49,10 @@ export function wrappedTool(
         : `A repeat would send it again: look first, with probe_status(job_names: ["${await job.name(wanted)}"]).`;
       context.advise?.(`The call may have been sent to ${options.name}. ${how}`);
     }
+    return { wanted, isNew };
+  };
+  const launch = async (wanted: CallArgs, context: CallContext): Promise<DurablePromise> => {
+    const { key, arguments: args } = wanted;
     const promise = await startJob(context.store, job, wanted, context.now);
     const { tool: called, arguments: first } = promise.args as CallArgs;
     // `a.b` with the name `k`, and `a` with the name `b.k`, are one name.
@@ -58,16 +66,32 @@ export function wrappedTool(
         `Nothing was done: the call named ${JSON.stringify(key)} was made before, with other arguments (${preview(first)}). Choose another ${JOB_NAME}, or repeat the call as it was.`,
       );
     }
-    return { promise, isNew };
+    return promise;
+  };
+  /** Has the worker make a call that no other can have the name of; undefined where it was not sent. */
+  const toldAtOnce = async (
+    wanted: CallArgs,
+    { store }: CallContext,
+  ): Promise<(Told & { name: string }) | undefined> => {
+    if (worker === undefined || store.refuses !== undefined) return undefined;
+    const name = await job.name(wanted);
+    const told = await callAtOnce(worker, store.logName(name), wanted);
+    return told && { ...told, name };
   };
   /** Waits for a call's job. Where the client cancels the call, and no other call can have the job's name, so is the job. */
-  const call = async (args: unknown, context: CallContext) => {
-    const launched = launch(args, context);
-    const started = launched.then(({ promise }) => promise);
+  const call = async (given: unknown, context: CallContext) => {
+    const { wanted, isNew } = await prepared(given, context);
+    const told = isNew ? await toldAtOnce(wanted, context) : undefined;
+    if (told?.answer) {
+      if (told.progress) context.reportProgress?.(...told.progress);
+      tellLogs(told.answer, context);
+      return presentJob({ name: told.name, job: job as Job, state: "resolved", value: told.answer } as DurablePromise);
+    }
+    const launched = launch({ ...wanted, ...(told?.sent && { sent: told.sent }) }, context);
     try {
-      return await waitFor(started, { ...context, patience: after ?? context.patience }, passing(context));
+      return await waitFor(launched, { ...context, patience: after ?? context.patience }, passing(context));
     } finally {
-      const { promise, isNew } = await launched;
+      const promise = await launched;
       if (isNew && promise.state === "pending" && context.isCancelled?.()) await context.store.cancel(promise.name);
     }
   };
@@ -78,7 +102,7 @@ export function wrappedTool(
     listing: listingOf(tool, options, named),
     job: job as Job,
     waits: true,
-    start: async (args, context) => (await launch(args, context)).promise,
+    start: async (args, context) => launch((await prepared(args, context)).wanted, context),
     behind,
     call,
     resume: (promise, context) => waitFor(Promise.resolve(promise), context, passing(context)),

@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../bundle/bundle.ts";
 import { isCheckout, thisPackage } from "../package.ts";
+import { loadEsbuild } from "./esbuild.ts";
 import { bundleModules, ENTRIES as MODULES, put, sumOf } from "./modules.ts";
 import { buildPages, pagesFolder } from "./pages.ts";
 
@@ -30,7 +31,11 @@ const STAMP = "edge.json";
 export async function prebuiltEdge(data: Readonly<Record<string, string>>): Promise<Bundle> {
   const { root } = thisPackage();
   const dir = join(root, isCheckout ? ".build/edge" : FOLDER);
-  if (isCheckout) await Promise.all([buildPages(root), rebuild(root, dir)]);
+  if (isCheckout) {
+    const [, isNew] = await Promise.all([buildPages(root), rebuild(root, dir)]);
+    // Nothing is bundled from here on.
+    if (isNew) await (await loadEsbuild(root)).stop();
+  }
   return {
     dir,
     main: MAIN,
@@ -44,12 +49,14 @@ export async function prebuiltEdge(data: Readonly<Record<string, string>>): Prom
   };
 }
 
-async function rebuild(root: string, dir: string): Promise<void> {
+/** Returns whether anything was to be built. */
+async function rebuild(root: string, dir: string): Promise<boolean> {
   const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
   const isThere = Object.keys(ENTRIES).every((name) => existsSync(join(dir, name)));
-  if (isThere && known && (await sumOf(root, known.sources)) === known.sum) return;
+  if (isThere && known && (await sumOf(root, known.sources)) === known.sum) return false;
   const sources = await writePrebuiltEdge(root, dir);
   await put(join(root, ".build"), STAMP, JSON.stringify({ sources, sum: await sumOf(root, sources) }));
+  return true;
 }
 
 /** Builds the edge of the checkout at `root` into the folder `out`. Returns the sources, absolute. */

@@ -1,13 +1,16 @@
 /** `wrap`: runs the whole stack on this machine, in front of an existing MCP server. */
+import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import getPort from "get-port";
 import type { Log } from "../../core/index.ts";
 import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
 import { updated } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
+import { HOST } from "../launcher/stack.ts";
 import { start } from "../launcher/start.ts";
 import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
@@ -75,6 +78,11 @@ export async function run(args: string[]): Promise<void> {
   console.log("");
   const served = { ...options, name: own.name };
   process.env.WRAP_FOLLOW = accept;
+  // Under random kills all turns have been seen taken for good: off until that is understood.
+  if (process.env.WRAP_AT_ONCE === "1") {
+    process.env.WRAP_CALLS = `http://${HOST}:${await getPort({ host: HOST })}`;
+    process.env.WRAP_CALLS_TOKEN = randomBytes(32).toString("hex");
+  }
   const project = { root, name: own.name, scripts: readProject().scripts, settings: { wrapped: FILES.options } };
   const launch = memory || data !== undefined ? rest : [...rest, "--data", state];
   for (const signal of SIGNALS) process.off(signal, quit);

@@ -11,7 +11,9 @@ import { HOST } from "./stack.ts";
 
 /** Starts the edge, and replaces it when the file of the tools changes; resolves when it is up for the first time. */
 export async function serveWrapped(options: Omit<DevOptions, "data">): Promise<void> {
-  const { project, stack, ports, bindings, say, listening, running } = options;
+  const { project, stack, ports, say, listening, running } = options;
+  const { WRAP_CALLS = "", WRAP_CALLS_TOKEN = "" } = process.env;
+  const bindings = { ...options.bindings, WRAP_CALLS, WRAP_CALLS_TOKEN };
   const data = {
     WRAP_OPTIONS: join(project.root, FILES.options),
     WRAP_SNAPSHOT: join(project.root, FILES.snapshot),

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 
 /** An address that stays the same while the process behind it is replaced. */
 export interface ReverseProxy {
@@ -9,13 +9,22 @@ export interface ReverseProxy {
 
 const HOST = "127.0.0.1";
 
+/** How long an idle connection is kept, in milliseconds: less than the process behind keeps it. */
+const KEPT = 2_000;
+
+/** A process behind, and the connections to it. */
+interface Target {
+  port: number;
+  agent: Agent;
+}
+
 /** Listens on an address and forwards each request unchanged; requests wait until `forwardTo` names the first port. */
 export async function openReverseProxy(host: string, port: number): Promise<ReverseProxy> {
   const first = Promise.withResolvers<void>();
-  let target = 0;
+  let target: Target | undefined;
   const server = createServer(async (req, res) => {
     await first.promise;
-    forward(req, res, target);
+    if (target) forward(req, res, target);
   });
   server.requestTimeout = 0;
   await new Promise<void>((resolve, reject) => {
@@ -24,7 +33,7 @@ export async function openReverseProxy(host: string, port: number): Promise<Reve
   });
   return {
     forwardTo(port) {
-      target = port;
+      target = { port, agent: new Agent({ keepAlive: true, timeout: KEPT }) };
       first.resolve();
     },
     close() {
@@ -34,10 +43,9 @@ export async function openReverseProxy(host: string, port: number): Promise<Reve
   };
 }
 
-function forward(req: IncomingMessage, res: ServerResponse, port: number): void {
-  // A new connection: a kept one could lead to a process that is about to end.
-  const headers = [...endToEnd(req.rawHeaders), "Connection", "close"];
-  const onward = request({ host: HOST, port, method: req.method, path: req.url, headers, agent: false });
+function forward(req: IncomingMessage, res: ServerResponse, { port, agent }: Target): void {
+  const headers = endToEnd(req.rawHeaders);
+  const onward = request({ host: HOST, port, method: req.method, path: req.url, headers, agent });
   onward.on("response", (answer) => {
     res.writeHead(answer.statusCode ?? 502, answer.statusMessage, endToEnd(answer.rawHeaders));
     res.flushHeaders();

@@ -8,10 +8,10 @@ import { instructionsIn, type Snapshot, type WrapOptions, wrapServer } from "../
 export { CallerObject, Listener } from "../../functions/edge.ts";
 
 interface Runtime {
-  env: { WRAP_OPTIONS: WrapOptions; WRAP_SNAPSHOT: Snapshot };
+  env: { WRAP_OPTIONS: WrapOptions; WRAP_SNAPSHOT: Snapshot; WRAP_CALLS?: string; WRAP_CALLS_TOKEN?: string };
 }
 const { env }: Runtime = await import("cloudflare:workers" as string);
-const { WRAP_OPTIONS: options, WRAP_SNAPSHOT: snapshot } = env;
+const { WRAP_OPTIONS: options, WRAP_SNAPSHOT: snapshot, WRAP_CALLS: url, WRAP_CALLS_TOKEN: token } = env;
 const { name, title = name, version } = snapshot.server;
 const instructions = instructionsIn(snapshot);
 
@@ -20,5 +20,5 @@ export default createEdge({
   title,
   version: version || "0.0.0",
   ...(instructions !== undefined && { instructions }),
-  tools: wrapServer(options).tools(snapshot),
+  tools: wrapServer(options).tools(snapshot, url && token ? { url, token } : undefined),
 });

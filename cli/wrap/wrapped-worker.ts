@@ -6,7 +6,8 @@ import type { Log } from "../../core/index.ts";
 import { runWorker } from "../../worker/index.ts";
 import { lineLog } from "../../worker/runner/log.ts";
 import { wrapServer } from "../../wrap/index.ts";
-import { runWrapped } from "../../wrap/worker/index.ts";
+import { implemented } from "../../wrap/worker/index.ts";
+import { serveCallsOf } from "./serve-calls.ts";
 import { FILES } from "./wrap-project.ts";
 
 const folder = resolve(process.env.WRAP_FOLDER ?? "");
@@ -21,4 +22,7 @@ const connect: Log = {
   error: (message, fields = {}) => line.error(fields, message),
 };
 // It takes over the program that `wrap` has started.
-await runWorker({ functions: runWrapped(wrapServer(options), { snapshot, connect }) });
+const wrapped = wrapServer(options);
+const { functions, server } = implemented(wrapped, { snapshot, connect });
+serveCallsOf(wrapped, server, process.env, connect);
+await runWorker({ functions });

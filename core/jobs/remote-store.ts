@@ -2,6 +2,7 @@
 
 import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
+import { TRACE_TAG } from "../definitions/trace-context.ts";
 import {
   CLEANED_UP,
   childOf,
@@ -88,6 +89,8 @@ interface Scope {
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
   request: string;
+  /** The span by which jobs are started, as a `traceparent`; undefined where nothing traces them. */
+  trace: () => string | undefined;
   labels: readonly string[];
   /** Why no job is started; undefined where some are. */
   refuses: string | undefined;
@@ -120,6 +123,7 @@ export class RemoteStore {
       records,
       isHeard = () => false,
       request = "",
+      trace = () => undefined,
       labels = [],
       refuses,
       onBehalf = false,
@@ -128,7 +132,7 @@ export class RemoteStore {
     shared: Shared = { read: new FeedCache(), ends: new Map() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, storage, records, isHeard, request, labels, refuses, onBehalf };
+    this.#scope = { key, claimant, quota, storage, records, isHeard, request, trace, labels, refuses, onBehalf };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
@@ -136,14 +140,24 @@ export class RemoteStore {
   }
 
   /** The same store for one request of a caller; `fanOut` bounds its calls to the Resonate server. */
-  as({ key }: Caller, request: string, fanOut: FanOut = createFanOut()): RemoteStore {
-    const scope = { ...this.#scope, key, claimant: key, request };
+  as(
+    { key }: Caller,
+    request: string,
+    fanOut: FanOut = createFanOut(),
+    trace: Scope["trace"] = () => undefined,
+  ): RemoteStore {
+    const scope = { ...this.#scope, key, claimant: key, request, trace };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
   }
 
   /** The same store, which finds jobs and starts none, and says why. */
   refusing(refuses: string): RemoteStore {
     return this.#scoped({ ...this.#scope, refuses });
+  }
+
+  /** Why no job is started; undefined where some are. */
+  get refuses(): string | undefined {
+    return this.#scope.refuses;
   }
 
   /** The same store, whose starts give jobs these labels. */
@@ -163,6 +177,7 @@ export class RemoteStore {
       records: undefined,
       isHeard: () => false,
       request: "",
+      trace: this.#scope.trace,
       labels: [],
       refuses: undefined,
       onBehalf: true,
@@ -194,7 +209,7 @@ export class RemoteStore {
     now: number,
     { earlier, after, labels: before = [] }: Before = {},
   ): Promise<DurablePromise> {
-    const { refuses } = this.#scope;
+    const { refuses } = this;
     if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
     // A function that hears of its deadline has time to clean up.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
@@ -579,8 +594,9 @@ export class RemoteStore {
     const target = job.runs !== "edge" && { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
     const version = { [VERSION_TAG]: String(job.version) };
     const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
-    const { request } = this.#scope;
-    const log = request === "" ? {} : { [REQUEST_TAG]: request };
+    const { request, trace } = this.#scope;
+    const span = trace();
+    const log = { ...(request !== "" && { [REQUEST_TAG]: request }), ...(span !== undefined && { [TRACE_TAG]: span }) };
     const data = {
       id,
       timeoutAt,

@@ -1,11 +1,14 @@
 /** What a wrapped server answers, as content: without what only this server says. */
-import { type CallToolResult, OURS, ProtocolError } from "./mcp.ts";
+import { type CallToolResult, FILES_META, OURS, ProtocolError } from "./mcp.ts";
 import { JOB_SCHEME, MAX_MEDIA } from "./results.ts";
 
 export { viewOfRange, withMedia } from "./byte-range.ts";
 
 /** The key under which a stored answer holds the protocol error that it stands for. */
 export const RPC_FAILURE = "durable-mcp:error";
+
+/** The key under which a stored answer holds the references to its files, in place of its largest images, sounds and files. */
+export const FILES = "durable-mcp:files";
 
 /** A protocol error as JSON-RPC has it. */
 export interface RpcFailure {
@@ -25,14 +28,16 @@ type Part = CallToolResult["content"][number];
 /** The answer without fields of this server's: they would be taken for its word. */
 function asContent(stored: unknown): CallToolResult {
   const entries = Object.entries(Object(stored)).flatMap(([key, value]): [string, unknown][] => {
-    if (key === "resultType") return [];
+    if (key === "resultType" || key === FILES) return [];
     if (key === "content") return [[key, Array.isArray(value) ? value.map(asPart) : []]];
     if (key !== "_meta") return [[key, value]];
     const meta = Object.entries(Object(value)).filter(([name]) => !OURS.test(name));
     return meta.length > 0 ? [[key, Object.fromEntries(meta)]] : [];
   });
   const answer = Object.fromEntries(entries) as CallToolResult;
-  return answer.content === undefined ? { ...answer, content: [] } : answer;
+  const files = (stored as { [FILES]?: unknown } | null | undefined)?.[FILES];
+  const _meta = files === undefined ? answer._meta : { ...answer._meta, [FILES_META]: files };
+  return { ...answer, content: answer.content ?? [], ...(_meta && { _meta }) };
 }
 
 /** A part without a kind, and a link to a job that the server has made up, are shown as text. */
@@ -43,7 +48,7 @@ function asPart(part: unknown): Part {
 }
 
 /** The base64 of an image, a sound or a file; empty for any other part. */
-function base64Of(part: unknown): string {
+export function base64Of(part: unknown): string {
   const { type, data, resource } = Object(part);
   const found = type === "resource" ? resource?.blob : type === "image" || type === "audio" ? data : "";
   return typeof found === "string" ? found : "";

@@ -25,6 +25,8 @@ export const CLIENT_CAPABILITIES: typeof sdk.CLIENT_CAPABILITIES_META_KEY =
 export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo";
 /** The key of an answer's `_meta` that names the job which the answer describes: cards follow that job. */
 export const JOB_META = "durable-mcp/job";
+/** The key of an answer's `_meta` with the references to its files. */
+export const FILES_META = "durable-mcp/files";
 /** The key of a request's `_meta` that gives the jobs which the call starts labels. */
 export const LABELS_META = "durable-mcp/labels";
 /** The key of a request's `_meta` that asks for log messages. */

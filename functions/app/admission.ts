@@ -67,7 +67,7 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   const limited = await rateLimit?.(key, { weight: 1, of: 1 });
   if (limited) return limited;
   const fanOut = createFanOut();
-  const own = store.as(caller, line.requestId, fanOut);
+  const own = store.as(caller, line.requestId, fanOut, () => line.traceparent);
   return { request, caller, scopes, expires, key, fanOut, store: set?.starts_stopped ? own.refusing(STOPPED) : own };
 }
 

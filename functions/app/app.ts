@@ -1,6 +1,5 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { fetchFrom } from "../../core/store/object-address.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { boundedStream } from "../http/event-stream.ts";
 import { checkHost, checkOrigin } from "../http/guard.ts";
@@ -13,7 +12,6 @@ import { type App, createParts, type Deployment, type Edge } from "./composition
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
-import type { DoorEnv } from "./resonate-door.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
@@ -42,7 +40,15 @@ export function createApp(deployment: Deployment): App {
     if (c.req.path === "/health") return next();
     const ray = c.req.header("cf-ray");
     const requestId = ray !== undefined && RAY.test(ray) ? ray : crypto.randomUUID();
-    const line = new RequestLog(edge.log, requestId);
+    const isTraced = c.env.OTEL_EXPORTER_OTLP_ENDPOINT && c.req.path === "/mcp";
+    const line = new RequestLog(
+      edge.log,
+      requestId,
+      isTraced
+        ? (span) => c.executionCtx.waitUntil(loadLazy().then(({ exportSpan }) => exportSpan(span, c.env)))
+        : undefined,
+    );
+    line.trace(c.req.header("traceparent"));
     c.set("line", line);
     await next();
     c.res.headers.set("x-request-id", requestId);
@@ -67,8 +73,8 @@ export function createApp(deployment: Deployment): App {
     });
   }
   for (const { path, document, type } of DISCOVERY) {
-    app.get(path, (c) => {
-      const text = JSON.stringify(c.var.edge.discovery[document](c.req.raw));
+    app.get(path, async (c) => {
+      const text = JSON.stringify(await c.var.edge.discovery(document, c.req.raw));
       return c.body(text, 200, { "content-type": type, "cache-control": CACHE_CONTROL });
     });
   }
@@ -94,61 +100,18 @@ export function createApp(deployment: Deployment): App {
 
   routePages(app);
 
-  // Anybody may call: a void address is counted as a refused token is.
-  app.post("/callbacks/:sealed", async (c) => {
+  // What workers, operators, outside systems and readers of files ask for. The routes are public: what is refused is counted.
+  const doors = ["/reports", "/callbacks/:sealed", "/files/:sealed", "/operate/*", "/resonate", "/resonate/*"];
+  app.on(["GET", "POST", "DELETE"], doors, async (c) => {
     const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    const tooMany = tooManyRefused(edge, address);
-    if (tooMany) return tooMany;
-    const found = await edge.pages.callback(c.req.param("sealed"));
-    if (!found) {
-      edge.refused.add(address, 1);
-      return c.json({ error: "This address is void, or its time is over." }, 404);
-    }
-    const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
-    return limited ?? (await loadLazy()).receiveCallback(edge.client, c.req.raw, found, loadSdk);
-  });
-
-  app.on(["GET", "POST", "DELETE"], ["/reports", "/operate/*"], async (c) => {
-    const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    const tooMany = tooManyRefused(edge, address);
-    if (tooMany) return tooMany;
-    const { operate, receiveReports } = await loadLazy();
-    const response = await (c.req.path === "/reports" ? receiveReports : operate)(c.req.raw, c.env, edge);
-    if (response.status === 401) edge.refused.add(address, 1);
-    return response;
-  });
-
-  app.get("/files/:sealed", async (c) => {
-    const { edge } = c.var;
-    const address = clientAddress(c.req.raw) ?? "";
-    return (
-      tooManyRefused(edge, address) ?? (await edge.files()).download(c.req.raw, c.req.param("sealed"), address, edge)
-    );
-  });
-
-  // The Resonate object for workers elsewhere. The route is public: what is refused is counted, and does not reach it.
-  app.on(["GET", "POST"], ["/resonate", "/resonate/*"], async (c) => {
-    const { RESONATE, RESONATE_PUBLIC } = readConfig(c.env);
-    if (!RESONATE || RESONATE_PUBLIC !== "1") return c.notFound();
-    const { edge } = c.var;
-    const address = clientAddress(c.req.raw);
+    // On one machine workers come without an address.
+    const address = clientAddress(c.req.raw) ?? (c.req.path.startsWith("/resonate") ? undefined : "");
     const tooMany = address === undefined ? undefined : tooManyRefused(edge, address);
     if (tooMany) return tooMany;
-    // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
-    const { pathname, search } = new URL(c.req.url);
-    if (!pathname.startsWith("/resonate")) return c.notFound();
-    const path = pathname.slice("/resonate".length);
-    const passed = await (await loadLazy()).atDoor(c.req.raw, path, c.env as DoorEnv);
-    if (passed instanceof Response) {
-      if (address !== undefined) edge.refused.add(address, 1);
-      return passed;
-    }
-    const url = `http://resonate/public${path}${search}`;
-    const response = await fetchFrom(RESONATE)(new Request(url, passed));
-    if (address !== undefined && response.status === 401) edge.refused.add(address, 1);
-    return new Response(response.body, response); // with headers that can be added to
+    const { doorOf } = await loadLazy();
+    const response = await doorOf(c.req.path)(c.req.raw, c.env, edge, loadSdk);
+    if (response.status === 401 && address !== undefined) edge.refused.add(address, 1);
+    return response;
   });
 
   app.all("/mcp", async (c) => {

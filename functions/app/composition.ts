@@ -11,7 +11,7 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
 import { migrating } from "../../core/store/sealing.ts";
-import { type Auth, createAuth } from "../auth/auth.ts";
+import { type Auth, createAuth, resourceOf } from "../auth/auth.ts";
 import {
   askOperating,
   type CallerEvents,
@@ -32,13 +32,14 @@ import type { Trail } from "../http/scope.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { StreamSlots } from "../http/stream-slots.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
+import { loadLazy } from "../load-lazy.ts";
 import { createMcp, type Mcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
+import { LegacyRevision } from "../mcp/message.ts";
 import type { Settings } from "../operate/calls.ts";
 import { Pages } from "../pages/sessions.ts";
 import { TaskHandles } from "../tasks/handle.ts";
 import type { Config } from "./config.ts";
-import { Discovery } from "./discovery.ts";
 
 /** What a deployment offers, and how it describes itself. */
 export interface Deployment {
@@ -56,7 +57,8 @@ export interface Edge {
   client: ResonateClient;
   mcp: Mcp;
   auth: Auth;
-  discovery: Discovery;
+  /** A public document about the server, at its configured address or else the one that the request reached. */
+  discovery: (document: "card" | "catalog", request: Request) => Promise<object>;
   rateLimit: RateLimit | undefined;
   slots: StreamSlots;
   /** Whether a caller has been blocked since its request was admitted; undefined where nobody is told apart. */
@@ -150,7 +152,11 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       },
     }),
     auth: createAuth(config.auth, config, log, identity.info.title),
-    discovery: new Discovery(identity, config),
+    discovery: async (document, request) => {
+      const { Discovery } = await loadLazy();
+      const about = new Discovery(identity, config.auth.AUTH_MODE === "bearer");
+      return about[document](resourceOf(request, config), LegacyRevision.options);
+    },
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
     isBlocked: callers && createBlocks(callers, config.RESONATE_NAMESPACE),

@@ -83,6 +83,8 @@ const Env = z.object({
   /** `1`, for development: web hooks may be sent to this machine, without encryption too. */
   ALLOW_LOOPBACK_CALLBACKS: z.string().exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
+  /** Where spans of MCP requests go, by OTLP over HTTP. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.string().optional(),
   /** The files of the pages. */
   ASSETS: z.custom<Assets>((value) => typeof value === "object").optional(),
   /** Seals links to jobs and sessions of browsers; at least 32 characters. Without it, where callers sign in, there are none. */

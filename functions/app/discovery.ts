@@ -3,10 +3,7 @@
  * that leads to it. They are public, so they list no tools.
  */
 import { REVISION } from "../../core/tools/mcp.ts";
-import { resourceOf } from "../auth/auth.ts";
 import type { Identity } from "../mcp/identity.ts";
-import { LegacyRevision } from "../mcp/message.ts";
-import type { Config } from "./config.ts";
 
 const CARD = "application/mcp-server-card+json";
 
@@ -19,18 +16,17 @@ export const CACHE_CONTROL = "public, max-age=3600";
 
 export class Discovery {
   readonly #identity: Identity;
-  readonly #config: Config;
+  readonly #isBearer: boolean;
 
-  constructor(identity: Identity, config: Config) {
+  constructor(identity: Identity, isBearer: boolean) {
     this.#identity = identity;
-    this.#config = config;
+    this.#isBearer = isBearer;
   }
 
-  /** The card of the server, at its configured address or else the one that the request reached. */
-  card(request: Request): object {
+  /** The card of the server at an address; `earlier` are the revisions that it speaks as well. */
+  card(endpoint: URL, earlier: readonly string[]): object {
     const { info, description } = this.#identity;
     const { name, ...about } = info;
-    const endpoint = resourceOf(request, this.#config);
     const token = { name: "Authorization", description: "Bearer, and a token", isRequired: true, isSecret: true };
     return {
       $schema: "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
@@ -41,17 +37,16 @@ export class Discovery {
         {
           type: "streamable-http",
           url: endpoint.href,
-          supportedProtocolVersions: [REVISION, ...LegacyRevision.options],
+          supportedProtocolVersions: [REVISION, ...earlier],
           // With OAuth, clients get a token by themselves.
-          ...(this.#config.auth.AUTH_MODE === "bearer" && { headers: [token] }),
+          ...(this.#isBearer && { headers: [token] }),
         },
       ],
     };
   }
 
   /** The catalog of a host with this one server. */
-  catalog(request: Request): object {
-    const endpoint = resourceOf(request, this.#config);
+  catalog(endpoint: URL): object {
     const identifier = `urn:air:${domainOf(endpoint)}:mcp:${this.#identity.info.name}`;
     return { specVersion: "1.0", entries: [{ identifier, type: CARD, url: `${endpoint.href}/server-card` }] };
   }

@@ -3,9 +3,11 @@
  * a worker's or an operator's, by path, method, size and token, does not reach it. The object checks all of it again.
  */
 import { keysOf } from "../../core/definitions/caller.ts";
+import { fetchFrom } from "../../core/store/object-address.ts";
 import type { RoomListMethods } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/body.ts";
+import { readConfig } from "./config.ts";
 
 /** The largest request, in bytes, as the object has it; what an operator writes back is larger. */
 const MAX_BODY = 2 * 1024 * 1024;
@@ -19,8 +21,22 @@ export interface DoorEnv {
   OPERATOR_TOKENS?: string;
 }
 
+/** Passes what workers elsewhere and operators ask for on to the Resonate object, where an edge does so. */
+export async function throughDoor(request: Request, env: object): Promise<Response> {
+  const { RESONATE, RESONATE_PUBLIC } = readConfig(env);
+  // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
+  const { pathname, search } = new URL(request.url);
+  const isOpen = RESONATE && RESONATE_PUBLIC === "1" && request.method !== "DELETE";
+  if (!isOpen || !pathname.startsWith("/resonate")) return Response.json({ error: "Not found." }, { status: 404 });
+  const path = pathname.slice("/resonate".length);
+  const passed = await atDoor(request, path, env as DoorEnv);
+  if (passed instanceof Response) return passed;
+  const response = await fetchFrom(RESONATE)(new Request(`http://resonate/public${path}${search}`, passed));
+  return new Response(response.body, response); // with headers that can be added to
+}
+
 /** The request as it may be passed on, or the response that refuses it. `path` is what follows the door's own path. */
-export async function atDoor(request: Request, path: string, env: DoorEnv): Promise<Request | Response> {
+async function atDoor(request: Request, path: string, env: DoorEnv): Promise<Request | Response> {
   const { method, headers } = request;
   const isCall = path === "" || path === "/";
   const isOperators = path.startsWith("/operate/");

@@ -5,7 +5,9 @@ import { childOf, decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
+import type { Edge } from "../app/composition.ts";
 import { isTooDeep, MAX_DEPTH, readBytes } from "../http/body.ts";
+import { clientAddress } from "../http/client-address.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 
 /** The largest body, in bytes. */
@@ -26,8 +28,25 @@ interface Callback {
   until: number;
 }
 
-/** Settles the promise of a callback with the request's body. The first one counts. */
+/** Answers `POST /callbacks/:sealed`. Anybody may call: a void address is counted as a refused token is. */
 export async function receive(
+  request: Request,
+  _env: object,
+  edge: Edge,
+  loadSdk: () => Promise<Sdk>,
+): Promise<Response> {
+  const sealed = new URL(request.url).pathname.split("/")[2] ?? "";
+  const found = request.method === "POST" ? await edge.pages.callback(sealed) : undefined;
+  if (!found) {
+    edge.refused.add(clientAddress(request) ?? "", 1);
+    return answer(404, "This address is void, or its time is over.");
+  }
+  const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
+  return limited ?? settle(edge.client, request, found, loadSdk);
+}
+
+/** Settles the promise of a callback with the request's body. The first one counts. */
+async function settle(
   client: ResonateClient,
   request: Request,
   { id, until }: Callback,

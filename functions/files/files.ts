@@ -5,7 +5,7 @@ import { type Description, folderOf, type KeptFiles } from "../../core/jobs/file
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { bytesToBase64 } from "../../core/store/base64.ts";
 import { bytesOf } from "../../core/store/files/objects.ts";
-import type { CallToolResult } from "../../core/tools/mcp.ts";
+import { type CallToolResult, FILES_META } from "../../core/tools/mcp.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 
 /** How long an address is valid, in milliseconds. */
@@ -57,7 +57,7 @@ export class Files {
   /** The result with a line for each file that it refers to and, for a client that has them, a link. */
   async shown<Result extends CallToolResult>(result: Result, caller: Caller, links: boolean): Promise<Result> {
     const until = Date.now() + VALID;
-    const files = filesIn(result.structuredContent, MOST);
+    const files = filesIn(result._meta?.[FILES_META] ?? result.structuredContent, MOST);
     if (files.length === 0) return result;
     const content = await Promise.all(
       files.map(async ({ uri, name, mimeType, size }) => {

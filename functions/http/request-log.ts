@@ -1,3 +1,5 @@
+import { traceIdIn, traceparentIn } from "../../core/definitions/trace-context.ts";
+import type { RequestSpan } from "../tracing/export-span.ts";
 import { type EdgeLog, printable } from "./log.ts";
 
 /** The one log line of a request, written when it has been answered and its tool is done. */
@@ -10,20 +12,37 @@ export class RequestLog {
   caller?: string;
   /** The number of messages of a batch, each of which has a line of its own. */
   batch?: number;
+  /** The span by which jobs are started: the request's own where spans are exported, or else the caller's. */
+  traceparent: string | undefined;
+  #parent: string | undefined;
   readonly requestId: string;
+  readonly #export: ((span: RequestSpan) => void) | undefined;
   readonly #log: EdgeLog;
   readonly #began = Date.now();
   #status: number | undefined;
   #isHeld = false;
 
-  constructor(log: EdgeLog, requestId: string) {
+  constructor(log: EdgeLog, requestId: string, exported?: (span: RequestSpan) => void) {
     this.#log = log;
     this.requestId = requestId;
+    this.#export = exported;
+  }
+
+  /** Makes the request a part of the caller's trace, if that is one. */
+  trace(given: unknown): void {
+    const parent = traceparentIn(given);
+    if (!this.#export) this.traceparent = parent ?? this.traceparent;
+    else if (parent || !this.traceparent) {
+      const own = crypto.randomUUID().replaceAll("-", "");
+      this.#parent = parent;
+      this.traceparent = `${parent?.slice(0, 36) ?? `00-${own}-`}${own.slice(16)}-${parent?.slice(53) ?? "01"}`;
+    }
   }
 
   /** The line of one message of a batch. */
   member(): RequestLog {
-    const line = new RequestLog(this.#log, this.requestId);
+    const line = new RequestLog(this.#log, this.requestId, this.#export);
+    line.trace(this.#parent ?? this.traceparent);
     if (this.caller !== undefined) line.caller = this.caller;
     return line;
   }
@@ -47,8 +66,11 @@ export class RequestLog {
     if (this.#isHeld || this.#status === undefined) return;
     const { requestId: request_id, batch, caller } = this;
     const [method, tool, job] = [this.method, this.tool, this.job].map((text) => text && printable(text));
-    const duration_ms = Date.now() - this.#began;
-    this.#log.info("request", { request_id, method, tool, job, batch, caller, status: this.#status, duration_ms });
+    const [began, status, traceparent] = [this.#began, this.#status, this.traceparent];
+    const trace_id = traceparent && traceIdIn(traceparent);
+    const about = { request_id, method, tool, job, batch, caller, status };
+    this.#log.info("request", { ...about, duration_ms: Date.now() - began, trace_id });
+    if (traceparent?.endsWith("1")) this.#export?.({ ...about, traceparent, parent: this.#parent, began });
     this.#status = undefined;
   }
 }

@@ -56,6 +56,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     { method, params }: Pick<Message, "method" | "params">,
   ) => {
     line.method = method;
+    line.trace(Object(params._meta).traceparent);
     if (method === "tools/call" && calls.has(params.name)) line.tool = params.name;
     const what = line.tool ?? method;
     if (trail && TRAILED.includes(what)) waitUntil?.(trail(caller.label, what, params));

@@ -54,8 +54,7 @@ export async function getTask(
   const { showsForms } = request;
   const page = await service.links.urlOf(promise.name, request.caller);
   const task = detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page });
-  if (task.status !== "completed" || !mayHaveFiles(JSON.stringify(task.result.structuredContent ?? null)))
-    return { ...task };
+  if (task.status !== "completed" || !mayHaveFiles(JSON.stringify(task.result))) return { ...task };
   return { ...task, result: await (await request.files()).shown(task.result, request.caller, true) };
 }
 

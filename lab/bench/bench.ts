@@ -24,10 +24,11 @@ import type { Figure } from "./report/figures.ts";
 import { fallenRatios, readRecorded, record } from "./report/recorded.ts";
 import { describeRun, type Report, render } from "./report/report.ts";
 import { type Bench, startBench } from "./setup/bench.ts";
+import { measureWrapped } from "./wrapped/wrapped.ts";
 
 const OUT = join(import.meta.dirname, "../../.build/bench.json");
 
-const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Figure[]>> = {
+const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench, short: boolean) => Promise<Figure[]>> = {
   ceiling: (bench) => measureCeiling(bench, 5),
   bundle: measureBundle,
   pages: (bench) => measurePages(bench, 5),
@@ -43,6 +44,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench) => Promise<Fi
   jobs: (bench) => measureJobs(bench, 4),
   recovery: measureRecovery,
   hosts: () => measureHosts(),
+  wrapped: (bench, short) => measureWrapped(bench, short ? 1 : 4),
   awake: measureAwake,
   dev: () => measureEdits(5),
   await: (bench) => measureAwait(bench, 7),
@@ -78,7 +80,7 @@ async function main({ short, sections, seconds, out, ...options }: Options): Pro
   for (const section of sections) {
     log(`${((performance.now() - start) / 1_000).toFixed(0).padStart(4)} s  ${section}`);
     if (section === "requests") await measureRequests();
-    else figures.push(...(await FIGURES[section](bench)));
+    else figures.push(...(await FIGURES[section](bench, short)));
   }
   const budgets = await readBudgets();
   for (const { message, fails } of overBudget(budgets, figures)) {

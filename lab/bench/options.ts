@@ -13,6 +13,7 @@ export const SECTIONS = [
   "jobs",
   "recovery",
   "hosts",
+  "wrapped",
   "awake",
   "dev",
   "await",
@@ -33,7 +34,8 @@ npm run bench [-- options]     measures the edge and the worker beside their flo
                     or rows than lab/bench/report/budgets.json allows
   --only a,b        only these sections: ${SECTIONS.join(", ")}
                     (peer: FastMCP's tasks on Redis, in turns with this product on the same work. It needs
-                    redis-server, and a Python with fastmcp[tasks], which PEER_PYTHON may name)
+                    redis-server, and a Python with fastmcp[tasks], which PEER_PYTHON may name;
+                    wrapped: WRAP_CHECKOUT may name another checkout, whose wrap is measured beside)
   --seconds n       how long each request is measured at a time (0.5; 0.4 in the short form)
   --out file        also write the figures as JSON to this file, besides .build/bench.json
   --record          keeps the ratios of this run in lab/bench/report/recorded.json, and budgets for new operations

@@ -28,6 +28,10 @@ interface Made {
   tool: "read" | "write";
   id: string;
   job?: string;
+  /** Whether it has no name, and is made once: nobody can ask for it again. */
+  nameless: boolean;
+  /** What a call without a name was answered, if it was. */
+  answer?: string;
 }
 
 /** A part that can be killed and restarted. */
@@ -44,7 +48,7 @@ export async function chaos(seed: number, kills: number, over: Over): Promise<st
   const file = join(folder, "calls");
   const streams = random.chance(50) && over === "http";
   await using server = over === "http" ? await listening(file, streams) : await program(file, join(folder, "pids"));
-  await using stack = await wrapped({ ...server.options, name: "counting", after: 500 });
+  await using stack = await wrapped({ ...server.options, name: "counting", after: 500 }, { atOnce: true });
   const [worker] = stack.workers;
   const parts: Record<string, Part> = {
     edge: stack.edge,
@@ -70,8 +74,17 @@ export async function chaos(seed: number, kills: number, over: Over): Promise<st
   const lane = async (lane: number) => {
     for (let i = 0; !isOver; i++) {
       const tool = random.chance(60) ? "write" : "read";
-      const call: Made = { tool, id: `${tool}-${lane}-${i}` };
+      const call: Made = { tool, id: `${tool}-${lane}-${i}`, nameless: random.chance(50) };
       made.push(call);
+      if (call.nameless) {
+        // Half of them end before they are jobs.
+        const ms = random.chance(50) ? random.int(0, 200) : random.int(0, LONGEST);
+        const found = await calledOnce(stack.url, tool, { id: call.id, ms });
+        if (found) call.answer = found.text;
+        if (found?.job_name) call.job = found.job_name;
+        await delay(random.int(0, 1_000));
+        continue;
+      }
       const found = await called(stack.url, tool, { id: call.id, ms: random.int(0, LONGEST), job_name: call.id });
       call.job = found.job_name ?? `counting.${tool}.${call.id}`;
       await delay(random.int(0, 1_000));
@@ -81,9 +94,23 @@ export async function chaos(seed: number, kills: number, over: Over): Promise<st
   const problems: string[] = [];
   const outcomes: Record<string, number> = {};
   const reasons: Record<string, number> = {};
-  const ends = await endsOf(stack.url, made);
+  const ends = await endsOf(
+    stack.url,
+    made.filter(({ job }) => job !== undefined),
+  );
   const lines = (await readFile(file, "utf8")).split("\n");
-  for (const { tool, id } of made) {
+  for (const { tool, id, job, nameless, answer } of made) {
+    if (nameless && job === undefined) {
+      const times = lines.filter((line) => line === `${tool} ${id}`).length;
+      const isDone = answer?.includes(`${id} is done`) === true;
+      const outcome = `${tool} without a job ${isDone ? "done" : answer === undefined ? "not answered" : "failed"}`;
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      if (tool === "write" && times > 1) problems.push(`${id} reached the server ${times} times`);
+      if (isDone && times === 0) problems.push(`${id} is done and was never made`);
+      if (!isDone && answer !== undefined && times > 0 && /Nothing was done/.test(answer))
+        problems.push(`${id} was made, and says: ${answer}`);
+      continue;
+    }
     const end = ends.get(id);
     const times = lines.filter((line) => line === `${tool} ${id}`).length;
     const outcome = `${tool} ${end?.status ?? "has not ended"}`;
@@ -151,6 +178,20 @@ async function called(url: string, name: string, args: object): Promise<Structur
       // The edge is down.
     }
     await delay(300);
+  }
+}
+
+/** Makes a call once; undefined where it is not answered. */
+async function calledOnce(url: string, name: string, args: object): Promise<Structured | undefined> {
+  try {
+    const client = await connect(url);
+    try {
+      return structuredOf(await client.callTool({ name, arguments: { ...args } }, { timeout: 10_000 }));
+    } finally {
+      await client.close();
+    }
+  } catch {
+    return undefined;
   }
 }
 

@@ -50,7 +50,7 @@ async function compareOne(server: RealServer): Promise<string[]> {
   for (const era of ["2025", "2026"] as const) {
     const direct = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
     await direct.connect(new StdioClientTransport({ ...programFor(`direct-${era}`), stderr: "ignore" }));
-    await using stack = await wrapped({ name, ...programFor(`wrapped-${era}`) });
+    await using stack = await wrapped({ name, ...programFor(`wrapped-${era}`) }, { atOnce: true });
     const through = await connect(stack.url, era);
     const [there, here] = [
       await seen(direct, server, `${sent}-direct-${era}`),

@@ -7,6 +7,7 @@
  *             [--over http|stdio]       over one transport after the other, unless one is named
  *   patience  [--minutes 10]            a tool that takes this long, through clients that give up after five seconds
  *   latency   [--calls 300]             the extra latency of a fast call through the wrap
+ *   memory    [--calls 100000] [--jobs] the memory of every process of `wrap`; with --jobs each call has a name, and is a job
  *   large     [--seed N] [--rounds 6]   answers of 5 MB, collected completely while the worker is killed as it stores them
  *   python                              FastMCP servers from PyPI, with and without tasks
  *
@@ -25,9 +26,10 @@ const { values, positionals } = parseArgs({
     over: { type: "string" },
     rounds: { type: "string" },
     server: { type: "string" },
+    jobs: { type: "boolean", default: false },
   },
 });
-const { seed = randomInt(2 ** 31), kills = 100, minutes, calls = 300, over, rounds, server } = values;
+const { seed = randomInt(2 ** 31), kills = 100, minutes, calls, over, rounds, server, jobs } = values;
 const ways = (["http", "stdio"] as const).filter((way) => over === undefined || over === way);
 if (ways.length === 0) throw new Error("--over takes http or stdio.");
 
@@ -40,7 +42,8 @@ const PROOFS: Record<string, () => Promise<string[]>> = {
     return problems;
   },
   patience: async () => (await import("./patience.ts")).patience(Number(minutes ?? 10)),
-  latency: async () => (await import("./latency.ts")).latency(Number(calls)),
+  latency: async () => (await import("./latency.ts")).latency(Number(calls ?? 300)),
+  memory: async () => (await import("./memory.ts")).memory(Number(calls ?? 100_000), jobs),
   large: async () => (await import("./large.ts")).large(Number(seed), Number(rounds ?? 6)),
   python: async () => (await import("./python.ts")).python(),
 };

@@ -1,9 +1,11 @@
 /** Wrapped servers in tests: a project as `wrap` makes it, run as a stack. */
+import { randomUUID } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Log } from "../../core/index.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { startStack, type TestStack, type TestStackOptions } from "../../testing/stack/stack.ts";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
@@ -27,6 +29,15 @@ export const runs = runWrapped(server, { snapshot: new URL("./snapshot.ts", impo
   "worker.ts": `import { runWorker } from "${module("worker/index.ts")}";
 import { runs } from "./runs.ts";
 await runWorker({ functions: runs });
+`,
+  // As the worker of \`wrap\`, which its edge reaches.
+  "reached.ts": `import { serveCallsOf } from "${module("cli/wrap/serve-calls.ts")}";
+import { runWorker } from "${module("worker/index.ts")}";
+import { implemented } from "${module("wrap/worker/index.ts")}";
+import { server as wrapped } from "./server.ts";
+const { functions, server } = implemented(wrapped, { snapshot: new URL("./snapshot.ts", import.meta.url) });
+serveCallsOf(wrapped, server, process.env, { debug() {}, info() {}, warn() {}, error() {} });
+await runWorker({ functions });
 `,
   // It is bundled with this checkout's configuration, which binds these objects.
   "edge.ts": `import { createEdge } from "${module("functions/edge.ts")}";
@@ -57,18 +68,22 @@ export async function projectOf(options: WrapOptions): Promise<{ root: string; s
   return { root, snapshot };
 }
 
-/** Starts a stack in front of a server. */
+/** Starts a stack in front of a server. `atOnce`: whether its edge reaches the worker, as that of `wrap` does. */
 export async function wrapped(
   options: WrapOptions,
-  more: TestStackOptions = {},
+  { atOnce = false, ...more }: TestStackOptions & { atOnce?: boolean } = {},
 ): Promise<TestStack & { root: string }> {
   const { root, snapshot } = await projectOf(options);
   const served = { WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: JSON.stringify(snapshot) };
+  const reached = atOnce
+    ? { WRAP_CALLS: `http://127.0.0.1:${await freePort()}`, WRAP_CALLS_TOKEN: randomUUID() }
+    : undefined;
   const started = await startStack({
     edge: "test/wrap/wrap-edge.ts",
-    worker: join(root, "worker.ts"),
+    worker: join(root, reached ? "reached.ts" : "worker.ts"),
     ...more,
-    bindings: { ...more.bindings, ...served },
+    env: { ...more.env, ...reached },
+    bindings: { ...more.bindings, ...served, ...reached },
   });
   return Object.assign(started, { root });
 }

@@ -16,5 +16,5 @@ export default createEdge({
   title,
   version,
   ...(instructions !== undefined && { instructions }),
-  tools: wrapServer(options).tools(snapshot),
+  tools: wrapServer(options).tools(snapshot, env.WRAP_CALLS && { url: env.WRAP_CALLS, token: env.WRAP_CALLS_TOKEN }),
 });

@@ -2,6 +2,7 @@ import type * as z from "zod";
 import { type Implementation, nextArgs } from "../../core/author/implement.ts";
 import { type Log, NondeterminismError } from "../../core/definitions/context.ts";
 import { type Job, REQUEST_TAG } from "../../core/definitions/job.ts";
+import { traceIdIn } from "../../core/definitions/trace-context.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
@@ -121,14 +122,26 @@ export class Executor {
     const request = tags[REQUEST_TAG];
     const starter = tags[STARTER];
     const isChild = starter !== undefined && splitKey(starter).name !== "";
+    const { instruments } = this.#options;
+    const parent = instruments.spanOf(promise);
     const log = this.#options.log.child({
       job,
       ...(request !== undefined && { request_id: request }),
       ...(isChild && { started_by: starter }),
+      ...(parent !== undefined && { trace_id: traceIdIn(parent) }),
     });
-    await this.#options.instruments.inSpan(
+    const attributes = {
+      "messaging.system": "resonate",
+      "messaging.operation.type": "process",
+      "messaging.operation.name": "process",
+      "messaging.destination.name": tags["resonate:target"]?.split("@")[1] ?? "",
+      "messaging.message.id": id,
+      job,
+      "task.version": task.version,
+    };
+    await instruments.inSpan(
       `job ${kind}`,
-      { attributes: { job, "task.version": task.version }, of: tags["resonate:origin"] ?? id },
+      { attributes, kind: "consumer", parent },
       async () => {
         this.#heartbeat.start(task);
         const run = found === AFTER ? this.#cleanUp(acquired, log) : this.#run(acquired, found, kind, log);

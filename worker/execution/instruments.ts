@@ -27,10 +27,13 @@ export interface Instruments {
   leaseLost(job: string): void;
   /** Runs an attempt of a step so that an uncaught error of it fails the attempt alone. */
   contained<Result>(about: { log: LineLog; step: string }, run: () => Promise<Result>): Promise<Result>;
-  /** Runs `work` as a span of the trace of the promise `of`, or else of the surrounding span. */
+  /** The span that a job's executions are parts of, and the surrounding one, each as a `traceparent`. */
+  spanOf(promise: PromiseRecord): string | undefined;
+  surroundingSpan(): string | undefined;
+  /** Runs `work` as a span, a part of `parent` or else of the surrounding one. */
   inSpan<Result>(
     name: string,
-    about: { attributes: Record<string, string | number>; of?: string },
+    about: { attributes: Record<string, string | number>; kind?: "consumer"; parent?: string | undefined },
     work: () => Promise<Result>,
     describe?: (result: Result) => Record<string, string | number>,
   ): Promise<Result>;

@@ -45,12 +45,17 @@ export class Pauses {
     });
   }
 
+  /** The promise that is pending for as long as a job is paused; undefined where it is not. `job`: its id without the namespace. */
+  async find(job: string, kind: string): Promise<string | undefined> {
+    const [ofKind, others] = await Promise.all([this.#pauses.fetch(kind), this.#pauses.fetch(HELD)]);
+    const held = others?.paused?.held && isHeld(others.paused.held, job);
+    return ofKind?.paused?.id ?? (held ? others?.paused?.id : undefined);
+  }
+
   /** Suspends a task if it is paused; resolves with whether it is suspended, which ends the lease on it. */
   async suspendIfPaused({ id, version }: LeaseRef, kind: string): Promise<boolean> {
     for (;;) {
-      const [ofKind, others] = await Promise.all([this.#pauses.fetch(kind), this.#pauses.fetch(HELD)]);
-      const held = others?.paused?.held && isHeld(others.paused.held, localId(id, this.#namespace));
-      const awaited = ofKind?.paused?.id ?? (held ? others?.paused?.id : undefined);
+      const awaited = await this.find(localId(id, this.#namespace), kind);
       if (awaited === undefined) return false;
       const actions = [{ kind: "promise.register_callback" as const, data: { awaited, awaiter: id } }];
       const options = { origin: id, patience: this.#patience };

@@ -2,7 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics } from "../../core/definitions/context.ts";
 import type { Instruments } from "../execution/instruments.ts";
-import { inSpan, isTracing, traceOf } from "./tracing.ts";
+import { inSpan, isTracing, spanOf, surroundingSpan } from "./spans.ts";
 import { contained } from "./uncaught.ts";
 
 export const registry = new Registry();
@@ -69,8 +69,7 @@ export const instruments: Instruments = {
   retried: (job) => retries.inc({ job }),
   leaseLost: (job) => leasesLost.inc({ job }),
   contained,
-  inSpan: (name, { attributes, of }, work, describe) =>
-    isTracing()
-      ? inSpan(name, { attributes, ...(of !== undefined && { parent: traceOf(of) }) }, work, describe)
-      : work(),
+  spanOf,
+  surroundingSpan,
+  inSpan: (name, about, work, describe) => (isTracing() ? inSpan(name, about, work, describe) : work()),
 };

@@ -4,7 +4,6 @@ import { reasonOf } from "../execution/instruments.ts";
 import { Worker } from "../worker.ts";
 import { serveHealth } from "./health.ts";
 import { createLogger } from "./logger.ts";
-import { startTracing } from "./tracing.ts";
 import { containUncaught } from "./uncaught.ts";
 import { watchThread } from "./watchdog.ts";
 import { readConfig } from "./worker-config.ts";
@@ -39,7 +38,9 @@ export async function runWorker({ functions }: WorkerOptions): Promise<void> {
     if (conflict !== undefined) throw new Error(conflict);
     const config = readConfig(process.env);
     log = createLogger(config.LOG_LEVEL);
-    const stopTracing = config.OTEL_EXPORTER_OTLP_ENDPOINT ? startTracing() : async () => {};
+    const { OTEL_EXPORTER_OTLP_ENDPOINT: collector, RESONATE_URL, EDGE_URL, PUBLIC_URL } = config;
+    const own = [RESONATE_URL, EDGE_URL, PUBLIC_URL];
+    const stopTracing = collector ? (await import("./tracing.ts")).startTracing(own) : async () => {};
     const worker = new Worker(config, functions, process.env, log);
     const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
     const { url: health_url } = await serveHealth(worker, { host, port, names });

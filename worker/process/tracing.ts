@@ -1,74 +1,111 @@
 /** Traces for an OpenTelemetry collector. */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { createHash } from "node:crypto";
+import { subscribe } from "node:diagnostics_channel";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Context, ROOT_CONTEXT, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
+import {
+  type Context,
+  type ContextManager,
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  trace,
+} from "@opentelemetry/api";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-
-const NAME = "durable-mcp-edge-worker";
+import { fail, surroundingSpan, TRACER, traceFromNowOn } from "./spans.ts";
 
 /** The longest that the last export may take when the worker stops, in milliseconds. */
 const LAST_EXPORT = 2_000;
 
 /**
- * Sends spans to the collector that the standard `OTEL_EXPORTER_OTLP_*` variables name. The returned function sends the
- * remaining spans; it never rejects.
+ * Sends spans to the collector that the standard `OTEL_EXPORTER_OTLP_*` variables name. Requests to the addresses `own` are no
+ * part of traces. The returned function sends the remaining spans; it never rejects.
  */
-export function startTracing(): () => Promise<void> {
+export function startTracing(own: readonly (string | undefined)[]): () => Promise<void> {
   const provider = new TracerProvider({
     resource: defaultResource()
-      .merge(resourceFromAttributes({ "service.name": NAME }))
+      .merge(resourceFromAttributes({ "service.name": TRACER }))
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   });
   trace.setGlobalTracerProvider(provider);
-  isOn = true;
+  context.setGlobalContextManager(new Surroundings());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  traceFetch(new Set(own.flatMap((url) => (url ? [new URL(url).origin] : []))));
+  traceFromNowOn();
   return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT)]);
 }
 
-let isOn = false;
+/** Has what a span starts find the span, after each `await` too. */
+class Surroundings implements ContextManager {
+  readonly #current = new AsyncLocalStorage<Context>();
 
-/** Whether spans are exported; making them costs time. */
-export const isTracing = (): boolean => isOn;
+  active(): Context {
+    return this.#current.getStore() ?? ROOT_CONTEXT;
+  }
 
-type Attributes = Record<string, string | number>;
+  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(
+    around: Context,
+    fn: F,
+    self?: ThisParameterType<F>,
+    ...args: A
+  ): ReturnType<F> {
+    return this.#current.run(around, () => fn.apply(self, args));
+  }
 
-/** The surrounding span. */
-const current = new AsyncLocalStorage<Context>();
+  bind<T>(around: Context, target: T): T {
+    if (typeof target !== "function") return target;
+    return ((...args: unknown[]) => this.#current.run(around, () => target(...args))) as T;
+  }
 
-/**
- * Runs `work` inside a span, a child of `parent` or of the surrounding span. An error of `work` marks the span as failed.
- * `describe` adds attributes from the result.
- */
-export async function inSpan<Result>(
-  name: string,
-  { attributes, parent = current.getStore() ?? ROOT_CONTEXT }: { attributes: Attributes; parent?: Context | undefined },
-  work: () => Promise<Result>,
-  describe?: (result: Result) => Attributes,
-): Promise<Result> {
-  const span = trace.getTracer(NAME).startSpan(name, { attributes }, parent);
-  try {
-    const result = await current.run(trace.setSpan(parent, span), work);
-    if (describe) span.setAttributes(describe(result));
-    return result;
-  } catch (error) {
-    span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
-    throw error;
-  } finally {
-    span.end();
+  enable(): this {
+    return this;
+  }
+
+  disable(): this {
+    return this;
   }
 }
 
-/** The trace of a promise, derived from its id, so that all executions of a job belong to one trace. */
-export function traceOf(promiseId: string): Context {
-  const hash = createHash("sha256").update(promiseId).digest("hex");
-  const parent = {
-    traceId: hash.slice(0, 32),
-    spanId: hash.slice(32, 48),
-    traceFlags: TraceFlags.SAMPLED,
-    isRemote: true,
-  };
-  return trace.setSpanContext(ROOT_CONTEXT, parent);
+interface Sent {
+  request: { origin: string; method: string; path: string; addHeader(name: string, value: string): void };
+}
+
+/** Makes a span of each `fetch` in a span, and passes the trace on with it. Node tells of them by these channels. */
+function traceFetch(own: ReadonlySet<string>): void {
+  const spans = new WeakMap<object, Span>();
+  subscribe("undici:request:create", (message) => {
+    const { request } = message as Sent;
+    if (surroundingSpan() === undefined || own.has(request.origin)) return;
+    const { hostname, port, origin, pathname } = new URL(request.path, request.origin);
+    const attributes = {
+      "http.request.method": request.method,
+      "server.address": hostname,
+      ...(port !== "" && { "server.port": Number(port) }),
+      // A query may hold secrets.
+      "url.full": origin + pathname,
+    };
+    const span = trace.getTracer(TRACER).startSpan(request.method, { kind: SpanKind.CLIENT, attributes });
+    spans.set(request, span);
+    const set = (_request: unknown, name: string, value: string) => request.addHeader(name, value);
+    propagation.inject(trace.setSpan(context.active(), span), undefined, { set });
+  });
+  subscribe("undici:request:headers", (message) => {
+    const { request, response } = message as Sent & { response: { statusCode: number } };
+    const { statusCode } = response;
+    const failed = statusCode >= 400 && { "error.type": String(statusCode) };
+    spans.get(request)?.setAttributes({ "http.response.status_code": statusCode, ...failed });
+  });
+  subscribe("undici:request:trailers", (message) => spans.get((message as Sent).request)?.end());
+  subscribe("undici:request:error", (message) => {
+    const { request, error } = message as Sent & { error: unknown };
+    const span = spans.get(request);
+    if (!span) return;
+    fail(span, error);
+    span.end();
+  });
 }

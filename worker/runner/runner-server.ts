@@ -2,6 +2,7 @@
 
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
+import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
 import { placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
@@ -47,6 +48,8 @@ const instruments: Instruments = {
   retried: () => {},
   leaseLost: () => {},
   contained: (_about, run) => run(),
+  spanOf: ({ tags }) => traceparentIn(tags[TRACE_TAG]),
+  surroundingSpan: () => undefined,
   inSpan: (_name, _about, work) => work(),
 };
 

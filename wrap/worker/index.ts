@@ -31,16 +31,21 @@ export interface RunOptions {
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
-export function runWrapped(
+export function runWrapped(wrapped: Wrapped, options: RunOptions = {}): readonly Implementation[] {
+  return implemented(wrapped, options).functions;
+}
+
+/** The same, and the server that they call. */
+export function implemented(
   { options, jobs }: Wrapped,
   { snapshot, connect }: RunOptions = {},
-): readonly Implementation[] {
+): { functions: readonly Implementation[]; server: WrappedServer } {
   const server = new WrappedServer(options, process.env, true);
   registerServer({ options, snapshot });
   if (snapshot !== undefined) server.onTools = follower(snapshot, options);
   if (connect) server.connection("", connect).catch((error) => connect.warn(error.message));
   const run = (ctx: Parameters<typeof runCall>[1], args: CallArgs) => runCall(server, ctx, args);
-  return [implement(jobs.own, run), implement(jobs.shared, run)];
+  return { functions: [implement(jobs.own, run), implement(jobs.shared, run)], server };
 }
 
 /** Takes what a server says of its tools into a snapshot, one list after another, and says in the log what has changed. */

@@ -19,6 +19,12 @@ function readThread(path: string): string {
   }
 }
 
+/** The memory of a process, in megabytes (10^6 bytes), where what several processes share is divided among them. */
+export function ownMemory(pid: number): number {
+  const kibibytes = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1];
+  return (Number(kibibytes) * 1_024) / 1e6;
+}
+
 /** The resident memory of a process, in megabytes (10^6 bytes). */
 export function memory(pid: number): number {
   const kibibytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];

@@ -1,9 +1,8 @@
-import { createServer } from "node:http";
-import { json } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
+import { attribute, startCollector } from "../../support/collector.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
@@ -108,41 +107,7 @@ describe.concurrent("/metrics", () => {
   });
 });
 
-interface Span {
-  traceId: string;
-  spanId: string;
-  parentSpanId: string;
-  name: string;
-  attributes: { key: string; value: { stringValue?: string; intValue?: number } }[];
-}
-
 describe("traces", () => {
-  /** A collector: what is sent to it by OTLP over HTTP, as JSON. */
-  async function startCollector() {
-    const spans: Span[] = [];
-    const services = new Set<string | undefined>();
-    const server = createServer(async (req, res) => {
-      type Export = { resourceSpans: { resource: Pick<Span, "attributes">; scopeSpans: { spans: Span[] }[] }[] };
-      const body = (await json(req)) as Export;
-      for (const { resource, scopeSpans } of body.resourceSpans) {
-        services.add(attribute(resource, "service.name"));
-        spans.push(...scopeSpans.flatMap((scope) => scope.spans));
-      }
-      res.setHeader("Content-Type", "application/json").end("{}");
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const address = server.address();
-    return {
-      spans,
-      services,
-      url: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`,
-      [Symbol.dispose]: () => void server.close(),
-    };
-  }
-
-  const attribute = ({ attributes }: Pick<Span, "attributes">, key: string) =>
-    attributes.find((attribute) => attribute.key === key)?.value.stringValue;
-
   test("hold every part of a job, before and after a sleep, and its requests; the last are sent at the end", async () => {
     using collector = await startCollector();
     await using the = await scene({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });

@@ -1,5 +1,6 @@
 /** The request that a job waits for, and what its steps find out about it. Steps store these, so fields keep their names. */
 import type { Question, Step } from "../../../core/definitions/context.ts";
+import type { Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { CallRefused } from "../connection/errors.ts";
 import type { ResumableStream, Session } from "../connection/open-request.ts";
@@ -17,19 +18,6 @@ export interface RemoteTask {
   every?: number;
 }
 
-/** A request that a program host has, or is about to get. */
-interface HostedRequest {
-  /** The program host. */
-  keeper: string;
-  request: string;
-}
-
-/** What is stored before a non-repeatable call is sent. */
-export interface SendRecord {
-  at: string;
-  kept?: HostedRequest;
-}
-
 /** A request whose answer the job waits for, and how another process goes on with it. */
 export interface AwaitedRequest {
   /** The number of its first event. */
@@ -37,7 +25,7 @@ export interface AwaitedRequest {
   /** When the job recorded that it would send the request, if it is not repeatable. */
   sentAt?: string;
   /** The request at a program host, which recognizes it when it is sent again. */
-  kept?: HostedRequest;
+  kept?: Sent["kept"];
   request:
     | { kind: "call"; inputs?: JsonObject; state?: unknown }
     /** `stream`: where the stream of the task's result can be resumed, which repeats its questions. */

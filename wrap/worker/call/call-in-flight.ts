@@ -70,6 +70,8 @@ export class CallInFlight {
   seat: Seat | undefined;
   /** Gets the server's progress notifications. */
   onProgress: Step["progress"] | undefined;
+  /** The last of them. */
+  progress: Parameters<Step["progress"]> | undefined;
   /** Resolves when no further event will come. */
   readonly ended: Promise<void>;
   /** Why the call was lost, if it was. */
@@ -94,7 +96,10 @@ export class CallInFlight {
       this.#isResumable = true;
     };
     this.request = send({
-      onProgress: ({ progress, total, message }) => this.onProgress?.(progress, total, message),
+      onProgress: ({ progress, total, message }) => {
+        this.progress = [progress, total, message];
+        this.onProgress?.(...this.progress);
+      },
       ...(options.log !== undefined && { onLog: (message) => this.#keepLog(message, options.log as string) }),
       onEventId: (id) => {
         const { last: previous } = this.#eventIds;
@@ -192,6 +197,8 @@ export class CallInFlight {
 /** The calls of this process by job. */
 export class CallsInFlight {
   readonly #calls = new Map<string, CallInFlight>();
+  /** The timers that drop calls which have ended. */
+  readonly #dropping = new Map<string, NodeJS.Timeout>();
   readonly #beginning = new Map<string, Promise<CallInFlight>>();
   /**
    * Jobs that have recorded that they are about to send their call, and have not sent it; with the slot that they hold, if they
@@ -221,15 +228,23 @@ export class CallsInFlight {
   }
 
   put(job: string, call: CallInFlight): void {
+    this.#drop(job);
     this.#calls.set(job, call);
-    const drop = () => {
-      if (this.#calls.get(job) === call) this.#calls.delete(job);
-    };
-    void call.ended.then(() => setTimeout(drop, KEPT).unref());
+    void call.ended.then(() => {
+      if (this.#calls.get(job) !== call) return;
+      this.#dropping.set(job, setTimeout(() => this.#drop(job), KEPT).unref());
+    });
+  }
+
+  /** With the timer, which would keep the call in memory. */
+  #drop(job: string): void {
+    this.#calls.delete(job);
+    clearTimeout(this.#dropping.get(job));
+    this.#dropping.delete(job);
   }
 
   forget(job: string): void {
-    this.#calls.delete(job);
+    this.#drop(job);
     this.#permits.get(job)?.free();
     this.#permits.delete(job);
   }

@@ -60,7 +60,7 @@ export class CallRequests {
     const { request, sentAt } = awaited;
     const call =
       calls.find(jobName, n) ??
-      (await calls.begin(jobName, awaited.base, () => this.#begin(step, this.#continuedAt(awaited, n))));
+      (await calls.begin(jobName, awaited.base, () => this.begin(step, this.#continuedAt(awaited, n))));
     const abandoned = Promise.withResolvers<never>();
     abandoned.promise.catch(() => {});
     // A server may send further events elsewhere once the stream is resumed; resuming again gets all of them.
@@ -71,6 +71,7 @@ export class CallRequests {
       silence?.refresh();
       step.progress(...progress);
     };
+    if (call.progress) step.progress(...call.progress);
     const watches: Promise<never>[] =
       request.kind === "task"
         ? [watchLegacyTask(() => this.#connect(step), step, request, call, timeout === undefined)]
@@ -161,7 +162,7 @@ export class CallRequests {
   }
 
   /** Makes a request once it has a slot; resolves when it is in flight. */
-  async #begin(step: Step, awaited: AwaitedRequest): Promise<CallInFlight> {
+  async begin(step: Step, awaited: AwaitedRequest): Promise<CallInFlight> {
     const { calls, options } = this.#server;
     const { jobName, signal } = this.#job;
     const { kept, sentAt } = awaited;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { PARTS } from "../../../core/store/parts.ts";
+import { FILES } from "../../../core/tools/content.ts";
 import { toolAnswer } from "./outcome.ts";
 
 test("what a server answers is passed on word for word, without what is about its connection", () => {
@@ -21,6 +22,6 @@ test("what a server answers is passed on word for word, without what is about it
   const whole = { ...answer, resultType: "complete", _meta: { ..._meta, ...connection } };
   expect(toolAnswer(whole)).toEqual({ ...answer, _meta });
   expect(toolAnswer({ ...answer, _meta: connection })).toEqual(answer);
-  // Only a worker writes a table of contents.
-  expect(toolAnswer({ ...answer, [PARTS]: { id: "another's" } })).toEqual(answer);
+  // Only a worker writes a table of contents, and refers to files.
+  expect(toolAnswer({ ...answer, [PARTS]: { id: "another's" }, [FILES]: [{ uri: "another's" }] })).toEqual(answer);
 });

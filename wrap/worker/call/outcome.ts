@@ -3,12 +3,14 @@
 import { keepInParts } from "../../../core/author/chunks.ts";
 import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
 import { PARTS } from "../../../core/store/parts.ts";
-import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
+import { FILES, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import type { CallToolResult } from "../../../core/tools/mcp.ts";
 import { LOGS, type LogMessage } from "../../behind/logs.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
+import { MAX_KEPT_ANSWER, tooLong } from "../host/host-config.ts";
+import { withFiles } from "./media-files.ts";
 import { isTooDeep, readable } from "./readable.ts";
 
 type Json = Record<string, unknown>;
@@ -18,6 +20,8 @@ const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;
+/** Said of an answer with images, sounds or files that is too long to keep. */
+const HINT = "Where FILES_URL names a place for files, its images, sounds and files are kept there.";
 /** The longest message of a protocol error, in characters. */
 const MAX_MESSAGE = 20_000;
 /** The largest data of one, in characters of JSON. */
@@ -25,8 +29,8 @@ const MAX_DATA = 100_000;
 
 /** The server's answer as the tool's. */
 export function toolAnswer(result: Json): Json {
-  const { resultType: _, _meta, [PARTS]: __, [RPC_FAILURE]: ___, ...rest } = result;
-  const { [SERVER_INFO]: ____, ...meta } = { ...(_meta as Json | undefined) };
+  const { resultType: _, _meta, [PARTS]: __, [RPC_FAILURE]: ___, [FILES]: ____, ...rest } = result;
+  const { [SERVER_INFO]: _____, ...meta } = { ...(_meta as Json | undefined) };
   return { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
 }
 
@@ -40,8 +44,14 @@ export async function storedAnswer(
   server: string | undefined,
   logs: readonly LogMessage[] = [],
 ): Promise<Json> {
-  const answer = toolAnswer(server === undefined ? (result as Json) : readable(result, server));
+  const given = toolAnswer(server === undefined ? (result as Json) : readable(result, server));
+  const answer = server === undefined ? given : await withFiles(step, given);
   const json = JSON.stringify(answer);
+  if (json.length > MAX_KEPT_ANSWER) {
+    const error = tooLong(MAX_KEPT_ANSWER);
+    const hasMedia = server !== undefined && sizeOf(answer as CallToolResult).media > 0;
+    return protocolError(hasMedia ? { ...error, message: `${error.message} ${HINT}` } : error);
+  }
   const withLogs = (stored: Json): Json =>
     logs.length === 0 ? stored : { ...stored, _meta: { ...(stored._meta as Json | undefined), [LOGS]: logs } };
   if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return withLogs(answer);

@@ -9,19 +9,12 @@ import {
   type Step,
 } from "../../../core/definitions/context.ts";
 import { outside } from "../../../core/engine/guard/guard.ts";
-import type { CallArgs } from "../../call-job.ts";
+import type { CallArgs, Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown } from "../connection/errors.ts";
 import { requestId } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
-import {
-  type AwaitedRequest,
-  type JsonObject,
-  questionOf,
-  resumable,
-  type SendRecord,
-  type StepOutcome,
-} from "./awaited-request.ts";
+import { type AwaitedRequest, type JsonObject, questionOf, resumable, type StepOutcome } from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 import { CallRequests } from "./call-requests.ts";
 import { explain, protocolError } from "./outcome.ts";
@@ -31,8 +24,8 @@ import { watchTask } from "./remote-tasks.ts";
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
 /** A task at the server is polled as long as the job lasts. */
 const LASTING = { maxDuration: 7 * 24 * HOUR };
-/** How often a repeatable call is made anew after its outcome was lost at the server. */
-const MAX_LOSSES = 3;
+/** How often a repeatable call is made anew after its outcome was lost at the server: each time after seconds of work. */
+const MAX_LOSSES = 20;
 
 export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<JsonObject> {
   if (args.tool === "resources/subscribe") return awaitUpdate(server, ctx, args);
@@ -59,6 +52,8 @@ function awaitUpdate(
     { retry: RETRIES },
   );
 }
+
+const keptIn = ({ kept }: Sent) => kept && { kept };
 
 class Call {
   readonly #server: WrappedServer;
@@ -142,17 +137,21 @@ class Call {
   async #send(n: number, request: AwaitedRequest["request"]): Promise<StepOutcome> {
     const number = (n === 0 ? "" : ` ${n}`) + this.#attempt;
     this.#awaited = { base: n, request };
-    if (this.#args.once) {
+    const { sent } = this.#args;
+    // A later attempt, or a later request, is this job's own.
+    if (sent && number === "") {
+      this.#awaited = this.#args.once ? { ...this.#awaited, sentAt: sent.at, ...keptIn(sent) } : this.#awaited;
+    } else if (this.#args.once) {
       // After a crash, a record says that the call was perhaps sent: only the process that wrote the record knows.
       const prepare = (step: Step) => this.#prepareToSend(step).catch(explain);
-      const { at, kept } = await this.#ctx.step(`send${number}`, prepare, { retry: RETRIES });
-      this.#awaited = { base: n, request, sentAt: at, ...(kept && { kept }) };
+      const own = await this.#ctx.step(`send${number}`, prepare, { retry: RETRIES });
+      this.#awaited = { base: n, request, sentAt: own.at, ...keptIn(own) };
     }
     return this.#next(this.#ctx, n, `call${number}`);
   }
 
   /** Waits for a connection and a slot, so that the call goes out right after the record. */
-  async #prepareToSend(step: Step): Promise<SendRecord> {
+  async #prepareToSend(step: Step): Promise<Sent> {
     const { jobName } = this.#ctx;
     const { signal } = step;
     const connect = () => this.#connect(step);
@@ -163,7 +162,8 @@ class Call {
       const { host } = await connect();
       // The worker that runs the job now permits its own call.
       signal.throwIfAborted();
-      this.#server.calls.permit(jobName, slot, signal);
+      // The slot outlasts the step: without the job, nobody else would free it.
+      this.#server.calls.permit(jobName, slot, this.#ctx.signal);
       const kept = host === undefined ? {} : { kept: { keeper: host, request: requestId() } };
       return { at: new Date().toISOString(), ...kept };
     } catch (error) {

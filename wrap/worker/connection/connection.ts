@@ -2,6 +2,7 @@
  * One connection to a wrapped server. The SDK's client opens and keeps it. Calls go over its transport message by message, so
  * that fields which the SDK does not know reach the caller, and questions and tasks are recognized.
  */
+
 import type { Readable } from "node:stream";
 import {
   type Client,
@@ -13,10 +14,11 @@ import {
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/definitions/context.ts";
 import { LEVELS } from "../../behind/logs.ts";
 import type { ListedTool } from "../../snapshot.ts";
-import { MAX_MESSAGE, TOO_LONG } from "../host/host-config.ts";
+import { MAX_MESSAGE, tooLong } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { clientOf, envelopeOf, MODERN } from "./client.ts";
 import { AnswerLost, classified, isTooLong, NotSent, OutcomeUnknown, RpcError } from "./errors.ts";
@@ -183,6 +185,8 @@ export class Connection {
     const meta = { ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
     const given = params._meta as Record<string, unknown> | undefined;
     const _meta = { ...given, ...meta };
+    // The trace goes on in the server, however it is reached: MCP has it in `_meta`.
+    propagation.inject(context.active(), _meta);
     const whole = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
     const message = { jsonrpc: "2.0" as const, id, method, params: whole } as JSONRPCMessage;
     const { isKept } = hooks;
@@ -273,7 +277,7 @@ export class Connection {
       },
     });
     let lost: Error = new AnswerLost(STREAM_ENDED);
-    const dropped = new RpcError(TOO_LONG);
+    const dropped = new RpcError(tooLong(MAX_MESSAGE));
     if (isApart) {
       transport.onerror = ({ message }) => {
         if (isTooLong(message)) lost = dropped;

@@ -62,19 +62,19 @@ test("a question of a server's brings the edge no pattern to run, wherever it st
 });
 
 test.each([
-  ["one message that is too long", "x".repeat(1_000_000), /more than 16000000 bytes/],
+  ["one message that is too long", "x".repeat(1_000_000), /more than 32000000 bytes/],
   ["ever so many that are not", `event: message\r\ndata: ${"x".repeat(1_000_000)}\r\n\r\n`, undefined],
 ])("of an answer with %s", async (_what, piece, refused) => {
   const server = createServer((_request, response) => {
     // The reader leaves when it has enough.
-    pipeline(Readable.from(Array(20).fill(piece)), response).catch(() => {});
+    pipeline(Readable.from(Array(40).fill(piece)), response).catch(() => {});
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
     const { port } = server.address() as AddressInfo;
     const text = (await guardedFetch(true)(`http://127.0.0.1:${port}/mcp`)).text();
     if (refused) await expect(text).rejects.toThrow(refused);
-    else expect((await text).length).toBe(20 * piece.length);
+    else expect((await text).length).toBe(40 * piece.length);
   } finally {
     server.close();
     server.closeAllConnections();

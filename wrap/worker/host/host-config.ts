@@ -9,10 +9,14 @@ export interface HostConfig {
   keep: number;
 }
 
-export const MAX_MESSAGE = 16_000_000;
+/** The longest message that is taken from a server, in bytes: images, sounds and files in it go where files are kept. */
+export const MAX_MESSAGE = 32_000_000;
+
+/** The longest answer that is kept with its job, in characters of JSON. */
+export const MAX_KEPT_ANSWER = 16_000_000;
 
 /** The error of a call whose answer is longer: the server has done the call. */
-export const TOO_LONG = {
+export const tooLong = (most: number) => ({
   code: -32603,
-  message: `The server has done the call, and its answer was dropped: it has more than ${MAX_MESSAGE} bytes.`,
-};
+  message: `The server has done the call, and its answer was dropped: it has more than ${most} bytes.`,
+});

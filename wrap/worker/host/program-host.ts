@@ -12,7 +12,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { json } from "node:stream/consumers";
-import { type HostConfig, MAX_MESSAGE, TOO_LONG } from "./host-config.ts";
+import { type HostConfig, MAX_MESSAGE, tooLong } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
 
 /** The bound on kept answers, in characters. */
@@ -143,7 +143,7 @@ function use(socket: Socket): void {
     if (program?.pid !== undefined) return;
     socket.end(`x${JSON.stringify({ message: error.message, code: error.code })}\n`, quit);
   });
-  program.stdout?.on("data", lineReader(MAX_MESSAGE, fromProgram, tooLong));
+  program.stdout?.on("data", lineReader(MAX_MESSAGE, fromProgram, dropped));
   program.stderr?.on("data", (chunk: Buffer) => say(user, "s", JSON.stringify(chunk.toString("utf8"))));
   program.stdin?.on("error", () => {});
   program.once("close", exited);
@@ -221,10 +221,10 @@ function fromProgram(line: string): void {
 }
 
 /** Drops a message that is too long: the call that it answers gets an error in its place, and the others go on. */
-function tooLong(head: string, tail: string): void {
+function dropped(head: string, tail: string): void {
   const id = idIn(head, tail);
   say(user, "s", JSON.stringify(`A message of more than ${MAX_MESSAGE} bytes was dropped.\n`));
-  if (id !== undefined) answered(id, {}, JSON.stringify({ jsonrpc: "2.0", id, error: TOO_LONG }));
+  if (id !== undefined) answered(id, {}, JSON.stringify({ jsonrpc: "2.0", id, error: tooLong(MAX_MESSAGE) }));
 }
 
 /** The open request that an answer belongs to, by the beginning and the end of the answer. */

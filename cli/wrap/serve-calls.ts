@@ -1,0 +1,18 @@
+/** Where the worker of `wrap` takes calls that may end before they are jobs. */
+import type { Log } from "../../core/index.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
+import { Pauses } from "../../worker/intake/pauses.ts";
+import { readConfig } from "../../worker/process/worker-config.ts";
+import type { Wrapped } from "../../wrap/index.ts";
+import { serveCalls } from "../../wrap/worker/calls-at-once.ts";
+import type { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
+
+/** Serves them where the environment says, and nowhere else. */
+export function serveCallsOf({ jobs }: Wrapped, server: WrappedServer, env: NodeJS.ProcessEnv, log: Log): void {
+  const { WRAP_CALLS: url, WRAP_CALLS_TOKEN: token } = env;
+  if (!url || !token) return;
+  const config = readConfig(env);
+  const client = new ResonateClient({ url: config.RESONATE_URL, token: config.RESONATE_TOKEN });
+  const pauses = new Pauses(client, config.RESONATE_NAMESPACE, config.LEASE_SECONDS * 1_000);
+  serveCalls(server, { url, token }, log, async (job) => (await pauses.find(job, jobs.own.kind)) === undefined);
+}

@@ -1,0 +1,29 @@
+/** What workers, operators and outside systems ask an edge for. */
+import { receive as receiveCallback } from "../callbacks/callbacks.ts";
+import { clientAddress } from "../http/client-address.ts";
+import type { Sdk } from "../http/load-sdk.ts";
+import { operate } from "../operate/routes.ts";
+import { receive as receiveReports } from "../reports/reports.ts";
+import type { Edge } from "./composition.ts";
+import { throughDoor } from "./resonate-door.ts";
+
+/** Answers a request; one without a right to it by 401. */
+type Door = (request: Request, env: object, edge: Edge, loadSdk: () => Promise<Sdk>) => Promise<Response>;
+
+const download: Door = async (request, _env, edge) => {
+  const sealed = new URL(request.url).pathname.split("/")[2] ?? "";
+  return request.method === "GET" || request.method === "HEAD"
+    ? (await edge.files()).download(request, sealed, clientAddress(request) ?? "", edge)
+    : Response.json({ error: "Not found." }, { status: 404 });
+};
+
+const DOORS: Readonly<Record<string, Door>> = {
+  callbacks: receiveCallback,
+  files: download,
+  operate,
+  reports: receiveReports,
+  resonate: throughDoor,
+};
+
+/** What answers at a path, by its first part. */
+export const doorOf = (path: string): Door => DOORS[path.split("/")[1] ?? ""] ?? throughDoor;

@@ -1,0 +1,90 @@
+/** Sends the spans of requests to an OpenTelemetry collector: OTLP over HTTP, as JSON. */
+import { traceIdIn } from "../../core/definitions/trace-context.ts";
+import { pause } from "../../core/store/pacing/backoff.ts";
+
+/** What an MCP request was, in milliseconds since the epoch. */
+export interface RequestSpan {
+  /** Of the span itself, and of the one that it is a part of. */
+  traceparent: string;
+  parent: string | undefined;
+  began: number;
+  method: string | undefined;
+  tool: string | undefined;
+  job: string | undefined;
+  caller: string | undefined;
+  request_id: string;
+  status: number;
+  batch: number | undefined;
+}
+
+interface TraceEnv {
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined;
+  /** `name=value,name=value`, with values as in URLs. */
+  OTEL_EXPORTER_OTLP_HEADERS?: string;
+  OTEL_SERVICE_NAME?: string;
+}
+
+/** For how long spans are gathered, what sending them may take, in milliseconds, and how many wait at most. */
+const GATHER = 1_000;
+const PATIENCE = 5_000;
+const MOST = 500;
+
+/** Numbers of OTLP. */
+const [SERVER, ERROR] = [2, 2];
+
+/** What the requests of this isolate have left to be sent. */
+let gathered: object[] = [];
+
+/** Sends a span with others of about the same time. What cannot be sent is lost. */
+export async function exportSpan(span: RequestSpan, env: TraceEnv): Promise<void> {
+  if (gathered.length < MOST) gathered.push(otlp(span, Date.now()));
+  // No request may wait for another one's promise: the first to wake up sends all.
+  await pause(GATHER);
+  const spans = gathered;
+  if (spans.length === 0) return;
+  gathered = [];
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint = "", OTEL_EXPORTER_OTLP_HEADERS: more = "" } = env;
+  const headers = new Headers({ "content-type": "application/json" });
+  for (const [, name = "", value = ""] of more.matchAll(/([^,=]+)=([^,]*)/g))
+    headers.set(name.trim(), decodeURIComponent(value.trim()));
+  const resource = { attributes: attributesOf({ "service.name": env.OTEL_SERVICE_NAME ?? "durable-mcp-edge" }) };
+  const scopeSpans = [{ scope: { name: "durable-mcp-edge" }, spans }];
+  const sent = await fetch(`${endpoint.replace(/\/$/, "")}/v1/traces`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ resourceSpans: [{ resource, scopeSpans }] }),
+    signal: AbortSignal.timeout(PATIENCE),
+  }).catch(() => undefined);
+  await sent?.body?.cancel();
+}
+
+/** Named as the semantic conventions for MCP have it. */
+function otlp({ traceparent, parent, began, method = "request", tool, status, ...more }: RequestSpan, ended: number) {
+  return {
+    traceId: traceIdIn(traceparent),
+    spanId: spanIn(traceparent),
+    ...(parent !== undefined && { parentSpanId: spanIn(parent) }),
+    name: tool === undefined ? method : `${method} ${tool}`,
+    kind: SERVER,
+    startTimeUnixNano: `${began}000000`,
+    endTimeUnixNano: `${ended}000000`,
+    attributes: attributesOf({
+      "mcp.method.name": method,
+      "gen_ai.operation.name": tool && "execute_tool",
+      "gen_ai.tool.name": tool,
+      "network.transport": "tcp",
+      "http.response.status_code": status,
+      "error.type": status >= 400 ? String(status) : undefined,
+      ...more,
+    }),
+    status: status >= 500 ? { code: ERROR } : {},
+  };
+}
+
+const spanIn = (traceparent: string): string => traceparent.slice(36, 52);
+
+const attributesOf = (given: Record<string, string | number | undefined>) =>
+  Object.entries(given).flatMap(([key, value]) => {
+    if (value === undefined) return [];
+    return [{ key, value: typeof value === "number" ? { intValue: value } : { stringValue: value } }];
+  });

@@ -1,0 +1,37 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+
+export interface Span {
+  traceId: string;
+  spanId: string;
+  parentSpanId: string;
+  name: string;
+  kind: number;
+  attributes: { key: string; value: { stringValue?: string; intValue?: number } }[];
+}
+
+/** A collector: what is sent to it by OTLP over HTTP, as JSON. */
+export async function startCollector() {
+  const spans: Span[] = [];
+  const services = new Set<string | undefined>();
+  const server = createServer(async (req, res) => {
+    type Export = { resourceSpans: { resource: Pick<Span, "attributes">; scopeSpans: { spans: Span[] }[] }[] };
+    const body = (await json(req)) as Export;
+    for (const { resource, scopeSpans } of body.resourceSpans) {
+      services.add(attribute(resource, "service.name"));
+      spans.push(...scopeSpans.flatMap((scope) => scope.spans));
+    }
+    res.setHeader("Content-Type", "application/json").end("{}");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    spans,
+    services,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.dispose]: () => void server.close(),
+  };
+}
+
+export const attribute = ({ attributes }: Pick<Span, "attributes">, key: string) =>
+  attributes.find((attribute) => attribute.key === key)?.value.stringValue;

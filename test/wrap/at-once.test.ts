@@ -1,0 +1,98 @@
+/** Calls that end at once are answered before they are jobs, where the edge reaches its worker; the server counts them. */
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../testing/simulation/program.ts";
+import type { TestStack } from "../../testing/stack/stack.ts";
+import type { WrapOptions } from "../../wrap/index.ts";
+import { COUNTING, type HttpServer, serve } from "./servers.ts";
+import { connect, linesOf, structuredOf, wrapped } from "./support.ts";
+
+describe.each(["stdio", "HTTP"])("over %s", (way) => {
+  let file: string;
+  let server: HttpServer | undefined;
+  let stack: TestStack;
+  beforeAll(async () => {
+    file = join(await mkdtemp(join(tmpdir(), "at-once-")), "calls");
+    if (way === "HTTP") server = await serve(COUNTING, [], { CALLS: file });
+    const where: Omit<WrapOptions, "name"> = server
+      ? { url: server.url, allowPrivate: true }
+      : { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
+    stack = await wrapped({ name: "counting", ...where, after: 1_000 }, { atOnce: true });
+  });
+  afterAll(async () => {
+    await stack?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  const call = async (name: string, args: object) => {
+    const client = await connect(stack.url);
+    try {
+      return structuredOf(await client.callTool({ name, arguments: { ...args } }));
+    } finally {
+      await client.close();
+    }
+  };
+  const jobs = async () => (await stack.call("list_jobs", {})).jobs as { job_name: string; status: string }[];
+  const end = async (name: string) =>
+    (await stack.call("await_result", { job_names: [name] })) as Record<string, object>;
+
+  test("a call that ends at once is answered as the server answers it, and is no job; one with a name is", async () => {
+    // Until the worker has a connection, calls are jobs.
+    await until("a call without a job", async () => {
+      const before = (await jobs()).length;
+      const { text } = await call("write", { id: "first" });
+      return text === "write first is done" && (await jobs()).length === before;
+    });
+    const before = (await jobs()).length;
+    expect(await call("read", { id: "a" })).toMatchObject({ text: "read a is done", isError: false });
+    expect(await call("fails", { id: "a" })).toMatchObject({ text: "no a today", isError: true });
+    const said = { content: [{ type: "text", text: "x", _meta: { of: 1 } }], structuredContent: { a: 1 } };
+    expect(await call("says", { answer: JSON.stringify(said) })).toMatchObject({ content: said.content, a: 1 });
+    expect(await linesOf(file, " a")).toEqual(["read a", "fails a"]);
+    expect(await jobs()).toHaveLength(before);
+    expect((await call("write", { id: "n", job_name: "n" })).text).toBe("write n is done");
+    expect((await call("write", { id: "n", job_name: "n" })).text).toBe("write n is done");
+    expect(await linesOf(file, " n")).toEqual(["write n"]);
+    expect(await jobs()).toHaveLength(before + 1);
+  });
+
+  test.skipIf(way === "HTTP")(
+    "one that goes on becomes a job, which has sent it once; so does one with a large answer",
+    async () => {
+      const [{ job_name }, large] = await Promise.all([
+        call("write", { id: "long", ms: 3_000 }),
+        call("large", { size: 60_000 }),
+      ]);
+      expect(job_name).toMatch(/^counting\.write\./);
+      expect(JSON.stringify(await end(job_name))).toContain("write long is done");
+      expect(await linesOf(file, " long")).toEqual(["write long"]);
+      expect(large.job_name).toMatch(/^counting\.large\./);
+      expect(await linesOf(file, " 60000")).toEqual(["large 60000"]);
+    },
+  );
+
+  test("a call whose worker dies is not sent twice: what only reads is, and the other is told as it is", async () => {
+    const calls = ["write", "read"].map((name) => call(name, { id: `${name}-killed`, ms: 4_000 }));
+    const found = await Promise.all(calls);
+    await stack.workers[0]?.kill();
+    await stack.workers[0]?.start();
+    const [written = {}, read = {}] = await Promise.all(found.map(({ job_name }) => end(job_name)));
+    expect(JSON.stringify(read)).toContain("read read-killed is done");
+    expect(await linesOf(file, " write-killed")).toEqual(["write write-killed"]);
+    // A program outlives the worker, and so does its call.
+    expect(JSON.stringify(written)).toContain(way === "stdio" ? "write write-killed is done" : "effect is unknown");
+  });
+
+  test.skipIf(way === "HTTP")(
+    "while there is no worker a call waits as a job; it is sent once, and later ones end at once again",
+    async () => {
+      await stack.workers[0]?.kill();
+      const { job_name } = await call("write", { id: "waits" });
+      await stack.workers[0]?.start();
+      expect(JSON.stringify(await end(job_name))).toContain("write waits is done");
+      expect(await linesOf(file, " waits")).toEqual(["write waits"]);
+    },
+  );
+});

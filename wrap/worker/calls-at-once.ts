@@ -1,0 +1,155 @@
+/** Makes calls for the edge before they are jobs: see `../at-once.ts`. */
+import { timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { json } from "node:stream/consumers";
+import { setTimeout as delay } from "node:timers/promises";
+import { HOUR, type Log, type Step } from "../../core/definitions/context.ts";
+import { sizeOf } from "../../core/tools/content.ts";
+import type { CallToolResult } from "../../core/tools/mcp.ts";
+import { SENT, type Told, type Worker } from "../at-once.ts";
+import { CallArgs, type Sent } from "../call-job.ts";
+import type { CallEvent, CallInFlight } from "./call/call-in-flight.ts";
+import { CallRequests } from "./call/call-requests.ts";
+import { revisionFails } from "./call/other-revision.ts";
+import { protocolError, storedAnswer } from "./call/outcome.ts";
+import type { Slot } from "./call/slots.ts";
+import { requestId } from "./connection/open-request.ts";
+import type { WrappedServer } from "./wrapped-server.ts";
+
+/** How long a call may wait to be sent, and then for its answer, until it becomes a job; in milliseconds. */
+const UNSENT = 50;
+const AT_ONCE = 250;
+/** The largest answer that needs no job, in characters. */
+const MOST = 40_000;
+
+/** Serves them on this machine. `mayRun`: whether jobs run at present. */
+export function serveCalls(
+  server: WrappedServer,
+  { url, token }: Worker,
+  log: Log,
+  mayRun: (job: string) => Promise<boolean>,
+): void {
+  const expected = Buffer.from(`Bearer ${token}`);
+  const isOurs = ({ headers: { authorization = "" } }: IncomingMessage) => {
+    const given = Buffer.from(authorization);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  };
+  const { hostname, port } = new URL(url);
+  createServer((request, response) => {
+    if (!isOurs(request)) return void response.writeHead(401).end();
+    answer(server, request, response, log, mayRun).catch((error: Error) => {
+      log.debug("call left to its job", { reason: error.message });
+      if (response.headersSent) response.destroy();
+      else response.writeHead(503).end();
+    });
+  })
+    .on("error", (error) => log.warn("every call is a job from its start", { reason: error.message }))
+    .listen(Number(port), hostname);
+}
+
+async function answer(
+  server: WrappedServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+  log: Log,
+  mayRun: (job: string) => Promise<boolean>,
+): Promise<void> {
+  const { job, args } = (await json(request)) as { job: string; args: unknown };
+  const told = await make(server, job, CallArgs.parse(args), { log, mayRun }, (sent) => {
+    // Without this header the edge takes the call as not sent.
+    response.writeHead(200, { "content-type": "application/json", [SENT]: JSON.stringify(sent) });
+    response.flushHeaders();
+  });
+  response.end(JSON.stringify(told));
+}
+
+/** Makes a call. @throws {Error} where it cannot be sent at once */
+async function make(
+  server: WrappedServer,
+  jobName: string,
+  args: CallArgs,
+  { log, mayRun }: { log: Log; mayRun(job: string): Promise<boolean> },
+  sending: (sent: Sent) => void,
+): Promise<Told> {
+  const left = new AbortController();
+  const { signal } = left;
+  const step = { signal, deadline: Number.POSITIVE_INFINITY, log, progress() {} } as unknown as Step;
+  const { slot, host } = await ready(server, jobName, step, left, mayRun);
+  const request = { ...{ jobName, deadline: 0, signal, args }, answers: new Map(), questions: new Map() };
+  const requests = new CallRequests(server, request);
+  const kept = args.once && host !== undefined ? { kept: { keeper: host, request: requestId() } } : {};
+  const sent: Sent = { at: new Date().toISOString(), ...kept };
+  server.calls.permit(jobName, slot);
+  sending(sent);
+  // A call that was not sent, or is lost, is its job's to judge: that finds it here.
+  const call = await requests
+    .begin(step, { base: 0, request: { kind: "call" }, ...(args.once && { sentAt: sent.at }), ...kept })
+    .catch(() => undefined);
+  if (!call) return { sent };
+  const over = new AbortController();
+  const event = await Promise.race([
+    call.event(0).catch(() => undefined),
+    delay(AT_ONCE, undefined, { signal: over.signal }).catch(() => undefined),
+  ]);
+  over.abort();
+  const answer = event && (await answerIn(event, call, step, server.options.name));
+  if (!answer) {
+    limit(server, jobName, call);
+    return { sent };
+  }
+  call.request.recorded();
+  server.calls.forget(jobName);
+  return { answer, ...(call.progress && { progress: call.progress }) };
+}
+
+/** Waits a little for a connection and a slot. */
+async function ready(
+  server: WrappedServer,
+  jobName: string,
+  step: Step,
+  left: AbortController,
+  mayRun: (job: string) => Promise<boolean>,
+): Promise<{ slot: Slot; host: string | undefined }> {
+  const timer = setTimeout(() => left.abort(), UNSENT);
+  const late = new Promise<never>((_, reject) => {
+    left.signal.addEventListener("abort", () => reject(new Error("it has to wait")));
+  });
+  let slot: Slot | undefined;
+  const getReady = async () => {
+    if (!(await mayRun(jobName))) throw new Error("it is held back");
+    await server.connection(jobName, step.log);
+    slot = await server.takeSlot(jobName, left.signal, step);
+    const { host } = await server.connection(jobName, step.log);
+    left.signal.throwIfAborted();
+    return { slot, host };
+  };
+  const getting = getReady();
+  getting.catch(() => slot?.free());
+  return Promise.race([getting, late]).finally(() => clearTimeout(timer));
+}
+
+/** What a job would have as its result, where the call has ended and its answer is small. */
+async function answerIn(
+  event: CallEvent,
+  call: CallInFlight,
+  step: Step,
+  name: string,
+): Promise<Record<string, unknown> | undefined> {
+  if (call.session.protocolVersion === undefined && revisionFails(event)) return undefined;
+  if (event.kind === "error") return protocolError(event);
+  if (event.kind !== "result") return undefined;
+  const { result } = event;
+  const isOver = result.resultType !== "input_required" && result.resultType !== "task" && result.task === undefined;
+  if (!isOver || JSON.stringify(result).length > 2 * MOST) return undefined;
+  const answer = await storedAnswer(step, result, name, call.logs);
+  return sizeOf(answer as unknown as CallToolResult).text <= MOST ? answer : undefined;
+}
+
+/** A call whose job never comes holds its slot no longer than one whose job does. */
+function limit({ calls, options }: WrappedServer, jobName: string, call: CallInFlight): void {
+  const end = () => {
+    if (calls.of(jobName) === call) call.request.cancel("it took too long");
+  };
+  const timer = setTimeout(end, options.timeout ?? HOUR).unref();
+  void call.ended.then(() => clearTimeout(timer));
+}
