@@ -63,7 +63,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   const run = async (): Promise<JobEnd> => {
     const { run: now } = journal;
     // What an attempt takes over of the one before is its first run's.
-    const { memo: _, ...later } = runtime as Partial<Runtime>;
+    const { memo: _, ...later } = runtime as typeof runtime & Partial<Runtime>;
     const { onStep } = later;
     const ofRun = now
       ? {
