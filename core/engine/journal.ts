@@ -58,8 +58,8 @@ export class JournalRecord {
   readonly #text: string | undefined;
   /** What is stored of it with its answer, and of the parts of its value or of what it tells, in bytes. */
   readonly stored: number;
-  /** The bytes of the files that its step has stored. */
-  readonly files: number;
+  /** Whether it may be of files. */
+  readonly hasFiles: boolean;
 
   /** @throws {SyntaxError} where the promise holds no record */
   constructor(n: number, promise: PromiseRecord) {
@@ -67,8 +67,7 @@ export class JournalRecord {
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
     this.stored = bytesIn(promise.param) + bytesIn(promise.value) + beside(event);
-    const files = event.kind === "step" && text.includes("/files/") ? filesIn(event.value) : [];
-    this.files = files.reduce((sum, { step, size }) => sum + (step === event.op ? size : 0), 0);
+    this.hasFiles = event.kind === "step" && text.includes("/files/");
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
     this.n = n;
@@ -87,6 +86,12 @@ export class JournalRecord {
   get size(): number {
     return 700 + (this.#text?.length ?? 0);
   }
+}
+
+/** The bytes of the files that a record's step has stored. */
+function bytesOfFiles(record: JournalRecord): number {
+  const files = record.hasFiles ? filesIn(record.value) : [];
+  return files.reduce((sum, { step, size }) => sum + (step === record.event.op ? size : 0), 0);
 }
 
 /** What a record's command has stored in promises of its own: the parts of a large result, what `ctx.emit` has told. */
@@ -148,7 +153,7 @@ export class Journal {
       if (promise.state === "pending") this.#pending.set(promise.id, recorded);
       this.size += recorded.size;
       this.stored += recorded.stored;
-      this.files += recorded.files;
+      this.files += bytesOfFiles(recorded);
       return recorded;
     } catch {
       return undefined;
