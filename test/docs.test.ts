@@ -67,6 +67,19 @@ test("every claim of SECURITY.md names code that is there, and a test", async ()
   }
 });
 
+test("every test that a document names is there", async () => {
+  let named = 0;
+  for (const document of documents) {
+    for (const [, path = ""] of (await prose(document)).matchAll(/`([\w/.-]+\.test\.ts)`/g)) {
+      // The tutorial's is in the project that it makes.
+      if (document === "docs/tutorial.md") continue;
+      named += 1;
+      expect(existsSync(join(ROOT, path)), `${document}: ${path}`).toBe(true);
+    }
+  }
+  expect(named).toBeGreaterThan(50);
+});
+
 test("every link from one document to another leads to it, and to a heading that it has", async () => {
   let followed = 0;
   for (const document of documents) {

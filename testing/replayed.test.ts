@@ -206,6 +206,15 @@ test("what a step is given is held side by side with what it is given when the f
   await expect(replayed(run, {})).rejects.toThrow('step "create" got order');
 });
 
+test("a loop without end is told, with its line", async () => {
+  const polls = async (ctx: Context) => {
+    for (;;) await ctx.step("look", () => "not yet");
+  };
+  await expect(replayed(polls, {})).rejects.toThrow(
+    /^ctx\.step\("look"\) at testing\/replayed\.test\.ts:\d+ comes after 1000 calls of ctx: does its loop end\? .*ctx\.continueAs/,
+  );
+});
+
 test("a step that fails and that nobody awaits is told", async () => {
   const forgets = async (ctx: Context) => {
     void ctx.step("note", () => Promise.reject(new TypeError("no")));

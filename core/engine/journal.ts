@@ -3,6 +3,7 @@
  * A record never changes, except that a sleep ends and a question is answered.
  */
 import type { Question } from "../definitions/context.ts";
+import { filesIn } from "../definitions/file.ts";
 import { fromBase64 } from "../store/base64.ts";
 import { RESERVATION, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
@@ -57,6 +58,8 @@ export class JournalRecord {
   readonly #text: string | undefined;
   /** What is stored of it with its answer, and of the parts of its value or of what it tells, in bytes. */
   readonly stored: number;
+  /** Whether it may be of files. */
+  readonly hasFiles: boolean;
 
   /** @throws {SyntaxError} where the promise holds no record */
   constructor(n: number, promise: PromiseRecord) {
@@ -64,6 +67,7 @@ export class JournalRecord {
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
     this.stored = bytesIn(promise.param) + bytesIn(promise.value) + beside(event);
+    this.hasFiles = event.kind === "step" && text.includes("/files/");
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
     this.n = n;
@@ -82,6 +86,12 @@ export class JournalRecord {
   get size(): number {
     return 700 + (this.#text?.length ?? 0);
   }
+}
+
+/** The bytes of the files that a record's step has stored. */
+function bytesOfFiles(record: JournalRecord): number {
+  const files = record.hasFiles ? filesIn(record.value) : [];
+  return files.reduce((sum, { step, size }) => sum + (step === record.event.op ? size : 0), 0);
 }
 
 /** What a record's command has stored in promises of its own: the parts of a large result, what `ctx.emit` has told. */
@@ -113,6 +123,7 @@ export class Journal {
   constructor(run?: Run) {
     this.run = run;
     this.stored = run?.stored ?? 0;
+    this.files = run?.files ?? 0;
     this.marked = run?.marked ?? 0;
   }
 
@@ -129,6 +140,9 @@ export class Journal {
   /** What is stored of it and of the child jobs that have ended, in bytes. */
   stored = 0;
 
+  /** The bytes of its files: they count for the caller, not among what one job may store. */
+  files = 0;
+
   /** The newest mark that says so: see `size.ts`. */
   marked = 0;
 
@@ -139,6 +153,7 @@ export class Journal {
       if (promise.state === "pending") this.#pending.set(promise.id, recorded);
       this.size += recorded.size;
       this.stored += recorded.stored;
+      this.files += bytesOfFiles(recorded);
       return recorded;
     } catch {
       return undefined;

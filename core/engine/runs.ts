@@ -59,6 +59,7 @@ export async function beginRun(
   const param: Omit<Run, "n" | "startedAt"> = {
     ...run,
     stored: before.stored,
+    files: before.files,
     marked: before.marked,
     seed: crypto.randomUUID(),
     v: lease.version,

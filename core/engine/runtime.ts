@@ -138,6 +138,8 @@ export interface Runtime {
   onStep?(path: string, fn: object): string | undefined;
   /** Whether a step that nothing awaits is refused, as tests have it. */
   awaitsSteps?: boolean;
+  /** How many calls of `ctx` a run may make: one more is refused as a loop without end, as tests have it. */
+  mostCalls?: number;
   /** Runs one attempt of a step, with a trace and apart from other jobs. */
   trace?<T>(name: string, attempt: number, run: () => Promise<T>): Promise<T>;
 }

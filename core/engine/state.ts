@@ -51,6 +51,8 @@ export interface Run {
   before: Carried;
   /** What earlier runs have stored, and what this one began with, in bytes. */
   stored: number;
+  /** The bytes of the files of earlier runs. */
+  files?: number;
   /** The newest mark that says so; undefined in a run of an earlier release. */
   marked?: number;
   /** Jobs that earlier runs have started and not awaited: they are given up with this one. */

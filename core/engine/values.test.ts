@@ -68,6 +68,22 @@ test("an error, or another thrown value, comes back with its name, message and c
   expect(toStored(odd)).toEqual({ name: "n".repeat(100), message: "odd" });
 });
 
+test("a fault of the code is kept with its line, and an error with its causes", () => {
+  const fault = thrownBy(() => (undefined as unknown as { y: number }).y);
+  const kept = toStored(fromStored(toStored(fault)));
+  expect(kept).toMatchObject({
+    name: "TypeError",
+    at: expect.stringMatching(/^ \(at engine\/values\.test\.ts:\d+\)$/),
+  });
+  const reset = Object.assign(new Error("connection reset"), { code: "ECONNRESET" });
+  const failed = fromStored(toStored(new Error("no answer", { cause: new Error("fetch failed", { cause: reset }) })));
+  expect(failed).toMatchObject({
+    message: "no answer",
+    cause: { message: "fetch failed", cause: { code: "ECONNRESET" } },
+  });
+  expect(toStored(reset)).not.toHaveProperty("at");
+});
+
 const thrownBy = (run: () => unknown): Error => {
   try {
     run();

@@ -38,9 +38,12 @@ export interface Identified {
   fanOut: FanOut;
 }
 
-/** The response to an address of which too many tokens have been refused. */
+/**
+ * The response to an address of which too many tokens have been refused. Where no address is known there is none: all would
+ * share one count, and a stranger could shut everybody out.
+ */
 export function tooManyRefused({ refused }: Edge, address: string): Response | undefined {
-  return refused.of(address) < MAX_REFUSED
+  return !address || refused.of(address) < MAX_REFUSED
     ? undefined
     : tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, refused.secondsLeft);
 }

@@ -7,6 +7,8 @@ import { fetchFrom } from "../../core/store/object-address.ts";
 import type { RoomListMethods } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/body.ts";
+import { clientAddress } from "../http/client-address.ts";
+import type { Edge } from "./composition.ts";
 import { readConfig } from "./config.ts";
 
 /** The largest request, in bytes, as the object has it; what an operator writes back is larger. */
@@ -22,7 +24,7 @@ export interface DoorEnv {
 }
 
 /** Passes what workers elsewhere and operators ask for on to the Resonate object, where an edge does so. */
-export async function throughDoor(request: Request, env: object): Promise<Response> {
+export async function throughDoor(request: Request, env: object, { refused }: Edge): Promise<Response> {
   const { RESONATE, RESONATE_PUBLIC } = readConfig(env);
   // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
   const { pathname, search } = new URL(request.url);
@@ -30,7 +32,12 @@ export async function throughDoor(request: Request, env: object): Promise<Respon
   if (!isOpen || !pathname.startsWith("/resonate")) return Response.json({ error: "Not found." }, { status: 404 });
   const path = pathname.slice("/resonate".length);
   const passed = await atDoor(request, path, env as DoorEnv);
-  if (passed instanceof Response) return passed;
+  if (passed instanceof Response) {
+    // A wrong token is counted where all doors' are.
+    const address = passed.status === 401 ? undefined : clientAddress(request);
+    if (address !== undefined) refused.add(address, 1);
+    return passed;
+  }
   const response = await fetchFrom(RESONATE)(new Request(`http://resonate/public${path}${search}`, passed));
   return new Response(response.body, response); // with headers that can be added to
 }

@@ -6,7 +6,10 @@ const OF_A_NAME: ReadonlyMap<unknown, number> = new Map([
   ["cancel_job", 4],
   ["forget_jobs", 2],
 ]);
-const OF_A_CALL: ReadonlyMap<unknown, number> = new Map([["list_jobs", 10]]);
+const OF_A_CALL: ReadonlyMap<unknown, number> = new Map([
+  ["list_jobs", 10],
+  ["schedule_job", 6],
+]);
 
 /** The cost of a `tools/call`: 1 or more. */
 export function weightOfCall({ name, arguments: args }: Record<string, unknown>): number {

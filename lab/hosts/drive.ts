@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Server } from "../../functions/pages/hosts.ts";
 import { until } from "../../testing/simulation/program.ts";
-import type { StackPart } from "../../testing/stack/stack-part.ts";
 import { type Home, makeHome } from "./home.ts";
 import type { Host } from "./host-table.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";
@@ -19,8 +19,7 @@ interface Surroundings {
   model: ModelEndpoint;
   /** How long the host may take for one conversation, in milliseconds. */
   patience: number;
-  /** What is killed with the host. */
-  worker: StackPart | undefined;
+  killWorker(): Promise<void>;
   /** Where what was said is kept. */
   record: string | undefined;
 }
@@ -54,22 +53,26 @@ export async function drive(host: Host, around: Surroundings, scenarios: readonl
 }
 
 async function converse(host: Host, home: Home, around: Surroundings, scenario: Scenario) {
-  const { model, wire, worker, patience } = around;
+  const { model, wire, killWorker, patience } = around;
   model.follow(scriptOf(scenario.turns, host.search));
   const run = home.run(host.run(scenario.prompt, model.origin));
   if (!scenario.resumed) return run.ended;
   const waits = () => wire.exchanges.some(({ tool }) => tool === "await_result");
   await Promise.race([run.ended, until("the host to wait for its job", waits, 120_000)]);
   run.kill();
-  await Promise.all([run.ended, worker?.kill()]);
-  await worker?.start();
+  await Promise.all([run.ended, killWorker()]);
   const listed = host.conversations && (await home.run(host.conversations).ended).printed;
   const last = listed === undefined ? "last" : (/"(?:id|sessionId)": ?"([^"]+)"/.exec(listed)?.[1] ?? "last");
   model.follow(scriptOf(scenario.resumed, host.search));
   const resumed = home.run(host.run("And now?", model.origin, last), host.conversations && "in a terminal");
   if (host.conversations) {
-    // In a terminal it goes on after its model's last words.
-    await Promise.race([resumed.ended, until("the model's last words", () => model.isDone, patience)]);
+    // There it waits for what is typed, and goes on after its model's last words.
+    const said = async () => {
+      if (model.heard.length === 0) await resumed.type("And now?");
+      await sleep(5_000);
+      return model.isDone;
+    };
+    await Promise.race([resumed.ended, until("the model's last words", said, patience)]);
     resumed.kill();
   }
   return resumed.ended;
@@ -77,10 +80,11 @@ async function converse(host: Host, home: Home, around: Surroundings, scenario: 
 
 /** How many turns a conversation took, what its model was charged, and what it was told. */
 function cellOf({ tells }: Scenario, { heard }: ModelEndpoint, timedOut: boolean): string {
-  const told = heard.at(-1)?.results.at(-1) ?? "nothing";
+  const results = heard.at(-1)?.results ?? [];
+  const told = results.at(-1) ?? "nothing";
   const bytes = heard.reduce((sum, turn) => sum + turn.bytes, 0);
   const figures = `${heard.length} turns, ${Math.round(bytes / 1_000)} KB`;
-  const words = tells(told);
+  const words = tells(told, results);
   if (!timedOut && words !== undefined) return `${figures}: ${words}`;
   const last = told.replaceAll(/[\s|`]+/g, " ").slice(0, 160);
   return `${figures}; **${timedOut ? "cut off" : "not as meant"}**, told: ${last}`;

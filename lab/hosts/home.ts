@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { execa } from "execa";
 import { hostSetups, type Server } from "../../functions/pages/hosts.ts";
 import { type Host, writeFiles } from "./host-table.ts";
@@ -13,6 +14,8 @@ export interface Home extends AsyncDisposable {
 
 export interface Run {
   readonly ended: Promise<{ printed: string; failed: boolean; timedOut: boolean }>;
+  /** Types a line into its terminal. */
+  type(line: string): Promise<void>;
   kill(): void;
 }
 
@@ -26,7 +29,12 @@ export async function makeHome(
   { server, model, patience }: { server: Server; model: string; patience: number },
 ): Promise<Home> {
   const home = await mkdtemp(join(tmpdir(), "host-"));
-  const remove = () => rm(home, { recursive: true, force: true, maxRetries: 5 });
+  const remove = async () => {
+    // Some hosts leave processes behind.
+    const { stdout } = await execa("ps", ["-eo", "pid,args"]);
+    for (const [, pid] of stdout.matchAll(new RegExp(`^ *(\\d+) .*${home}/`, "gm"))) end(Number(pid));
+    await rm(home, { recursive: true, force: true, maxRetries: 5 });
+  };
   const [cwd, bin] = [join(home, "project"), join(home, "bin")];
   await Promise.all([mkdir(cwd), mkdir(bin), writeFiles(host, home, cwd, model)]);
   const opens = `#!/bin/sh\nexec '${process.execPath}' '${resolve("lab/hosts/browser.ts")}' "$@"\n`;
@@ -44,13 +52,9 @@ export async function makeHome(
       : execa(command, args, { ...options, stdin: "ignore" });
     let timedOut = false;
     const kill = () => {
-      try {
-        process.kill(-(program.pid ?? 0), "SIGKILL");
-      } catch {
-        // It has ended.
-      }
+      if (program.pid !== undefined) end(-program.pid);
     };
-    const timer = setTimeout(() => {
+    const timer = globalThis.setTimeout(() => {
       timedOut = true;
       kill();
     }, patience);
@@ -58,7 +62,14 @@ export async function makeHome(
       clearTimeout(timer);
       return { printed: all ?? "", failed: failed === true, timedOut };
     });
-    return { ended, kill };
+    const type = async (line: string) => {
+      if (!program.stdin?.writable) return;
+      program.stdin.write(line);
+      // Keys that come together are taken for a paste.
+      await setTimeout(500);
+      program.stdin.write("\r");
+    };
+    return { ended, type, kill };
   };
   const { paste = "" } = hostSetups(server).find(({ id }) => id === host.id) ?? {};
   const { failed, printed } = await run(wordsOf(paste).slice(1)).ended;
@@ -68,6 +79,15 @@ export async function makeHome(
   }
   if (host.prepare) await run(host.prepare(model)).ended;
   return { run, [Symbol.asyncDispose]: remove };
+}
+
+/** Kills a process, or with a negative id its group. */
+function end(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
 }
 
 /** The words of a command line, of which some are quoted. */

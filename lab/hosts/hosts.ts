@@ -47,6 +47,13 @@ await using signedIn = await startEdge({
 });
 
 const [worker] = stack.workers;
+const kills = new PQueue({ concurrency: 1 });
+/** Kills the worker, and starts it again. */
+const killWorker = () =>
+  kills.add(async () => {
+    await worker?.kill();
+    await worker?.start();
+  });
 const queue = new PQueue({ concurrency: 2 });
 const hosts = chosenHosts(positionals);
 const chosen = (run: string) => scenariosOf(run, seconds).filter(({ name }) => name.includes(values.only));
@@ -62,7 +69,11 @@ const columns = await Promise.all(
         OAuth: { name: SERVER, url: `${signedIn.beside[0]}/mcp` },
       };
       const run = `${host.id}-${Math.floor(Math.random() * 36 ** 5).toString(36)}`;
-      return await drive(host, { command, servers, wire, model, patience, worker, record: values.record }, chosen(run));
+      return await drive(
+        host,
+        { command, servers, wire, model, patience, killWorker, record: values.record },
+        chosen(run),
+      );
     }),
   ),
 );

@@ -10,8 +10,8 @@ export interface Scenario {
   name: string;
   prompt: string;
   turns: Turns;
-  /** What of the last result is to be in the table; undefined where it is not as it should be. */
-  tells(told: string): string | undefined;
+  /** What of the last result, or of all, is to be in the table; undefined where they are not as they should be. */
+  tells(told: string, results: readonly string[]): string | undefined;
   /** What the model does in the same conversation, after host and worker were killed while the first turns' last call waits. */
   resumed?: Turns;
   /** Texts that repeat structured content are marked. */
@@ -41,11 +41,14 @@ export function scenariosOf(run: string, seconds: number): Scenario[] {
     {
       name: "parallel calls",
       prompt: "Set two timers and wait for both.",
-      turns: [
-        () => two.map((timer_name) => ({ tool: "timer", args: { timer_name, seconds: 3 } })),
-        () => [collect(...two.map((name) => `timer_${name}`))],
-      ],
-      tells: says(/complete/),
+      turns: [() => two.map((timer_name) => ({ tool: "timer", args: { timer_name, seconds: 3 } }))],
+      tells(_told, results) {
+        const starts = results
+          .slice(-2)
+          .map((result) => Date.parse(/started_at[\\"]+: ?[\\"]+([^"\\]+)/.exec(result)?.[1] ?? ""));
+        const apart = Math.abs((starts[0] ?? Number.NaN) - (starts[1] ?? Number.NaN));
+        return Number.isNaN(apart) ? undefined : apart < 2_000 ? "side by side" : "one after the other";
+      },
     },
     {
       name: "large result",
@@ -67,7 +70,7 @@ export function scenariosOf(run: string, seconds: number): Scenario[] {
       name: "cancel",
       prompt: "Set a timer and cancel it.",
       turns: [() => [timer(`${run}-c`, 600)], () => [{ tool: "cancel_job", args: { job_names: [`timer_${run}-c`] } }]],
-      tells: says(/canceled|cancelled/),
+      tells: says(/cancelled|requires approval/),
     },
     {
       name: "killed, resumed",
@@ -121,7 +124,10 @@ export function scriptOf(turns: Turns, search?: Search) {
 
 /** The call of a tool that the model is offered, under the host's name for it. */
 function offered(tool: string, args: object, tools: readonly string[]): Call | undefined {
-  const name = tools.find((each) => each.endsWith(tool) && !/[a-z]/i.test(each.at(-tool.length - 1) ?? "_"));
+  const [name] = tools
+    .filter((each) => each.endsWith(tool) && !/[a-z]/i.test(each.at(-tool.length - 1) ?? "_"))
+    // The name of another tool may end so.
+    .sort((a, b) => a.length - b.length);
   return name === undefined ? undefined : { tool: name, args };
 }
 

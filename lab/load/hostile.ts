@@ -8,7 +8,7 @@ import { COUNTING } from "../../test/wrap/servers.ts";
 import { wrapped } from "../../test/wrap/support.ts";
 
 export interface HostileOptions {
-  /** How long each of the two runs lasts, in seconds. */
+  /** How long they run alone and beside the hostile one, each in turns; in seconds. */
   seconds: number;
   /** The calls go to a wrapped server. */
   isWrapped: boolean;
@@ -32,6 +32,9 @@ const tokenOf = (name: string) => `token-of-${name}`;
 /** Pause between the requests of an ordinary caller, in milliseconds. */
 const PAUSE = 500;
 
+/** How often the two take turns: other work on the machine meets both. */
+const TURNS = 3;
+
 /** The hostile caller's concurrent requests. */
 const PARALLEL = 32;
 
@@ -42,25 +45,25 @@ export async function runHostile({ seconds, isWrapped, say }: HostileOptions): P
   // Two isolates of one deployment, where there are two.
   const urls = "beside" in stack ? [stack.url, stack.beside] : [stack.url];
   const failed: string[] = [];
-  const measure = async () => {
-    const latencies: Record<string, number[]> = {};
-    const end = Date.now() + seconds * 1_000;
+  const measure = async (latencies: Record<string, number[]>) => {
+    const end = Date.now() + (seconds * 1_000) / TURNS;
     const round = isWrapped ? wrappedRound : ownRound;
     await Promise.all(
       ORDINARY.map((name, n) => ordinary(urls[n % urls.length] as string, name, { end, round, latencies, failed })),
     );
-    return latencies;
   };
-  say("ten ordinary callers, to warm up and then alone");
-  const { length } = ORDINARY;
+  say(`${ORDINARY.length} ordinary callers, to warm up, and then alone and beside a hostile one in turns`);
   await Promise.all(ORDINARY.map((name) => rpc(stack.url, "tools/list", {}, options(name))));
-  const alone = await measure();
-  say(`the same ${length} beside a hostile one`);
-  const over = new AbortController();
-  const attacking = attack(urls, isWrapped ? wrappedAsks : ownAsks, over.signal);
-  const beside = await measure();
-  over.abort();
-  return { alone, beside, failed, hostile: await attacking };
+  const result: HostileResult = { alone: {}, beside: {}, failed, hostile: {} };
+  for (let turn = 0; turn < TURNS; turn++) {
+    await measure(result.alone);
+    const over = new AbortController();
+    const attacking = attack(urls, isWrapped ? wrappedAsks : ownAsks, { signal: over.signal, counts: result.hostile });
+    await measure(result.beside);
+    over.abort();
+    await attacking;
+  }
+  return result;
 }
 
 /** A server whose calls take as long as they are told to, four of them at a time. */
@@ -126,6 +129,7 @@ interface Ask {
 const MALFORMED = Array.from({ length: 10_000 }, () => ({ job_name: { job_name: "x".repeat(10) } }));
 const MALFORMED_ASK: Ask = { tool: "probe_status", args: { job_names: MALFORMED } };
 const LONG_ASK: Ask = { tool: "set_timer", args: { timer_name: "x".repeat(900_000), seconds: 1 } };
+const TIMER = JSON.stringify({ timer_name: "hostile", seconds: 1 });
 const NAMES = Array.from({ length: 100 }, (_, n) => `timer_hostile${n}`);
 
 const ownAsks = (n: number): Ask[] => [
@@ -136,7 +140,7 @@ const ownAsks = (n: number): Ask[] => [
   { tool: "set_timer", args: { timer_name: `hostile${n % 1_000}`, seconds: 31_536_000 } },
   { tool: "await_result", args: { job_names: [`timer_hostile${n % 1_000}`], timeout_seconds: 285 } },
   { tool: "probe_status", args: { job_names: NAMES } },
-  { tool: "schedule_job", args: { name: `s${n}`, tool: "set_timer", arguments: {}, every: "1s" } },
+  { tool: "schedule_job", args: { name: `s${n}`, tool: "set_timer", arguments: TIMER, every: 60 } },
   { tool: "list_jobs", args: { limit: 100 } },
   MALFORMED_ASK,
   { tool: "forget_jobs", args: { job_names: NAMES } },
@@ -154,13 +158,36 @@ const wrappedAsks = (n: number): Ask[] => [
   { tool: "list_jobs", args: { limit: 100, status: "failed" } },
 ];
 
+/** The doors beside `/mcp`, with what no door takes. */
+const DEEP = "[".repeat(100_000);
+const DOORS: readonly (readonly [method: string, path: string, body?: string])[] = [
+  ["POST", "/reports", DEEP],
+  ["POST", "/callbacks/forged", DEEP],
+  ["GET", "/resonate/poll/workers/x"],
+  ["POST", "/resonate", DEEP],
+  ["GET", "/operate/overview"],
+  ["POST", "/operate/act", DEEP],
+  ["GET", "/files/forged"],
+  ["GET", "/pages/job/forged"],
+];
+
+async function knock(url: string, n: number, signal: AbortSignal): Promise<string> {
+  const [method, path, body] = DOORS[n % DOORS.length] as (typeof DOORS)[number];
+  const headers = { authorization: `Bearer ${tokenOf(HOSTILE)}`, "content-type": "application/json" };
+  const init = { method, headers, ...(body !== undefined && { body }), signal };
+  const answered = fetch(new URL(path, url), init).then(async (response) => {
+    await response.text();
+    return response.status;
+  });
+  return `${path}: ${await answered.catch(() => "no answer")}`;
+}
+
 /** Sends all allowed requests to all isolates, and counts the answers. */
 async function attack(
   urls: readonly string[],
   asks: (n: number) => Ask[],
-  signal: AbortSignal,
-): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
+  { signal, counts }: { signal: AbortSignal; counts: Record<string, number> },
+): Promise<void> {
   // What is long is written once: this process measures as well.
   const bodies = new WeakMap<object, string>();
   const bodyOf = (params: { arguments: object }) => {
@@ -172,6 +199,12 @@ async function attack(
   const one = async () => {
     while (!signal.aborted) {
       const turn = n++;
+      if (turn % 4 === 3) {
+        const kind = await knock(urls[turn % urls.length] as string, Math.floor(turn / 4), signal);
+        counts[kind] = (counts[kind] ?? 0) + 1;
+        await delay(20);
+        continue;
+      }
       const all = asks(Math.floor(turn / 20));
       const { tool, args } = all[Math.floor(turn / urls.length) % all.length] as Ask;
       const params = { name: tool, arguments: args };
@@ -195,5 +228,4 @@ async function attack(
     }
   };
   await Promise.all(Array.from({ length: PARALLEL }, one));
-  return counts;
 }

@@ -18,7 +18,7 @@ export async function memory(calls: number, durable: boolean): Promise<string[]>
   await using generator = startGenerator();
   const { url, program } = await startWrap(use, BEHIND);
   const args = durable ? { job_name: "n{n}" } : {};
-  const request = { url, ...mcpRequest(LEGACY, toolCall("write", args)), connections: 16, expect: "write is done" };
+  const request = { url, ...mcpRequest(LEGACY, toolCall("write", args)), connections: 16, expect: '"result"' };
   const totals: number[] = [];
   let made = 0;
   const look = async () => {

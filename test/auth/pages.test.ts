@@ -238,6 +238,15 @@ test.runIf(browser)("in a browser: one link, two visitors; signing in, the list,
   page.on("dialog", (dialog) => dialog.accept());
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.locator(".facts .chip", { hasText: "cancelled" }).waitFor();
+  // A tool's form on the front page starts a job of whom the page knows.
+  await page.goto(stack.origin);
+  await page.locator("summary code", { hasText: /^set_timer$/ }).click();
+  const form = page.locator("details[open] form");
+  await form.getByLabel("timer name").fill("by its form");
+  await form.getByLabel("seconds").fill("3600");
+  await form.getByRole("button", { name: "Start" }).click();
+  await page.locator(".facts .chip", { hasText: "running" }).waitFor();
+  expect((await ada.call("probe_status", { job_names: ["timer_by its form"] })).statuses[0].status).toBe("running");
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByRole("heading", { name: "Connect" }).waitFor();
   await page.goto(`${stack.origin}/jobs`);

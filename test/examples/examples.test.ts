@@ -1,11 +1,12 @@
 /** The examples of the documentation: each killed and replayed at every point, and all at once on a stack whose worker dies. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Implementation } from "../../core/index.ts";
 import { crawlRun } from "../../docs/examples/crawl/crawl.run.ts";
 import { exportRun } from "../../docs/examples/export/export.run.ts";
 import { fulfilRun, parcelRun } from "../../docs/examples/fulfil/fulfil.run.ts";
 import { importRun } from "../../docs/examples/import/import.run.ts";
 import { nightlyRun } from "../../docs/examples/nightly/nightly.run.ts";
+import { orderRun } from "../../docs/examples/order.run.ts";
 import { purchaseRun } from "../../docs/examples/purchase/purchase.run.ts";
 import { quotesRun } from "../../docs/examples/quotes/quotes.run.ts";
 import { researchRun } from "../../docs/examples/research/research.run.ts";
@@ -17,8 +18,12 @@ import { startServices } from "./services.ts";
 let services: Awaited<ReturnType<typeof startServices>>;
 beforeAll(async () => {
   services = await startServices();
+  vi.stubEnv("SHOP_URL", services.url);
 });
-afterAll(() => services?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await services?.[Symbol.asyncDispose]();
+});
 
 /** The nights of the week in which Berlin's clocks go on by an hour. */
 const NIGHTS = ["2027-03-27T02:00:00.000Z", "2027-03-28T01:00:00.000Z", "2027-03-29T01:00:00.000Z"];
@@ -69,6 +74,7 @@ const EXAMPLES: [name: string, run: Implementation, args: object, result: unknow
     { parcels: ["north-3", "south-3"] },
     { jobs: { parcel_3_north: { tracking: "north-3" }, parcel_3_south: { tracking: "south-3" } } },
   ],
+  ["a web hook", orderRun, { number: 3 }, { number: 3, paid: 12 }, { callbacks: { payment: { amount: 12 } } }],
   ["a watch of two days", watchRun, { article: "chairs", days: 2, day: 0 }, { left: 3 }],
   [
     "a comparison of carriers",

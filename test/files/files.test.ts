@@ -177,8 +177,11 @@ test("a file that is damaged on the disk reaches nobody", async () => {
 test("the files of a job go when it is forgotten, and a sweep removes those of jobs that are gone", async () => {
   const before = new Set(await kept());
   const left = async () => (await kept()).filter((path) => !before.has(path));
-  await made("forgotten", { size: 10 });
+  const stored = async () => (await ada.call("list_jobs", {})).stored.bytes;
+  const used = await stored();
+  await made("forgotten", { size: 300_000 });
   expect(await left()).toHaveLength(2);
+  await until("the file to count among the caller's bytes", async () => (await stored()) > used + 300_000, 30_000);
   const { forgotten, hidden = [] } = await ada.call("forget_jobs", { job_names: ["make_file_forgotten"] });
   expect([...forgotten, ...hidden]).toEqual(["make_file_forgotten"]);
   // A server that removes nothing keeps the job, and with it its files.

@@ -369,6 +369,14 @@ await using jobs = createClient({ url: "${url}", tools: {} });
 console.log(JSON.stringify(await jobs.wait(await jobs.start("${tool}", ${JSON.stringify(args)}))));`;
     await writeFile(join(folder, "asking.mjs"), asking);
     expect((await execa(process.execPath, ["asking.mjs"], { cwd: folder })).stdout).toContain(answer);
+    // The commands that need a server alone: one waits for a job, one checks the server.
+    const typed = (...args: string[]) => execa(process.execPath, [command(), ...args], { cwd: folder, reject: false });
+    const { jobs } = (await client.callTool("list_jobs", {})).content as { jobs: { job_name: string }[] };
+    const waited = await typed("wait", jobs[0]?.job_name ?? "", "--url", url);
+    expect([waited.exitCode, waited.stdout]).toEqual([0, expect.stringContaining(answer)]);
+    const { origin } = new URL(url);
+    const checked = await typed("doctor", "--url", origin);
+    expect([checked.exitCode, checked.stdout]).toEqual([0, expect.stringContaining(`answers at ${origin}`)]);
     program.signal("SIGINT");
     expect(await program.exited).toMatchObject({ exitCode: 0 });
   });

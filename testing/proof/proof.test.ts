@@ -49,7 +49,7 @@ const CANCELS = 4;
 interface Run extends TrialEnd {
   /** For each of the job's runs, the outcomes in the order in which they reached the function in the last pass. */
   orders: string[][];
-  /** The steps that were attempted. */
+  /** The steps that the first run attempted: a later one has names of its own, and takes nothing over. */
   attempted: ReadonlySet<string>;
   plan: string;
 }
@@ -96,7 +96,7 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
       const after = soon(200, 30);
       return "error" in settled ? { after, error: fromStored(settled.error) } : { after, result: settled.value };
     },
-    onAttempt: (step) => attempted.add(step),
+    onAttempt: (step) => void (orders.length === 1 && attempted.add(step)),
   };
   const latency = isSteady ? {} : { latency: () => Math.floor(random() * 4) * Math.floor(random() * 4) };
   const plan: Plan = { deaths, isWarm, hasNews: timing % 3 !== 2, ...latency, ...(cancel && { cancel }) };

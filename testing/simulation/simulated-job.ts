@@ -62,10 +62,12 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   lease.counted = journal;
   const run = async (): Promise<JobEnd> => {
     const { run: now } = journal;
-    const { onStep } = runtime as Partial<Runtime>;
+    // What an attempt takes over of the one before is its first run's.
+    const { memo: _, ...later } = runtime as typeof runtime & Partial<Runtime>;
+    const { onStep } = later;
     const ofRun = now
       ? {
-          ...runtime,
+          ...later,
           ...{ run: now, seed: now.seed, startedAt: now.startedAt },
           ...(onStep && { onStep: (path: string, fn: object) => onStep(`${path}, run ${now.n}`, fn) }),
         }

@@ -93,6 +93,9 @@ export interface TrialEnd {
 const TEN_YEARS = 10 * 365 * 86_400_000;
 const MOST_EXECUTIONS = 20_000;
 
+/** How many calls of `ctx` a run of a job may make. Each is replayed after every sleep: loops without end are told soon. */
+const MOST_CALLS = 1_000;
+
 /**
  * Gives the function as a worker runs it, whose steps may use that worker's clock. The second argument tells whether another
  * worker has the job meanwhile.
@@ -242,6 +245,7 @@ class Trial {
       ...(events && { events }),
       ...(memo && { memo }),
       signal,
+      mostCalls: MOST_CALLS,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),

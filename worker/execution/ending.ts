@@ -41,8 +41,9 @@ export async function conclude(
     case "failed": {
       reporter.close();
       const error = outcome.kind === "failed" ? storedError(outcome.error) : undefined;
-      if (outcome.kind === "complete") await lease.fulfill("resolved", outcome.value, cached.journal.stored);
-      else await lease.fulfill("rejected", error, cached.journal.stored);
+      const stored = cached.journal.stored + cached.journal.files;
+      if (outcome.kind === "complete") await lease.fulfill("resolved", outcome.value, stored);
+      else await lease.fulfill("rejected", error, stored);
       const reason = error && { reason: error.message };
       // The stack is for the author of the function; callers get the reason only.
       const stack = outcome.kind === "failed" && outcome.error instanceof Error ? thrown(outcome.error) : undefined;

@@ -538,7 +538,7 @@ export class Executor {
           : (broken?.message ?? (lost && "error" in lost.event ? lost.event.error?.message : undefined));
       if (reason !== undefined) return await this.#cleanUpFailed(lease, journal, reason, log);
       log.info({ cleans_up: job, records: after.length }, "clean-up done");
-      return await this.#cleaned(lease, after.length, journal.stored);
+      return await this.#cleaned(lease, after.length, journal.stored + journal.files);
     } catch (error) {
       const reason = error instanceof JobFull ? error : overdue;
       if (reason === overdue && stop.signal.reason !== overdue) throw error;
@@ -549,11 +549,11 @@ export class Executor {
     }
   }
 
-  async #cleanUpFailed(lease: TaskLease, { stored }: Journal, reason: string, log: LineLog): Promise<Ending> {
+  async #cleanUpFailed(lease: TaskLease, { stored, files }: Journal, reason: string, log: LineLog): Promise<Ending> {
     log.error({ reason }, "clean-up failed");
     const error = new Error(reason);
     Object.defineProperty(error, "stack", { value: undefined });
-    await lease.fulfill("rejected", error, stored);
+    await lease.fulfill("rejected", error, stored + files);
     return "failed";
   }
 }

@@ -148,7 +148,8 @@ async function answerIn(
 /** A call whose job never comes holds its slot no longer than one whose job does. */
 function limit({ calls, options }: WrappedServer, jobName: string, call: CallInFlight): void {
   const end = () => {
-    if (calls.of(jobName) === call && !call.isOver) call.request.cancel("it took too long");
+    if (calls.of(jobName) === call) call.request.cancel("it took too long");
   };
-  setTimeout(end, options.timeout ?? HOUR).unref();
+  const timer = setTimeout(end, options.timeout ?? HOUR).unref();
+  void call.ended.then(() => clearTimeout(timer));
 }

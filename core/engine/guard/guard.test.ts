@@ -1,4 +1,7 @@
 /** What a function may not do outside of steps, and what it writes instead. */
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
@@ -52,6 +55,25 @@ test.each(Object.entries(calls))(
     expect(() => clearInterval(call() as never)).not.toThrow();
   },
 );
+
+test("a library that the function calls is inside, and its caller is told as well", async () => {
+  const library = join(await mkdtemp(join(tmpdir(), "guard-")), "node_modules/stamps");
+  await mkdir(library, { recursive: true });
+  await writeFile(join(library, "stamp.mjs"), "export const stamp = async () => Date.now();\n");
+  const { stamp } = await import(/* @vite-ignore */ join(library, "stamp.mjs"));
+  const outside: Fn = async (ctx) => {
+    await ctx.step("first", () => 1);
+    return stamp();
+  };
+  expect(await new SimulatedJob(outside).toEnd()).toEqual(
+    refused(
+      /^Date\.now\(\) was called outside of a step at guard\/guard\.test\.ts:\d+ \(through stamps\/stamp\.mjs\S*:1\)\. Write ctx\.now/,
+    ),
+  );
+  expect(await new SimulatedJob((ctx: Context) => ctx.step("stamp", stamp)).toEnd()).toMatchObject({
+    kind: "complete",
+  });
+});
 
 test("dates of values, the log and what else is the engine's are no part of the function", async () => {
   const lines: number[] = [];

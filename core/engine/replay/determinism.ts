@@ -67,6 +67,10 @@ export const NOT_RETURNED =
 export const NEVER_LATER =
   "was called 10,000 times without an await in between: it is the time of the last outcome of a call, and moves on with the next. Write await ctx.sleep(name, ms) in the loop";
 
+/** A loop without end, where a test runs it. */
+export const ENDLESS =
+  "does its loop end? One that goes on for as long as the job lives ends each turn with return ctx.continueAs(args)";
+
 /** What is to be done about a call that nothing awaits. */
 export const UNAWAITED =
   "Each call of ctx is awaited before the function returns; forEach awaits nothing: write for … of, or ctx.all(items, async (ctx, item) => …)";

@@ -35,7 +35,7 @@ import type { Command, CommandKind } from "./commands/command.ts";
 import { type Commands, escaped } from "./commands/commands.ts";
 import { fitting, formOf, received, schemaOf } from "./commands/form.ts";
 import type { Spending } from "./commands/spending.ts";
-import { AWAITED } from "./determinism.ts";
+import { AWAITED, ENDLESS } from "./determinism.ts";
 import type { FunctionRun } from "./function-run.ts";
 import type { StateReport } from "./state-report.ts";
 
@@ -83,7 +83,7 @@ const LAST = "It is a function's last call: return ctx.continueAs(args)";
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "open" | "emitted" | "events">;
+  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events">;
   readonly lease: Pick<Lease, "id" | "run" | "create">;
   readonly run: Pick<
     FunctionRun,
@@ -107,6 +107,7 @@ interface ContextParts {
     | "log"
     | "metrics"
     | "onStep"
+    | "mostCalls"
   >;
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
@@ -592,8 +593,14 @@ export class ExecutionContext implements Context {
         `ctx.${kind}: its name must be a text of 1 to ${most} characters, and ${got}${placeOf()}. Shorten it, with hashed(value) for example`,
       );
     }
-    if (this.#parts.run.isOpen) return;
-    const running = [...this.#parts.commands.open].filter(({ isRunning }) => isRunning);
+    const { commands, run, runtime } = this.#parts;
+    if (commands.count === runtime.mostCalls) {
+      throw new NondeterminismError(
+        `ctx.${kind}("${name}")${placeOf()} comes after ${commands.count} calls of ctx: ${ENDLESS}`,
+      );
+    }
+    if (run.isOpen) return;
+    const running = [...commands.open].filter(({ isRunning }) => isRunning);
     const paths = running.slice(0, 3).map(({ path }) => `"${path}"`);
     const inside = paths.length > 0 ? `inside of a step (${paths.join(", ")}), or ` : "";
     throw new NondeterminismError(

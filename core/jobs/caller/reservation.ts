@@ -41,8 +41,7 @@ export function reservationFor({ duration, now, count }: Start): Reservation {
 
 /** Why there is no room for a job, and when to try again. */
 export function exceeded(most: number, { duration, now, count }: Start, areSchedules = false): QuotaExceeded {
-  if (areSchedules)
-    return new QuotaExceeded(`a caller may have ${MOST_SCHEDULES} schedules: end one with cancel_job first`);
+  if (areSchedules) return new QuotaExceeded(`a caller may have ${MOST_SCHEDULES} schedules: end one with cancel_job`);
   const { ms, words } = lengthOf(duration);
   const minutes = Math.ceil((ms - (now % ms)) / 60_000);
   const counts = count === 1 ? "" : `this counts as ${count} jobs, and `;

@@ -1,70 +1,83 @@
 /**
- * What each operation of a caller costs an account that has its own Resonate server: the rows that its object reads and writes,
- * as the platform counts and charges them. docs/deploy.md tells it.
+ * What each operation of a caller costs an account: rows that its objects read and write, and requests to them, as the platform
+ * counts and charges them. docs/deploy.md tells it.
  */
 import { createHash, randomUUID } from "node:crypto";
-import { run, until } from "../../../testing/simulation/program.ts";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { startEdge } from "../../../cli/launcher/local-edge.ts";
 import { budgeted } from "../report/budgets.ts";
 import type { Figure } from "../report/figures.ts";
-import type { Bench } from "../setup/bench.ts";
 import { ask, type Message, MODERN, toolCall } from "../setup/mcp.ts";
 
 /** How many jobs an operation names. */
 const JOBS = 10;
+/** What objects do after an answer has ended when nothing was done for so long, in milliseconds. */
+const QUIET = 400;
 
-export async function measureRows(bench: Bench): Promise<Figure[]> {
-  await using program = run("test/support/object/object-process.ts", { args: ["--port", "0", "--memory"] });
-  const ready = await until("the object", () => program.logs().find(({ msg }) => msg === "ready"));
-  const url = String(ready.url);
+type Charged = Record<"requests" | "read" | "written", number>;
+
+export async function measureRows(): Promise<Figure[]> {
+  const data = await mkdtemp(join(tmpdir(), "bench-rows-"));
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => rm(data, { recursive: true, force: true }));
   const token = randomUUID();
   const tokens = [{ name: "bench", sha256: createHash("sha256").update(token).digest("hex") }];
-  const place = { RESONATE_URL: url, RESONATE_TOKEN: "", RESONATE_NAMESPACE: "", RESONATE_GROUP: "workers" };
-  const bearer = { ...place, AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(tokens) };
-  await using edge = await bench.serve("product", bearer);
+  const bindings = { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(tokens), RUNNER: "", LOG_LEVEL: "error" };
+  const edge = cleanup.use(await startEdge({ port: 0, data, entry: "lab/bench/workers/rows.ts", bindings }));
 
-  const rows = async (): Promise<{ read: number; written: number }> =>
-    (await (await fetch(`${url}/usage`)).json()).rows;
-  const figures: Figure[] = [];
-  const call = async (message: Message) => {
-    const headers = { authorization: `Bearer ${token}` };
-    const { structuredContent, isError, content } = await ask(`${edge.url}/mcp`, message, MODERN, headers);
-    if (isError) throw new Error(content[0].text);
-    return structuredContent;
+  const charged = async (): Promise<Charged> => (await fetch(`${edge.url}/bench/rows`)).json() as Promise<Charged>;
+  const atRest = async (): Promise<Charged> => {
+    for (let before = await charged(); ; ) {
+      await delay(QUIET);
+      const after = await charged();
+      if (isDeepStrictEqual(after, before)) return after;
+      before = after;
+    }
   };
-  const count = async (operation: string, name: string, args: object) => {
-    const before = await rows();
-    const result = await call(toolCall(name, args));
-    const after = await rows();
+  const send = async (message: Message) => {
+    const answer = await ask(`${edge.url}/mcp`, message, MODERN, { authorization: `Bearer ${token}` });
+    if (answer.isError) throw new Error(answer.content[0].text);
+    return answer.structuredContent ?? answer;
+  };
+  const call = (name: string, args: object) => send(toolCall(name, args));
+  const figures: Figure[] = [];
+  const count = async (operation: string, work: () => Promise<unknown>) => {
+    const before = await atRest();
+    await work();
+    const after = await atRest();
     figures.push(budgeted(operation, after.written - before.written, "rows written"));
     figures.push(budgeted(operation, after.read - before.read, "rows read"));
-    return result;
+    figures.push(budgeted(operation, after.requests - before.requests, "requests to objects"));
   };
+  const counted = (operation: string, name: string, args: object) => count(operation, () => call(name, args));
   const timer = (n: number) => ({ timer_name: `t${n}`, seconds: 86_400 });
   const month = { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 };
 
-  await call(toolCall("set_timer", timer(0)));
-  await count("start_gathering, new job", "start_gathering", month);
-  await count("start_gathering, existing job", "start_gathering", month);
-  await count("set_timer", "set_timer", timer(1));
-  for (let n = 2; n <= JOBS; n++) await call(toolCall("set_timer", timer(n)));
+  // A caller's first job begins its record.
+  await call("set_timer", timer(0));
+  await counted("start a gathering", "start_gathering", month);
+  await counted("start it again", "start_gathering", month);
+  await counted("start a timer", "set_timer", timer(1));
+  for (let n = 2; n <= JOBS; n++) await call("set_timer", timer(n));
   const job_names = Array.from({ length: JOBS }, (_, n) => `timer_t${n + 1}`);
-  const [first] = job_names;
-  const wait = { timeout_seconds: 1 };
-  await count(`probe_status, ${JOBS} running jobs`, "probe_status", { job_names });
-  await count(`await_result, ${JOBS} running jobs`, "await_result", { job_names, ...wait });
-  await count(`await_result, the same jobs again`, "await_result", { job_names, ...wait });
-  await count(`list_jobs, ${JOBS} jobs`, "list_jobs", { limit: JOBS });
-  await count("list_jobs, by a status that none has", "list_jobs", { limit: JOBS, status: "failed" });
-  await count("cancel_job", "cancel_job", { job_names: [first] });
-  await call(toolCall("cancel_job", { job_names }));
-  await count(`probe_status, ${JOBS} ended jobs`, "probe_status", { job_names });
-  await count(`await_result, ${JOBS} ended jobs`, "await_result", { job_names });
-  await count("forget_jobs", "forget_jobs", { job_names: [first] });
-  await count("schedule_job", "schedule_job", {
-    name: "s",
-    tool: "set_timer",
-    arguments: JSON.stringify(timer(0)),
-    every: 3_600,
-  });
+  const first = { job_names: job_names.slice(0, 1) };
+  await counted(`look at ${JOBS} running jobs`, "probe_status", { job_names });
+  await counted(`wait for ${JOBS} running jobs`, "await_result", { job_names, timeout_seconds: 1 });
+  await counted("wait for the same again", "await_result", { job_names, timeout_seconds: 1 });
+  await counted(`list ${JOBS} jobs`, "list_jobs", { limit: JOBS });
+  await counted("list those of a status that none has", "list_jobs", { limit: JOBS, status: "failed" });
+  await counted("cancel a job", "cancel_job", first);
+  await call("cancel_job", { job_names });
+  await counted(`look at ${JOBS} ended jobs`, "probe_status", { job_names });
+  await counted(`wait for ${JOBS} ended jobs`, "await_result", { job_names });
+  const poll: Message = { method: "events/poll", params: { name: "job.ended", arguments: {}, cursor: null } };
+  await count("poll events", () => send(poll));
+  await counted("forget a job", "forget_jobs", first);
+  const schedule = { name: "s", tool: "set_timer", arguments: JSON.stringify(timer(0)), every: 3_600 };
+  await counted("schedule a job", "schedule_job", schedule);
   return figures;
 }

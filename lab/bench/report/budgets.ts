@@ -7,8 +7,8 @@ const FILE = join(import.meta.dirname, "budgets.json");
 
 const REQUESTS = "requests to Resonate";
 
-/** What is counted of an operation: requests of edge or worker, rows of the account's Resonate object. */
-export type Counted = typeof REQUESTS | "rows written" | "rows read";
+/** What is counted of an operation: requests of edge or worker; rows of the account's objects, and requests to them. */
+export type Counted = typeof REQUESTS | "rows written" | "rows read" | "requests to objects";
 
 /** The excess that is reported, but does not fail: a quarter of the budget, and at least one. */
 const tolerated = (budget: number) => Math.max(1, Math.floor(budget / 4));
@@ -57,7 +57,7 @@ export function overBudget(budgets: Budgets, figures: readonly Figure[]): Excess
 
 function operationIn({ name }: Figure): string | undefined {
   if (name.startsWith(`${REQUESTS}: `)) return name.slice(REQUESTS.length + 2);
-  return /^rows (written|read): /.test(name) ? name : undefined;
+  return /^(rows (written|read)|requests to objects): /.test(name) ? name : undefined;
 }
 
 const operationsIn = (figures: readonly Figure[]) =>

@@ -197,6 +197,8 @@ export class CallInFlight {
 /** The calls of this process by job. */
 export class CallsInFlight {
   readonly #calls = new Map<string, CallInFlight>();
+  /** The timers that drop calls which have ended. */
+  readonly #dropping = new Map<string, NodeJS.Timeout>();
   readonly #beginning = new Map<string, Promise<CallInFlight>>();
   /**
    * Jobs that have recorded that they are about to send their call, and have not sent it; with the slot that they hold, if they
@@ -226,15 +228,23 @@ export class CallsInFlight {
   }
 
   put(job: string, call: CallInFlight): void {
+    this.#drop(job);
     this.#calls.set(job, call);
-    const drop = () => {
-      if (this.#calls.get(job) === call) this.#calls.delete(job);
-    };
-    void call.ended.then(() => setTimeout(drop, KEPT).unref());
+    void call.ended.then(() => {
+      if (this.#calls.get(job) !== call) return;
+      this.#dropping.set(job, setTimeout(() => this.#drop(job), KEPT).unref());
+    });
+  }
+
+  /** With the timer, which would keep the call in memory. */
+  #drop(job: string): void {
+    this.#calls.delete(job);
+    clearTimeout(this.#dropping.get(job));
+    this.#dropping.delete(job);
   }
 
   forget(job: string): void {
-    this.#calls.delete(job);
+    this.#drop(job);
     this.#permits.get(job)?.free();
     this.#permits.delete(job);
   }

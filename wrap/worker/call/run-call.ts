@@ -24,8 +24,8 @@ import { watchTask } from "./remote-tasks.ts";
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
 /** A task at the server is polled as long as the job lasts. */
 const LASTING = { maxDuration: 7 * 24 * HOUR };
-/** How often a repeatable call is made anew after its outcome was lost at the server: each time after seconds of work. */
-const MAX_LOSSES = 20;
+/** How often a repeatable call is made anew after its outcome was lost at the server. */
+const MAX_LOSSES = 3;
 
 export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<JsonObject> {
   if (args.tool === "resources/subscribe") return awaitUpdate(server, ctx, args);
@@ -162,7 +162,8 @@ class Call {
       const { host } = await connect();
       // The worker that runs the job now permits its own call.
       signal.throwIfAborted();
-      this.#server.calls.permit(jobName, slot, signal);
+      // The slot outlasts the step: without the job, nobody else would free it.
+      this.#server.calls.permit(jobName, slot, this.#ctx.signal);
       const kept = host === undefined ? {} : { kept: { keeper: host, request: requestId() } };
       return { at: new Date().toISOString(), ...kept };
     } catch (error) {

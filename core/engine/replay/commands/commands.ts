@@ -35,6 +35,11 @@ export class Commands {
     return cancelled;
   }
 
+  /** How many there have been. */
+  get count(): number {
+    return this.#byPath.size;
+  }
+
   get paths(): Iterable<string> {
     return this.#byPath.keys();
   }

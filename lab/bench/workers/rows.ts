@@ -1,0 +1,77 @@
+/** The product, whose objects add up what the platform charges for: rows read and written, and requests to them, with alarms. */
+import { CallerObject as OwnCaller } from "../../../functions/edge.ts";
+import product from "../../../functions/index.ts";
+import { ResonateObject as OwnResonate } from "../../../functions/objects.ts";
+
+export { Listener } from "../../../functions/edge.ts";
+export { RunnerObject } from "../../../functions/objects.ts";
+
+interface Cursor {
+  rowsRead: number;
+  rowsWritten: number;
+}
+interface State {
+  storage: { sql: { exec(...args: unknown[]): Cursor } };
+}
+
+/** Objects of one process share them. */
+const cursors: Cursor[] = [];
+const charged = { requests: 0, read: 0, written: 0 };
+
+/** A cursor knows its rows only when it has been read. */
+function counted(state: State): void {
+  const { sql } = state.storage;
+  const exec = sql.exec.bind(sql);
+  sql.exec = (...args) => {
+    const cursor = exec(...args);
+    cursors.push(cursor);
+    return cursor;
+  };
+}
+
+export class CallerObject extends OwnCaller {
+  constructor(state: object, env: object) {
+    counted(state as State);
+    super(state, env);
+  }
+}
+
+// The account's other programs call it by the names of its methods.
+const methods = OwnCaller.prototype as unknown as Record<string, (...args: unknown[]) => unknown>;
+for (const name of Object.getOwnPropertyNames(methods)) {
+  const method = methods[name];
+  if (name === "constructor" || !method) continue;
+  const value = function (this: unknown, ...args: unknown[]) {
+    charged.requests += 1;
+    return method.apply(this, args);
+  };
+  Object.defineProperty(CallerObject.prototype, name, { value });
+}
+
+export class ResonateObject extends OwnResonate {
+  constructor(state: object, env: object) {
+    counted(state as State);
+    super(state, env);
+  }
+
+  override fetch(request: Request): Promise<Response> {
+    charged.requests += 1;
+    return super.fetch(request);
+  }
+
+  override alarm(): Promise<void> {
+    charged.requests += 1;
+    return super.alarm();
+  }
+}
+
+export default {
+  async fetch(request: Request, ...rest: [object, never]): Promise<Response> {
+    if (new URL(request.url).pathname !== "/bench/rows") return product.fetch(request, ...rest);
+    for (const { rowsRead, rowsWritten } of cursors.splice(0)) {
+      charged.read += rowsRead;
+      charged.written += rowsWritten;
+    }
+    return Response.json(charged);
+  },
+};
