@@ -186,7 +186,7 @@ function overviewOf(overview: Overview): Answer {
     `The Resonate server ${resonate_ms === undefined ? "does not answer" : `answers in ${resonate_ms} ms`}.`,
     ...(workers.length === 0 ? ["No worker has reported."] : []),
     ...kinds.map(
-      ({ kind, started = 0, complete = 0, failed = 0, before: b = {} }) =>
+      ({ kind, started = 0, complete = 0, failed = 0, before: b }) =>
         `${kind}: ${started} started (${b.started ?? 0} ${ago}), ${complete} complete (${b.complete ?? 0}), ${failed} failed (${b.failed ?? 0})`,
     ),
     ...groups.map(({ kind, reason, count }) => `  ${count} of ${kind}: ${reason}`),

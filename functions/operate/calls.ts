@@ -43,7 +43,7 @@ export interface Overview {
   kinds: ({
     kind: string;
     /** In the same time a day before, or a week before where the span is one. */
-    before?: Partial<Record<"started" | "complete" | "failed", number>>;
+    before: Partial<Record<"started" | "complete" | "failed", number>>;
   } & Partial<Record<"started" | "complete" | "failed" | "cancelled" | "retried" | "ms", number>>)[];
   groups: Group[];
   waits: { kind: string; state: WaitState; n: number; since: number }[];

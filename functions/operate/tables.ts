@@ -257,7 +257,7 @@ export class OperateTables {
       at: now,
       chart,
       kinds: [...kinds]
-        .map(([kind, counts]) => ({ kind, ...counts, ...(before.has(kind) && { before: before.get(kind) }) }))
+        .map(([kind, counts]) => ({ kind, ...counts, before: before.get(kind) ?? {} }))
         .sort((a, b) => a.kind.localeCompare(b.kind)),
       groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, 50),
       waits: waits as unknown as Overview["waits"],

@@ -183,7 +183,7 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
           </tr>
         </thead>
         <tbody>
-          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0, before = {} }) => {
+          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0, before }) => {
             const slowest = overview.slowest.find((each) => each.kind === kind);
             const isPaused = overview.kinds_paused.includes(kind);
             return (
