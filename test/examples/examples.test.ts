@@ -129,7 +129,7 @@ test("all at once keep what they have done, though their worker is killed", asyn
   await stack.job("take_order_3").callback("payment").send({ amount: 12 });
   await stack.clock.advance(3 * 86_400_000 + 60_000);
   // The director follows the address in the mail.
-  expect(world.decisions).toHaveLength(1);
+  await expect.poll(() => world.decisions, { timeout: 30_000 }).toHaveLength(1);
   const headers = { "content-type": "application/json" };
   const decided = await fetch(world.decisions[0] ?? "", { method: "POST", headers, body: '{"approved":true}' });
   expect(decided.status).toBe(200);
