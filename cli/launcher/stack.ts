@@ -31,7 +31,7 @@ export const EDGE_ENVIRONMENT = [
   ],
   ...["FILES_URL", "FILES_KEY_ID", "FILES_SECRET", "FILES_REGION"],
   ...["OPERATE", "OPERATOR_TOKENS", "OAUTH_OPERATE_SCOPE", "ALERT_URL", "ALERT_SECRET"],
-  ...["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"],
+  ...["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_SERVICE_NAME"],
 ];
 
 /** How long a process may take to end after SIGTERM, in milliseconds; the worker drains before that. */

@@ -6,7 +6,7 @@ import type { Log } from "../../core/index.ts";
 import { runWorker } from "../../worker/index.ts";
 import { lineLog } from "../../worker/runner/log.ts";
 import { wrapServer } from "../../wrap/index.ts";
-import { implemented } from "../../wrap/worker/index.ts";
+import { implemented } from "../../wrap/worker/implemented.ts";
 import { serveCallsOf } from "./serve-calls.ts";
 import { FILES } from "./wrap-project.ts";
 

@@ -14,7 +14,7 @@ export const MOST_OF_A_JOB = 2 ** 26;
 
 /** Marks say how much a job stores until its end or its clean-up does: the `n`th, up to 256 KiB times two to the power of `n`. */
 const UNMARKED = 2 ** 18;
-const MARKS = Math.log2(MOST_OF_A_JOB / UNMARKED);
+const MARKS = 8; // the last is of MOST_OF_A_JOB
 
 /** The mark of so many bytes; 0 for less than is marked. */
 export const markOf = (bytes: number): number => Math.min(MARKS, Math.max(0, Math.ceil(Math.log2(bytes / UNMARKED))));

@@ -142,7 +142,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #looking = new Map<string, Promise<void>>();
   #isListed = false;
   /** When the sizes of jobs were looked at that may have grown, in milliseconds since the epoch. */
-  #sizedAt = 0;
+  #sizedAt: number | undefined;
   readonly #env: object;
   readonly #settings = new SharedValue<Settings>(SETTINGS);
   /** The callers who are refused, by the configuration and by operators. */
@@ -264,8 +264,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
    */
   async #size(most: number): Promise<void> {
     const now = Date.now();
+    // An object that begins again has looked as well.
+    this.#sizedAt ??= Number(this.#jobs.get("sized") ?? 0);
     if (now - this.#sizedAt < CLEANS) return;
     this.#sizedAt = now;
+    this.#jobs.set("sized", String(now));
     const cancelled = this.#jobs.unsized(now, LOOKS);
     const left = Math.max(0, most - this.#jobs.stored);
     const mayGrow = this.#jobs.hasPending(Math.floor(left / MOST_OF_A_JOB) + 1);

@@ -88,6 +88,7 @@ const LOADED_LATER = [
   "functions/operate/rights.ts",
   "functions/operate/operating.ts",
   "core/jobs/files/place-in-workers.ts",
+  "functions/tracing/export-span.ts",
 ];
 
 test("the edge gets every variable that its configuration reads", async () => {

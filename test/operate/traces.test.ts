@@ -76,7 +76,7 @@ test("the caller's span is the parent of the edge's, that of the job's, and what
         .join(),
     ).toContain(`"trace_id":"${TRACE}"`);
 
-  // Without a caller's, the edge begins a trace; a header serves as well; what is no traceparent counts as none.
+  // Without a trace of the caller, the edge begins one. A header serves as well. A malformed traceparent is left out.
   await the.gather(2, {}, { traceparent: "00-00000000000000000000000000000000-b7ad6b7169203331-01" });
   await the.gather(3, { traceparent: TRACEPARENT.replace("0af7", "0af8") }, {});
   const traces = await until("the jobs' spans", () => {

@@ -16,7 +16,7 @@ test("the front page of a local stack shows it, as text", { timeout: 120_000 }, 
   await using visitor = await visit(browser, stack.origin);
   const page = await visitor.open("/");
   await page.getByRole("region", { name: "Held back of acme" }).getByText(LINE, { exact: true }).waitFor();
-  // Whatever the server says of its tools, the page shows them, and nothing of it as an element.
+  // The page shows what the server says of its tools as text, never as an element.
   for (const name of ["read", "odd", "flat"]) await page.locator("summary", { hasText: name }).first().click();
   expect(await page.locator(".injected, leak").count()).toBe(0);
   await page.locator("details.tool", { hasText: "flat" }).getByRole("button", { name: "Start" }).waitFor();

@@ -33,7 +33,7 @@ await runWorker({ functions: runs });
   // As the worker of \`wrap\`, which its edge reaches.
   "reached.ts": `import { serveCallsOf } from "${module("cli/wrap/serve-calls.ts")}";
 import { runWorker } from "${module("worker/index.ts")}";
-import { implemented } from "${module("wrap/worker/index.ts")}";
+import { implemented } from "${module("wrap/worker/implemented.ts")}";
 import { server as wrapped } from "./server.ts";
 const { functions, server } = implemented(wrapped, { snapshot: new URL("./snapshot.ts", import.meta.url) });
 serveCallsOf(wrapped, server, process.env, { debug() {}, info() {}, warn() {}, error() {} });

@@ -18,7 +18,7 @@ export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const list = new ToolList();
   if (tools) await read(connection, "tools/list", "tools", list);
   const left = [...list.left];
-  const listed = async (method: string, field: keyof Lists, noun: string) => {
+  const listed = async (method: string, field: keyof Lists, noun: "prompt" | "resource" | "template of resources") => {
     const entries = new ToolList(noun);
     // A server may announce what it does not have.
     await read(connection, method, field, entries).catch(({ message }: Error) => left.push(`${method}: ${message}.`));

@@ -10,6 +10,15 @@ const MAX_DEPTH = 64;
 /** The most sentences about single tools. */
 const MAX_SENTENCES = 20;
 
+/** What a client checks the entries of a list by. */
+const SCHEMAS = {
+  tool: specTypeSchemas.Tool,
+  prompt: specTypeSchemas.Prompt,
+  resource: specTypeSchemas.Resource,
+  "template of resources": specTypeSchemas.ResourceTemplate,
+};
+type Noun = keyof typeof SCHEMAS;
+
 export class ToolList {
   readonly tools: ListedTool[] = [];
   readonly left: string[] = [];
@@ -17,9 +26,9 @@ export class ToolList {
   #size = 0;
   #others = 0;
   /** What the list is of. */
-  readonly #noun: string;
+  readonly #noun: Noun;
 
-  constructor(noun = "tool") {
+  constructor(noun: Noun = "tool") {
     this.#noun = noun;
   }
 
@@ -27,7 +36,7 @@ export class ToolList {
     for (const each of Array.isArray(listed) ? listed : []) {
       if (this.isFull) return;
       const tool = typeof each?.name === "string" ? bounded(each) : undefined;
-      const { size, reason = problemIn(tool) } = tool ? measured(tool) : { size: 0 };
+      const { size, reason = this.#problemIn(tool) } = tool ? measured(tool) : { size: 0 };
       if (reason !== undefined) this.#leave(tool, reason);
       else if (this.tools.length === MAX_READ || this.#size + size > MAX_ALL) this.#end();
       else {
@@ -35,6 +44,15 @@ export class ToolList {
         if (tool) this.tools.push(tool);
       }
     }
+  }
+
+  /** Why a client would not take an entry, and the list that it is in with it; undefined for one that it takes. */
+  #problemIn(entry: ListedTool | undefined): string | undefined {
+    if (!entry) return "it has no name";
+    const { issues } = SCHEMAS[this.#noun]["~standard"].validate(entry) as { issues?: readonly Issue[] };
+    const [issue] = issues ?? [];
+    const place = issue?.path?.map((part) => (typeof part === "object" ? part.key : part)).join(".");
+    return issue && `${place ? `${place.slice(0, 100)}: ` : ""}${issue.message.slice(0, 200)}`;
   }
 
   #leave(tool: ListedTool | undefined, reason: string): void {
@@ -51,15 +69,6 @@ export class ToolList {
       `Its list is longer than ${MAX_READ} ${this.#noun}s or ${MAX_ALL} characters: what comes behind the first ${this.tools.length} is not read.`,
     );
   }
-}
-
-/** Why a client would not take a tool, and the list that it is in with it; undefined for one that it takes. */
-function problemIn(tool: ListedTool | undefined): string | undefined {
-  if (!tool) return "it has no name";
-  const { issues } = specTypeSchemas.Tool["~standard"].validate(tool) as { issues?: readonly Issue[] };
-  const [issue] = issues ?? [];
-  const place = issue?.path?.map((part) => (typeof part === "object" ? part.key : part)).join(".");
-  return issue && `${place ? `${place.slice(0, 100)}: ` : ""}${issue.message.slice(0, 200)}`;
 }
 
 type Issue = { message: string; path?: readonly (PropertyKey | { key: PropertyKey })[] };

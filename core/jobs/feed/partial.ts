@@ -30,21 +30,25 @@ export async function latestOf(
   const newest = Array.from({ length: Math.min(all, SHOWN) }, (_, i) => store.child(outputId(id, all - i), signal));
   const values = (await Promise.all(newest)).flatMap((promise) => {
     const value = promise && (decodeValue(promise.param) ?? null);
-    return value === undefined || isEvent(value) ? [] : [inShort(value)];
+    return value === undefined || isEvent(value) ? [] : [inShort(value, LONGEST)];
   });
   return { count: emitted, values };
 }
 
-function inShort(value: unknown): unknown {
+/** A value, or if its JSON has more than `most` characters the first `shown` of them. */
+function inShort(value: unknown, most: number, shown = most): unknown {
   const text = JSON.stringify(value);
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : value;
+  return text.length > most ? `${text.slice(0, shown)} …` : value;
 }
 
 /** How many are read at once, and told at most. */
 const AT_ONCE = 8;
 const MOST = 100;
 
-/** Those after the first `from`, as many as fit into `limit` characters of JSON and at least one; undefined where there are none. */
+/**
+ * Those after the first `from`, as many as fit into `limit` characters of JSON and at least one. Of one that is twice
+ * as long the beginning is told; undefined where there are none.
+ */
 export async function partialOf(
   store: Pick<RemoteStore, "child">,
   id: string,
@@ -71,7 +75,7 @@ export async function partialOf(
       }
       left -= JSON.stringify(value).length;
       if (left < 0 && values.length > 0) return partial(true);
-      values.push(value);
+      values.push(inShort(value, 2 * limit, limit));
       passed += 1;
     }
   }

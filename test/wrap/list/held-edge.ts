@@ -5,7 +5,7 @@ import { type Snapshot, wrapServer } from "../../../wrap/index.ts";
 export { CallerObject, Listener } from "../../../functions/edge.ts";
 export { ResonateObject, RunnerObject } from "../../../functions/objects.ts";
 
-/** What the pages' library takes for an element, where it stands for text, and what is no text at all. */
+/** An object that the library of the pages would render as an element, and values that are no text. */
 const NODE = { tag: "b", type: "b", key: null, ref: null, props: { class: "injected" } };
 const MUTE = { toString: 1, valueOf: 1 };
 const properties = {
