@@ -24,15 +24,15 @@ const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 /** The sizes of periods in which is counted, and for how long counts of each are kept, in milliseconds. */
 const KEPT = [
   { size: MINUTE, kept: 2 * HOUR },
-  { size: HOUR, kept: 8 * DAY },
+  { size: HOUR, kept: 15 * DAY },
   { size: DAY, kept: 400 * DAY },
 ] as const;
 
-/** What is shown of a span: in periods of which size; and from how long before, in periods of which size, it is compared with. */
-const SPANS: Readonly<Record<Span, { length: number; size: number; before: { by: number; size: number } }>> = {
-  hour: { length: HOUR, size: MINUTE, before: { by: DAY, size: HOUR } },
-  day: { length: DAY, size: HOUR, before: { by: DAY, size: HOUR } },
-  week: { length: 7 * DAY, size: HOUR, before: { by: 7 * DAY, size: DAY } },
+/** What is shown of a span, in periods of which size, and how much earlier the time is that it is compared with. */
+const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }>> = {
+  hour: { length: HOUR, size: MINUTE, ago: DAY },
+  day: { length: DAY, size: HOUR, ago: DAY },
+  week: { length: 7 * DAY, size: HOUR, ago: 7 * DAY },
 };
 
 const OTHER = "other";
@@ -206,14 +206,13 @@ export class OperateTables {
     return { from, size, rows };
   }
 
-  /** What was counted of each kind in the same time a day or a week before: of a period that it shares, its part. */
+  /** What was counted of each kind in the same time a day or a week before: of an hour that it shares, its part. */
   #before(span: Span, now: number): Map<string, Record<string, number>> {
-    const { length, before } = SPANS[span];
-    const [from, to, size] = [now - before.by - length, now - before.by, before.size];
+    const { length, ago } = SPANS[span];
     const rows = this.all(
-      `SELECT kind, name, sum(n * (min(at + ?2, ?4) - max(at, ?3)) / ?2) AS n FROM counts
-       WHERE size = ?1 AND at > ?3 - ?2 AND at < ?4 AND name IN ('started', 'complete', 'failed') GROUP BY 1, 2`,
-      ...[size, size, from, to],
+      `SELECT kind, name, sum(n * (min(at + ?1, ?3) - max(at, ?2)) / ?1) AS n FROM counts
+       WHERE size = ?1 AND at > ?2 - ?1 AND at < ?3 AND name IN ('started', 'complete', 'failed') GROUP BY 1, 2`,
+      ...[HOUR, now - ago - length, now - ago],
     );
     const kinds = new Map<string, Record<string, number>>();
     for (const { kind, name, n } of rows)
