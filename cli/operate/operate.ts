@@ -179,11 +179,11 @@ function listOf(found: Found): Answer {
 }
 
 function overviewOf(overview: Overview): Answer {
-  const { alerts, kinds, groups, waits, workers, resonate_ms } = overview;
+  const { alerts, kinds, groups, waits, workers, callers, resonate } = overview;
   const ago = `a ${overview.span === "week" ? "week" : "day"} before`;
   const lines = [
     ...alerts.map(({ name, says }) => `! ${says} (docs/operations.md#${name})`),
-    `The Resonate server ${resonate_ms === undefined ? "does not answer" : `answers in ${resonate_ms} ms`}.`,
+    ...serverOf(resonate),
     ...(workers.length === 0 ? ["No worker has reported."] : []),
     ...kinds.map(
       ({ kind, started = 0, complete = 0, failed = 0, before: b }) =>
@@ -195,8 +195,23 @@ function overviewOf(overview: Overview): Answer {
       ({ worker, at, slots }) =>
         `worker ${worker.slice(0, 8)}: ${slots.running} of ${slots.most} slots, heard of ${new Date(at).toISOString()}`,
     ),
+    ...callers.map(
+      ({ key, label = key, started, running, bytes, rows }) =>
+        `caller ${label}: ${started} started today, ${running} under way, ${bytes} bytes, ${rows} rows written`,
+    ),
   ];
   return { json: overview, text: lines.join("\n") };
+}
+
+function serverOf(resonate: Overview["resonate"]): string[] {
+  if (!resonate) return ["The Resonate server does not answer."];
+  const { release, ms, size, most, today } = resonate;
+  const MB = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+  const stored = size === undefined ? "its size is told by its database" : `${MB(size)} stored`;
+  return [
+    `The Resonate server (${release}) answers in ${ms} ms; ${stored}${most === undefined ? "" : ` of ${MB(most)}`}.`,
+    ...(today ? [`Today: ${today.written} rows written, ${today.requests} requests.`] : []),
+  ];
 }
 
 async function printTrail(ask: Ask, from: number): Promise<undefined> {

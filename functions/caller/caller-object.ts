@@ -49,7 +49,7 @@ import {
 } from "./schedules/occurrence.ts";
 import { Schedules } from "./schedules/schedules.ts";
 import { Listeners, type Seen } from "./seen.ts";
-import type { CallerStorage } from "./storage.ts";
+import { type CallerStorage, CountedStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { type Running, Watch } from "./watch.ts";
 import { callbackProblem, isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
@@ -117,7 +117,7 @@ const { DurableObject }: Runtime = await import("cloudflare:workers" as string).
  * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
 export class CallerObject extends DurableObject implements CallerMethods {
-  readonly #storage: CallerStorage;
+  readonly #storage: CountedStorage;
   readonly #client: ResonateClient;
   readonly #jobs: JobTable;
   readonly #log: EventLog;
@@ -155,18 +155,17 @@ export class CallerObject extends DurableObject implements CallerMethods {
     super(state, env);
     const config = readConfig(env);
     const endpoint = endpointOf(config);
-    this.#storage = state.storage;
+    const storage = new CountedStorage(state.storage);
+    this.#storage = storage;
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
     this.#config = config;
     this.#env = env;
     this.#blocked = config.BLOCKED_CALLERS ?? [];
-    this.#jobs = new JobTable(state.storage, (job) =>
-      this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()),
-    );
-    this.#log = new EventLog(state.storage);
+    this.#jobs = new JobTable(storage, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
+    this.#log = new EventLog(storage);
     this.#feeds = new ProgressFeeds(this.#client);
     this.#hooks = new WebHooks({
-      storage: state.storage,
+      storage,
       log: this.#log,
       encryptionKeys: config.ENCRYPTION_KEYS,
       jobsOf: (narrowed) => this.#jobsOf(narrowed),
@@ -187,7 +186,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       readFeed: (job, channel) => this.#readFeed(job, channel),
     });
     this.#schedules = new Schedules({
-      storage: state.storage,
+      storage,
       jobs: this.#jobs,
       client: this.#client,
       feeds: this.#feeds,
@@ -199,9 +198,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       look: (id) => this.#lookAt([id]),
       note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
     });
-    this.#rooms = new RoomList(state.storage, (key) =>
-      objectOf(config.CALLER as CallerNamespace, endpoint.namespace, key),
-    );
+    this.#rooms = new RoomList(storage, (key) => objectOf(config.CALLER as CallerNamespace, endpoint.namespace, key));
     this.#hearing = this.#noted();
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
@@ -465,9 +462,12 @@ export class CallerObject extends DurableObject implements CallerMethods {
     }
     Object.assign(this.#figure, { started: 0, at: now + FIGURES, signs: seen, isLate: false });
     const running = this.#jobs.pending(MOST_RUNNING).length;
-    const figure = { key, started, running, bytes, failing, isNews: seen !== signs };
+    const rows = this.#storage.written;
+    this.#storage.written = 0;
+    const figure = { key, started, running, bytes, failing, rows, isNews: seen !== signs };
     askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "figure", figure).catch(() => {
       this.#figure.started += started;
+      this.#storage.written += rows;
     });
   }
 

@@ -2,6 +2,7 @@
 import type { Held } from "../../core/jobs/operating/holds.ts";
 import type { WaitState, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import type { Row } from "../caller/storage.ts";
+import type { ServerState } from "./server-state.ts";
 
 /** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */
 export const TRAILED: readonly string[] = [
@@ -22,6 +23,8 @@ export interface CallerFigure {
   started: number;
   running: number;
   bytes: number;
+  /** How many rows its object has written, which the platform charges for. */
+  rows: number;
   /** How many of its subscriptions cannot be delivered to. */
   failing: number;
   /** Whether an alert may begin or end with it. */
@@ -54,8 +57,8 @@ export interface Overview {
   callers: CallerFigure[];
   kinds_paused: string[];
   held: Held;
-  /** How long the Resonate server took to answer, in milliseconds; undefined where it did not. */
-  resonate_ms: number | undefined;
+  /** Undefined where the Resonate server does not answer. */
+  resonate: ServerState | undefined;
   settings: Settings;
   alerts: (Alert & { since: number })[];
 }
