@@ -14,6 +14,7 @@ const STANDALONE = [
   "test/e2e/{gathering,timers,waiting}.test.ts",
   "test/contract/**/*.test.ts",
   "test/server/{differential,real-differential}.test.ts",
+  "test/operate/server.test.ts",
 ];
 
 class SlowestFirst extends BaseSequencer {
@@ -52,7 +53,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "account",
-          include: ["test/e2e/tools.test.ts", "test/auth/shared.test.ts"],
+          include: ["test/e2e/tools.test.ts", "test/auth/shared.test.ts", "test/operate/server.test.ts"],
           env: { RESONATE_HOST: "object" },
         },
       },

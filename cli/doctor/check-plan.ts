@@ -1,12 +1,10 @@
 /** Checks how close a deployment is to the limits of its plan, by the counters of its Resonate object. */
+import { FREE, MOST_BYTES } from "../../functions/operate/plan.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { type Finding, failed, ok, warning } from "./finding.ts";
 
-/** The free plan: rows, requests and GB-s per day, bytes per object. docs/deploy.md names the source. */
-const FREE = { rows: 100_000, requests: 100_000, duration: 13_000, size: 5e9 };
 /** The GB-s of an object that is awake all day. */
 const ALL_DAY = 10_800;
-const MOST = 10e9;
 /** The fraction of a limit at which to warn. */
 const NEAR = 0.7;
 
@@ -40,7 +38,7 @@ function judgeSize(size: number): Finding {
   const check = "Resonate's size";
   const said = `${(size / 1e6).toFixed(size < 1e8 ? 1 : 0)} MB of the 10 GB of an object`;
   const fix = "Move to a server of your own (npm run move): nothing is started beyond it.";
-  if (size > NEAR * MOST) return warning(check, said, fix);
+  if (size > NEAR * MOST_BYTES) return warning(check, said, fix);
   if (size > NEAR * FREE.size) return warning(check, `${said}; the free plan has 5 GB`, fix);
   return ok(check, said);
 }

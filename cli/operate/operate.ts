@@ -179,13 +179,15 @@ function listOf(found: Found): Answer {
 }
 
 function overviewOf(overview: Overview): Answer {
-  const { alerts, kinds, groups, waits, workers } = overview;
+  const { alerts, kinds, groups, waits, workers, callers, resonate } = overview;
+  const ago = `a ${overview.span === "week" ? "week" : "day"} before`;
   const lines = [
     ...alerts.map(({ name, says }) => `! ${says} (docs/operations.md#${name})`),
+    ...serverOf(resonate),
     ...(workers.length === 0 ? ["No worker has reported."] : []),
     ...kinds.map(
-      ({ kind, started = 0, complete = 0, failed = 0 }) =>
-        `${kind}: ${started} started, ${complete} complete, ${failed} failed`,
+      ({ kind, started = 0, complete = 0, failed = 0, before: b }) =>
+        `${kind}: ${started} started (${b.started ?? 0} ${ago}), ${complete} complete (${b.complete ?? 0}), ${failed} failed (${b.failed ?? 0})`,
     ),
     ...groups.map(({ kind, reason, count }) => `  ${count} of ${kind}: ${reason}`),
     ...waits.map(({ kind, state, n }) => `  ${n} of ${kind}: ${state}`),
@@ -193,8 +195,23 @@ function overviewOf(overview: Overview): Answer {
       ({ worker, at, slots }) =>
         `worker ${worker.slice(0, 8)}: ${slots.running} of ${slots.most} slots, heard of ${new Date(at).toISOString()}`,
     ),
+    ...callers.map(
+      ({ key, label = key, started, running, bytes, rows }) =>
+        `caller ${label}: ${started} started today, ${running} under way, ${bytes} bytes, ${rows} rows written`,
+    ),
   ];
   return { json: overview, text: lines.join("\n") };
+}
+
+function serverOf(resonate: Overview["resonate"]): string[] {
+  if (!resonate) return ["The Resonate server does not answer."];
+  const { release, ms, size, most, today } = resonate;
+  const MB = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+  const stored = size === undefined ? "its size is told by its database" : `${MB(size)} stored`;
+  return [
+    `The Resonate server (${release}) answers in ${ms} ms; ${stored}${most === undefined ? "" : ` of ${MB(most)}`}.`,
+    ...(today ? [`Today: ${today.written} rows written, ${today.requests} requests.`] : []),
+  ];
 }
 
 async function printTrail(ask: Ask, from: number): Promise<undefined> {

@@ -156,9 +156,9 @@ export class RemoteStore {
     return this.#scoped({ ...this.#scope, refuses });
   }
 
-  /** Why no job is started; undefined where some are. */
-  get refuses(): string | undefined {
-    return this.#scope.refuses;
+  /** Whose store it is, and what is held of each start. */
+  get scope(): Readonly<Scope> {
+    return this.#scope;
   }
 
   /** The same store, whose starts give jobs these labels. */
@@ -198,7 +198,7 @@ export class RemoteStore {
     now: number,
     { earlier, after, labels: before = [] }: Before = {},
   ): Promise<DurablePromise> {
-    const { refuses } = this;
+    const { refuses } = this.#scope;
     if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
     // A function that hears of its deadline has time to clean up.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;

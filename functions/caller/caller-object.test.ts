@@ -191,6 +191,7 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     await sim.send("promise.settle", { id: cleanUpId(`${KEY}timer_a`), state: "resolved", value: {} });
     vi.advanceTimersByTime(2 * MINUTE);
     await start("timer_over");
+    await stored();
     await mark("timer_a", 6);
     vi.advanceTimersByTime(2 * MINUTE);
     await start("timer_last");
@@ -203,10 +204,10 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     const cleanUp = cleanUpId(`${KEY}timer_a`);
     await sim.send("promise.create", childOf(cleanUp, Date.now() + 60 * MINUTE).data);
     await end("timer_a", "rejected_canceled");
+    const before = await stored();
     const value = { ...encodeValue({ steps: 1 }), headers: { [STORED]: "123456" } };
     await sim.send("promise.settle", { id: cleanUp, state: "resolved", value });
     vi.advanceTimersByTime(2 * MINUTE);
-    const before = await stored();
     await start("timer_next");
     expect((await stored()) - before).toBe(123_456 + 1_000);
   });

@@ -49,7 +49,7 @@ import {
 } from "./schedules/occurrence.ts";
 import { Schedules } from "./schedules/schedules.ts";
 import { Listeners, type Seen } from "./seen.ts";
-import type { CallerStorage } from "./storage.ts";
+import { type CallerStorage, CountedStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { type Running, Watch } from "./watch.ts";
 import { callbackProblem, isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
@@ -117,7 +117,7 @@ const { DurableObject }: Runtime = await import("cloudflare:workers" as string).
  * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
 export class CallerObject extends DurableObject implements CallerMethods {
-  readonly #storage: CallerStorage;
+  readonly #storage: CountedStorage;
   readonly #client: ResonateClient;
   readonly #jobs: JobTable;
   readonly #log: EventLog;
@@ -155,18 +155,17 @@ export class CallerObject extends DurableObject implements CallerMethods {
     super(state, env);
     const config = readConfig(env);
     const endpoint = endpointOf(config);
-    this.#storage = state.storage;
+    const storage = new CountedStorage(state.storage);
+    this.#storage = storage;
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
     this.#config = config;
     this.#env = env;
     this.#blocked = config.BLOCKED_CALLERS ?? [];
-    this.#jobs = new JobTable(state.storage, (job) =>
-      this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()),
-    );
-    this.#log = new EventLog(state.storage);
+    this.#jobs = new JobTable(storage, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
+    this.#log = new EventLog(storage);
     this.#feeds = new ProgressFeeds(this.#client);
     this.#hooks = new WebHooks({
-      storage: state.storage,
+      storage,
       log: this.#log,
       encryptionKeys: config.ENCRYPTION_KEYS,
       jobsOf: (narrowed) => this.#jobsOf(narrowed),
@@ -187,7 +186,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       readFeed: (job, channel) => this.#readFeed(job, channel),
     });
     this.#schedules = new Schedules({
-      storage: state.storage,
+      storage,
       jobs: this.#jobs,
       client: this.#client,
       feeds: this.#feeds,
@@ -199,9 +198,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       look: (id) => this.#lookAt([id]),
       note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
     });
-    this.#rooms = new RoomList(state.storage, (key) =>
-      objectOf(config.CALLER as CallerNamespace, endpoint.namespace, key),
-    );
+    this.#rooms = new RoomList(storage, (key) => objectOf(config.CALLER as CallerNamespace, endpoint.namespace, key));
     this.#hearing = this.#noted();
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
@@ -230,16 +227,16 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void> {
-    const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
-    await this.#note(jobs, onlyKnown, ended);
+    await this.#note(jobs, onlyKnown);
   }
 
-  /** Notes how jobs were found, and of some of them what their workers have marked as stored. */
-  async #note(jobs: readonly SeenJob[], onlyKnown: boolean, marked: readonly SeenJob[]): Promise<void> {
+  /** Notes how jobs were found. `isSized`: with what their workers have marked as stored, where their ends do not say that. */
+  async #note(jobs: readonly SeenJob[], onlyKnown: boolean, isSized = false): Promise<void> {
+    const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
     // What a job has told at last is logged before its end.
-    const told = marked.filter(({ state }) => state !== "pending" && this.#isToldWanted);
-    await Promise.all(told.map(({ id }) => this.#noteTold(id)));
-    const sized = await Promise.all(jobs.map((job) => (marked.includes(job) ? this.#withMarks(job) : job)));
+    if (this.#isToldWanted) await Promise.all(ended.map(({ id }) => this.#noteTold(id)));
+    for (const job of ended) if (isCut(job)) this.#jobs.resize(job.id, Date.now());
+    const sized = isSized ? await Promise.all(jobs.map((job) => this.#withMarks(job))) : jobs;
     this.#jobs.transaction(() => {
       for (const job of sized) this.#jobs.note(job, Date.now(), onlyKnown);
     });
@@ -248,31 +245,36 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** A job with what its worker has marked as stored, where its end does not say that. */
   async #withMarks(job: SeenJob): Promise<SeenJob> {
-    if (!job.state || job.bytes === 0 || job.state === "resolved" || job.state === "rejected") return job;
+    if (job.state !== "pending" && !isCut(job)) return job;
     const get = (id: string) => this.#client.call({ kind: "promise.get", data: { id } });
     const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
-    if (job.state === "rejected_canceled")
-      this.#jobs.resize(job.id, cleanUp?.state === "pending" ? Date.now() + CLEANS : undefined);
     const beside = cleanUp && besideIn(cleanUp.value);
     const marked = beside ?? (await markedBytes(async (n) => (await get(storedMarkId(job.id, n))) !== undefined));
+    this.#jobs.resize(job.id, cleanUp?.state === "pending" ? Date.now() + CLEANS : undefined);
     return { ...job, bytes: job.bytes + marked };
   }
 
+  /** Looks at the sizes of jobs that were cut off, whose ends do not say what is stored of them. */
+  #sizeEnded(): Promise<void> {
+    return this.#lookAt(this.#jobs.unsized(Date.now(), LOOKS), { isSized: true });
+  }
+
   /**
-   * Looks, at most once in a while, at the sizes of cancelled jobs whose clean-up may have written since, and of running jobs
-   * where those could hold more than is left of `most`.
+   * Looks at the sizes of jobs where those could hold more than is left of `most`: at those of ended jobs, and once in a while at
+   * those of running ones.
    */
   async #size(most: number): Promise<void> {
     const now = Date.now();
+    const tooMany = () => Math.floor(Math.max(0, most - this.#jobs.stored) / MOST_OF_A_JOB) + 1;
+    if (this.#jobs.unsized(now, tooMany()).length === tooMany()) await this.#sizeEnded();
     // An object that begins again has looked as well.
     this.#sizedAt ??= Number(this.#jobs.get("sized") ?? 0);
     if (now - this.#sizedAt < CLEANS) return;
     this.#sizedAt = now;
     this.#jobs.set("sized", String(now));
-    const cancelled = this.#jobs.unsized(now, LOOKS);
-    const left = Math.max(0, most - this.#jobs.stored);
-    const mayGrow = this.#jobs.hasPending(Math.floor(left / MOST_OF_A_JOB) + 1);
-    await this.#lookAt([...cancelled, ...(mayGrow ? this.#jobs.leastSeen(LOOKS) : [])], { isSized: true });
+    if (!this.#jobs.hasUnsized(tooMany())) return;
+    await this.#sizeEnded();
+    await this.#lookAt(this.#jobs.leastSeen(LOOKS), { isSized: true });
   }
 
   async heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
@@ -324,6 +326,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async stored(): Promise<number> {
+    await this.#sizeEnded().catch(() => {}); // The next call looks again.
     return this.#jobs.stored;
   }
 
@@ -465,9 +468,12 @@ export class CallerObject extends DurableObject implements CallerMethods {
     }
     Object.assign(this.#figure, { started: 0, at: now + FIGURES, signs: seen, isLate: false });
     const running = this.#jobs.pending(MOST_RUNNING).length;
-    const figure = { key, started, running, bytes, failing, isNews: seen !== signs };
+    const rows = this.#storage.written;
+    this.#storage.written = 0;
+    const figure = { key, started, running, bytes, failing, rows, isNews: seen !== signs };
     askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "figure", figure).catch(() => {
       this.#figure.started += started;
+      this.#storage.written += rows;
     });
   }
 
@@ -797,9 +803,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#jobs.transaction(() => {
       for (const child of children) this.#jobs.noteChild(child as StartedJob, Date.now());
     });
-    await (isSized ? this.#note(seen, true, seen) : this.note(seen, true));
+    await this.#note(seen, true, isSized);
   }
 }
+
+/** Whether a job was cut off, so that its end does not say what is stored of it. */
+const isCut = (job: SeenJob): job is StartedJob =>
+  (job.state === "rejected_canceled" || job.state === "rejected_timedout") && job.bytes > 0;
 
 const idOf = (job: Reported): string => (typeof job === "string" ? job : job.id);
 

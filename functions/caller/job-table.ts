@@ -63,7 +63,7 @@ const MIGRATIONS = [
  */
 const STARTING = 30_000;
 
-/** How long after a cancellation the size of its job is looked at again, and how often while a clean-up goes on. */
+/** How often the sizes of jobs are looked at that may grow, in milliseconds: of running ones, and of those whose clean-up goes on. */
 export const CLEANS = 60_000;
 
 /** How many jobs a search goes through at once. */
@@ -149,8 +149,6 @@ export class JobTable {
     const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
     if (row?.state === "pending" && !row.child && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
       this.#onEnd({ ...job, startedAt });
-    if (row?.state === "pending" && job.state === "rejected_canceled" && job.bytes > 0)
-      this.resize(job.id, now + CLEANS);
     // The job was among those that edges of 1c007cb had counted when the period was sealed.
     if (job.isEarlier && !row?.earlier && job.count > 0) {
       const wasCounted = "period = ? AND (? OR at < ?)";
@@ -218,20 +216,21 @@ export class JobTable {
     );
   }
 
-  /** Has the size of a cancelled job looked at again, since its clean-up may write until then; never, without a time. */
+  /** Has the size of a job looked at after a time; with none, never again. */
   resize(id: string, at?: number): void {
     this.#all("DELETE FROM unsized WHERE job = ?", id);
     if (at !== undefined) this.#all("INSERT INTO unsized VALUES (?, ?)", id, at);
   }
 
-  /** The cancelled jobs whose size is to be looked at. */
+  /** The ended jobs whose size is to be looked at. */
   unsized(now: number, limit: number): string[] {
-    return this.#all("SELECT job FROM unsized WHERE at < ? LIMIT ?", now, limit).map(({ job }) => String(job));
+    return this.#all("SELECT job FROM unsized WHERE at <= ? LIMIT ?", now, limit).map(({ job }) => String(job));
   }
 
-  /** Whether so many jobs have not ended, as far as is known. */
-  hasPending(count: number): boolean {
-    return this.#all("SELECT 1 FROM jobs WHERE state = 'pending' LIMIT ?", count).length === count;
+  /** Whether the sizes of so many jobs are not known for good: they have not ended, or were cut off. */
+  hasUnsized(count: number): boolean {
+    const jobs = "SELECT id FROM jobs WHERE state = 'pending' UNION ALL SELECT job FROM unsized LIMIT ?";
+    return this.#all(jobs, count).length === count;
   }
 
   isPending(id: string): boolean {

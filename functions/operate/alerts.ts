@@ -1,5 +1,6 @@
 /** What an operator is told without asking. Each rule names its paragraph of docs/operations.md. */
 import type { Alert, CallerFigure, Overview } from "./calls.ts";
+import { FREE } from "./plan.ts";
 
 /** What rules look at: the last hour, and how things stand. */
 interface Seen {
@@ -13,6 +14,9 @@ interface Seen {
   deployed: Readonly<Record<string, number>>;
   /** How many bytes a caller may have; 0 for any number. */
   mostBytes: number;
+  resonate: Overview["resonate"] | "not asked";
+  /** Whether the account may have the free plan, which refuses what is beyond it. */
+  isFree: boolean;
 }
 
 /** A worker that is silent for longer is not there, in milliseconds: it reports at least every 20 seconds. */
@@ -21,11 +25,15 @@ const SILENT = 30_000;
 /** From which part of a caller's storage on it is almost full. */
 export const ALMOST = 0.9;
 
+/** From which part of the free plan's day on it is nearly used. */
+const NEAR = 0.7;
+
 /** From how many jobs on, and from which part of them, failures are many. */
 const MANY = { jobs: 5, part: 0.2 };
 
 const list = (names: readonly string[]) =>
   names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
+const GB = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
 const alive = ({ workers, now }: Seen) => workers.filter(({ at, connected }) => connected && at > now - SILENT);
 
 /** The rules: each says what is wrong, or undefined. */
@@ -42,6 +50,18 @@ export const RULES = {
     const [newest] = seen.workers;
     if (!newest || alive(seen).length > 0) return undefined;
     return `no worker takes jobs; the last one was heard of at ${new Date(newest.at).toISOString()}`;
+  },
+  "no-server": ({ resonate }: Seen) => (resonate ? undefined : "the Resonate server does not answer"),
+  "server-full": ({ resonate }: Seen) => {
+    if (typeof resonate !== "object" || !resonate.most) return undefined;
+    const { size = 0, most } = resonate;
+    return size > ALMOST * most ? `the Resonate server has stored ${GB(size)} of ${GB(most)}` : undefined;
+  },
+  "plan-used": ({ resonate, isFree }: Seen) => {
+    if (!isFree || typeof resonate !== "object" || !resonate.today) return undefined;
+    const { written, requests } = resonate.today;
+    const part = Math.max(written / FREE.rows, requests / FREE.requests);
+    return part > NEAR ? `${Math.round(100 * part)} % of the free plan's day are used` : undefined;
   },
   "slots-taken": (seen: Seen) => {
     const waiting = alive(seen).reduce((sum, { slots }) => sum + slots.waiting, 0);
@@ -73,7 +93,9 @@ export const RULES = {
 } satisfies Record<string, (seen: Seen) => string | undefined>;
 
 /** How long something must be wrong before it is an alert, in milliseconds. */
-export const LASTS: Partial<Record<string, number>> = { "no-worker": 30_000, "slots-taken": 300_000 };
+export const LASTS: Partial<Record<string, number>> = {
+  ...{ "no-worker": 30_000, "no-server": 30_000, "slots-taken": 300_000 },
+};
 
 export const alertsOf = (seen: Seen): Alert[] =>
   (Object.keys(RULES) as (keyof typeof RULES)[]).flatMap((name) => {

@@ -2,6 +2,7 @@
 import type { Held } from "../../core/jobs/operating/holds.ts";
 import type { WaitState, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import type { Row } from "../caller/storage.ts";
+import type { ServerState } from "./server-state.ts";
 
 /** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */
 export const TRAILED: readonly string[] = [
@@ -22,6 +23,8 @@ export interface CallerFigure {
   started: number;
   running: number;
   bytes: number;
+  /** How many rows its object has written, which the platform charges for. */
+  rows: number;
   /** How many of its subscriptions cannot be delivered to. */
   failing: number;
   /** Whether an alert may begin or end with it. */
@@ -40,9 +43,11 @@ export interface Overview {
   span: Span;
   at: number;
   chart: { time: string[]; ended: number[]; failed: number[] };
-  kinds: ({ kind: string } & Partial<
-    Record<"started" | "complete" | "failed" | "cancelled" | "retried" | "ms", number>
-  >)[];
+  kinds: ({
+    kind: string;
+    /** In the same time a day before, or a week before where the span is one. */
+    before: Partial<Record<"started" | "complete" | "failed", number>>;
+  } & Partial<Record<"started" | "complete" | "failed" | "cancelled" | "retried" | "ms", number>>)[];
   groups: Group[];
   waits: { kind: string; state: WaitState; n: number; since: number }[];
   /** Whether all that wait are known. */
@@ -52,6 +57,8 @@ export interface Overview {
   callers: CallerFigure[];
   kinds_paused: string[];
   held: Held;
+  /** Undefined where the Resonate server does not answer. */
+  resonate: ServerState | undefined;
   settings: Settings;
   alerts: (Alert & { since: number })[];
 }

@@ -1,7 +1,9 @@
 /** What an operator is told without asking: each rule, for how long it has to hold, and that it is told until it has arrived. */
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import pino from "pino";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
+import { type RunningServer, startResonate } from "../../server/node/http.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
@@ -17,7 +19,13 @@ afterEach(() => {
   Object.assign(deployed, { jobs: tools });
 });
 
-const RESONATE_URL = "http://127.0.0.1:9";
+let server: RunningServer;
+const startServer = (port = 0) =>
+  startResonate({ port, data: undefined, token: undefined, log: pino({ level: "silent" }) });
+beforeAll(async () => {
+  server = await startServer();
+});
+afterAll(() => server.close());
 
 /** An operator's object that tells a web hook, which refuses while `isUp` is false. */
 function scene() {
@@ -27,6 +35,7 @@ function scene() {
     if (hook.isUp) hook.told.push(`${name} ${state}: ${says}`);
     return new Response(null, { status: hook.isUp ? 204 : 503 });
   };
+  const RESONATE_URL = server.url;
   const config = readConfig({ AUTH_MODE: "none", RESONATE_URL, OPERATE: "local", MAX_STORED_BYTES: "1000" });
   const operating = new Operating({
     ...{ storage: createStorage(), client: new ResonateClient({ url: RESONATE_URL }), config },
@@ -48,7 +57,7 @@ function scene() {
   return { hook, operating, report, after };
 }
 
-const caller = { key: "abc~", started: 1, running: 0, bytes: 10, failing: 0 };
+const caller = { key: "abc~", started: 1, running: 0, bytes: 10, failing: 0, rows: 3 };
 
 test.each<[string, (the: ReturnType<typeof scene>, isBad: boolean) => void]>([
   [
@@ -133,4 +142,21 @@ test("slots-taken: when jobs wait for a slot for five minutes", async () => {
     if (told.length > 0) return expect(told).toEqual(["slots-taken begun: 3 jobs wait for a slot"]);
   }
   expect.unreachable();
+});
+
+test("no-server: when the Resonate server has not answered for half a minute, while workers report", async () => {
+  const { report, after } = scene();
+  report();
+  expect(await after(1)).toEqual([]);
+  await server.close();
+  try {
+    expect(await after(1)).toEqual([]);
+    report();
+    expect(await after(29)).toEqual([]);
+    expect(await after(1)).toEqual(["no-server begun: the Resonate server does not answer"]);
+  } finally {
+    server = await startServer(Number(new URL(server.url).port));
+  }
+  report();
+  expect(await after(1)).toEqual([expect.stringMatching(/^no-server over/)]);
 });

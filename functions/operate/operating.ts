@@ -1,6 +1,6 @@
 /** What an operator sees and does, in one object of the deployment: an instance of the class of the callers' objects. */
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
-import { Holds, NOTHING } from "../../core/jobs/operating/holds.ts";
+import { type Held, Holds, NOTHING } from "../../core/jobs/operating/holds.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -8,6 +8,7 @@ import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import { base64ToBytes } from "../../core/store/base64.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Config } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
@@ -27,6 +28,7 @@ import type {
   Span,
   TrailEntry,
 } from "./calls.ts";
+import { addCharges, askServer, type Charged, type ServerState } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
 
 /** The most jobs that one action is about. */
@@ -37,6 +39,9 @@ const AT_ONCE = 16;
 const PATIENCE = 3_000;
 
 const MINUTE = 60_000;
+
+/** For how long after the last report is looked every minute whether to alert, in milliseconds. */
+const QUIET = 10 * MINUTE;
 
 /** How often is looked whether something lasts that may become an alert, in milliseconds. */
 const SOON = 5_000;
@@ -51,7 +56,7 @@ interface OperatingOptions {
   storage: CallerStorage;
   client: ResonateClient;
   config: Config;
-  env: { ALERT_URL?: string; ALERT_SECRET?: string };
+  env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string };
   fetchTo(url: string): typeof fetch;
 }
 
@@ -62,6 +67,7 @@ export class Operating implements OperateCalls {
   readonly #options: OperatingOptions;
   readonly #holds: Holds;
   readonly #kinds: PausedKinds;
+  readonly #rules: ServerRules;
   #working: Promise<void> | undefined;
   #looked = 0;
 
@@ -71,6 +77,7 @@ export class Operating implements OperateCalls {
     this.#tables = new OperateTables(storage);
     this.#holds = new Holds(client, config.RESONATE_NAMESPACE);
     this.#kinds = new PausedKinds(client, config.RESONATE_NAMESPACE);
+    this.#rules = new ServerRules(client, config.RESONATE_NAMESPACE);
     this.#noteDeployment();
   }
 
@@ -108,13 +115,15 @@ export class Operating implements OperateCalls {
     const overview = this.#tables.overview(span, now);
     const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
     const paused = await Promise.all(names.map((kind) => this.#kinds.find(kind).catch(() => undefined)));
-    const news = await this.#judge(now);
+    const { held, resonate } = await this.#askServer(now);
+    const news = await this.#judge(now, resonate);
     void Promise.all(news.map((each) => this.#tell(each)));
     return {
       ...overview,
       callers: await this.#named(overview.callers),
       kinds_paused: names.filter((_, i) => paused[i]),
-      held: (await this.#holds.find().catch(() => undefined))?.held ?? NOTHING,
+      held,
+      resonate,
       settings: this.settings(),
       alerts: this.#tables.get<Overview["alerts"]>("alerts") ?? [],
     };
@@ -172,8 +181,12 @@ export class Operating implements OperateCalls {
   /** Goes on with what was interrupted, and looks whether to alert. */
   async alarm(): Promise<void> {
     await this.#work().catch(() => {}); // The next alarm goes on.
-    await Promise.all((await this.#judge(Date.now())).map((each) => this.#tell(each)));
-    await this.#arm();
+    const now = Date.now();
+    // Where no worker reports, nothing wakes the server to be told what has not changed.
+    const isQuiet = now - (this.#tables.workers()[0]?.at ?? 0) > QUIET;
+    const resonate = isQuiet ? "not asked" : (await this.#askServer(now)).resonate;
+    await Promise.all((await this.#judge(now, resonate)).map((each) => this.#tell(each)));
+    await this.#arm(isQuiet ? Number.POSITIVE_INFINITY : MINUTE);
   }
 
   async #arm(within = MINUTE): Promise<void> {
@@ -182,6 +195,7 @@ export class Operating implements OperateCalls {
     const lengthOf = (list: string) => this.#tables.get<unknown[]>(list)?.length ?? 0;
     const isSoon = lengthOf("standing") > lengthOf("alerts");
     const at = Date.now() + (isBusy ? PATIENCE : isSoon ? SOON : within);
+    if (at === Number.POSITIVE_INFINITY) return;
     const known = await storage.getAlarm();
     if (known === null || known > at) await storage.setAlarm(at);
   }
@@ -309,9 +323,26 @@ export class Operating implements OperateCalls {
     for (const [i, { job }] of rows.entries()) if (found[i]?.state !== "pending") this.#tables.forget(String(job));
   }
 
+  /** What is held, and what the Resonate server tells of itself: nothing where it does not answer. */
+  async #askServer(now: number): Promise<{ held: Held; resonate: ServerState | undefined }> {
+    try {
+      const begun = Date.now();
+      const held = (await this.#holds.find())?.held ?? NOTHING;
+      const ms = Date.now() - begun;
+      const { charges, ...about } = await askServer(this.#options.config, this.#rules);
+      const charged = charges && addCharges(this.#tables.get<Charged>("charged"), charges, now);
+      if (charged) this.#tables.set("charged", charged);
+      const { today, yesterday } = charged ?? {};
+      return { held, resonate: { ms, ...about, ...(today && { today }), ...(yesterday && { yesterday }) } };
+    } catch {
+      this.#rules.reset();
+      return { held: NOTHING, resonate: undefined };
+    }
+  }
+
   /** Looks at the rules; resolves with the alerts that have begun or ended. */
-  async #judge(now: number): Promise<ToldAlert[]> {
-    const { config } = this.#options;
+  async #judge(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
+    const { config, env } = this.#options;
     const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
     const { kinds, waits, workers } = this.#tables.overview("hour", now);
     const mostBytes = config.MAX_STORED_BYTES;
@@ -324,6 +355,8 @@ export class Operating implements OperateCalls {
       callers: await this.#named(this.#tables.troubled(ALMOST * mostBytes)),
       deployed: versions,
       mostBytes,
+      resonate,
+      isFree: env.PLAN !== "paid",
     };
     const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
     const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;

@@ -35,20 +35,43 @@ test("a million jobs of a week are added up exactly, and are few rows", () => {
   const [{ rows } = {}] = tables.all("SELECT count(*) AS rows FROM counts");
   expect(Number(rows)).toBeLessThan(1_200);
   const week = tables.overview("week", NOW);
-  expect(week.kinds).toEqual([{ kind: "tea", complete: all, failed: all / per }]);
+  expect(week.kinds).toEqual([{ kind: "tea", complete: all, failed: all / per, before: {} }]);
   expect(week.groups).toEqual([expect.objectContaining({ kind: "tea", reason: "no water", count: all / per })]);
   expect(week.chart.ended.reduce((a, b) => a + b, 0)).toBe(all);
   expect(tables.counts("week", NOW).rows.length).toBeLessThan(600);
   const hour = tables.overview("hour", NOW);
   expect(hour.kinds[0]?.complete).toBe(61 * per);
   // The day is what is left when hours are too old.
-  const [later] = [NOW + 10 * DAY];
+  const later = NOW + 17 * DAY;
   tables.count("tea", "complete", 1, later);
   const sums = tables.all("SELECT size, sum(n) AS n FROM counts WHERE name = 'complete' GROUP BY size ORDER BY size");
   expect(sums).toEqual([
     { size: MINUTE, n: 1 },
     { size: DAY, n: all },
   ]);
+});
+
+test("each kind is compared with the same time a day or a week before, also where nothing of it happens now", () => {
+  const tables = new OperateTables(createStorage());
+  for (let at = NOW - 15 * DAY; at <= NOW; at += 10 * MINUTE) {
+    const isBefore = at <= NOW - DAY / 2;
+    tables.count("tea", "started", isBefore ? 20 : 30, at);
+    if (isBefore) tables.count("milk", "failed", 10, at);
+  }
+  const kindsOf = (span: "hour" | "day" | "week") => tables.overview(span, NOW).kinds;
+  const about = (n: number) => (given: number) => Math.abs(given - n) <= n / 50;
+  for (const [span, minutes] of [
+    ["hour", 60],
+    ["day", 24 * 60],
+    ["week", 7 * 24 * 60],
+  ] as const) {
+    const [milk, tea] = kindsOf(span);
+    expect([milk?.kind, tea?.kind]).toEqual(["milk", "tea"]);
+    expect(tea?.before.started).toSatisfy(about(2 * minutes));
+    expect(milk?.before.failed).toSatisfy(about(minutes));
+  }
+  expect(kindsOf("hour")[1]?.started).toBe(210);
+  expect(kindsOf("hour")[0]).not.toHaveProperty("failed");
 });
 
 test("a report that is sent again counts once", () => {
@@ -63,7 +86,7 @@ test("a report that is sent again counts once", () => {
   tables.report(sent, Date.now());
   tables.report(sent, Date.now());
   const { kinds, groups, workers } = tables.overview("hour", Date.now());
-  expect(kinds).toEqual([{ kind: "tea", failed: 2 }]);
+  expect(kinds).toEqual([{ kind: "tea", failed: 2, before: {} }]);
   expect(groups).toEqual([expect.objectContaining({ reason: "no water", count: 2 })]);
   expect(workers).toEqual([expect.objectContaining({ worker: "w", kinds: { tea: 1 } })]);
 });

@@ -24,15 +24,15 @@ const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 /** The sizes of periods in which is counted, and for how long counts of each are kept, in milliseconds. */
 const KEPT = [
   { size: MINUTE, kept: 2 * HOUR },
-  { size: HOUR, kept: 8 * DAY },
+  { size: HOUR, kept: 15 * DAY },
   { size: DAY, kept: 400 * DAY },
 ] as const;
 
-/** What is shown of a span: in periods of which size. */
-const SPANS: Readonly<Record<Span, { length: number; size: number }>> = {
-  hour: { length: HOUR, size: MINUTE },
-  day: { length: DAY, size: HOUR },
-  week: { length: 7 * DAY, size: HOUR },
+/** What is shown of a span, in periods of which size, and how much earlier the time is that it is compared with. */
+const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }>> = {
+  hour: { length: HOUR, size: MINUTE, ago: DAY },
+  day: { length: DAY, size: HOUR, ago: DAY },
+  week: { length: 7 * DAY, size: HOUR, ago: 7 * DAY },
 };
 
 const OTHER = "other";
@@ -57,10 +57,10 @@ const TABLES = `
   CREATE INDEX IF NOT EXISTS waits_state ON waits (state, kind, at);
   CREATE TABLE IF NOT EXISTS slowest (kind TEXT PRIMARY KEY, job TEXT, ms REAL, at INTEGER) STRICT;
   CREATE TABLE IF NOT EXISTS workers (worker TEXT PRIMARY KEY, n INTEGER, at INTEGER, about TEXT) STRICT;
-  CREATE TABLE IF NOT EXISTS callers (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER) STRICT;
-  CREATE INDEX IF NOT EXISTS callers_day ON callers (day, started);
-  CREATE INDEX IF NOT EXISTS callers_failing ON callers (failing) WHERE failing > 0;
-  CREATE INDEX IF NOT EXISTS callers_bytes ON callers (bytes);
+  CREATE TABLE IF NOT EXISTS figures (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER, rows INTEGER NOT NULL DEFAULT 0) STRICT;
+  CREATE INDEX IF NOT EXISTS figures_day ON figures (day, started);
+  CREATE INDEX IF NOT EXISTS figures_failing ON figures (failing) WHERE failing > 0;
+  CREATE INDEX IF NOT EXISTS figures_bytes ON figures (bytes);
   CREATE TABLE IF NOT EXISTS trail (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, who TEXT, what TEXT, about TEXT) STRICT;
   CREATE TABLE IF NOT EXISTS actions (n INTEGER PRIMARY KEY, who TEXT, asked TEXT, state TEXT) STRICT;
   CREATE TABLE IF NOT EXISTS targets (action INTEGER, job TEXT, outcome TEXT, PRIMARY KEY (action, job)) STRICT, WITHOUT ROWID;
@@ -179,16 +179,17 @@ export class OperateTables {
     this.all("DELETE FROM trail WHERE at < ?", now - TRAIL_KEPT);
     this.all("DELETE FROM actions WHERE n NOT IN (SELECT n FROM trail)");
     this.all("DELETE FROM targets WHERE action NOT IN (SELECT n FROM actions)");
-    this.all("DELETE FROM callers WHERE day < ?", now - 30 * DAY);
+    this.all("DELETE FROM figures WHERE day < ?", now - 30 * DAY);
   }
 
-  /** What a caller's object tells of it. `started`: since it was told last. */
-  figure({ key, started, running, bytes, failing }: CallerFigure, now: number): void {
+  /** What a caller's object tells of it. `started` and `rows`: since it was told last. */
+  figure({ key, started, running, bytes, failing, rows }: CallerFigure, now: number): void {
     this.all(
-      `INSERT INTO callers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET running = excluded.running, bytes = excluded.bytes,
-       started = CASE WHEN day = excluded.day THEN started + excluded.started ELSE excluded.started END, day = excluded.day,
-       failing = excluded.failing`,
-      ...[key, now - (now % DAY), started, running, bytes, failing],
+      `INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET running = excluded.running,
+       bytes = excluded.bytes, failing = excluded.failing, day = excluded.day,
+       started = excluded.started + CASE WHEN day = excluded.day THEN started ELSE 0 END,
+       rows = excluded.rows + CASE WHEN day = excluded.day THEN rows ELSE 0 END`,
+      ...[key, now - (now % DAY), started, running, bytes, failing, rows],
     );
   }
 
@@ -206,7 +207,21 @@ export class OperateTables {
     return { from, size, rows };
   }
 
-  overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused"> {
+  /** What was counted of each kind in the same time a day or a week before, in whole hours. */
+  #before(span: Span, now: number): Map<string, Record<string, number>> {
+    const { length, ago } = SPANS[span];
+    const rows = this.all(
+      `SELECT kind, name, sum(n) AS n FROM counts
+       WHERE size = ? AND at > ? AND at <= ? AND name IN ('started', 'complete', 'failed') GROUP BY 1, 2`,
+      ...[HOUR, now - ago - length - HOUR, now - ago - HOUR],
+    );
+    const kinds = new Map<string, Record<string, number>>();
+    for (const { kind, name, n } of rows)
+      kinds.set(String(kind), { ...kinds.get(String(kind)), [String(name)]: Number(n) });
+    return kinds;
+  }
+
+  overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused" | "resonate"> {
     const { from, size, rows } = this.counts(span, now);
     const [kinds, groups] = [new Map<string, Record<string, number>>(), new Map<string, Group>()];
     const times = Array.from(
@@ -233,20 +248,24 @@ export class OperateTables {
       if (i >= 0 && name === "complete") chart.ended[i] = (chart.ended[i] ?? 0) + n;
       if (i >= 0 && name === "failed") chart.failed[i] = (chart.failed[i] ?? 0) + n;
     }
+    const before = this.#before(span, now);
+    for (const kind of before.keys()) kinds.set(kind, kinds.get(kind) ?? {});
     const waits = this.all("SELECT kind, state, count(*) AS n, min(at) AS since FROM waits GROUP BY state, kind");
     const slowest = this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from);
     return {
       span,
       at: now,
       chart,
-      kinds: [...kinds].map(([kind, counts]) => ({ kind, ...counts })).sort((a, b) => a.kind.localeCompare(b.kind)),
+      kinds: [...kinds]
+        .map(([kind, counts]) => ({ kind, ...counts, before: before.get(kind) ?? {} }))
+        .sort((a, b) => a.kind.localeCompare(b.kind)),
       groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, 50),
       waits: waits as unknown as Overview["waits"],
       waits_whole: waits.reduce((sum, { n }) => sum + Number(n), 0) < MOST_WAITING,
       slowest: slowest as unknown as Overview["slowest"],
       workers: this.workers(),
       callers: this.all(
-        "SELECT key, started, running, bytes, failing FROM callers WHERE day = ? ORDER BY started DESC LIMIT 20",
+        "SELECT key, started, running, bytes, failing, rows FROM figures WHERE day = ? ORDER BY started DESC LIMIT 20",
         now - (now % DAY),
       ) as unknown as Overview["callers"],
     };
@@ -254,11 +273,11 @@ export class OperateTables {
 
   /** Callers whose web hooks fail, and those with the most bytes above so many. */
   troubled(bytes: number): CallerFigure[] {
-    const columns = "key, started, running, bytes, failing";
+    const columns = "key, started, running, bytes, failing, rows";
     const rows = [
-      ...this.all(`SELECT ${columns} FROM callers WHERE failing > 0 LIMIT 20`),
+      ...this.all(`SELECT ${columns} FROM figures WHERE failing > 0 LIMIT 20`),
       ...(bytes > 0
-        ? this.all(`SELECT ${columns} FROM callers WHERE bytes > ? AND failing = 0 ORDER BY bytes DESC LIMIT 20`, bytes)
+        ? this.all(`SELECT ${columns} FROM figures WHERE bytes > ? AND failing = 0 ORDER BY bytes DESC LIMIT 20`, bytes)
         : []),
     ];
     return rows as unknown as CallerFigure[];

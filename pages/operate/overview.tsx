@@ -1,9 +1,12 @@
 import { type FC, useState } from "hono/jsx/dom";
 import type { ChartView } from "../../core/definitions/view.ts";
+import { FREE } from "../../functions/operate/plan.ts";
 import { Chart } from "../chart/drawn.tsx";
 import { lengthOf, Part, Scroll, Time } from "../lib/components.tsx";
 import { Act, jobLink } from "./acting.tsx";
 import type { Filter, Overview } from "./ask.ts";
+
+type Server = NonNullable<Overview["resonate"]>;
 
 const VIEW: ChartView = {
   as: "chart",
@@ -38,7 +41,7 @@ export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
 );
 
 export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
-  const { workers, at, waits, held, settings, chart } = overview;
+  const { workers, at, waits, held, settings, chart, resonate } = overview;
   const alive = workers.filter((worker) => worker.at > at - SILENT);
   const sum = (of: (slots: (typeof workers)[number]["slots"]) => number) =>
     alive.reduce((n, { slots }) => n + of(slots), 0);
@@ -62,6 +65,15 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
           isWell={sum((slots) => slots.waiting) === 0}
           text={String(sum((slots) => slots.waiting))}
         />
+        <Part
+          name="Resonate server"
+          isKnown
+          isWell={resonate !== undefined}
+          text={resonate === undefined ? "no answer" : `${RELEASES[resonate.release]}, ${resonate.ms} ms`}
+        />
+        {resonate && (
+          <Part name="Stored" isKnown isWell={!isNearly(resonate.size, resonate.most)} text={storedOf(resonate)} />
+        )}
         <Part name="Blocked" isKnown={isKnown} isWell={stuck === 0} text={String(stuck)} />
       </ul>
       <p class="actions">
@@ -76,6 +88,8 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
           <Act action={{ do: "stop-starts" }} words="Stop starts" onDone={onDone} />
         )}
       </p>
+      {resonate?.today && <Charged of="today" charges={resonate.today} />}
+      {resonate?.yesterday && <Charged of="yesterday" charges={resonate.yesterday} />}
       {(held.all || settings.starts_stopped) && (
         <p class="notice lost" role="status">
           {[held.all && "Workers take no jobs.", settings.starts_stopped && "No job is started."]
@@ -85,6 +99,31 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
       )}
       <Ended chart={chart} key={`${overview.span} ${chart.time.at(-1)} ${chart.ended} ${chart.failed}`} />
     </section>
+  );
+};
+
+const RELEASES = { embedded: "embedded", account: "the account's", "0.9.8": "release 0.9", "0.10": "release 0.10" };
+
+const bytesOf = (bytes: number) => (bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`);
+
+const isNearly = (size = 0, most = Number.POSITIVE_INFINITY) => size > 0.9 * most;
+
+/** A server of the operator's own tells its database's size to nobody but its database. */
+function storedOf({ size, most }: Server): string {
+  if (size === undefined) return "ask its database";
+  return most === undefined ? bytesOf(size) : `${bytesOf(size)} of ${bytesOf(most)}`;
+}
+
+/** What the platform charged for on a day, beside what the free plan has. */
+const Charged: FC<{ of: string; charges: NonNullable<Server["today"]> }> = ({ of, charges }) => {
+  const gbs = (charges.awake / 1_000) * 0.125;
+  const part = (n: number, of: number) => `${n.toLocaleString()} (${Math.round((100 * n) / of)} %)`;
+  return (
+    <p class="muted">
+      The Resonate object {of}, UTC: {part(charges.written, FREE.rows)} rows written,{" "}
+      {part(charges.requests, FREE.requests)} requests, {part(Math.round(gbs), FREE.duration)} GB-s; in brackets, of the
+      free plan's day.
+    </p>
   );
 };
 
@@ -155,9 +194,12 @@ export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_w
   </section>
 );
 
+const Before: FC<{ n: number | undefined }> = ({ n = 0 }) => <span class="muted">({n.toLocaleString()})</span>;
+
 export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => (
   <section aria-labelledby="kinds">
     <h2 id="kinds">Kinds</h2>
+    <p class="muted">In brackets: the same time {overview.span === "week" ? "a week" : "a day"} before.</p>
     <Scroll label="Table of kinds">
       <table class="jobs">
         <thead>
@@ -174,15 +216,22 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
           </tr>
         </thead>
         <tbody>
-          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0 }) => {
+          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0, before }) => {
             const slowest = overview.slowest.find((each) => each.kind === kind);
             const isPaused = overview.kinds_paused.includes(kind);
             return (
               <tr key={kind}>
                 <th scope="row">{kind}</th>
-                <td>{started}</td>
-                <td>{complete}</td>
-                <td>{failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}</td>
+                <td>
+                  {started} <Before n={before.started} />
+                </td>
+                <td>
+                  {complete} <Before n={before.complete} />
+                </td>
+                <td>
+                  {failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}{" "}
+                  <Before n={before.failed} />
+                </td>
                 <td>{complete + failed + cancelled > 0 ? lengthOf(ms / (complete + failed + cancelled)) : "–"}</td>
                 <td>{slowest ? <a href={jobLink(slowest.job)}>{lengthOf(slowest.ms)}</a> : "–"}</td>
                 <td>
@@ -238,14 +287,15 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
       <p class="muted">No caller is known: none has started a job today, or callers are not told apart.</p>
     )}
     <ul class="told">
-      {callers.map(({ key, label = key, started, running, bytes, failing }) => {
+      {callers.map(({ key, label = key, started, running, bytes, failing, rows }) => {
         const isBlocked = settings.blocked.includes(label);
         const isHeld = held.callers.includes(key);
         return (
           <li key={`${key} ${isBlocked} ${isHeld}`}>
             <span>
               <strong>{label}</strong>: {count(started, "job")} started, {running > 1_000 ? "over 1,000" : running}{" "}
-              under way, {(bytes / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB
+              under way, {(bytes / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB,{" "}
+              {count(rows, "row")} written
               {failing > 0 && `, ${count(failing, "web hook")} failing`}
             </span>
             <span class="actions">

@@ -1,7 +1,9 @@
-/** The embedded Resonate server over the real one's HTTP: `POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`. */
+/** The embedded Resonate server over the real one's HTTP: `POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`, and `/usage`. */
 import { once } from "node:events";
+import { statfsSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { DatabaseSync } from "node:sqlite";
 import type { Logger } from "pino";
 import { Store } from "../engine/store.ts";
 import type { Resonate } from "../resonate.ts";
@@ -13,6 +15,7 @@ import { NodeSql } from "./node-sql.ts";
 import { TimedResonate } from "./timed-resonate.ts";
 
 const HOST = "127.0.0.1";
+const MEMORY = ":memory:";
 
 /** How long, in milliseconds, open answers may take when the server is closed. */
 const CLOSE_GRACE = 200;
@@ -58,8 +61,9 @@ export async function startResonate({
   const { db, file } = openDatabase(data);
   const resonate = new TimedResonate(new Store(new NodeSql(db)), log, { keep });
   const streams = new Streams();
+  const host = { resonate, streams, token, log, usage: () => usageOf(db, file) };
   try {
-    const server = await listen((req, res) => handle(req, res, { resonate, streams, token, log }), port);
+    const server = await listen((req, res) => handle(req, res, host), port);
     return {
       url: `http://${HOST}:${(server.address() as AddressInfo).port}`,
       file,
@@ -83,6 +87,16 @@ interface Host {
   streams: Streams;
   token: string | undefined;
   log: Logger;
+  usage(): object;
+}
+
+/** How many bytes the state has, and how many it can have on its disk. */
+function usageOf(db: DatabaseSync, file: string): { size: number; most?: number } {
+  const sql = "SELECT page_count * page_size AS size FROM pragma_page_count(), pragma_page_size()";
+  const { size } = db.prepare(sql).get() as { size: number };
+  if (file === MEMORY) return { size };
+  const { bavail, bsize } = statfsSync(file);
+  return { size, most: size + bavail * bsize };
 }
 
 class Streams {
@@ -124,6 +138,10 @@ async function route(req: IncomingMessage, res: ServerResponse, host: Host): Pro
   const isFromPage = headers.origin !== undefined || (headers["sec-fetch-site"] ?? "none") !== "none";
   if (isFromPage) return refuse(res, 403, "Requests from web pages are refused");
   if (method === "POST" && path === "/") return answer(req, res, host);
+  if (method === "GET" && path === "/usage") {
+    if (!isShown(req, host.token)) return refuse(res, 401, "Unauthorized");
+    return void res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(host.usage()));
+  }
   const [, group, id] = /^\/poll\/([^/]+)\/([^/]+)$/.exec(path) ?? [];
   if (isRead && group !== undefined && id !== undefined) return push(req, res, host, decodePart(group), decodePart(id));
   return refuse(res, 404, "404 Not Found");
@@ -163,10 +181,15 @@ async function read(req: IncomingMessage): Promise<Buffer | undefined> {
   });
 }
 
+/** Whether a request shows the token, where one is required. */
+function isShown({ headers }: IncomingMessage, token: string | undefined): boolean {
+  const [, shown] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
+  return token === undefined || isToken(token, shown);
+}
+
 async function push(req: IncomingMessage, res: ServerResponse, host: Host, group: string, id: string): Promise<void> {
   const { resonate, streams, token } = host;
-  const [, shown] = /^Bearer +(\S+)$/i.exec(req.headers.authorization ?? "") ?? [];
-  if (token !== undefined && !isToken(token, shown)) return refuse(res, 401, "Unauthorized");
+  if (!isShown(req, token)) return refuse(res, 401, "Unauthorized");
   const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
   if (req.method === "HEAD") return void res.writeHead(200, headers).end();
   const connection = resonate.connect(group, id);

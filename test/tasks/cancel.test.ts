@@ -39,11 +39,16 @@ async function retrying(): Promise<{ taskId: string; month: Month }> {
 const requested = (month: Month, times: number) =>
   until(`${month.job} to be requested ${times} times`, () => stack.archive.control.count(month.archived) >= times);
 
+/** What the process that executes jobs has logged of a job. */
+const logged = (of: string) => {
+  const executor = (stack.workers[0] ?? stack.edge).process;
+  return executor.logs().flatMap(({ job, msg }) => (job === of ? [msg] : []));
+};
+
 describe.concurrent.each(WAYS)("by %s", (way, cancel) => {
   test("a sleeping timer does not fire", async ({ expect }) => {
     const { taskId } = await tasks.call("timer", { timer_name: `never by ${way}`, seconds: 6 });
-    const executor = (stack.workers[0] ?? stack.edge).process;
-    const said = () => executor.logs().flatMap(({ job, msg }) => (job === `timer_never by ${way}` ? [msg] : []));
+    const said = () => logged(`timer_never by ${way}`);
     await until("the timer to have been started", () => said().includes("job started"));
     await cancel(taskId, `timer_never by ${way}`);
     const later = await tasks.call("timer", { timer_name: `later by ${way}`, seconds: 7 });
@@ -56,6 +61,7 @@ describe.concurrent.each(WAYS)("by %s", (way, cancel) => {
     const { taskId, month } = await retrying();
     const other = await retrying();
     await cancel(taskId, month.job);
+    await until("the gathering to be left", () => logged(month.job).includes("job left"));
     const made = stack.archive.control.count(month.archived);
     // The other one keeps retrying meanwhile, and by its third request so would this one have made another.
     await requested(other.month, 3);

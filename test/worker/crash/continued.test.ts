@@ -88,7 +88,7 @@ test("arguments of the next run that do not fit end the job, and say so", async 
 
 test("the history of a job's newest run is saved, and today's code goes on from it", async () => {
   const { resonate, namespace } = stack;
-  const env = { RESONATE_URL: resonate.url, RESONATE_NAMESPACE: namespace };
+  const env = { ...resonate.env, RESONATE_NAMESPACE: namespace };
   const to = join(folder, "histories");
   const jobs = ["patrol_tower", "patrol_wall", "patrol_bank~2"];
   await execa(process.execPath, ["cli/main.ts", "histories", "save", ...jobs, "--to", to], { env });
