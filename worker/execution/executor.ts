@@ -17,7 +17,7 @@ import { attemptFiles, type FetchPublic } from "../../core/jobs/files/attempt-fi
 import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { AFTER } from "../../core/jobs/starting/after.ts";
-import { aheadOf, isTooLate } from "../../core/jobs/starting/order.ts";
+import { turnOf } from "../../core/jobs/starting/order.ts";
 import { CLEANED_UP, decodeValue, EARLIER, encodeValue, STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateRefused } from "../../core/store/connection/failures.ts";
@@ -275,15 +275,13 @@ export class Executor {
   /** Waits for a job's turn among those with its key; undefined when it has it. @throws {LeaseLost} */
   async #takeTurn({ acquired, lease, reporter }: JobExecution, limit: number): Promise<JobEnd | undefined> {
     const { promise } = acquired;
-    if (await isTooLate(promise, lease)) {
-      return {
-        kind: "failed",
-        error: new Error("its start took so long that later jobs have passed it: start it again"),
-      };
-    }
     for (;;) {
-      const ahead = await aheadOf(promise, limit, lease, Date.now());
-      if (!ahead) return undefined;
+      const ahead = await turnOf(promise, limit, lease, Date.now());
+      if (ahead === "now") return undefined;
+      if (ahead === "late") {
+        const words = "its start took so long that later jobs have passed it: start it again";
+        return { kind: "failed", error: new Error(words) };
+      }
       reporter.tell({
         steps: [],
         awaiting: ahead.length,
