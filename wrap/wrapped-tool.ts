@@ -28,8 +28,8 @@ export function wrappedTool(
   const { prefix, after } = options;
   // The arguments name a shared call.
   const named = !policy.shared && takesJobName(tool);
-  /** The arguments of a call's job; `isNew`: no other call can have its name. */
-  const prepared = async (given: unknown, context: CallContext): Promise<{ wanted: CallArgs; isNew: boolean }> => {
+  /** The arguments of a call's job; `isNew`: no other call can have its name. `advise` says how it is repeated by its job. */
+  const prepared = async (given: unknown, context: CallContext) => {
     const {
       key,
       args,
@@ -43,13 +43,15 @@ export function wrappedTool(
       if (context.meta) wanted.meta = context.meta;
       if (log !== undefined) wanted.log = log;
     }
-    if (policy.once && isNew) {
-      const how = named
-        ? `To have it sent once in all, repeat it with ${JOB_NAME}: "${key}".`
-        : `A repeat would send it again: look first, with probe_status(job_names: ["${await job.name(wanted)}"]).`;
-      context.advise?.(`The call may have been sent to ${options.name}. ${how}`);
-    }
-    return { wanted, isNew };
+    const name = await job.name(wanted);
+    const how = named
+      ? `To have it sent once in all, repeat it with ${JOB_NAME}: "${key}".`
+      : `A repeat would send it again: look first, with probe_status(job_names: ["${name}"]).`;
+    const advise = () => {
+      if (policy.once && isNew) context.advise?.(`The call may have been sent to ${options.name}. ${how}`);
+    };
+    advise();
+    return { wanted, isNew, name, advise };
   };
   const launch = async (wanted: CallArgs, context: CallContext): Promise<DurablePromise> => {
     const { key, arguments: args } = wanted;
@@ -68,26 +70,34 @@ export function wrappedTool(
     }
     return promise;
   };
-  /** Has the worker make a call that no other can have the name of; undefined where it was not sent. */
+  /** Has the worker make a call that no other can have the name of; undefined where it was not sent, or its job would be missed. */
   const toldAtOnce = async (
     wanted: CallArgs,
-    { store }: CallContext,
-  ): Promise<(Told & { name: string }) | undefined> => {
-    if (worker === undefined || store.refuses !== undefined) return undefined;
-    const name = await job.name(wanted);
+    name: string,
+    { store, advise }: CallContext,
+  ): Promise<Told | undefined> => {
+    const { refuses, quota, storage, labels } = store.scope;
+    const isMissed = refuses !== undefined || quota + storage + labels.length > 0;
+    if (worker === undefined || isMissed) return undefined;
     const told = await callAtOnce(worker, store.logName(name), wanted);
-    return told && { ...told, name };
+    // Until it has a job, a repeat by name would send it again.
+    if (told && policy.once)
+      advise?.(`The call was sent to ${options.name}, and its outcome is lost: look there before you repeat it.`);
+    return told;
   };
   /** Waits for a call's job. Where the client cancels the call, and no other call can have the job's name, so is the job. */
   const call = async (given: unknown, context: CallContext) => {
-    const { wanted, isNew } = await prepared(given, context);
-    const told = isNew ? await toldAtOnce(wanted, context) : undefined;
+    const { wanted, isNew, name, advise } = await prepared(given, context);
+    const told = isNew ? await toldAtOnce(wanted, name, context) : undefined;
     if (told?.answer) {
       if (told.progress) context.reportProgress?.(...told.progress);
       tellLogs(told.answer, context);
-      return presentJob({ name: told.name, job: job as Job, state: "resolved", value: told.answer } as DurablePromise);
+      return presentJob({ name, job: job as Job, state: "resolved", value: told.answer } as DurablePromise);
     }
-    const launched = launch({ ...wanted, ...(told?.sent && { sent: told.sent }) }, context);
+    const launched = launch({ ...wanted, ...(told?.sent && { sent: told.sent }) }, context).then((promise) => {
+      advise();
+      return promise;
+    });
     try {
       return await waitFor(launched, { ...context, patience: after ?? context.patience }, passing(context));
     } finally {

@@ -78,8 +78,8 @@ export async function run(args: string[]): Promise<void> {
   console.log("");
   const served = { ...options, name: own.name };
   process.env.WRAP_FOLLOW = accept;
-  // Under random kills all turns have been seen taken for good: off until that is understood.
-  if (process.env.WRAP_AT_ONCE === "1") {
+  // Traces are of jobs: with them each call is one.
+  if (!process.env.OTEL_EXPORTER_OTLP_ENDPOINT) {
     process.env.WRAP_CALLS = `http://${HOST}:${await getPort({ host: HOST })}`;
     process.env.WRAP_CALLS_TOKEN = randomBytes(32).toString("hex");
   }

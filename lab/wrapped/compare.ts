@@ -3,10 +3,12 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { Client, type Progress } from "@modelcontextprotocol/client";
+import { Client, type Progress, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { execa } from "execa";
 import { connect, wrapped } from "../../test/wrap/support.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
 import { installed, type RealServer } from "./real-servers.ts";
 
 /** The longest wait, in milliseconds. */
@@ -39,18 +41,18 @@ export async function compare(only: string | undefined): Promise<string[]> {
 async function compareOne(server: RealServer): Promise<string[]> {
   const { name } = server;
   const sent = join(await mkdtemp(join(tmpdir(), "sent-")), "sent");
-  // What reaches the program is in the file, word for word.
-  const args = ["-c", 'tee -a "$SENT" | "$0" "$@"', server.command, ...server.args];
-  const programFor = (which: string) => ({
-    command: "sh",
-    args,
-    env: { PATH: process.env.PATH ?? "", ...server.env(which), SENT: `${sent}-${which}` },
-  });
   const problems: string[] = [];
   for (const era of ["2025", "2026"] as const) {
+    await using use = new AsyncDisposableStack();
+    const own = await reached(server, `direct-${era}`, sent, use);
     const direct = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
-    await direct.connect(new StdioClientTransport({ ...programFor(`direct-${era}`), stderr: "ignore" }));
-    await using stack = await wrapped({ name, ...programFor(`wrapped-${era}`) }, { atOnce: true });
+    await direct.connect(
+      own.url === undefined
+        ? new StdioClientTransport({ ...own, stderr: "ignore" })
+        : new StreamableHTTPClientTransport(new URL(own.url)),
+    );
+    const behind = await reached(server, `wrapped-${era}`, sent, use);
+    const stack = use.use(await wrapped({ name, ...behind }, { atOnce: true }));
     const through = await connect(stack.url, era);
     const [there, here] = [
       await seen(direct, server, `${sent}-direct-${era}`),
@@ -70,6 +72,33 @@ async function compareOne(server: RealServer): Promise<string[]> {
   return problems;
 }
 
+/** How an instance of a server is reached: as a program whose messages are in a file, word for word; or at its address. */
+async function reached(server: RealServer, which: string, sent: string, use: AsyncDisposableStack) {
+  const env = { PATH: process.env.PATH ?? "", ...server.env(which) };
+  if (!server.overHttp) {
+    const args = ["-c", 'tee -a "$SENT" | "$0" "$@"', server.command, ...server.args];
+    return { command: "sh", args, env: { ...env, SENT: `${sent}-${which}` } };
+  }
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}/mcp`;
+  const program = execa(server.command, server.args, {
+    env: { ...env, PORT: String(port) },
+    stdio: "ignore",
+    reject: false,
+  });
+  use.defer(async () => {
+    program.kill("SIGKILL");
+    await program;
+  });
+  const answers = () =>
+    fetch(url).then(
+      () => true,
+      () => false,
+    );
+  await until("the server to answer", answers, PATIENCE);
+  return { url, allowPrivate: true };
+}
+
 /** What a client sees of a server. */
 async function seen(client: Client, server: RealServer, sent: string): Promise<Seen> {
   const all: Seen = {};
@@ -82,7 +111,7 @@ async function seen(client: Client, server: RealServer, sent: string): Promise<S
   const { prompts, resources } = client.getServerCapabilities() ?? {};
   await look("tools/list", () => client.listTools());
   if (prompts) await look("prompts/list", () => client.listPrompts());
-  const listed = resources && server.name === "everything" ? await client.listResources() : undefined;
+  const listed = resources && server.name.startsWith("everything") ? await client.listResources() : undefined;
   if (listed) {
     await look("resources/list", async () => listed);
     await look("resources/templates/list", () => client.listResourceTemplates());

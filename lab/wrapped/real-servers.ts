@@ -16,6 +16,8 @@ export interface RealServer {
   /** Its environment, for the instance that is called directly and for the wrapped one. */
   env(which: string): Record<string, string>;
   calls: readonly Call[];
+  /** Whether it is reached over HTTP, at `PORT`. */
+  overHttp?: true;
   /** A call that reports progress; one that can be cancelled. */
   progress?: Call;
   cancel?: Call;
@@ -26,7 +28,7 @@ export interface RealServer {
 const NPM = ["everything", "filesystem", "memory", "sequential-thinking"].map(
   (name) => `@modelcontextprotocol/server-${name}`,
 );
-const PYPI = ["mcp-server-git", "mcp-server-time", "mcp-server-fetch", "fastmcp"];
+const PYPI = ["mcp-server-git", "mcp-server-time", "mcp-server-fetch", "mcp-server-sqlite", "fastmcp"];
 
 const MISSING: Call = ["none", {}];
 
@@ -67,7 +69,7 @@ export async function installed(): Promise<RealServer[]> {
   const none = { env: () => ({}), prompts: [] };
   const repo_path = at("repository");
   const entity = { name: "Ada", entityType: "person", observations: ["counts"] };
-  return [
+  const servers: RealServer[] = [
     {
       ...none,
       name: "everything",
@@ -170,6 +172,23 @@ export async function installed(): Promise<RealServer[]> {
     },
     {
       ...none,
+      name: "sqlite",
+      command: at("venv/bin/mcp-server-sqlite"),
+      args: ["--db-path", at("sqlite.db")],
+      env: (which) => ({ HOME: at(`home-${which}`) }),
+      calls: [
+        ["create_table", { query: "CREATE TABLE IF NOT EXISTS t (a INTEGER)" }],
+        ["list_tables"],
+        ["describe_table", { table_name: "t" }],
+        ["read_query", { query: "SELECT 1 AS one" }],
+        ["read_query", { query: "SELECT * FROM none" }],
+        ["read_query", {}],
+        MISSING,
+      ],
+      prompts: [["mcp-demo", { topic: "trade" }]],
+    },
+    {
+      ...none,
       name: "fastmcp",
       command: at("venv-fastmcp/bin/python"),
       args: [join(import.meta.dirname, "server.py")],
@@ -183,5 +202,14 @@ export async function installed(): Promise<RealServer[]> {
         MISSING,
       ],
     },
+  ];
+  const [everything, fastmcp] = [servers[0], servers.at(-1)];
+  if (!everything || !fastmcp) return servers;
+  const { cancel: _, ...rest } = everything;
+  return [
+    ...servers,
+    // What reaches it is seen over stdio.
+    { ...rest, name: "everythingHttp", args: [...everything.args, "streamableHttp"], overHttp: true },
+    { ...fastmcp, name: "fastmcpHttp", overHttp: true },
   ];
 }

@@ -85,6 +85,43 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     expect(JSON.stringify(written)).toContain(way === "stdio" ? "write write-killed is done" : "effect is unknown");
   });
 
+  test("while the store is away a call that ends at once is answered, and of one that goes on it is told what is known", async () => {
+    let n = 0;
+    await until(
+      "calls that the worker knows it may make",
+      async () => {
+        const id = `away-${++n}`;
+        // It is known for a few seconds that no operator holds them back.
+        await call("write", { id: "before" });
+        await stack.resonate.kill();
+        const [short, long, read] = await Promise.all([
+          call("write", { id: `${id}-short` }),
+          call("write", { id: `${id}-lost`, ms: 1_000 }),
+          call("read", { id: `${id}-lost`, ms: 1_000 }),
+        ]);
+        await stack.resonate.start();
+        if (![short, long, read].every(({ text }) => / is done|is unavailable/.test(text))) return false;
+        const [shortLines, lines] = await Promise.all([linesOf(file, `${id}-short`), linesOf(file, `${id}-lost`)]);
+        expect(shortLines).toHaveLength(short.isError ? 0 : 1);
+        if (short.isError || lines.length < 2) return false;
+        expect(long.text).toMatch(/unavailable: .*The call was sent to counting, and its outcome is lost/);
+        expect(read.text).toMatch(/unavailable: .*that is safe/);
+        return lines.length === 2;
+      },
+      100_000,
+    );
+  });
+
+  test("a call that has a label is a job from its start", async () => {
+    const before = (await jobs()).length;
+    const client = await connect(stack.url);
+    const _meta = { "durable-mcp/labels": ["mine"] };
+    const labelled = await client.callTool({ name: "write", arguments: { id: "labelled" }, _meta });
+    await client.close();
+    expect(labelled.isError).not.toBe(true);
+    expect(await jobs()).toHaveLength(before + 1);
+  });
+
   test.skipIf(way === "HTTP")(
     "while there is no worker a call waits as a job; it is sent once, and later ones end at once again",
     async () => {

@@ -22,9 +22,10 @@ async function counting(
     args: [COUNTING],
     env,
   }),
+  env: Record<string, string> = {},
 ) {
   const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
-  const stack = await wrapped({ name: "counting", ...(await reached({ CALLS: file })), ...options });
+  const stack = await wrapped({ name: "counting", ...(await reached({ CALLS: file })), ...options }, { env });
   const tasks = tasksAt(stack.url);
   return {
     stack,
@@ -158,6 +159,26 @@ test("a call that waits for its turn when the worker dies was not sent: the next
     content: [{ text: "write b is done" }],
   });
   expect(await server.lines()).toEqual(["write a", "write b"]);
+});
+
+test("a job that is left between its turn and its record gives the turn back: it is made once, and later calls too", async () => {
+  await using server = await counting({ concurrency: 1, after: 100 }, undefined, { LEASE_SECONDS: "6" });
+  const first = await server.begin("write", { id: "a", ms: 3_000 });
+  await until("the first call", async () => (await server.lines()).includes("write a"), PATIENCE);
+  const second = await server.begin("write", { id: "b", job_name: "b" });
+  const worker = server.stack.workers[0]?.process;
+  await worker?.said("counting.write.b", "job started");
+  // Its turn comes when the first call ends, and cannot be written down.
+  await server.stack.resonate.kill();
+  await worker?.said("counting.write.b", "job left");
+  await server.stack.resonate.start();
+  for (const [taskId, text] of [
+    [first, "write a is done"],
+    [second, "write b is done"],
+  ] as const)
+    expect((await server.tasks.reaches(taskId, "completed", PATIENCE)).result).toMatchObject({ content: [{ text }] });
+  expect(await server.call("write", { id: "c" })).toMatchObject({ content: [{ text: "write c is done" }] });
+  expect(await server.lines()).toEqual(["write a", "write b", "write c"]);
 });
 
 test.each(["stdio", "http"])(

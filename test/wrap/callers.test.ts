@@ -17,7 +17,7 @@ const linesOf = async (file: string) => (await readFile(file, "utf8").catch(() =
 
 /** A stack that knows its callers, each of whom calls with a token of his own. */
 async function forCallers(options: WrapOptions, env: Record<string, string> = {}) {
-  const stack = await wrapped(options, { bindings: bearerBindings(TOKENS), env });
+  const stack = await wrapped(options, { bindings: bearerBindings(TOKENS), env, atOnce: true });
   const call = async (who: keyof typeof TOKENS, name: string, args: object) => {
     const client = await connect(stack.url, "2026", {}, bearer(TOKENS[who]));
     try {
@@ -69,6 +69,8 @@ test("one caller's calls never take all of the turns: another's go on", async ()
     expect(JSON.stringify(ended)).toContain(`write ${who} is done`);
   }
   expect((await linesOf(file)).filter((line) => line.includes("ada"))).toHaveLength(3);
+  // Callers' jobs are counted here, so a call that ends at once is one as well.
+  expect((await stack.call("bob", "list_jobs", {})).jobs).toHaveLength(2);
 });
 
 test("a result that is fresh no more is asked for anew", async () => {

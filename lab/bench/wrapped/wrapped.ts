@@ -104,7 +104,7 @@ export async function startWrap(
   );
   const target = behind.startsWith("http") ? ["--allow-private", behind] : ["--", ...behind.split(" ")];
   const args = ["wrap", "--name", `bench-${process.pid}`, "--data", data, ...ports.flat(), ...target];
-  const program = run(join(checkout, main), { args, cwd: checkout, env: { RATE_LIMIT: "0", WRAP_AT_ONCE: "1" } });
+  const program = run(join(checkout, main), { args, cwd: checkout, env: { RATE_LIMIT: "0" } });
   use.defer(async () => {
     program.signal("SIGINT");
     await program.exited;

@@ -24,8 +24,11 @@ import { watchTask } from "./remote-tasks.ts";
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
 /** A task at the server is polled as long as the job lasts. */
 const LASTING = { maxDuration: 7 * 24 * HOUR };
-/** How often a repeatable call is made anew after its outcome was lost at the server. */
-const MAX_LOSSES = 3;
+/**
+ * How often a repeatable call is made anew after its outcome was lost at the server. One that dies every 20 s has been seen to
+ * lose a call of six seconds five times in a row.
+ */
+const MAX_LOSSES = 10;
 
 export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<JsonObject> {
   if (args.tool === "resources/subscribe") return awaitUpdate(server, ctx, args);
