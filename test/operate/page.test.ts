@@ -45,6 +45,12 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByText("1 of timer").waitFor();
     expect(await inaccessible(page)).toEqual([]);
     if (pictures) await page.screenshot({ path: `${pictures}/operate.png`, fullPage: true });
+    // What is paused can be resumed here, also where nothing of it happens now.
+    await operator.act({ do: "pause", of: { kind: "weather_range" } });
+    const held = page.getByRole("region", { name: "Held back" });
+    await held.getByText("weather_range").waitFor();
+    await held.getByRole("button", { name: "Resume" }).click();
+    await held.waitFor({ state: "detached" });
     await page.getByRole("link", { name: /the archive has moved/ }).click();
     await page.getByRole("heading", { name: /^6 jobs/ }).waitFor();
 
