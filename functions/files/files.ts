@@ -127,8 +127,8 @@ export class Files {
     if (range) headers.set("content-range", `bytes ${from}-${to - 1}/${size}`);
     const status = range ? 206 : 200;
     if (request.method === "HEAD") return new Response(null, { status, headers });
-    const stream = await this.#kept?.read(key, about, { from, to });
-    return stream ? new Response(ofLength(stream, to - from), { status, headers }) : refused(404, "The file is gone.");
+    const bytes = await this.#kept?.bytes(key, about, { from, to });
+    return bytes ? new Response(bodyOf(bytes, to - from), { status, headers }) : refused(404, "The file is gone.");
   }
 
   /** A small file as a resource, or why it is none. This module has classes of its own: what it throws is not known outside. */
@@ -198,9 +198,18 @@ function rangeOf(headers: Headers, size: number, etag: string): { from: number; 
   return from < to ? { from, to } : "none";
 }
 
-function ofLength(stream: ReadableStream<Uint8Array>, length: number): ReadableStream {
+/** A body of these bytes, written one by one: what is read again into the same buffer must have been sent. */
+function bodyOf(bytes: AsyncGenerator<Uint8Array>, length: number): ReadableStream {
   const { FixedLengthStream } = globalThis as unknown as {
-    FixedLengthStream?: new (length: number) => TransformStream;
+    FixedLengthStream: new (length: number) => TransformStream<Uint8Array, Uint8Array>;
   };
-  return FixedLengthStream ? stream.pipeThrough(new FixedLengthStream(length)) : stream;
+  const { readable, writable } = new FixedLengthStream(length);
+  const writer = writable.getWriter();
+  const write = async () => {
+    for await (const each of bytes) await writer.write(each);
+    await writer.close();
+  };
+  // A reader that has left is told nothing more.
+  void write().catch((error) => writer.abort(error).catch(() => {}));
+  return readable;
 }
