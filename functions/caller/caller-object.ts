@@ -143,6 +143,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #isListed = false;
   /** When the sizes of jobs were looked at that may have grown, in milliseconds since the epoch. */
   #sizedAt: number | undefined;
+  /** How many jobs were cut off, or clean up still, since ended ones were looked at. */
+  #cutOff = 0;
   readonly #env: object;
   readonly #settings = new SharedValue<Settings>(SETTINGS);
   /** The callers who are refused, by the configuration and by operators. */
@@ -235,7 +237,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
     // What a job has told at last is logged before its end.
     if (this.#isToldWanted) await Promise.all(ended.map(({ id }) => this.#noteTold(id)));
-    for (const job of ended) if (isCut(job)) this.#jobs.resize(job.id, Date.now());
+    for (const job of ended.filter(isCut)) {
+      this.#jobs.resize(job.id, Date.now());
+      this.#cutOff += 1;
+    }
     const sized = isSized ? await Promise.all(jobs.map((job) => this.#withMarks(job))) : jobs;
     this.#jobs.transaction(() => {
       for (const job of sized) this.#jobs.note(job, Date.now(), onlyKnown);
@@ -250,31 +255,35 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
     const beside = cleanUp && besideIn(cleanUp.value);
     const marked = beside ?? (await markedBytes(async (n) => (await get(storedMarkId(job.id, n))) !== undefined));
-    this.#jobs.resize(job.id, cleanUp?.state === "pending" ? Date.now() + CLEANS : undefined);
+    const isCleaning = cleanUp?.state === "pending";
+    this.#jobs.resize(job.id, isCleaning ? Date.now() + CLEANS : undefined);
+    if (isCleaning) this.#cutOff += 1;
     return { ...job, bytes: job.bytes + marked };
   }
 
   /** Looks at the sizes of jobs that were cut off, whose ends do not say what is stored of them. */
-  #sizeEnded(): Promise<void> {
-    return this.#lookAt(this.#jobs.unsized(Date.now(), LOOKS), { isSized: true });
+  async #sizeEnded(): Promise<void> {
+    const ids = this.#jobs.unsized(Date.now(), LOOKS);
+    this.#cutOff = 0;
+    if (ids.length > 0) await this.#lookAt(ids, { isSized: true });
   }
 
   /**
-   * Looks at the sizes of jobs where those could hold more than is left of `most`: at those of ended jobs, and once in a while at
-   * those of running ones.
+   * Looks at the sizes of ended jobs once in a while and after each so many, and at those of running ones once in a while where
+   * they could hold more than is left of `most`.
    */
   async #size(most: number): Promise<void> {
     const now = Date.now();
-    const each = keepsFiles(this.#env) ? Number.POSITIVE_INFINITY : MOST_OF_A_JOB;
-    const tooMany = () => Math.floor(Math.max(0, most - this.#jobs.stored) / each) + 1;
-    if (this.#jobs.unsized(now, tooMany()).length === tooMany()) await this.#sizeEnded();
+    if (this.#cutOff >= LOOKS) await this.#sizeEnded();
     // An object that begins again has looked as well.
     this.#sizedAt ??= Number(this.#jobs.get("sized") ?? 0);
     if (now - this.#sizedAt < CLEANS) return;
     this.#sizedAt = now;
     this.#jobs.set("sized", String(now));
-    if (!this.#jobs.hasUnsized(tooMany())) return;
     await this.#sizeEnded();
+    const left = Math.max(0, most - this.#jobs.stored);
+    const each = keepsFiles(this.#env) ? Number.POSITIVE_INFINITY : MOST_OF_A_JOB;
+    if (!this.#jobs.hasUnsized(Math.floor(left / each) + 1)) return;
     await this.#lookAt(this.#jobs.leastSeen(LOOKS), { isSized: true });
   }
 
@@ -327,7 +336,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async stored(): Promise<number> {
-    await this.#sizeEnded().catch(() => {}); // The next call looks again.
+    if (this.#cutOff > 0) await this.#sizeEnded().catch(() => {}); // A later call looks again.
     return this.#jobs.stored;
   }
 

@@ -9,6 +9,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { startEdge } from "../../../cli/launcher/local-edge.ts";
+import { newSecret, startReceiver } from "../../../test/events/receiver.ts";
+import { until } from "../../../testing/simulation/program.ts";
 import { budgeted } from "../report/budgets.ts";
 import type { Figure } from "../report/figures.ts";
 import { ask, type Message, MODERN, toolCall } from "../setup/mcp.ts";
@@ -26,7 +28,8 @@ export async function measureRows(): Promise<Figure[]> {
   cleanup.defer(() => rm(data, { recursive: true, force: true }));
   const token = randomUUID();
   const tokens = [{ name: "bench", sha256: createHash("sha256").update(token).digest("hex") }];
-  const bindings = { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(tokens), RUNNER: "", LOG_LEVEL: "error" };
+  const bearer = { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(tokens) };
+  const bindings = { ...bearer, RUNNER: "", LOG_LEVEL: "error", ALLOW_LOOPBACK_CALLBACKS: "1" };
   const edge = cleanup.use(await startEdge({ port: 0, data, entry: "lab/bench/workers/rows.ts", bindings }));
 
   const charged = async (): Promise<Charged> => (await fetch(`${edge.url}/bench/rows`)).json() as Promise<Charged>;
@@ -79,5 +82,15 @@ export async function measureRows(): Promise<Figure[]> {
   await counted("forget a job", "forget_jobs", first);
   const schedule = { name: "s", tool: "set_timer", arguments: JSON.stringify(timer(0)), every: 3_600 };
   await counted("schedule a job", "schedule_job", schedule);
+
+  const receiver = cleanup.use(await startReceiver(newSecret()));
+  const delivery = { mode: "webhook", url: receiver.url, secret: receiver.secret };
+  const subscribe: Message = { method: "events/subscribe", params: { name: "job.ended", arguments: {}, delivery } };
+  await count("subscribe to events", () => send(subscribe));
+  await call("set_timer", timer(JOBS + 1));
+  await count("cancel a job, told by web hook", async () => {
+    await call("cancel_job", { job_names: [`timer_t${JOBS + 1}`] });
+    await until("the web hook", () => receiver.delivered.length > 0);
+  });
   return figures;
 }
