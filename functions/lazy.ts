@@ -3,6 +3,7 @@
 export { takePlace } from "../core/jobs/starting/order.ts";
 export { Discovery } from "./app/discovery.ts";
 export { doorOf } from "./app/doors.ts";
+export { cardOf } from "./built-in/card-of.ts";
 export { CallerObject } from "./caller/caller-object.ts";
 export { Files } from "./files/files.ts";
 export { subscribe } from "./tasks/subscribe.ts";

@@ -13,7 +13,7 @@ import { beginRun, readNewest } from "../../core/engine/runs.ts";
 import { type JobEnd, SETTLED } from "../../core/engine/runtime.ts";
 import { words } from "../../core/engine/steps/attempt.ts";
 import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
-import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
+import { attemptFiles, type FetchPublic } from "../../core/jobs/files/attempt-files.ts";
 import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { AFTER } from "../../core/jobs/starting/after.ts";
@@ -45,6 +45,8 @@ interface ExecutorOptions {
   env: Readonly<Record<string, string | undefined>>;
   /** Undefined where no place for files is set. */
   files: KeptFiles | undefined;
+  /** Undefined where nothing guards private addresses. */
+  fetchPublic: FetchPublic | undefined;
   client: ResonateClient;
   store: RemoteStore;
   watcher: PromiseWatcher;
@@ -337,7 +339,7 @@ export class Executor {
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
       ...(job.events && { events: job.events }),
-      files: (of) => attemptFiles(this.#options.files, of),
+      files: (of) => attemptFiles(this.#options.files, of, this.#options.fetchPublic),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),
