@@ -28,7 +28,7 @@ export interface RealServer {
 const NPM = ["everything", "filesystem", "memory", "sequential-thinking"].map(
   (name) => `@modelcontextprotocol/server-${name}`,
 );
-const PYPI = ["mcp-server-git", "mcp-server-time", "mcp-server-fetch", "mcp-server-sqlite", "fastmcp"];
+const PYPI = ["mcp-server-git", "mcp-server-time", "mcp-server-fetch", "fastmcp"];
 
 const MISSING: Call = ["none", {}];
 
@@ -169,23 +169,6 @@ export async function installed(): Promise<RealServer[]> {
       ],
       prompts: [["fetch", { url: `${page}/page` }], ["fetch"]],
       [Symbol.asyncDispose]: closePages,
-    },
-    {
-      ...none,
-      name: "sqlite",
-      command: at("venv/bin/mcp-server-sqlite"),
-      args: ["--db-path", at("sqlite.db")],
-      env: (which) => ({ HOME: at(`home-${which}`) }),
-      calls: [
-        ["create_table", { query: "CREATE TABLE IF NOT EXISTS t (a INTEGER)" }],
-        ["list_tables"],
-        ["describe_table", { table_name: "t" }],
-        ["read_query", { query: "SELECT 1 AS one" }],
-        ["read_query", { query: "SELECT * FROM none" }],
-        ["read_query", {}],
-        MISSING,
-      ],
-      prompts: [["mcp-demo", { topic: "trade" }]],
     },
     {
       ...none,
