@@ -53,7 +53,8 @@ export default defineConfig({
       return files([`functions/${room}/*.ts`], message, [...allBut("core", "pages"), ...above], { sdk: true });
     }),
     files(["functions/{sdk,mcp/answer-with-sdk,tasks/methods}.ts"], "functions/ imports core/.", allBut("core")),
-    files(["client/**", "worker/**", "server/**", "wrap/**", "infra/**"], "It imports core/ alone.", allBut("core")),
+    files(["client/**", "worker/**", "server/**", "infra/**"], "It imports core/ alone.", allBut("core")),
+    files(["wrap/**"], "wrap/ imports core/ and worker/.", allBut("core", "worker")),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
     files(["pages/**"], "pages/ imports core/ and functions/.", allBut("core", "functions")),
     files(["tools/**"], "Tools use the public API alone.", [

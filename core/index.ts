@@ -1,5 +1,6 @@
 /** `durable-mcp-edge`: what definitions of tools, and their durable functions, are written with. */
 
+export { fileInput } from "./author/file-input.ts";
 export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./author/implement.ts";
 export {
   type DurableTool,
@@ -53,7 +54,7 @@ export {
   type Winner,
 } from "./definitions/context.ts";
 export { type EventDefinition, event } from "./definitions/event.ts";
-export type { FileData, FileLimits, FileReference } from "./definitions/file.ts";
+export type { FileData, FileLimits, FileReference, GivenFile } from "./definitions/file.ts";
 export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";
 export { jsonSchema } from "./definitions/json-schema.ts";
 export type { ChartView, CountdownView, Series, View } from "./definitions/view.ts";

@@ -1,7 +1,9 @@
-/** What an isolate loads when it is first needed: callers' objects, and the doors that few requests use. */
+/** What an isolate loads when it is first needed: callers' objects, and what few requests use. */
 
+export { takePlace } from "../core/jobs/starting/order.ts";
 export { Discovery } from "./app/discovery.ts";
 export { doorOf } from "./app/doors.ts";
+export { cardOf } from "./built-in/card-of.ts";
 export { CallerObject } from "./caller/caller-object.ts";
 export { Files } from "./files/files.ts";
 export { subscribe } from "./tasks/subscribe.ts";

@@ -1,7 +1,9 @@
 /** One job, live: its state, questions, result and timeline. */
 import { type Child, type FC, render, useEffect } from "hono/jsx/dom";
+import { Chart } from "./chart/drawn.tsx";
 import { Actions } from "./job/actions.tsx";
 import { Doing } from "./job/doing.tsx";
+import { type FileSource, Files } from "./job/files.tsx";
 import { Partial } from "./job/partial.tsx";
 import { Result } from "./job/result.tsx";
 import { Timeline } from "./job/timeline.tsx";
@@ -9,7 +11,7 @@ import { Tree } from "./job/tree.tsx";
 import { useJob } from "./job/use-job.ts";
 import { Copy, jobPath, lengthOf, Notice, Page, StatusChip, Time, useAbout, useNow } from "./lib/components.tsx";
 import { SchemaForm } from "./lib/form.tsx";
-import { answer, type JobInfo } from "./lib/server.ts";
+import { answer, beginningOf, type FileInfo, type JobInfo } from "./lib/server.ts";
 import { SignIn } from "./lib/sign-in.tsx";
 import { Told, useTold } from "./lib/told.tsx";
 
@@ -48,6 +50,7 @@ const Job: FC = () => {
           <Questions job={job} onAnswered={refresh} />
           {job.partial && <Partial partial={job.partial} />}
           {job.error !== undefined && <Notice kind="error">{job.error}</Notice>}
+          {job.files && job.files.length > 0 && <Files files={job.files} source={FILES} />}
           {(job.status === "complete" || job.view?.as === "countdown") && <Result job={job} />}
           <Actions job={job} tool={about?.tools.find(({ kind }) => kind === job.kind)} onDone={refresh} />
           {job.may_write && <ToldOfJob />}
@@ -63,6 +66,20 @@ const Job: FC = () => {
       )}
     </Page>
   );
+};
+
+/** The largest picture or sound that is loaded, in bytes. */
+const MOST_MEDIUM = 50_000_000;
+
+const FILES: FileSource<FileInfo> = {
+  address: async ({ size, path }) => (size > MOST_MEDIUM ? undefined : path),
+  text: ({ size, path }) => beginningOf(path, size),
+  link: ({ name, path }) => (
+    <a href={path} download={name}>
+      {name}
+    </a>
+  ),
+  Chart,
 };
 
 const ToldOfJob: FC = () => {

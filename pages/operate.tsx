@@ -14,7 +14,7 @@ import {
   type TrailEntry,
 } from "./operate/ask.ts";
 import { Job } from "./operate/one-job.tsx";
-import { Alerts, Callers, Failures, Kinds, Now, Waiting, Workers } from "./operate/overview.tsx";
+import { Alerts, Callers, Failures, HeldBack, Kinds, Now, Waiting, Workers } from "./operate/overview.tsx";
 
 /** How often the overview is read while the page is visible, in milliseconds. */
 const EVERY = 10_000;
@@ -93,6 +93,7 @@ const Operate: FC = () => {
             </label>
           </p>
           <Now overview={overview} onDone={again} />
+          <HeldBack overview={overview} onDone={again} />
           <Failures overview={overview} />
           <Waiting overview={overview} />
           <Kinds overview={overview} onDone={again} />
@@ -106,6 +107,16 @@ const Operate: FC = () => {
     </Page>
   );
 };
+
+/** What an entry of the trail is about: an entry that another one is of is named by its number. */
+const inWords = (about: object): string =>
+  Object.entries(about)
+    .map(([name, value]) => {
+      if (name === "of" && typeof value === "number") return `of #${value}`;
+      if (typeof value !== "object" || value === null) return `${name} ${value}`;
+      return Array.isArray(value) ? `${name} ${value.join(", ")}` : inWords(value);
+    })
+    .join(", ");
 
 const Trail: FC = () => {
   const [entries, setEntries] = useState<TrailEntry[]>([]);
@@ -133,8 +144,8 @@ const Trail: FC = () => {
             {entries.map(({ n, at, who, what, about }) => (
               <tr key={n}>
                 <th scope="row">
-                  {what}
-                  <span class="doing muted">{JSON.stringify(about)}</span>
+                  {what} <span class="muted">#{n}</span>
+                  <span class="doing muted">{inWords(about)}</span>
                 </th>
                 <td>{who}</td>
                 <td>

@@ -1,5 +1,6 @@
 /** Wires what executes tasks, for the worker process and for the runner inside Workers. */
 import type { Implementation } from "../core/author/implement.ts";
+import type { FetchPublic } from "../core/jobs/files/attempt-files.ts";
 import { type FilePlace, KeptFiles } from "../core/jobs/files/kept-files.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../core/store/connection/client.ts";
@@ -25,6 +26,8 @@ interface CompositionOptions {
   reports?: Reports | undefined;
   /** Where files are kept; undefined for nowhere. */
   place: FilePlace | undefined;
+  /** How files that clients give are fetched; undefined where nothing guards private addresses. */
+  fetchPublic?: FetchPublic;
   /** Bounds on memory, in bytes: for the journals of sleeping jobs, and for promises that are watched. */
   memory?: { journals: number; promises: number };
 }
@@ -42,7 +45,7 @@ export function compose({
   log,
   ...more
 }: CompositionOptions) {
-  const { instruments, memory, reports, place } = more;
+  const { instruments, memory, reports, place, fetchPublic } = more;
   const pid = crypto.randomUUID();
   const names = new JobNames(namespace, implementations);
   const watcher = new PromiseWatcher(client, memory?.promises);
@@ -54,6 +57,7 @@ export function compose({
   const executor = new Executor({
     implementations,
     files,
+    fetchPublic,
     env,
     client,
     store: new RemoteStore(endpoint, jobs, { trace: instruments.surroundingSpan }, client),

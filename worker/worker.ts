@@ -14,6 +14,7 @@ import { EdgeReports } from "./process/edge-reports.ts";
 import type { Logger } from "./process/logger.ts";
 import { instruments, resonateRequests } from "./process/metrics.ts";
 import type { WorkerConfig } from "./process/worker-config.ts";
+import { publicFetch } from "./public-fetch.ts";
 
 /** Takes jobs from the Resonate server and executes them, a bounded number of each kind at once, until `stop`. */
 export class Worker {
@@ -82,6 +83,7 @@ export class Worker {
       instruments,
       reports,
       place,
+      fetchPublic: publicFetch(env.FILES_FROM_PRIVATE === "1"),
     });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
   }

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
+import { isPrivate } from "../worker/public-fetch.ts";
 import { wrapServer } from "./index.ts";
 import { policyOf } from "./policy.ts";
 import type { ListedTool } from "./snapshot.ts";
 import { programEnvironment } from "./worker/connection/environment.ts";
 import { Unsendable } from "./worker/connection/errors.ts";
-import { isPrivate } from "./worker/connection/guarded-fetch.ts";
 import { WrappedServer } from "./worker/wrapped-server.ts";
 import { fits } from "./wrap-options.ts";
 

@@ -14,7 +14,7 @@
  */
 
 import type * as z from "zod";
-import type { FileData, FileLimits, FileReference } from "./file.ts";
+import type { FileData, FileLimits, FileReference, GivenFile } from "./file.ts";
 
 /**
  * A second in milliseconds, as every time in this interface is.
@@ -114,16 +114,17 @@ export interface Step<Env = unknown> {
    */
   file(name: string, data: FileData, options?: { mimeType?: string }): Promise<FileReference>;
   /**
-   * The bytes of a file: by the reference to one of this job's or of another job of the same caller, or of a `data:` URI. The
-   * stream fails where the bytes are not those that were stored.
+   * The bytes of a file: by the reference to one of this job's or of another job of the same caller, of a `data:` URI, or of what
+   * a client gave for a `fileInput`, which may have an `https` address. The stream fails where the bytes are not those that were
+   * stored.
    *
-   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, and for any other address
+   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, for a private address, and for any other
    *
    * @example
    * const file = await ctx.step("report", (step) => step.file("report.csv", "a,b\n1,2\n"));
    * const text = await ctx.step("read", async (step) => new Response(await step.read(file)).text());
    */
-  read(file: FileReference | string, limits?: FileLimits): Promise<ReadableStream<Uint8Array>>;
+  read(file: FileReference | GivenFile | string, limits?: FileLimits): Promise<ReadableStream<Uint8Array>>;
 }
 
 /**

@@ -37,7 +37,8 @@ export type FileData =
   | { path: string };
 
 /**
- * What a file may be. `mimeTypes`: such as `text/csv` or `image/*`; any when left out. `max`: bytes, by default 100 MB.
+ * What a file may be. `mimeTypes`: such as `text/csv` or `image/*`; any when left out. `max`: bytes; by default 1 GiB, and for a
+ * `fileInput` 100 MB.
  *
  * @example
  * const photo: FileLimits = { mimeTypes: ["image/*"], max: 10_000_000 };
@@ -47,10 +48,20 @@ export interface FileLimits {
   max?: number;
 }
 
+/**
+ * A file that a client has given for a `fileInput`, as the arguments of the job hold it: its address, and what it may be.
+ *
+ * @example
+ * const photo: GivenFile = { from: "https://example.com/photo.png", mimeTypes: ["image/*"], max: 10_000_000 };
+ */
+export interface GivenFile extends FileLimits {
+  from: string;
+}
+
 /** The largest file, in bytes. */
 export const MAX_FILE = 1024 ** 3;
 
-/** The most bytes of a file that a job is given, by default. */
+/** The most bytes of a file that a client gives, by default. */
 export const MAX_INPUT = 100_000_000;
 
 /** The longest name of a file, in characters. */
@@ -83,10 +94,17 @@ export function filesIn(value: unknown, most = Number.POSITIVE_INFINITY): FileRe
   return [...found.values()];
 }
 
-function isFile(value: unknown): value is FileReference {
+/** Whether a value is a reference to a file. */
+export function isFile(value: unknown): value is FileReference {
   const { uri, name, mimeType, size, sha256 } = Object(value);
   const isSized = Number.isSafeInteger(size) && size >= 0 && typeof sha256 === "string";
   return isSized && typeof name === "string" && typeof mimeType === "string" && partsOfUri(uri) !== undefined;
+}
+
+/** A number of bytes in words, such as `300 KB`. */
+export function sizeInWords(bytes: number): string {
+  const [most, unit] = bytes < 1e3 ? [1, "bytes"] : bytes < 1e6 ? [1e3, "KB"] : bytes < 1e9 ? [1e6, "MB"] : [1e9, "GB"];
+  return `${Math.round((bytes / Number(most)) * 10) / 10} ${unit}`;
 }
 
 /** Whether a media type is one of these. */

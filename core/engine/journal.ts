@@ -88,10 +88,10 @@ export class JournalRecord {
   }
 }
 
-/** The bytes of the files that a record's step has stored. */
-function bytesOfFiles(record: JournalRecord): number {
-  const files = record.hasFiles ? filesIn(record.value) : [];
-  return files.reduce((sum, { step, size }) => sum + (step === record.event.op ? size : 0), 0);
+/** The bytes of the files that an entry's step has stored. */
+export function bytesOfFiles(entry: JournalEntry): number {
+  const files = entry.kind === "step" ? filesIn(entry.value) : [];
+  return files.reduce((sum, { step, size }) => sum + (step === entry.op ? size : 0), 0);
 }
 
 /** What a record's command has stored in promises of its own: the parts of a large result, what `ctx.emit` has told. */
@@ -153,7 +153,7 @@ export class Journal {
       if (promise.state === "pending") this.#pending.set(promise.id, recorded);
       this.size += recorded.size;
       this.stored += recorded.stored;
-      this.files += bytesOfFiles(recorded);
+      if (recorded.hasFiles) this.files += bytesOfFiles({ ...recorded.event, value: recorded.value } as JournalEntry);
       return recorded;
     } catch {
       return undefined;

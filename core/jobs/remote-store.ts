@@ -32,7 +32,8 @@ import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
 import { AFTER } from "./starting/after.ts";
 import { Claims } from "./starting/claims.ts";
-import { type Ends, takePlace } from "./starting/order.ts";
+import { loadOrder } from "./starting/load-order.ts";
+import type { Orders } from "./starting/order.ts";
 
 export type { Channel } from "../store/connection/connections.ts";
 export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/connection/failures.ts";
@@ -64,7 +65,7 @@ class NameTaken extends NotStarted {
 /** What the requests of an isolate, or a worker's jobs, share: values alone. */
 interface Shared {
   read: FeedCache;
-  ends: Ends;
+  orders: Orders;
 }
 
 /** The attempt before a new one. */
@@ -129,7 +130,7 @@ export class RemoteStore {
       onBehalf = false,
     }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
-    shared: Shared = { read: new FeedCache(), ends: new Map() },
+    shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;
     this.#scope = { key, claimant, quota, storage, records, isHeard, request, trace, labels, refuses, onBehalf };
@@ -169,19 +170,7 @@ export class RemoteStore {
   onBehalfOf(promiseId: string): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
-    return this.#scoped({
-      key,
-      claimant: local,
-      quota: 0,
-      storage: 0,
-      records: undefined,
-      isHeard: () => false,
-      request: "",
-      trace: this.#scope.trace,
-      labels: [],
-      refuses: undefined,
-      onBehalf: true,
-    });
+    return this.#scoped({ key, claimant: local, trace: this.#scope.trace, onBehalf: true });
   }
 
   /** The promise id of `name` for this caller or, where the job is shared, for all; undefined for no job's name. */
@@ -255,10 +244,11 @@ export class RemoteStore {
     };
     const args = sent.call.args[0] as Args;
     const id = this.#names.id(job, name);
-    const isOrdered = job.concurrency !== undefined && !(await this.get(name));
-    const order = isOrdered
-      ? await takePlace(this.#client, this.#endpoint.namespace, { id, job, args, timeoutAt }, this.#shared.ends)
-      : {};
+    const taken = { id, job, args, timeoutAt };
+    const order =
+      job.concurrency && !(await this.get(name))
+        ? await (await loadOrder()).takePlace(this.#client, this.#endpoint.namespace, taken, this.#shared.orders)
+        : {};
     const place = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
     if (!this.#claims(job)) {
       return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...place });
@@ -322,36 +312,26 @@ export class RemoteStore {
 
   /**
    * Cancels the job unless it has settled. Returns its promise as it then is and whether this call ended it; undefined for
-   * a job that this caller did not start. A job that others started too is given up and goes on.
+   * a job that this caller did not start, and with `onlyShared` for one that is nobody else's. A job that others started
+   * too is given up and goes on.
    */
-  async cancel(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
+  async cancel(name: string, onlyShared = false): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
     const promise = await this.get(name);
-    if (!promise) return undefined;
-    const { key } = this.#scope;
+    if (!promise || (onlyShared && !promise.job.shared)) return undefined;
+    const { state, starter } = promise;
+    const { claimant } = this.#scope;
     const asItIs = { promise, isOurs: false };
-    if (promise.job.shared && key !== "") {
-      if (promise.starter !== key && !(await this.#startRecord(promise))) return undefined;
-      if (promise.state !== "pending" || !(await this.#claimsOf(promise).giveUp(key, promise.starter))) return asItIs;
+    if (this.#claims(promise.job)) {
+      if (this.#isCaller && starter !== claimant && !(await this.#startRecord(promise))) return undefined;
+      if (state !== "pending" || !(await this.#claimsOf(promise).giveUp(claimant, starter))) return asItIs;
     }
-    return promise.state === "pending" ? this.#cancel(promise) : asItIs;
+    return state === "pending" ? this.#cancel(promise) : asItIs;
   }
 
   /** Cancels a job as {@link cancel} does, also one that others want: for operators. */
   async end(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
     const promise = await this.get(name);
     return promise?.state === "pending" ? this.#cancel(promise) : promise && { promise, isOurs: false };
-  }
-
-  /**
-   * Gives up a job that the durable function for which this store acts had started. Returns whether nobody else wants it,
-   * so that it is cancelled.
-   */
-  async giveUp(name: string): Promise<boolean> {
-    const promise = await this.get(name);
-    if (!promise?.job.shared || promise.state !== "pending") return false;
-    const isUnwanted = await this.#claimsOf(promise).giveUp(this.#scope.claimant, promise.starter);
-    if (isUnwanted) await this.#cancel(promise);
-    return isUnwanted;
   }
 
   /**
@@ -626,7 +606,7 @@ export class RemoteStore {
     return promise && { promise, isOurs };
   }
 
-  #scoped(scope: Scope): RemoteStore {
+  #scoped(scope: Partial<Scope>): RemoteStore {
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, this.#client, this.#shared);
   }
 }

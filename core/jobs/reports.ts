@@ -5,7 +5,7 @@ import type { ResonateClient } from "../store/connection/client.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { localId, splitKey } from "../store/ids.ts";
 import type { WorkerReport } from "./operating/worker-report.ts";
-import { Claims } from "./starting/claims.ts";
+import { claimantsOf } from "./starting/claims.ts";
 
 /** The path at the edge. */
 export const REPORTS = "reports";
@@ -34,13 +34,13 @@ export interface Batch {
 
 /** The keys of the callers who wait for a job's end: of its own, or of those who started a shared one. */
 export async function callersOf(
-  { id, tags, timeoutAt }: PromiseRecord,
+  { id, tags }: PromiseRecord,
   client: ResonateClient,
   namespace: string,
 ): Promise<Set<string>> {
   const starter = tags[STARTER];
   if (starter === undefined) return new Set([splitKey(localId(id, namespace)).key]);
-  const claimants = [starter, ...(await new Claims(client, id, timeoutAt).claimants())];
+  const claimants = [starter, ...(await claimantsOf(client, id))];
   return new Set(claimants.filter((claimant) => splitKey(claimant).name === "" && claimant !== ""));
 }
 

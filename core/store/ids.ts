@@ -173,8 +173,8 @@ export const orderId = (namespace: string, kind: string, hash: string): string =
 /** The mark that a job with a place has begun. */
 export const begunId = (job: string): string => child(job, "k", "");
 
-/** When a place counts no more whose job was not created. */
-export const placeTimerId = (job: string, n: number): string => child(job, "k", n);
+/** When it is looked again for the job of a start that stands `at` a place. */
+export const placeTimerId = (job: string, at: string, due: number): string => child(job, "k", `${at}.${due}`);
 
 /** The `link`th use, counted from 1, of a slot of a limit. */
 export const limitSlotId = (limit: string, slot: number, link: number): string => `${limit}${OWN}${slot}.${link}`;

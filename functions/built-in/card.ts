@@ -1,12 +1,9 @@
 /** The tools that cards of jobs call, in which the user acts. Hosts that show cards hide these tools from models. */
 import * as z from "zod";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
-import { latestOf } from "../../core/jobs/feed/partial.ts";
-import type { DurablePromise } from "../../core/jobs/remote-store.ts";
-import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
-import { newerGeneration } from "../../core/jobs/starting/start.ts";
-import { JobStatus, viewOf } from "../../core/jobs/status.ts";
+import { JobStatus } from "../../core/jobs/status.ts";
 import { check, nameText } from "../../core/tools/arguments.ts";
+import { loadLazy } from "../load-lazy.ts";
 import { giveAnswer, jsonOf, jsonText } from "./answer-question.ts";
 
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
@@ -15,9 +12,6 @@ const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;
 /** Hidden from models: by MCP Apps, and in the words of the hosts before it. */
 const _meta = { ui: { visibility: ["app"] }, "openai/visibility": "private", "openai/widgetAccessible": true };
 const description = "For cards, not models.";
-
-/** The most arguments of a job that a card gets, in characters of JSON. */
-const MAX_ARGUMENTS = 4_000;
 
 /**
  * Describes a job to its card, which knows the job's name or the call that started the job.
@@ -45,7 +39,8 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
       if (!promise) return { job_name: name, status: "not_found" as const };
       const { kind, view } = promise.job;
       const { title } = (called ?? tools.find(({ job }) => job?.kind === kind))?.listing ?? {};
-      return { ...(await cardOf(promise, context)), title, view, ...(view?.as === "chart" && { chart }) };
+      const { cardOf } = await loadLazy();
+      return { ...(await cardOf(promise, context)), title, view, chart };
     },
   });
 
@@ -61,20 +56,6 @@ async function nameOf({ input, find }: Tool, args: unknown, context: CallContext
     if (error instanceof ToolError) return undefined;
     throw error;
   }
-}
-
-async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
-  const { name, args } = promise;
-  const { result: _result, ...view } = viewOf(name, promise);
-  const shown = { ...view, ...((JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS && { arguments: args }) };
-  if (promise.state !== "pending") {
-    return { ...shown, newer: (await newerGeneration(store, promise, signal))?.name };
-  }
-  const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
-  const { progress, step } = snapshot.feed.entry ?? {};
-  const questions = [...snapshot.questions].map(([question, asked]) => ({ ...asked.question, question }));
-  const partial = await latestOf(store, promise.id, snapshot.feed.entry, signal);
-  return { ...shown, partial, doing: doingOf(snapshot, Date.now()), progress, step, questions };
 }
 
 /** The user's own answer, given in a card. */

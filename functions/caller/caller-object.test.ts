@@ -24,7 +24,7 @@ afterEach(() => {
 });
 
 /** A deployment with one caller: its object, and a server whose answers are counted. */
-function deploy(most: number) {
+function deploy(most: number, bindings = {}) {
   const sim = new Simulation({ now: () => Date.now() });
   const state = { requests: 0, isAway: false };
   vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
@@ -35,7 +35,7 @@ function deploy(most: number) {
     const { status, data: answer } = await sim.send(kind, data);
     return Response.json({ kind, head: { status }, data: answer });
   });
-  const env = { RESONATE_URL: "http://resonate", AUTH_MODE: "none" };
+  const env = { RESONATE_URL: "http://resonate", AUTH_MODE: "none", ...bindings };
   let storage = createStorage();
   let object = new CallerObject({ storage }, env);
   const idOf = (name: string) => KEY + name;
@@ -139,8 +139,8 @@ test("in any history a start is refused when the number is reached and never bef
 
 describe("what is stored of jobs that say nothing of it themselves", () => {
   const MOST = 500_000_000;
-  const begin = async () => {
-    const deployed = deploy(0);
+  const begin = async (bindings = {}) => {
+    const deployed = deploy(0, bindings);
     const { object, create, sim } = deployed;
     const startedAt = Date.now();
     /** Starts a job that has 1,000 bytes of arguments. */
@@ -224,6 +224,15 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     expect(after - before).toBeLessThan(100);
     await start("timer_second");
     expect(state.requests - after).toBeLessThan(20);
+  });
+
+  test("where jobs store files, one running job may hold more than all may: its files refuse the next start", async () => {
+    const { start, mark, stored } = await begin({ FILES_URL: "https://bucket.example/files" });
+    await start("timer_a");
+    for (const each of [1, 8, 9, 10, 11]) await mark("timer_a", each);
+    vi.advanceTimersByTime(2 * MINUTE);
+    expect(await start("timer_b")).toBe("stored");
+    expect(await stored()).toBeGreaterThan(2 ** 29);
   });
 
   test("of few running jobs a start asks nothing", async () => {

@@ -23,7 +23,7 @@ import { besideIn, MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
-import { keptFilesOf } from "../files/kept.ts";
+import { keepsFiles, keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
@@ -265,7 +265,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
    */
   async #size(most: number): Promise<void> {
     const now = Date.now();
-    const tooMany = () => Math.floor(Math.max(0, most - this.#jobs.stored) / MOST_OF_A_JOB) + 1;
+    const each = keepsFiles(this.#env) ? Number.POSITIVE_INFINITY : MOST_OF_A_JOB;
+    const tooMany = () => Math.floor(Math.max(0, most - this.#jobs.stored) / each) + 1;
     if (this.#jobs.unsized(now, tooMany()).length === tooMany()) await this.#sizeEnded();
     // An object that begins again has looked as well.
     this.#sizedAt ??= Number(this.#jobs.get("sized") ?? 0);

@@ -1,11 +1,12 @@
 /** Files of jobs for clients: lines and links in answers, downloads, resources. */
 import type { Caller } from "../../core/definitions/caller.ts";
-import { type FileReference, filesIn, isOfType, partsOfUri } from "../../core/definitions/file.ts";
+import { type FileReference, filesIn, isOfType, partsOfUri, sizeInWords } from "../../core/definitions/file.ts";
 import { type Description, folderOf, type KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { bytesToBase64 } from "../../core/store/base64.ts";
 import { bytesOf } from "../../core/store/files/objects.ts";
 import { type CallToolResult, FILES_META } from "../../core/tools/mcp.ts";
+import { CARD_FILES } from "../built-in/card-of.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 
 /** How long an address is valid, in milliseconds. */
@@ -57,15 +58,19 @@ export class Files {
   /** The result with a line for each file that it refers to and, for a client that has them, a link. */
   async shown<Result extends CallToolResult>(result: Result, caller: Caller, links: boolean): Promise<Result> {
     const until = Date.now() + VALID;
+    const structured = result.structuredContent as { [CARD_FILES]?: FileReference[] } | undefined;
+    const ofCard = structured?.[CARD_FILES];
+    if (ofCard) {
+      const addressed = ofCard.map(async (file) => ({ ...file, url: await this.#urlOf(file.uri, caller, until) }));
+      return { ...result, structuredContent: { ...structured, [CARD_FILES]: await Promise.all(addressed) } };
+    }
     const files = filesIn(result._meta?.[FILES_META] ?? result.structuredContent, MOST);
     if (files.length === 0) return result;
     const content = await Promise.all(
       files.map(async ({ uri, name, mimeType, size }) => {
-        const path = await this.#pathOf(uri, caller, until);
-        const { PUBLIC_URL, VIEW_LINKS } = this.#pages.config;
-        const isPublic = path !== undefined && PUBLIC_URL !== undefined && VIEW_LINKS === "on";
-        const where = isPublic ? `${new URL(path, PUBLIC_URL).href} (until ${new Date(until).toISOString()})` : uri;
-        const text = { type: "text" as const, text: `${name}, ${mimeType}, ${inWords(size)}: ${where}` };
+        const url = await this.#urlOf(uri, caller, until);
+        const where = url === undefined ? uri : `${url} (until ${new Date(until).toISOString()})`;
+        const text = { type: "text" as const, text: `${name}, ${mimeType}, ${sizeInWords(size)}: ${where}` };
         return links ? [text, { type: "resource_link" as const, uri, name, mimeType, size }] : [text];
       }),
     );
@@ -80,6 +85,14 @@ export class Files {
       return path === undefined ? [] : [{ uri, name, mimeType, size, path }];
     });
     return (await Promise.all(views)).flat();
+  }
+
+  /** The address of a file, where clients are told addresses. */
+  async #urlOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
+    const { PUBLIC_URL, VIEW_LINKS } = this.#pages.config;
+    const path = await this.#pathOf(uri, caller, until);
+    const isTold = path !== undefined && PUBLIC_URL !== undefined && VIEW_LINKS === "on";
+    return isTold ? new URL(path, PUBLIC_URL).href : undefined;
   }
 
   async #pathOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
@@ -114,8 +127,8 @@ export class Files {
     if (range) headers.set("content-range", `bytes ${from}-${to - 1}/${size}`);
     const status = range ? 206 : 200;
     if (request.method === "HEAD") return new Response(null, { status, headers });
-    const stream = await this.#kept?.read(key, about, { from, to });
-    return stream ? new Response(ofLength(stream, to - from), { status, headers }) : refused(404, "The file is gone.");
+    const bytes = await this.#kept?.bytes(key, about, { from, to });
+    return bytes ? new Response(bodyOf(bytes, to - from), { status, headers }) : refused(404, "The file is gone.");
   }
 
   /** A small file as a resource, or why it is none. This module has classes of its own: what it throws is not known outside. */
@@ -123,9 +136,8 @@ export class Files {
     const found = await this.#find(store, uri, signal);
     const stream = found && found.about.size <= SMALL ? await this.#kept?.read(found.key, found.about) : undefined;
     if (found && found.about.size > SMALL) {
-      const path = await this.#pathOf(uri, caller, Date.now() + VALID);
-      const { PUBLIC_URL } = this.#pages.config;
-      const at = path && PUBLIC_URL ? ` Download it: ${new URL(path, PUBLIC_URL).href}` : "";
+      const url = await this.#urlOf(uri, caller, Date.now() + VALID);
+      const at = url === undefined ? "" : ` Download it: ${url}`;
       const words = `The file has ${found.about.size} bytes; up to ${SMALL} are given as a resource.${at}`;
       return { refusal: words };
     }
@@ -186,14 +198,18 @@ function rangeOf(headers: Headers, size: number, etag: string): { from: number; 
   return from < to ? { from, to } : "none";
 }
 
-function ofLength(stream: ReadableStream<Uint8Array>, length: number): ReadableStream {
+/** A body of these bytes, written one by one: what is read again into the same buffer must have been sent. */
+function bodyOf(bytes: AsyncGenerator<Uint8Array>, length: number): ReadableStream {
   const { FixedLengthStream } = globalThis as unknown as {
-    FixedLengthStream?: new (length: number) => TransformStream;
+    FixedLengthStream: new (length: number) => TransformStream<Uint8Array, Uint8Array>;
   };
-  return FixedLengthStream ? stream.pipeThrough(new FixedLengthStream(length)) : stream;
-}
-
-function inWords(bytes: number): string {
-  const [most, unit] = bytes < 1_000 ? [1, "bytes"] : bytes < 1_000_000 ? [1_000, "KB"] : [1_000_000, "MB"];
-  return `${Math.round((bytes / Number(most)) * 10) / 10} ${unit}`;
+  const { readable, writable } = new FixedLengthStream(length);
+  const writer = writable.getWriter();
+  const write = async () => {
+    for await (const each of bytes) await writer.write(each);
+    await writer.close();
+  };
+  // A reader that has left is told nothing more.
+  void write().catch((error) => writer.abort(error).catch(() => {}));
+  return readable;
 }

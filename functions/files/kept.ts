@@ -8,6 +8,10 @@ export interface EdgeFileBindings extends FileBindings {
   FILES_FOLDER?: Disk;
 }
 
+/** Whether jobs may store files, which may be of any size. */
+export const keepsFiles = ({ FILES_FOLDER, FILES, FILES_URL }: EdgeFileBindings): boolean =>
+  Boolean(FILES_FOLDER ?? FILES ?? FILES_URL);
+
 /** Undefined where no place for files is bound. */
 export function keptFilesOf(env: EdgeFileBindings): KeptFiles | undefined {
   const { FILES_FOLDER, ENCRYPTION_KEYS: encryptionKeys } = env;

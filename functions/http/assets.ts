@@ -15,7 +15,7 @@ const TYPES: Record<string, string> = {
 
 /** Pages load nothing from other origins, are shown in no other page, and run no inline script or style. */
 const policy = (issuer = "") =>
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; " +
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; base-uri 'none'; form-action 'none'; " +
   `frame-ancestors 'none'; connect-src 'self' ${issuer}`;
 
 const HEADERS = {

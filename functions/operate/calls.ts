@@ -121,7 +121,8 @@ export interface OperateCalls {
   heard(caller: string, what: string, params: object): void;
   overview(span: Span): Promise<Overview>;
   jobs(filter: Filter): Promise<{ jobs: Row[]; count: number }>;
-  about(job: string): { failure: Row | undefined; wait: Row | undefined };
+  /** What was reported of a job, and its caller's name in the log, where it has one. */
+  about(job: string): Promise<{ failure: Row | undefined; wait: Row | undefined; caller?: string }>;
   act(who: string, action: Action): Promise<ActionState>;
   action(n: number): ActionState;
   trail(page: { before?: number; after?: number; limit?: number }): TrailEntry[];

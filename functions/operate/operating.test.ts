@@ -1,4 +1,5 @@
 /** What an operator is told without asking: each rule, for how long it has to hold, and that it is told until it has arrived. */
+import { readFile } from "node:fs/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
@@ -7,6 +8,7 @@ import { type RunningServer, startResonate } from "../../server/node/http.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
+import { RULES } from "./alerts.ts";
 import { Operating } from "./operating.ts";
 
 const tools = deployed.jobs;
@@ -159,4 +161,10 @@ test("no-server: when the Resonate server has not answered for half a minute, wh
   }
   report();
   expect(await after(1)).toEqual([expect.stringMatching(/^no-server over/)]);
+});
+
+test("each alert has its paragraph in the runbook", async () => {
+  const runbook = await readFile(new URL("../../docs/operations.md", import.meta.url), "utf8");
+  const said = [...runbook.matchAll(/^### ([a-z]+-[a-z]+)\n\n\S/gm)].map(([, name]) => name);
+  expect(said.toSorted()).toEqual(Object.keys(RULES).toSorted());
 });

@@ -44,7 +44,7 @@ const MINUTE = 60_000;
 const QUIET = 10 * MINUTE;
 
 /** How often is looked whether something lasts that may become an alert, in milliseconds. */
-const SOON = 5_000;
+const SOON = 2_000;
 
 /** The most characters that are noted of what a caller names. */
 const MOST_HEARD = 300;
@@ -68,6 +68,8 @@ export class Operating implements OperateCalls {
   readonly #holds: Holds;
   readonly #kinds: PausedKinds;
   readonly #rules: ServerRules;
+  /** The names of static tokens by their callers' keys. */
+  #labels: Promise<ReadonlyMap<string, string>> | undefined;
   #working: Promise<void> | undefined;
   #looked = 0;
 
@@ -133,8 +135,9 @@ export class Operating implements OperateCalls {
     return this.#tables.jobs(await withKeys(filter), 50);
   }
 
-  about(job: string) {
-    return this.#tables.about(job);
+  async about(job: string) {
+    const { key } = splitKey(job);
+    return { ...this.#tables.about(job), ...(key && { caller: await this.#labelOf(key) }) };
   }
 
   trail(page: { before?: number; after?: number; limit?: number }): TrailEntry[] {
@@ -300,14 +303,18 @@ export class Operating implements OperateCalls {
     return this.#holds.set({ ...held, jobs: changed(held.jobs, of.jobs) });
   }
 
-  /** Names callers as the log does: by their static tokens, or by the hash in their keys. */
-  async #named(callers: readonly CallerFigure[]): Promise<CallerFigure[]> {
+  #named(callers: readonly CallerFigure[]): Promise<CallerFigure[]> {
+    return Promise.all(callers.map(async (caller) => ({ ...caller, label: await this.#labelOf(caller.key) })));
+  }
+
+  /** The name that the log has for a caller: of its static token, or the hash in its key. */
+  async #labelOf(key: string): Promise<string> {
     const { auth } = this.#options.config;
     const tokens = auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS : [];
-    const known = new Map(
-      await Promise.all(tokens.map(async ({ name }) => [(await callerOf(name)).key, name] as const)),
+    this.#labels ??= Promise.all(tokens.map(async ({ name }) => [(await callerOf(name)).key, name] as const)).then(
+      (labels) => new Map(labels),
     );
-    return callers.map((caller) => ({ ...caller, label: known.get(caller.key) ?? caller.key.slice(1, -1) }));
+    return (await this.#labels).get(key) ?? key.slice(1, -1);
   }
 
   async #lookAtWaits(): Promise<void> {

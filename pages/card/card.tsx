@@ -1,13 +1,14 @@
 /** The content of a card. */
-import { useEffect, useRef, useState } from "hono/jsx/dom";
-import type { View } from "../../core/definitions/view.ts";
+import { useEffect, useMemo, useRef, useState } from "hono/jsx/dom";
+import type { ChartView, View } from "../../core/definitions/view.ts";
 import type { Chart, drawChart } from "../chart/chart.ts";
+import { type FileSource, Files } from "../job/files.tsx";
 import { Partial } from "../job/partial.tsx";
 import { Tree } from "../job/tree.tsx";
 import { lengthOf, Time, useNow } from "../lib/components.tsx";
 import type { Follower, Seen } from "./follow.ts";
 import type { Host } from "./host.ts";
-import type { Job } from "./job.ts";
+import type { CardFile, Job } from "./job.ts";
 import { Question } from "./question.tsx";
 
 export interface CardProps {
@@ -31,6 +32,7 @@ const WORDS: Record<Job["status"], string> = {
 
 export function Card({ host, title, seen, follower, theme }: CardProps) {
   const { job, result, notice, isLost } = seen;
+  const files = useMemo(() => filesThrough(host, job?.chart, theme), [job?.chart, theme]);
   const asks = job?.questions?.length ?? 0;
   const status = asks > 0 ? "asks" : (job?.status ?? "running");
   const word = asks > 0 ? "Waiting for your answer" : job ? WORDS[job.status] : result ? "Complete" : "Starting";
@@ -57,6 +59,7 @@ export function Card({ host, title, seen, follower, theme }: CardProps) {
           }
         />
       ))}
+      {job?.job_files ? <Files files={job.job_files} source={files} /> : null}
       {result ? <Result {...{ host, job, theme, value: result.value }} /> : null}
       <div class="actions">
         {job?.status === "running" ? <Cancel job={job} follower={follower} /> : null}
@@ -142,26 +145,77 @@ interface ResultProps {
 }
 
 function Result({ host, job: { view, chart: program } = {} as Job, value, theme }: ResultProps) {
-  const element = useRef<HTMLDivElement>(null);
   const [isChart, setChart] = useState(view?.as === "chart" && program !== undefined && host.reads);
+  if (view?.as !== "chart" || program === undefined || !isChart) return <Tree value={value} />;
+  return <Drawn {...{ host, program, view, value, theme }} onFailure={() => setChart(false)} />;
+}
+
+interface DrawnProps {
+  host: Host;
+  program: string;
+  view: ChartView;
+  value: unknown;
+  theme: number;
+  /** There is nothing to draw, the browser cannot, or the host does not let it. */
+  onFailure(): void;
+}
+
+function Drawn({ host, program, view, value, theme, onFailure }: DrawnProps) {
+  const element = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (view?.as !== "chart" || program === undefined || !isChart) return undefined;
     let isOver = false;
     let chart: Chart | undefined;
     loaded(host, program)
       .then((draw) => {
         if (isOver || !element.current) return;
         chart = draw(element.current, view, value);
-        if (!chart) setChart(false);
+        if (!chart) onFailure();
       })
-      // There is nothing to draw, the browser cannot, or the host does not let it.
-      .catch(() => setChart(false));
+      .catch(onFailure);
     return () => {
       isOver = true;
       chart?.destroy();
     };
   }, [value, theme]);
-  return isChart ? <div class="chart" ref={element} /> : <Tree value={value} />;
+  return <div class="chart" ref={element} />;
+}
+
+/** How a card gets at files: its host reads those that are small enough for a resource, and opens the address of any. */
+function filesThrough(host: Host, program: string | undefined, theme: number): FileSource<CardFile> {
+  const read = async ({ uri, size }: CardFile) =>
+    host.reads && size <= RESOURCE
+      ? (await host.request<{ contents: Content[] }>("resources/read", { uri })).contents[0]
+      : undefined;
+  return {
+    async address(file) {
+      const { blob, text } = (await read(file)) ?? {};
+      if (text !== undefined) return `data:${file.mimeType},${encodeURIComponent(text)}`;
+      return blob === undefined ? undefined : `data:${file.mimeType};base64,${blob}`;
+    },
+    text: async (file) => (await read(file))?.text,
+    link: ({ name, url }) =>
+      url === undefined ? (
+        name
+      ) : (
+        <button type="button" onClick={() => void host.request("ui/open-link", { url }).catch(() => {})}>
+          Download {name}
+        </button>
+      ),
+    Chart: ({ view, result, onFailure }) => {
+      useEffect(() => {
+        if (program === undefined || !host.reads) onFailure();
+      }, []);
+      return program === undefined ? null : <Drawn {...{ host, program, view, value: result, theme, onFailure }} />;
+    },
+  };
+}
+
+/** The largest file that a server gives as a resource, in bytes. */
+const RESOURCE = 1_000_000;
+
+interface Content {
+  text?: string;
+  blob?: string;
 }
 
 type Draw = typeof drawChart;

@@ -2,8 +2,14 @@
 import type { View } from "../../core/definitions/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
+import type { ShownFile } from "../job/files.tsx";
 import type { FormSchema } from "../lib/server.ts";
 import type { Host } from "./host.ts";
+
+/** A file of a job, and the address of a download where the deployment has one. */
+export interface CardFile extends ShownFile {
+  url?: string;
+}
 
 /** A job as the tool `job_card` describes it. */
 export interface Job {
@@ -20,6 +26,7 @@ export interface Job {
   partial?: Latest;
   questions?: { question: string; message: string; requestedSchema: FormSchema }[];
   arguments?: unknown;
+  job_files?: CardFile[];
   newer?: string;
   view_url?: string;
   started_at?: string;

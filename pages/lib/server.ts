@@ -1,4 +1,5 @@
 /** Requests of pages: MCP, as of any client, and the data that only pages get. */
+import type { FileReference } from "../../core/definitions/file.ts";
 import type { View } from "../../core/definitions/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
@@ -67,6 +68,11 @@ export interface ListedJob {
 }
 
 /** A job as its page gets it. Times are ISO 8601; those that are numbers are milliseconds since the epoch. */
+/** A file that a job refers to, with the path from which it is downloaded for a day. */
+export interface FileInfo extends Pick<FileReference, "uri" | "name" | "mimeType" | "size"> {
+  path: string;
+}
+
 export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   args: unknown;
   view?: View;
@@ -93,6 +99,7 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   /** The id of its task, for following and answering it; absent for viewers who may only look. */
   task?: string;
   may_write: boolean;
+  files?: FileInfo[];
 }
 
 /** A refusal of the server, with a message for people. */
@@ -120,6 +127,15 @@ export async function job(name: string, from: number): Promise<JobInfo> {
   const link = new URLSearchParams(location.search).get("link");
   const path = link === null ? "/pages/job" : `/pages/link/${encodeURIComponent(link)}`;
   return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from) })}`));
+}
+
+/** How much of a text file is shown, in bytes. */
+const SHOWN = 256 * 1024;
+
+/** The text of a file, or its beginning. */
+export async function beginningOf(path: string, size: number): Promise<string> {
+  const response = await fetch(path, size > SHOWN ? { headers: { range: `bytes=0-${SHOWN - 1}` } } : {});
+  return response.ok ? response.text() : json(response);
 }
 
 /** Who is told of the viewer's jobs, or of one of them; empty where the deployment does not know. */

@@ -53,6 +53,7 @@ export const Bulk: FC<{ filter: Filter; onDone(): void }> = ({ filter, onDone })
     <section class="card" aria-label="The jobs">
       <h2>
         {words}
+        {filter.kind !== undefined && ` of ${filter.kind}`}
         {filter.reason !== undefined && <span class="muted"> · {filter.reason}</span>}
       </h2>
       {state ? (
@@ -78,6 +79,9 @@ export const Bulk: FC<{ filter: Filter; onDone(): void }> = ({ filter, onDone })
                 Cancel {words}
               </button>
             )}
+            <span class="muted">
+              {isFailed ? "Again goes on from the last good step of each." : "What is cancelled cleans up."}
+            </span>
           </p>
         )
       )}

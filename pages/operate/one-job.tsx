@@ -48,7 +48,7 @@ export const Job: FC<{ name: string }> = ({ name }) => {
         <Fact name="Stored">{size(job.bytes)}</Fact>
         {lease && (
           <Fact name="Task">
-            {lease.state}, taken {lease.version} times
+            {lease.state}, taken {lease.version === 1 ? "once" : `${lease.version} times`}
           </Fact>
         )}
         {(failure ?? wait) && <Fact name="Worker">{(failure ?? wait)?.worker.slice(0, 8)}</Fact>}
@@ -106,8 +106,9 @@ export const Job: FC<{ name: string }> = ({ name }) => {
             >
               <Time at={at} />{" "}
               <span>
-                {kind} {op} {attempt !== undefined && `attempt ${attempt}`} {error}{" "}
-                <span class="muted">{bytes !== undefined && size(bytes)}</span>
+                {kind} {op}
+                {attempt !== undefined && ` attempt ${attempt}`}
+                {error !== undefined && `: ${error}`} <span class="muted">{bytes !== undefined && size(bytes)}</span>
               </span>
             </li>
           ))}

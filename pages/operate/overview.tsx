@@ -4,7 +4,7 @@ import { FREE } from "../../functions/operate/plan.ts";
 import { Chart } from "../chart/drawn.tsx";
 import { lengthOf, Part, Scroll, Time } from "../lib/components.tsx";
 import { Act, jobLink } from "./acting.tsx";
-import type { Filter, Overview } from "./ask.ts";
+import type { Action, Filter, Overview } from "./ask.ts";
 
 type Server = NonNullable<Overview["resonate"]>;
 
@@ -12,8 +12,8 @@ const VIEW: ChartView = {
   as: "chart",
   x: "time",
   series: [
-    { as: "bars", label: "Complete", values: "ended", unit: "jobs" },
-    { as: "line", label: "Failed", values: "failed", unit: "jobs" },
+    { as: "bars", label: "Failed", values: "failed", unit: "jobs" },
+    { as: "line", label: "Complete", values: "ended", unit: "jobs" },
   ],
 };
 
@@ -22,19 +22,22 @@ const SILENT = 30_000;
 
 export const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringify(filter))}`;
 
+/** Where on the page an alert is looked into. */
+const PLACES: Readonly<Record<string, string>> = {
+  "jobs-fail": "#failures",
+  "jobs-blocked": filterLink({ state: "blocked" }),
+  ...{ "no-worker": "#workers", "old-worker": "#workers", "slots-taken": "#workers" },
+  ...{ "storage-full": "#callers", "deliveries-fail": "#callers" },
+};
+
 const count = (n: number, one: string) => `${n.toLocaleString()} ${one}${n === 1 ? "" : "s"}`;
 
 export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
   <>
     {overview.alerts.map(({ name, says, since }) => (
       <p key={name} class="notice error" role="alert">
-        <strong>{says}</strong> since <Time at={since} /> ·{" "}
-        {name === "jobs-blocked" ? (
-          <a href={filterLink({ state: "blocked" })}>Show them</a>
-        ) : (
-          <a href="#failures">Look</a>
-        )}{" "}
-        · what to do: <code>docs/operations.md#{name}</code>
+        <strong>{says}</strong> since <Time at={since} /> · <a href={PLACES[name] ?? "#now"}>Look</a> · what to do:{" "}
+        <code>docs/operations.md#{name}</code>
       </p>
     ))}
   </>
@@ -88,6 +91,10 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
           <Act action={{ do: "stop-starts" }} words="Stop starts" onDone={onDone} />
         )}
       </p>
+      <p class="muted">
+        Stop taking jobs: workers hold all jobs where they are. Stop starts: callers' new jobs are refused, others go
+        on.
+      </p>
       {resonate?.today && <Charged of="today" charges={resonate.today} />}
       {resonate?.yesterday && <Charged of="yesterday" charges={resonate.yesterday} />}
       {(held.all || settings.starts_stopped) && (
@@ -98,6 +105,43 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
         </p>
       )}
       <Ended chart={chart} key={`${overview.span} ${chart.time.at(-1)} ${chart.ended} ${chart.failed}`} />
+    </section>
+  );
+};
+
+/** All that is paused or blocked, wherever it was done, each with what undoes it. */
+export const HeldBack: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
+  const { held, settings, kinds_paused, callers } = overview;
+  const labelOf = (key: string) => callers.find((caller) => caller.key === key)?.label ?? key;
+  const all: { what: string; name: string; action: Action; link?: string }[] = [
+    ...kinds_paused.map((kind) => ({ what: "Kind", name: kind, action: { do: "resume" as const, of: { kind } } })),
+    ...held.callers.map((caller) => ({
+      ...{ what: "Caller", name: labelOf(caller) },
+      action: { do: "resume" as const, of: { caller } },
+    })),
+    ...held.jobs.map((job) => ({
+      ...{ what: "Job", name: job, link: jobLink(job) },
+      action: { do: "resume" as const, of: { jobs: [job] } },
+    })),
+    ...settings.blocked.map((caller) => ({
+      ...{ what: "Blocked caller", name: caller },
+      action: { do: "unblock" as const, caller },
+    })),
+  ];
+  if (all.length === 0) return null;
+  return (
+    <section aria-labelledby="held">
+      <h2 id="held">Held back</h2>
+      <ul class="told">
+        {all.map(({ what, name, action, link }) => (
+          <li key={`${what} ${name}`}>
+            <span>
+              {what} {link ? <a href={link}>{name}</a> : <strong>{name}</strong>}
+            </span>
+            <Act action={action} words={action.do === "unblock" ? "Unblock" : "Resume"} onDone={onDone} />
+          </li>
+        ))}
+      </ul>
     </section>
   );
 };
@@ -221,7 +265,10 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
             const isPaused = overview.kinds_paused.includes(kind);
             return (
               <tr key={kind}>
-                <th scope="row">{kind}</th>
+                <th scope="row">
+                  {kind}
+                  {isPaused && <span class="doing muted">paused</span>}
+                </th>
                 <td>
                   {started} <Before n={before.started} />
                 </td>
@@ -283,6 +330,7 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
 }) => (
   <section aria-labelledby="callers">
     <h2 id="callers">Callers today</h2>
+    <p class="muted">UTC; up to a minute behind.</p>
     {callers.length === 0 && (
       <p class="muted">No caller is known: none has started a job today, or callers are not told apart.</p>
     )}

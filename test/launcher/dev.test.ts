@@ -86,6 +86,21 @@ describe.sequential("npm run dev", () => {
     await until(NEW, undo);
   });
 
+  test("a step that was wrong is made anew once it is mended and the job is started again", async () => {
+    const wrong = `const eggs = await ctx.step("count", () => 11);
+  if (eggs !== 12) throw new Error(\`\${eggs} eggs\`);
+  return \`\${eggs} eggs\`;`;
+    const { undo } = await until(NEW, () => edit('return "complete";', () => wrong));
+    await call("set_timer", { timer_name: "dozen", seconds: 1 });
+    const failed = await call("await_result", { job_names: ["timer_dozen"] });
+    expect(failed.errors.timer_dozen).toContain("11 eggs");
+    await until(NEW, () => edit("() => 11", () => "() => 12"));
+    const { job_name } = await call("set_timer", { timer_name: "dozen", seconds: 1 });
+    const { results } = await call("await_result", { job_names: [job_name] });
+    expect(results).toEqual({ [job_name]: "12 eggs" });
+    await until(NEW, undo);
+  });
+
   test("shows what does not compile, by file and line, and the version before goes on", async () => {
     const { undo, place } = await until("The sources do not run", () =>
       edit('return "complete";', (text) => `${text} = ;`),

@@ -44,7 +44,13 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByRole("img", { name: /^Chart of .* Complete/ }).waitFor();
     await page.getByText("1 of timer").waitFor();
     expect(await inaccessible(page)).toEqual([]);
-    if (pictures) await page.screenshot({ path: `${pictures}/operate.png`, fullPage: true });
+    if (pictures) await page.screenshot({ path: `${pictures}/operate.png` });
+    // What is paused can be resumed here, also where nothing of it happens now.
+    await operator.act({ do: "pause", of: { kind: "weather_range" } });
+    const held = page.getByRole("region", { name: "Held back" });
+    await held.getByText("weather_range").waitFor();
+    await held.getByRole("button", { name: "Resume" }).click();
+    await held.waitFor({ state: "detached" });
     await page.getByRole("link", { name: /the archive has moved/ }).click();
     await page.getByRole("heading", { name: /^6 jobs/ }).waitFor();
 
@@ -58,7 +64,7 @@ describe.runIf(browser)("in a browser", () => {
     if (pictures) await job.screenshot({ path: `${pictures}/operate-job.png`, fullPage: true });
 
     stack.archive.control.clear();
-    if (pictures) await page.screenshot({ path: `${pictures}/operate-bulk.png`, fullPage: true });
+    if (pictures) await page.screenshot({ path: `${pictures}/operate-bulk.png` });
     await page.getByRole("button", { name: "Try 6 jobs again", exact: true }).click();
     await page.getByText("Done: 6 of 6.").waitFor();
     const { results } = await caller.call("await_result", { job_names: names.map((name) => `${name}~2`) });

@@ -104,6 +104,8 @@ test("many jobs of a caller are cancelled by a filter, which first only counts t
   expect(await statuses(bob(), names)).toEqual(new Set(["cancelled"]));
   expect(await statuses(ada(), [other])).toEqual(new Set(["running"]));
   expect(await count()).toBe(0);
+  const job = (await keyOf("bob")) + names[0];
+  expect(await operator.get("job", { job })).toMatchObject({ caller: "bob", status: "cancelled" });
 });
 
 test("the web hook is told, signed, that a caller's web hooks fail and that its storage is almost full", async () => {

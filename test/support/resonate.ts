@@ -13,7 +13,14 @@ export interface Resonate extends AsyncDisposable {
   readonly program: Program | undefined;
   call<K extends Request["kind"]>(kind: K, data: RequestData<K>): Promise<Extract<Response, { kind: K }>>;
   /** Creates a job's promise as the edge does. */
-  start(job: { id: string; func: string; args: unknown; group?: string; timeoutAt?: number }): Promise<PromiseRecord>;
+  start(job: {
+    id: string;
+    func: string;
+    args: unknown;
+    group?: string;
+    timeoutAt?: number;
+    tags?: object;
+  }): Promise<PromiseRecord>;
   /** The promise with param and value decoded; undefined when there is none. */
   get(id: string): Promise<PromiseRecord | undefined>;
   /** Waits until the promise is settled and returns it decoded. */
@@ -65,7 +72,7 @@ export function resonateAt(url: string, program: Program | undefined, token: str
     program,
     call,
     get,
-    async start({ id, func, args, group = "workers", timeoutAt = Date.now() + 60_000 }) {
+    async start({ id, func, args, group = "workers", timeoutAt = Date.now() + 60_000, tags = {} }) {
       const res = await call("promise.create", {
         id,
         timeoutAt,
@@ -76,6 +83,7 @@ export function resonateAt(url: string, program: Program | undefined, token: str
           "resonate:parent": id,
           "resonate:scope": "global",
           "resonate:target": `poll://any@${group}`,
+          ...tags,
         },
       });
       if (res.head.status !== 200) throw new Error(`promise.create answered ${res.head.status}: ${res.data}`);

@@ -59,10 +59,7 @@ export class ChildJobs {
 
   /** Cancels a job that the job with the promise `parent` started. One that others want as well goes on for them. */
   async cancel(parent: string, name: string): Promise<void> {
-    const store = this.#options.store.onBehalfOf(parent);
-    const child = await store.get(name);
-    if (child?.job.shared) await store.giveUp(name);
-    else if (child) await store.cancel(name);
+    await this.#options.store.onBehalfOf(parent).cancel(name);
   }
 
   /** Gives up the children of a job if the job was cancelled or has timed out. */
@@ -95,15 +92,16 @@ export class ChildJobs {
     const parent = namespace + starter;
     const promise = await watcher.watch(parent, false, () => {}).catch(() => undefined);
     if (!promise || !hasNoResult(promise)) return false;
-    return store
+    const ended = await store
       .onBehalfOf(parent)
-      .giveUp(nameOf(id))
-      .catch(() => false);
+      .cancel(nameOf(id), true)
+      .catch(() => undefined);
+    return ended?.promise.state === "rejected_canceled";
   }
 
   async #giveUp(parent: string, children: readonly string[]): Promise<void> {
     const store = this.#options.store.onBehalfOf(parent);
-    await this.#starts.addAll([...new Set(children)].map((name) => () => store.giveUp(name)));
+    await this.#starts.addAll([...new Set(children)].map((name) => () => store.cancel(name, true)));
   }
 }
 

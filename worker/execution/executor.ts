@@ -13,11 +13,11 @@ import { beginRun, readNewest } from "../../core/engine/runs.ts";
 import { type JobEnd, SETTLED } from "../../core/engine/runtime.ts";
 import { words } from "../../core/engine/steps/attempt.ts";
 import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
-import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
+import { attemptFiles, type FetchPublic } from "../../core/jobs/files/attempt-files.ts";
 import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { AFTER } from "../../core/jobs/starting/after.ts";
-import { aheadOf, isTooLate } from "../../core/jobs/starting/order.ts";
+import { turnOf } from "../../core/jobs/starting/order.ts";
 import { CLEANED_UP, decodeValue, EARLIER, encodeValue, STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateRefused } from "../../core/store/connection/failures.ts";
@@ -45,6 +45,8 @@ interface ExecutorOptions {
   env: Readonly<Record<string, string | undefined>>;
   /** Undefined where no place for files is set. */
   files: KeptFiles | undefined;
+  /** Undefined where nothing guards private addresses. */
+  fetchPublic: FetchPublic | undefined;
   client: ResonateClient;
   store: RemoteStore;
   watcher: PromiseWatcher;
@@ -273,15 +275,13 @@ export class Executor {
   /** Waits for a job's turn among those with its key; undefined when it has it. @throws {LeaseLost} */
   async #takeTurn({ acquired, lease, reporter }: JobExecution, limit: number): Promise<JobEnd | undefined> {
     const { promise } = acquired;
-    if (await isTooLate(promise, lease)) {
-      return {
-        kind: "failed",
-        error: new Error("its start took so long that later jobs have passed it: start it again"),
-      };
-    }
     for (;;) {
-      const ahead = await aheadOf(promise, limit, lease, Date.now());
-      if (!ahead) return undefined;
+      const ahead = await turnOf(promise, limit, lease, Date.now());
+      if (ahead === "now") return undefined;
+      if (ahead === "late") {
+        const words = "its start took so long that later jobs have passed it: start it again";
+        return { kind: "failed", error: new Error(words) };
+      }
       reporter.tell({
         steps: [],
         awaiting: ahead.length,
@@ -339,7 +339,7 @@ export class Executor {
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
       ...(job.events && { events: job.events }),
-      files: (of) => attemptFiles(this.#options.files, of),
+      files: (of) => attemptFiles(this.#options.files, of, this.#options.fetchPublic),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),

@@ -5,8 +5,8 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { LeaseRef } from "../../core/store/connection/protocol.ts";
 import { localId } from "../../core/store/ids.ts";
 
-/** How long the answer whether a kind is paused is reused, in milliseconds. */
-const REUSED_FOR = 5_000;
+/** How long the answer whether a kind is paused is reused, in milliseconds: at most, and as a part of the lease. */
+const REUSED_FOR = { most: 5_000, part: 1 / 3 };
 
 /** In place of a kind: what is held beside kinds. */
 const HELD = "";
@@ -24,23 +24,23 @@ interface Paused {
 export class Pauses {
   readonly #client: ResonateClient;
   readonly #namespace: string;
-  readonly #patience: number;
+  readonly #lease: number;
   /** By kind. */
   readonly #pauses: LRUCache<string, { paused: Paused | undefined }>;
 
-  /** `patience`: how long an unreachable server is retried, in milliseconds. */
-  constructor(client: ResonateClient, namespace: string, patience: number) {
+  /** `lease`: that of tasks, in milliseconds. For so long an unreachable server is retried. */
+  constructor(client: ResonateClient, namespace: string, lease: number) {
     this.#client = client;
     this.#namespace = namespace;
-    this.#patience = patience;
+    this.#lease = lease;
     const kinds = new PausedKinds(client, namespace);
     const holds = new Holds(client, namespace);
     this.#pauses = new LRUCache({
       max: 1_000,
-      ttl: REUSED_FOR,
+      ttl: Math.min(REUSED_FOR.most, REUSED_FOR.part * lease),
       ignoreFetchAbort: true,
       fetchMethod: async (kind): Promise<{ paused: Paused | undefined }> => ({
-        paused: await (kind === HELD ? holds.find(patience) : kinds.find(kind, patience)),
+        paused: await (kind === HELD ? holds.find(lease) : kinds.find(kind, lease)),
       }),
     });
   }
@@ -58,7 +58,7 @@ export class Pauses {
       const awaited = await this.find(localId(id, this.#namespace), kind);
       if (awaited === undefined) return false;
       const actions = [{ kind: "promise.register_callback" as const, data: { awaited, awaiter: id } }];
-      const options = { origin: id, patience: this.#patience };
+      const options = { origin: id, patience: this.#lease };
       const { status } = await this.#client.send("task.suspend", { id, version, actions }, options);
       if (status !== 300) return true;
       // That pause is over. Another may have begun.

@@ -12,12 +12,16 @@ export const usage =
 
 Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
 results, what belongs to callers (events, subscriptions, their lists), and the key that seals task ids. The server pauses meanwhile, and tells callers to repeat their calls.
+Files of jobs are not in it: copy their folder or bucket (FILES_URL) as well, afterwards.
 
   --out FILE   a file that only you can read
   --to-bucket  the deployment's bucket (R2, bound as BACKUPS), under a name that is printed
 ${sourceUsage(12)}
   --help       show this text
 `;
+
+const WITHOUT_FILES =
+  "Files of jobs are not in it, where jobs have stored any: copy their folder or bucket (FILES_URL) as well.";
 
 export async function run(args: string[]): Promise<void> {
   const options = readArguments(() => {
@@ -33,6 +37,7 @@ export async function run(args: string[]): Promise<void> {
     const count = await writeBackup(out, server.head, server.pages());
     if (!server.hasJobs)
       console.log("The jobs are in the database of the Resonate server, which has a backup of its own.");
+    console.log(WITHOUT_FILES);
     console.log(`${count} rows are in ${out}. It opens task ids and holds what jobs returned: keep it as a secret.`);
   } else if (url !== undefined) {
     const name = new Date().toISOString();
@@ -41,6 +46,7 @@ export async function run(args: string[]): Promise<void> {
     for await (const rows of operator.roomPages())
       await operator.ask("POST", "page", { name, page: `rooms/${n++}` }, JSON.stringify(rows));
     const pages = n + (await toBucket(operator, name));
+    console.log(WITHOUT_FILES);
     console.log(`${pages} pages are in the bucket, under ${name}.`);
   }
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import type { JobContext } from "../../definitions/context.ts";
 import { RULES_OF_0_9 } from "../../store/connection/server-rules.ts";
+import { markedBytes } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
 import { LeaseLost } from "../runtime.ts";
 import { type Send, TaskLease } from "./lease.ts";
@@ -90,6 +91,26 @@ describe("what a job stores", () => {
     const small = new SimulatedJob(async (ctx: JobContext<object>) => ctx.emit("a little"));
     await small.toEnd();
     expect(marksOf(small)).toEqual([]);
+  });
+
+  test("is marked with its files, which are no part of what one job may store, by workers that remember them and by others", async () => {
+    const file = (step: string, size: number) => {
+      const uri = `job://job/files/${"0".repeat(16)}-1.1.1/${encodeURIComponent(step)}`;
+      return { uri, name: "film.mp4", mimeType: "video/mp4", size, sha256: "ab", step, attempt: 1 };
+    };
+    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
+      await ctx.step("record", () => ({ files: [file("record", 2 ** 29), file("of another step", 2 ** 40)] }));
+      await ctx.sleep("a while", 1_000);
+      await ctx.step("record more", () => file("record more", 2 ** 29 + 1));
+      await ctx.sleep("a while more", 1_000);
+    });
+    const marks = () => marksOf(job).map((id) => Number(id.slice("job:s".length)));
+    expect((await job.next()).kind).toBe("asleep");
+    expect(marks()).toEqual([1, 8, 9, 10, 11, 12]);
+    job.forget();
+    expect((await job.toEnd()).kind).toBe("complete");
+    expect(marks()).toEqual([1, 8, 9, 10, 11, 12, 13]);
+    expect(await markedBytes(async (n) => marks().includes(n))).toBe(2 ** 31);
   });
 
   test.each<[string, (ctx: JobContext<object>, n: number) => Promise<unknown>]>([

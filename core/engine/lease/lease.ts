@@ -4,10 +4,10 @@ import { childOf, encodeValue, lineage } from "../../store/codec.ts";
 import type { Acquired, PromiseRecord, TaskRecord, Value } from "../../store/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../store/connection/server-rules.ts";
 import { isChildOf, leaseWakeupId, storedMarkId } from "../../store/ids.ts";
-import { bytesIn, MOST_OF_A_JOB, markOf, STORED } from "../../store/size.ts";
+import { bytesIn, MOST_OF_A_JOB, markOf, marksTo, STORED } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
-import type { JournalEntry } from "../journal.ts";
+import { bytesOfFiles, type JournalEntry } from "../journal.ts";
 import { type Lease, LeaseLost, type When } from "../runtime.ts";
 
 /** Sends one request, and repeats it while the server is away, for as long as the lease may last. */
@@ -21,8 +21,8 @@ export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">>
   cleansUp?: string;
 }
 
-/** What a journal knows to be stored of its job, and the newest mark that says so: see `size.ts`. */
-type Counted = { readonly stored: number; marked: number };
+/** What a journal knows to be stored of its job, without and of its files, and the newest mark that says so: see `size.ts`. */
+type Counted = { readonly stored: number; readonly files: number; marked: number };
 
 /** Reads a promise and subscribes to news of it. News may hold the promise as it is now; without it, the promise is read. */
 export type Watch = (
@@ -72,9 +72,10 @@ export class TaskLease implements Lease {
   readonly #givenFrom: number;
   readonly #watched = new Set<string>();
   #mayHaveMissed: Promise<boolean> | undefined;
-  #counted: Counted = { stored: 0, marked: 0 };
-  /** What is stored of the job, with what is written under this lease; in bytes. */
+  #counted: Counted = { stored: 0, files: 0, marked: 0 };
+  /** What is stored of the job, and of its files, with what is written under this lease; in bytes. */
   #stored = 0;
+  #files = 0;
   onNews: (promise?: PromiseRecord) => void = () => {};
 
   /** Without `watch`, promises are read and no news comes. */
@@ -103,6 +104,7 @@ export class TaskLease implements Lease {
   set counted(counted: Counted) {
     this.#counted = counted;
     this.#stored = counted.stored;
+    this.#files = counted.files;
   }
 
   admit(value: unknown): void {
@@ -118,7 +120,8 @@ export class TaskLease implements Lease {
     const bytes = bytesIn(value);
     this.#refuse(bytes);
     this.#stored += bytes;
-    const mark = markOf(this.#stored);
+    this.#files += bytesOfFiles(Object(param));
+    const mark = markOf(this.#stored + this.#files);
     const isMarked = mark <= this.#counted.marked;
     const [promise] = await Promise.all([this.#create(id, value, when), isMarked || this.#mark(mark)]);
     return promise;
@@ -129,9 +132,8 @@ export class TaskLease implements Lease {
     const { marked } = this.#counted;
     this.#counted.marked = n;
     try {
-      const numbers = marked === 0 && n > 1 ? [1, n] : [n];
       await Promise.all(
-        numbers.map((each) => this.#create(storedMarkId(this.id, each), encodeValue(undefined), "resolved")),
+        marksTo(n, marked).map((each) => this.#create(storedMarkId(this.id, each), encodeValue(undefined), "resolved")),
       );
     } catch (error) {
       this.#counted.marked = marked;

@@ -5,10 +5,10 @@ import {
   type FileData,
   type FileLimits,
   fileUri,
+  type GivenFile,
   isOfType,
   MAX_FILE,
   MAX_FILE_NAME,
-  MAX_INPUT,
   partsOfUri,
 } from "../../definitions/file.ts";
 import type { AttemptFiles, OfAttempt } from "../../engine/runtime.ts";
@@ -20,8 +20,14 @@ import { folderOf, hex, type KeptFiles, streamOf } from "./kept-files.ts";
 export const NO_PLACE =
   "this deployment has no place for files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
 
-/** Makes what `step.file` and `step.read` do. `kept`: undefined where no place for files is set. */
-export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): AttemptFiles {
+/** Fetches from public addresses alone, and follows no redirect. */
+export type FetchPublic = (url: string, init: { signal: AbortSignal }) => Promise<Response>;
+
+/**
+ * Makes what `step.file` and `step.read` do. `kept`: undefined where no place for files is set; `fetchPublic`: where there is no
+ * guard against private addresses.
+ */
+export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt, fetchPublic?: FetchPublic): AttemptFiles {
   const { promiseId, jobName, run, step, version, attempt, signal } = of;
   const { name: job } = splitKey(jobName);
   const stored = new Map<string, string>();
@@ -62,17 +68,20 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
       const id = `${stem}-${version}.${attempt}.${n}`;
       const key = `${folder}/${id}`;
       stored.set(id, key);
-      const type = mimeType ?? typeOf(data) ?? getMimeType(name)?.split(";")[0] ?? "application/octet-stream";
+      const type = mimeType ?? typeOf(data) ?? typeOfName(name) ?? "application/octet-stream";
       const bytes = bounded(bytesIn(data, place), MAX_FILE, signal);
       const { size, sha256 } = await place.write(key, bytes, { job: promiseId, name, mimeType: type });
       signal.throwIfAborted();
       return { uri: fileUri(job, id, name), name, mimeType: type, size, sha256, step, attempt };
     },
 
-    async read(given, limits = {}) {
+    async read(file, own = {}) {
+      const given = isGiven(file) ? { ...file, uri: file.from } : file;
+      const limits = isGiven(file) ? { ...file, ...own } : own;
       const uri = typeof given === "string" ? given : given?.uri;
       if (/^data:/i.test(uri))
         return streamOf(chunksOf(fromDataUri(uri, limits).stream()) as AsyncGenerator<Uint8Array>);
+      if (isGiven(file) && /^https:/i.test(uri)) return fetched(uri, limits, signal, fetchPublic);
       const place = there();
       const parts = partsOfUri(uri);
       if (!parts)
@@ -83,7 +92,7 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
       const key = id && `${await folderOf(id)}/${parts.id}`;
       const description = key && (await place.describe(key));
       if (!key || !description) throw new NonRetryableError(gone(uri));
-      if (typeof given !== "string" && given.sha256 !== description.sha256)
+      if (typeof given !== "string" && "sha256" in given && given.sha256 !== description.sha256)
         throw new NonRetryableError(`${uri} is not the file that the reference is to: its checksum differs`);
       fits(uri, description.mimeType, description.size, limits);
       const stream = await place.read(key, description);
@@ -102,10 +111,59 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt): Attemp
   };
 }
 
+const isGiven = (file: unknown): file is GivenFile => typeof (file as GivenFile | null)?.from === "string";
+
+/** How many redirects are followed. */
+const REDIRECTS = 5;
+
+/** The bytes at an address that a client has given. @throws {NonRetryableError} where trying again cannot help */
+async function fetched(
+  url: string,
+  limits: FileLimits,
+  signal: AbortSignal,
+  fetchPublic: FetchPublic | undefined,
+): Promise<ReadableStream<Uint8Array>> {
+  if (!fetchPublic)
+    throw new NonRetryableError(
+      "no file is fetched where a job runs in Workers, or in a test: give a data: URI or a job's file",
+    );
+  const { host } = new URL(url);
+  let at = url;
+  for (let n = 0; n <= REDIRECTS; n++) {
+    const response = await fetchPublic(at, { signal }).catch((error: Error) => {
+      const refused = [error, error.cause as Error | undefined].find((each) => each?.name === "PrivateAddress");
+      throw refused ? new NonRetryableError(refused.message, { cause: error }) : error;
+    });
+    const { status, headers, body } = response;
+    const location = status >= 300 && status < 400 ? headers.get("location") : null;
+    try {
+      if (location !== null) {
+        const next = URL.canParse(location, at) ? new URL(location, at) : undefined;
+        if (next?.protocol !== "https:") throw new NonRetryableError(`${host} leads to an address that is not https`);
+        at = next.href;
+        await body?.cancel();
+        continue;
+      }
+      if (!response.ok || !body) {
+        const words = `${host} answered ${status} for the file`;
+        throw status >= 500 || status === 429 || status === 408 ? new Error(words) : new NonRetryableError(words);
+      }
+      const said = headers.get("content-type")?.split(";")[0]?.trim();
+      const known = said && said !== "application/octet-stream" ? said : typeOfName(new URL(at).pathname);
+      fits(url, known ?? said ?? "application/octet-stream", Number(headers.get("content-length")), limits);
+      return streamOf(bounded(chunksOf(body), limits.max ?? MAX_FILE, signal));
+    } catch (error) {
+      await body?.cancel().catch(() => {});
+      throw error;
+    }
+  }
+  throw new NonRetryableError(`${host} leads from one address to the next, more than ${REDIRECTS} times`);
+}
+
 const gone = (uri: string) => `${uri}: there is no such file of this caller's, or it is gone`;
 
 /** @throws {NonRetryableError} */
-function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_INPUT }: FileLimits): void {
+function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_FILE }: FileLimits): void {
   const shown = what.slice(0, 200);
   if (!isOfType(type, mimeTypes))
     throw new NonRetryableError(`${shown} is ${type}, and must be ${mimeTypes?.join(", ")}`);
@@ -124,6 +182,20 @@ export function fromDataUri(uri: string, limits: FileLimits): Blob {
     throw new NonRetryableError("the data: URI is malformed");
   }
 }
+
+/** What Hono, which knows what browsers load, does not. */
+const MORE_TYPES = {
+  flac: "audio/flac",
+  m4a: "audio/mp4",
+  md: "text/markdown",
+  ogg: "audio/ogg",
+  tsv: "text/tab-separated-values",
+  wav: "audio/wav",
+  yaml: "application/yaml",
+};
+
+const typeOfName = (name: string): string | undefined =>
+  (getMimeType(name) ?? getMimeType(name, MORE_TYPES))?.split(";")[0];
 
 function typeOf(data: FileData): string | undefined {
   if (typeof data === "string") return undefined;

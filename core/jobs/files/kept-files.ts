@@ -88,15 +88,22 @@ export class KeptFiles {
     return JSON.parse(fromBase64(param.data ?? ""));
   }
 
+  /** The bytes of a file; undefined where there is none. The stream fails where they are not what was stored. */
+  async read(key: string, about: Description): Promise<ReadableStream<Uint8Array> | undefined> {
+    const bytes = await this.bytes(key, about, undefined, false);
+    return bytes && streamOf(bytes);
+  }
+
   /**
-   * The bytes of a file, or the range of them from `from` up to `to`. The stream fails where they are not what was stored;
-   * of a range this is known with encryption keys alone.
+   * The same as chunks, each of which holds until the next is asked for; or the range of them from `from` up to `to`, of which it
+   * is known with encryption keys alone that they are what was stored.
    */
-  async read(
+  async bytes(
     key: string,
     { size, sha256, key: secret }: Description,
     { from, to } = { from: 0, to: size },
-  ): Promise<ReadableStream<Uint8Array> | undefined> {
+    isReused = true,
+  ): Promise<AsyncGenerator<Uint8Array> | undefined> {
     const { objects } = this.place;
     const isWhole = from === 0 && to === size;
     const first = Math.floor(from / CHUNK);
@@ -107,12 +114,12 @@ export class KeptFiles {
     if (!stored) return undefined;
     const bytes = secret
       ? within(
-          decrypted(chunksOf(stored), await imported(base64ToBytes(secret)), first),
+          decrypted(chunksOf(stored, true), await imported(base64ToBytes(secret)), first),
           from - first * CHUNK,
           to - from,
         )
-      : chunksOf(stored);
-    return streamOf(this.#checked(bytes, to - from, isWhole ? sha256 : undefined));
+      : chunksOf(stored, isReused);
+    return this.#checked(bytes, to - from, isWhole ? sha256 : undefined);
   }
 
   async *#checked(bytes: AsyncIterable<Uint8Array>, length: number, sha256: string | undefined) {

@@ -100,17 +100,6 @@ export class Claims {
     return record.param.data === call.data.param.data;
   }
 
-  /** Those who have claimed it, as far as there were claims. */
-  async claimants(): Promise<string[]> {
-    const found: string[] = [];
-    for (let n = 1; n <= MAX_CLAIMS; n++) {
-      const claim = await this.#get(n);
-      if (!claim) break;
-      found.push(String(claim.claimant));
-    }
-    return found;
-  }
-
   /** The `n`th claim, which is `claimant`'s unless it existed. */
   async #take(n: number, claimant: string): Promise<Claim> {
     const id = claimId(this.#job, n);
@@ -136,4 +125,15 @@ export class Claims {
 function claimOf({ id, param, state }: PromiseRecord): Claim {
   const { claimant } = decodeValue(param) as { claimant: unknown };
   return { id, claimant, pending: state === "pending" };
+}
+
+/** Those who have claimed a job, as far as there were claims. */
+export async function claimantsOf(wire: ResonateClient, job: string): Promise<string[]> {
+  const found: string[] = [];
+  for (let n = 1; n <= MAX_CLAIMS; n++) {
+    const record = await wire.call({ kind: "promise.get", data: { id: claimId(job, n) } });
+    if (!record) break;
+    found.push(String(claimOf(record).claimant));
+  }
+  return found;
 }

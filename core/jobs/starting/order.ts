@@ -1,8 +1,9 @@
 /**
  * The order of the jobs of a kind that have the same key, of which only so many run at once. Each start takes a place: the
- * next promise in a sequence, which names the job; a tag of the job names the place. A job that is executed for the first
- * time looks at the places before its own, and begins when fewer of their jobs are pending than may run at once; otherwise
- * it sleeps until one of those ends. A mark below a begun job lists which of them still ran, so that nobody looks further.
+ * next promise in a sequence, which names the job; a tag of the job names the place. Starts of one moment share a place, in
+ * which they stand in their order. A job that is executed for the first time looks at the jobs before it, and begins when
+ * fewer of them are pending than may run at once; otherwise it sleeps until one of those ends. A mark below a begun job
+ * lists which of them still ran, so that nobody looks further.
  */
 import { hashed, type Job } from "../../definitions/job.ts";
 import type { Lease } from "../../engine/runtime.ts";
@@ -10,7 +11,7 @@ import { childOf, decodeValue, ORDER } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { begunId, chainLink, orderId, placeTimerId } from "../../store/ids.ts";
-import { append, last } from "../../store/sequence.ts";
+import { last } from "../../store/sequence.ts";
 
 /** How long after its place a job is created at most, in milliseconds. Later, those behind it pass. */
 const GRACE = 30_000;
@@ -18,88 +19,152 @@ const GRACE = 30_000;
 /** How many places in a row may be missing, since those of jobs that ended long ago are removed. */
 const MISSING = 32;
 
+/** How many starts share a place at most: each of them sends the names of all. */
+const TOGETHER = 100;
+
 /**
  * For how long the end of an order is remembered, in milliseconds, and of how many orders. Older places may be removed, but
  * none of the last day: see `BOOKKEEPING_RETENTION`.
  */
 const REMEMBERED = { for: 3_600_000, most: 10_000 };
 
-/** The newest place that was seen of each order, with the time. It holds values alone, so requests may share it. */
-export type Ends = Map<string, { n: number; at: number }>;
+/** A start; `by` tells it from others of the same job. */
+interface Start {
+  job: string;
+  by: string;
+}
 
-interface Place {
-  job?: string;
+/** A start that has no place yet, or has just got the `n`th; `at` is when it last tried to get one. */
+interface Waiting extends Start {
+  timeoutAt: number;
+  at: number;
+  n?: number;
 }
 
 /**
- * Takes the next place for a job that is about to be created; returns the job's tag. One request where nobody else has
- * taken a place since the one that is remembered in `ends`; otherwise the end is looked for first.
+ * What the starts of a process know of an order and of each other, values alone, so requests may share it: the newest place
+ * that was seen, when, and who waits for the next one.
+ */
+interface Order {
+  n: number;
+  at: number;
+  waiting: Map<string, Waiting>;
+}
+
+export type Orders = Map<string, Order>;
+
+/** The starts that share a place, in their order. */
+function startsIn({ param }: PromiseRecord): Start[] {
+  const { job, by, also = [] } = decodeValue(param) as Start & { also?: Start[] };
+  return [{ job, by }, ...also];
+}
+
+/**
+ * Takes a place for a job that is about to be created, and for all others of this process that wait for one; returns the
+ * job's tag. One request where no other process has taken a place since the one that is remembered in `orders`, and two
+ * where many start at once; otherwise the end is looked for first.
  */
 export async function takePlace<Args>(
   client: ResonateClient,
   namespace: string,
   { id, job, args, timeoutAt }: { id: string; job: Job<Args>; args: Args; timeoutAt: number },
-  ends: Ends,
+  orders: Orders,
 ): Promise<Record<string, string>> {
   if (!job.concurrency) return {};
   const chain = orderId(namespace, job.kind, await hashed(job.concurrency.key(args)));
+  const order = orders.get(chain) ?? { n: 0, at: 0, waiting: new Map() };
+  const { waiting } = order;
+  orders.delete(chain);
+  if (orders.size >= REMEMBERED.most) orders.delete(orders.keys().next().value as string);
+  orders.set(chain, order);
+  const saw = (n: number) => Object.assign(order, { n: Math.max(n, order.n), at: Date.now() });
   const get = (n: number) => client.call({ kind: "promise.get", data: { id: chain + n } });
-  const by = crypto.randomUUID();
-  const create = (n: number) => client.call(childOf(chain + n, timeoutAt, { param: { job: id, by } }));
-  const isDone = (entry: PromiseRecord | undefined) =>
-    entry !== undefined && (decodeValue(entry.param) as { by?: unknown } | undefined)?.by === by;
-  const seen = ends.get(chain);
-  const now = Date.now();
-  let n = seen && now - seen.at < REMEMBERED.for ? seen.n + 1 : 0;
-  if (n === 0 || !isDone(await create(n))) {
-    n = (await append(create, { after: (await last(get, { after: n })).n, isDone })).n;
+  const look = async (after: number) => saw((await last(get, { after })).n);
+  if (Date.now() - order.at >= REMEMBERED.for) await look(0);
+  const own: Waiting = { job: id, by: crypto.randomUUID(), timeoutAt, at: 0 };
+  try {
+    while (own.n === undefined) {
+      own.at = Date.now();
+      waiting.set(own.by, own);
+      // A request that is cut off leaves its start behind.
+      for (const { by, at } of waiting.values()) if (own.at - at > GRACE) waiting.delete(by);
+      const starts = [...waiting.values()].slice(0, TOGETHER);
+      const [first, ...also] = starts.map(({ job, by }) => ({ job, by }));
+      const n = order.n + 1;
+      const lasts = Math.max(...starts.map((each) => each.timeoutAt));
+      const place = await client.call(childOf(chain + n, lasts, { param: { ...first, also } }));
+      const isNew = n > order.n;
+      saw(n);
+      let isOthers = true;
+      for (const { by } of startsIn(place as PromiseRecord)) {
+        const placed = waiting.get(by);
+        if (!placed) continue;
+        placed.n = n;
+        isOthers = !waiting.delete(by);
+      }
+      if (isNew && isOthers) await look(n);
+    }
+    return { [ORDER]: chain + own.n };
+  } finally {
+    waiting.delete(own.by);
   }
-  ends.delete(chain);
-  if (ends.size >= REMEMBERED.most) ends.delete(ends.keys().next().value as string);
-  ends.set(chain, { n, at: now });
-  return { [ORDER]: chain + n };
 }
 
 /**
- * The promises of which one has to settle before the job may begin; undefined when it may, which is marked then.
+ * When a job may begin: `now`, which is marked then; when one of these promises has settled; or never, since it was created
+ * so long after its place that those behind it have passed (`late`).
  *
  * @throws {LeaseLost}
  */
-export async function aheadOf(
-  { id, tags }: PromiseRecord,
+export async function turnOf(
+  { id, tags, createdAt }: PromiseRecord,
   limit: number,
   lease: Lease,
   now: number,
-): Promise<string[] | undefined> {
-  const own = chainLink(tags[ORDER] ?? "");
-  if (!own || (await lease.get(begunId(id)))) return undefined;
-  const { chain, n } = own;
+): Promise<"now" | "late" | string[]> {
+  const link = chainLink(tags[ORDER] ?? "");
+  if (!link || (await lease.get(begunId(id)))) return "now";
+  const own = await lease.get(link.chain + link.n);
+  if (own && createdAt > own.createdAt + GRACE) return "late";
   const ahead = new Set<string>();
   const add = (promise: PromiseRecord | undefined) => promise?.state === "pending" && ahead.add(promise.id);
-  for (let m = n - 1, missing = 0; m > 0 && ahead.size < limit && missing < MISSING; m--) {
-    const place = await lease.get(chain + m);
-    const job = place && (decodeValue(place.param) as Place | undefined)?.job;
-    missing = place ? 0 : missing + 1;
-    if (!place || job === undefined || job === id) continue;
+  for await (const { job, place, at } of startsBefore(id, link, own, lease)) {
     const until = place.createdAt + GRACE;
     const other = await lease.get(job);
-    if (!other && now < until) ahead.add((await lease.create(placeTimerId(id, m), undefined, { due: until })).id);
-    if (other?.tags[ORDER] !== chain + m || other.createdAt > until) continue;
-    add(other);
-    const begun = await lease.get(begunId(job));
-    if (!begun) continue;
-    for (const each of (decodeValue(begun.param) as { beside: string[] }).beside) {
-      if (ahead.size < limit) add(await lease.get(each));
+    if (!other && now < until) {
+      const due = Math.min(place.createdAt + nextLook(now - place.createdAt), until);
+      ahead.add((await lease.create(placeTimerId(id, at, due), undefined, { due })).id);
     }
-    break;
+    if (other?.tags[ORDER] === place.id && other.createdAt <= until) {
+      add(other);
+      const begun = await lease.get(begunId(job));
+      const beside = begun ? (decodeValue(begun.param) as { beside: string[] }).beside : [];
+      for (const each of beside) if (ahead.size < limit) add(await lease.get(each));
+      if (begun) break;
+    }
+    if (ahead.size >= limit) break;
   }
   if (ahead.size >= limit) return [...ahead];
   await lease.create(begunId(id), { beside: [...ahead] }, "resolved");
-  return undefined;
+  return "now";
 }
 
-/** Whether a job was created so long after its place that those behind it have passed: it cannot run any more. */
-export async function isTooLate({ tags, createdAt }: PromiseRecord, lease: Lease): Promise<boolean> {
-  const place = tags[ORDER] === undefined ? undefined : await lease.get(tags[ORDER]);
-  return place !== undefined && createdAt > place.createdAt + GRACE;
+/** When it is looked again for a job that is not there, after a second, two, four and so on: it is about to be created. */
+const nextLook = (waited: number) => 1_000 * 2 ** Math.ceil(Math.log2(Math.max(waited, 0) / 1_000 + 1));
+
+/** The starts before a job's own, the newest first, and where each stands. */
+async function* startsBefore(
+  id: string,
+  { chain, n }: { chain: string; n: number },
+  own: PromiseRecord | undefined,
+  lease: Lease,
+): AsyncGenerator<{ job: string; place: PromiseRecord; at: string }> {
+  for (let m = n, missing = 0; m > 0 && missing < MISSING; m--) {
+    const place = m === n ? own : await lease.get(chain + m);
+    missing = place ? 0 : missing + 1;
+    if (!place) continue;
+    const jobs = startsIn(place).map(({ job }) => job);
+    const end = m === n ? jobs.indexOf(id) : jobs.length;
+    for (let i = end - 1; i >= 0; i--) yield { job: jobs[i] as string, place, at: `${m}.${i}` };
+  }
 }

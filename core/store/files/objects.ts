@@ -11,7 +11,7 @@ export interface StoredObject {
 
 /** Keys are hexadecimal digits, `-`, `.` and one `/`. */
 export interface ObjectStore {
-  /** Writes an object, which is there whole or not at all. `parts`: each of {@link PART} bytes but the last. */
+  /** Writes an object, which is there whole or not at all. `parts`: each of {@link PART} bytes but the last, until the next. */
   write(key: string, parts: AsyncIterable<Uint8Array<ArrayBuffer>>): Promise<void>;
   /** Its bytes from `offset` on; undefined where it does not exist. */
   read(key: string, range?: { offset: number; length: number }): Promise<ReadableStream<Uint8Array> | undefined>;
@@ -21,17 +21,20 @@ export interface ObjectStore {
   remove(key: string): Promise<void>;
 }
 
-/** Cuts a stream into pieces of exactly so many bytes; only the last may have fewer, and there is at least one. */
+/**
+ * Cuts a stream into pieces of exactly so many bytes; only the last may have fewer, and there is at least one. Each is in the
+ * buffer of the one before: it holds until the next is asked for.
+ */
 export async function* inPieces(
   data: AsyncIterable<Uint8Array>,
   size: number,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
   let piece = new Uint8Array(0);
   let filled = 0;
-  let made = 0;
+  let isFirst = true;
   for await (const bytes of data) {
     for (let at = 0; at < bytes.length; ) {
-      if (filled === piece.length) {
+      if (filled === piece.length && filled < size) {
         // Small files take small buffers.
         const grown = new Uint8Array(Math.min(size, Math.max(2 * piece.length, bytes.length - at, 65_536)));
         grown.set(piece.subarray(0, filled));
@@ -43,24 +46,55 @@ export async function* inPieces(
       at += taken;
       if (filled < size) continue;
       yield piece;
-      made += 1;
-      piece = new Uint8Array(0);
+      isFirst = false;
       filled = 0;
     }
   }
-  if (filled > 0 || made === 0) yield piece.subarray(0, filled);
+  if (filled > 0 || isFirst) yield piece.subarray(0, filled);
 }
 
-/** The chunks of a stream; one that is left is cancelled. */
-export async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-  const reader = stream.getReader();
+/** How much is read from a stream of workerd at once, which gives 4 KiB of itself; in bytes. */
+const BLOCK = 256 * 1024;
+
+interface BlockReader {
+  readAtLeast(least: number, into: Uint8Array): Promise<{ done: boolean; value?: Uint8Array }>;
+  cancel(): Promise<void>;
+  releaseLock(): void;
+}
+
+/** What reads blocks of a stream; undefined where the platform reads none, or this stream's chunks are made by a program. */
+function blocksOf(stream: ReadableStream<Uint8Array>): BlockReader | undefined {
+  try {
+    const reader = stream.getReader({ mode: "byob" }) as ReadableStreamBYOBReader & Partial<BlockReader>;
+    if (reader.readAtLeast) return reader as unknown as BlockReader;
+    reader.releaseLock();
+  } catch {
+    // It is no stream of bytes.
+  }
+  return undefined;
+}
+
+/**
+ * The chunks of a stream; one that is left is cancelled. `isReused`: a chunk may hold until the next is asked for, which makes no
+ * garbage.
+ */
+export async function* chunksOf(
+  stream: ReadableStream<Uint8Array>,
+  isReused = false,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const blocks = blocksOf(stream);
+  const reader = blocks ?? stream.getReader();
   let isDone = false;
+  let buffer: ArrayBufferLike | undefined;
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await (blocks
+        ? blocks.readAtLeast(BLOCK, new Uint8Array(buffer ?? new ArrayBuffer(BLOCK)))
+        : (reader as ReadableStreamDefaultReader<Uint8Array>).read());
       isDone = done;
+      if (value && value.length > 0) yield value;
+      buffer = isReused && value?.buffer.byteLength === BLOCK ? value.buffer : undefined;
       if (done) return;
-      yield value;
     }
   } finally {
     if (!isDone) await reader.cancel().catch(() => {});

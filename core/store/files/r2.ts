@@ -1,5 +1,5 @@
 /** A bucket of the account, as it is bound to a Worker. */
-import type { ObjectStore } from "./objects.ts";
+import { type ObjectStore, PART } from "./objects.ts";
 
 /** The part of an R2 bucket's binding that is used here. */
 export interface Bucket {
@@ -30,13 +30,14 @@ interface UploadedPart {
 export function bucketStore(bucket: Bucket): ObjectStore {
   return {
     async write(key, parts) {
-      const first = await parts[Symbol.asyncIterator]().next();
-      const second = first.done ? first : await parts[Symbol.asyncIterator]().next();
-      if (second.done) return void (await bucket.put(key, first.value ?? new Uint8Array()));
+      const all = parts[Symbol.asyncIterator]();
+      const first = await all.next();
+      if (first.done || first.value.length < PART) return void (await bucket.put(key, first.value ?? new Uint8Array()));
       const upload = await bucket.createMultipartUpload(key);
       try {
-        const done = [await upload.uploadPart(1, first.value), await upload.uploadPart(2, second.value)];
-        for await (const part of parts) done.push(await upload.uploadPart(done.length + 1, part));
+        const done: UploadedPart[] = [];
+        for (let part: IteratorResult<Uint8Array> = first; !part.done; part = await all.next())
+          done.push(await upload.uploadPart(done.length + 1, part.value));
         await upload.complete(done);
       } catch (error) {
         await upload.abort().catch(() => {});

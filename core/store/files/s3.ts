@@ -1,7 +1,7 @@
 /** A bucket of any store that speaks S3, by its URL and keys. */
 import { AwsClient } from "aws4fetch";
 import { pause } from "../pacing/backoff.ts";
-import type { ObjectStore, StoredObject } from "./objects.ts";
+import { type ObjectStore, PART, type StoredObject } from "./objects.ts";
 
 interface S3Options {
   /** With the bucket in its path, and what is put before each key: `https://s3.example.com/bucket/prefix`. */
@@ -85,13 +85,12 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
     async write(key, parts) {
       const all = parts[Symbol.asyncIterator]();
       const first = await all.next();
-      const second = first.done ? first : await all.next();
-      if (second.done) return void (await there(send("PUT", at(key), first.value ?? "")));
+      if (first.done || first.value.length < PART) return void (await there(send("PUT", at(key), first.value ?? "")));
       const uploadId = inside(await (await there(send("POST", `${at(key)}?uploads=`))).text(), "UploadId");
       const upload = (more = "") => `${at(key)}?${more}uploadId=${encodeURIComponent(uploadId)}`;
       try {
         const tags: string[] = [];
-        for (let part = first; !part.done; part = tags.length === 1 ? second : await all.next()) {
+        for (let part: IteratorResult<Uint8Array<ArrayBuffer>> = first; !part.done; part = await all.next()) {
           const n = tags.length + 1;
           const { headers } = await there(send("PUT", upload(`partNumber=${n}&`), part.value));
           tags.push(headers.get("etag") ?? "");

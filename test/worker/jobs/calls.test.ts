@@ -2,11 +2,13 @@
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Codec, type PromiseRecord } from "@resonatehq/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../../core/index.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
+import { ORDER } from "../../../core/store/codec.ts";
 import { ResonateClient } from "../../../core/store/connection/client.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
@@ -89,22 +91,37 @@ test("jobs with one key run one at a time, in the order of their starts, through
   }
 });
 
-test("a start under a key costs three requests, however many were started before it", { timeout: 30_000 }, async () => {
+/** A kind of which one job runs at a time, stores that start it, each with a process's own memory, and their requests. */
+function oneAtATime(kind: string) {
   const job = defineJob({
-    kind: "queued",
+    kind,
     args: z.object({ n: z.number() }),
     id: ({ n }) => n,
     concurrency: { key: () => "all", limit: 1 },
   });
   const requests: string[] = [];
   const { url } = resonate;
+  const token = process.env.RESONATE_TOKEN;
   const store = () =>
     new RemoteStore(
-      { url, group: "nobody", namespace },
+      { url, token, group: "nobody", namespace },
       [job],
       {},
-      new ResonateClient({ url, onRequest: (kind) => requests.push(kind) }),
+      new ResonateClient({ url, token, onRequest: (each) => requests.push(each) }),
     );
+  /** The numbers of the places of the jobs, and the tags that lead to them. */
+  const places = async (count: number) => {
+    const jobs = await Promise.all(
+      Array.from({ length: count }, (_, i) => resonate.get(`${namespace}${kind}_${i + 1}`)),
+    );
+    const ids = jobs.map((each) => each?.tags[ORDER] ?? "");
+    return { ids, numbers: ids.map((id) => Number(/\d+$/.exec(id)?.[0])) };
+  };
+  return { job, requests, store, places };
+}
+
+test("a start under a key costs three requests, however many were started before it", { timeout: 30_000 }, async () => {
+  const { job, requests, store, places } = oneAtATime("queued");
   const one = store();
   for (let n = 1; n <= 40; n++) await startJob(one, job, { n }, Date.now());
   requests.length = 0;
@@ -113,9 +130,56 @@ test("a start under a key costs three requests, however many were started before
   // Another process takes a place, which the first does not know of.
   await startJob(store(), job, { n: 42 }, Date.now());
   await startJob(one, job, { n: 43 }, Date.now());
-  const places = await Promise.all(
-    [41, 42, 43].map(async (n) => Object.entries((await resonate.get(`${namespace}queued_${n}`))?.tags ?? {})),
+  expect((await places(43)).numbers).toEqual(Array.from({ length: 43 }, (_, i) => i + 1));
+});
+
+test("of two starts that share a place the first comes first, although its job is created last", {
+  timeout: 60_000,
+}, async () => {
+  const id = (n: number) => `${namespace}visit_eve_${n}`;
+  const customers = { customers: ["eve"], count: 1 };
+  await resonate.start({ id: `${namespace}crowd_eve`, func: "crowd", args: customers, group });
+  const place = (await resonate.settled(id(1), 30_000)).tags[ORDER] ?? "";
+  const next = place.replace(/1$/, "2");
+  const starts = { job: id(2), by: "one", also: [{ job: id(3), by: "another" }] };
+  await resonate.call("promise.create", {
+    ...{ id: next, timeoutAt: Date.now() + 60_000, param: new Codec().encode(starts) },
+    tags: { "resonate:origin": next, "resonate:branch": next, "resonate:parent": next },
+  });
+  const start = (n: number) =>
+    resonate.start({ id: id(n), func: "visit", args: { customer: "eve", n }, group, tags: { [ORDER]: next } });
+  await start(3);
+  const state = async () =>
+    ((await resonate.call("task.get", { id: id(3) })).data as { task?: { state: string } }).task?.state;
+  await until("the later one to wait", async () => (await state()) === "suspended" || undefined, 30_000);
+  await start(2);
+  // Much sooner than the 30 seconds after which nobody waits for a job that is not there.
+  await resonate.settled(id(3), 25_000);
+  const lines = (await readFile(visits, "utf8")).split("\n").filter((line) => / eve [23]/.test(line));
+  expect(lines).toEqual(["begin eve 2", "end eve 2", "begin eve 3", "end eve 3"]);
+});
+
+test("fifty starts of one moment, of two processes, have a place each at a few requests", {
+  timeout: 60_000,
+}, async () => {
+  const { job, requests, store, places } = oneAtATime("crowded");
+  const stores = [store(), store()];
+  const count = 50;
+  const starts = Array.from({ length: count }, (_, i) =>
+    startJob(stores[i % 2] as RemoteStore, job, { n: i + 1 }, Date.now()),
   );
-  const order = places.map((tags) => tags.flatMap(([, value]) => /limit.*0\.(\d+)$/.exec(value)?.[1] ?? []));
-  expect(order).toEqual([["41"], ["42"], ["43"]]);
+  await Promise.all(starts);
+  expect(requests.length / count).toBeLessThan(10);
+  const { ids } = await places(count);
+  const named: string[] = [];
+  for (const id of new Set(ids)) {
+    const { param } = (await resonate.get(id)) as PromiseRecord;
+    const { job: first, also = [] } = param.data as unknown as { job: string; also?: { job: string }[] };
+    for (const each of [first, ...also.map(({ job }) => job)]) {
+      named.push(each);
+      expect(ids[Number(/\d+$/.exec(each)?.[0]) - 1]).toBe(id);
+    }
+  }
+  expect(new Set(named).size).toBe(count);
+  expect(named).toHaveLength(count);
 });

@@ -1,4 +1,5 @@
 /** Durable functions that change under running jobs, fail, grow old or return what cannot be kept, on a server and a worker. */
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +11,17 @@ import { viewOf } from "../../../core/jobs/status.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { forecast, halves, pages, resumedTrip, strictForecast, titles, trip } from "../scripts/changed/changing.ts";
+import {
+  eggs,
+  forecast,
+  halves,
+  listener,
+  pages,
+  resumedTrip,
+  strictForecast,
+  titles,
+  trip,
+} from "../scripts/changed/changing.ts";
 
 const { group, namespace, env } = ownGroup();
 let resonate: Resonate;
@@ -27,7 +38,7 @@ const start = (code: string) =>
 beforeAll(async () => {
   [resonate, folder] = await Promise.all([startResonate(), mkdtemp(join(tmpdir(), "changing-"))]);
   const place = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
-  store = new RemoteStore(place, [titles, halves, pages, trip, resumedTrip, forecast, strictForecast]);
+  store = new RemoteStore(place, [titles, halves, pages, eggs, listener, trip, resumedTrip, forecast, strictForecast]);
   worker = await start("first");
 });
 afterAll(async () => {
@@ -45,6 +56,8 @@ const ended = async (name: string) =>
     },
     30_000,
   );
+
+const viewed = async (name: string) => viewOf(name, await store.get(name));
 
 /** What was booked since the last look, and the idempotency keys of that. */
 async function bookings() {
@@ -117,12 +130,25 @@ test("a result is had again while it is fresh, and made anew when it is not", as
 
 test.each([
   ["a response", "the function returned a Response: return await value.json() or await value.text()"],
+  ["a gap", "the function returned undefined in a list at [0]: return null in its place"],
   ["another shape", "the function returned what does not fit the output of pages: text: "],
   ["too much", 'step "read" returned 1100002 bytes of JSON; up to 1000000 are stored. Put the data where it belongs'],
 ])("what cannot be kept fails the job with what to return instead: %s", async (what, words) => {
   const { name } = await startJob(store, pages, { what }, Date.now());
   const { state, value } = await ended(name);
   expect([state, (value as Error).message]).toEqual(["rejected", expect.stringContaining(words)]);
+});
+
+test("a function's signal tells of nothing as its job sleeps and ends, and of its cancellation once", async () => {
+  const heard = (n: number) => readFile(join(folder, `heard ${n}`), "utf8").catch(() => "");
+  const [quiet, cancelled] = await Promise.all([1, 2].map((n) => startJob(store, listener, { n }, Date.now())));
+  expect(await ended(quiet?.name ?? "")).toMatchObject({ value: "nothing was heard" });
+  await until("it to wait", async () => existsSync(join(folder, "waits")) || undefined);
+  await store.cancel(cancelled?.name ?? "");
+  await until("it to hear of it", async () => (await heard(2)) || undefined, 30_000);
+  const isOver = async () => (await viewed(cancelled?.name ?? "")).cleanup !== "running" || undefined;
+  await until("its clean-up to end", isOver, 30_000);
+  expect([await heard(1), await heard(2)]).toEqual(["", "x"]);
 });
 
 test("code that does not fit blocks a job, visibly, until code that fits is back", { timeout: 150_000 }, async () => {
@@ -132,8 +158,13 @@ test("code that does not fit blocks a job, visibly, until code that fits is back
     const { data } = await resonate.call("task.get", { id });
     return (data as { task: { state: string } }).task.state === "suspended" || undefined;
   });
+  const wrong = await startJob(store, eggs, { n: 1 }, Date.now());
+  expect(await ended(wrong.name)).toMatchObject({ value: new Error("11 eggs") });
   await worker[Symbol.asyncDispose]();
   worker = await start("changed");
+  // A new attempt is new: it has nothing of the wrong step, although the definition has the same version.
+  const mended = await startJob(store, eggs, { n: 1 }, Date.now());
+  expect(await ended(mended.name)).toMatchObject({ value: { count: 12 } });
   await until("it to be blocked", async () => (await says()).startsWith("blocked") || undefined, 60_000);
   expect(await says()).toBe('blocked: step "title" was recorded here, "summary" came');
   await worker[Symbol.asyncDispose]();

@@ -1,87 +1,20 @@
-/** A `fetch` that reaches public addresses only, follows no redirect, has no time limit, and bounds each message. */
-import { lookup } from "node:dns";
-import { BlockList, isIP, type LookupFunction } from "node:net";
-import { Agent, type RequestInit as UndiciInit, fetch as undiciFetch } from "undici";
-import { outside } from "../../../core/engine/guard/guard.ts";
+/** The `fetch` by which a wrapped server is reached: with the guard against private addresses, it bounds each message. */
+import { type Fetch, PrivateAddress, publicFetch } from "../../../worker/public-fetch.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 
-const PRIVATE = new BlockList();
-for (const [network, bits] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["224.0.0.0", 3],
-] as const) {
-  PRIVATE.addSubnet(network, bits, "ipv4");
-}
-for (const [network, bits] of [
-  ["::", 96],
-  ["64:ff9b::", 96],
-  ["64:ff9b:1::", 48],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["fec0::", 10],
-  ["ff00::", 8],
-  ["2002::", 16],
-] as const) {
-  PRIVATE.addSubnet(network, bits, "ipv6");
-}
-
-/** Whether an address is private, of this machine, or reserved. An IPv4-mapped IPv6 address counts as its IPv4 address. */
-export function isPrivate(address: string): boolean {
-  const family = isIP(address);
-  return family === 0 || PRIVATE.check(address, family === 6 ? "ipv6" : "ipv4");
-}
-
-/** The host of a URL without the brackets of an IPv6 address. */
-const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "");
-
-export class PrivateAddress extends Error {
-  override name = "PrivateAddress";
-}
-
-const refusal = (host: string) =>
-  new PrivateAddress(
-    `${host} is an address of this machine or of a private network: allow it with allowPrivate (--allow-private), if it is meant`,
-  );
-
-/** Resolves a name, and refuses it when any of its addresses is private. The connection uses the addresses checked here. */
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error) return callback(error, "", 0);
-    if (addresses.some(({ address }) => isPrivate(address))) return callback(refusal(hostname), "", 0);
-    if (options.all) return callback(null, addresses);
-    const [first] = addresses;
-    if (first) callback(null, first.address, first.family);
-  });
-};
-
-export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export type { Fetch };
 
 /** `allowPrivate`: the deployment says that the server's URL may lead into a private network. */
 export function guardedFetch(allowPrivate: boolean): Fetch {
-  const agent = new Agent({
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: 10_000, ...(!allowPrivate && { lookup: publicLookup }) },
-  });
-  // A connection serves many calls, and is no part of the durable function whose call uses it.
-  return (url, init) => outside(() => send(url, init));
+  const fetch = publicFetch(allowPrivate);
+  return async (url, init) => bounded(await fetch(url, init).catch(explained));
+}
 
-  async function send(url: string | URL, init?: RequestInit): Promise<Response> {
-    const target = new URL(url);
-    const host = hostOf(target);
-    if (!allowPrivate && isIP(host) !== 0 && isPrivate(host)) throw refusal(host);
-    const options = { ...init, redirect: "manual", dispatcher: agent } as unknown as UndiciInit;
-    const response = await undiciFetch(target, options);
-    return bounded(response as unknown as Response);
-  }
+/** @throws what it is given, of which a refusal says how to allow the address */
+function explained(error: Error): never {
+  const refused = [error, error.cause].find((each): each is PrivateAddress => each instanceof PrivateAddress);
+  if (refused) refused.message += ": allow it with allowPrivate (--allow-private), if it is meant";
+  throw error;
 }
 
 /** The same response, which fails at a message that is too long. In an event stream, an empty line ends a message. */

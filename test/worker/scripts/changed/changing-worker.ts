@@ -1,9 +1,9 @@
 /** The product's worker with jobs whose code a test changes, breaks and mends: `CODE` says which it is. */
-import { existsSync } from "node:fs";
+import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { type Context, implement, NonRetryableError } from "../../../../core/index.ts";
 import { runWorker } from "../../../../worker/process/run-worker.ts";
-import { forecast, halves, pages, resumedTrip, strictForecast, titles, trip } from "./changing.ts";
+import { eggs, forecast, halves, listener, pages, resumedTrip, strictForecast, titles, trip } from "./changing.ts";
 
 const { CODE, FOLDER } = process.env;
 
@@ -52,6 +52,26 @@ await runWorker({
       });
       return "whole";
     }),
+    implement(eggs, async (ctx) => {
+      const count = await ctx.step("count", () => (CODE === "changed" ? 12 : 11));
+      if (count !== 12) throw new NonRetryableError(`${count} eggs`);
+      return { count };
+    }),
+    implement(listener, async (ctx, { n }) => {
+      ctx.signal.addEventListener("abort", () => appendFileSync(`${FOLDER}/heard ${n}`, "x"));
+      await ctx.step("begin", () => 1);
+      await ctx.sleep("a moment", 300);
+      if (n === 2)
+        await ctx.step(
+          "wait",
+          ({ signal }) =>
+            new Promise((resolve) => {
+              signal.onabort = () => resolve(null);
+              writeFileSync(`${FOLDER}/waits`, "");
+            }),
+        );
+      return "nothing was heard";
+    }),
     implement(trip, book),
     implement(resumedTrip, book),
     implement(forecast, tell),
@@ -59,6 +79,7 @@ await runWorker({
     implement(pages, async (ctx, { what }) => {
       if (what === "a response") return new Response("hello") as never;
       if (what === "another shape") return { text: 5 } as never;
+      if (what === "a gap") return [undefined] as never;
       if (what === "too much") return { text: await ctx.step("read", () => "x".repeat(1_100_000)) };
       return { text: "a page" };
     }),

@@ -15,6 +15,11 @@ export const pages = defineJob({
   freshFor: 60_000,
 });
 
+/** Counts wrongly in the first code. */
+export const eggs = defineJob({ kind: "eggs", args: n, id, deadline: HOUR });
+/** Notes what its signal says. */
+export const listener = defineJob({ kind: "listener", args: n, id, deadline: HOUR });
+
 /** Books, and undoes what it has booked. */
 export const trip = defineJob({ kind: "trip", args: n, id, deadline: HOUR });
 export const resumedTrip = defineJob({ kind: "resumed_trip", args: n, id, deadline: HOUR, onRestart: "resume" });

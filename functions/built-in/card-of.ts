@@ -1,0 +1,34 @@
+/** What a card shows of a job. */
+import type { CallContext } from "../../core/author/tool.ts";
+import { filesIn } from "../../core/definitions/file.ts";
+import { latestOf } from "../../core/jobs/feed/partial.ts";
+import type { DurablePromise } from "../../core/jobs/remote-store.ts";
+import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
+import { newerGeneration } from "../../core/jobs/starting/start.ts";
+import { viewOf } from "../../core/jobs/status.ts";
+
+/** The most arguments of a job that a card gets, in characters of JSON. */
+const MAX_ARGUMENTS = 4_000;
+
+/** The field of a job's files, and the most of them that a card gets. */
+export const CARD_FILES = "job_files";
+const MAX_FILES = 20;
+
+export async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
+  const { name, args } = promise;
+  const { result: _result, ...view } = viewOf(name, promise);
+  const shown = { ...view, ...((JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS && { arguments: args }) };
+  if (promise.state !== "pending") {
+    const files = filesIn(promise.value, MAX_FILES);
+    return {
+      ...shown,
+      newer: (await newerGeneration(store, promise, signal))?.name,
+      ...(files.length > 0 && { [CARD_FILES]: files }),
+    };
+  }
+  const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
+  const { progress, step } = snapshot.feed.entry ?? {};
+  const questions = [...snapshot.questions].map(([question, asked]) => ({ ...asked.question, question }));
+  const partial = await latestOf(store, promise.id, snapshot.feed.entry, signal);
+  return { ...shown, partial, doing: doingOf(snapshot, Date.now()), progress, step, questions };
+}

@@ -1,0 +1,136 @@
+/** The files of a job: pictures, sound, tables and text are shown, and each can be downloaded. */
+import { csvParseRows, tsvParseRows } from "d3-dsv";
+import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
+import { type FileReference, sizeInWords } from "../../core/definitions/file.ts";
+import type { ChartView } from "../../core/definitions/view.ts";
+import { Scroll } from "../lib/components.tsx";
+import { chartOf } from "./rows.ts";
+import { Tree } from "./tree.tsx";
+
+export type ShownFile = Pick<FileReference, "uri" | "name" | "mimeType" | "size">;
+
+/** How a page or a card gets at files. */
+export interface FileSource<File extends ShownFile> {
+  /** Where a picture or sound is loaded from; undefined for one that is too large. */
+  address(file: File): Promise<string | undefined>;
+  /** A text, or its beginning; undefined for one that is too large. */
+  text(file: File): Promise<string | undefined>;
+  /** What the file is downloaded with. */
+  link(file: File): Child;
+  Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }>;
+}
+
+/** The most rows of a table; the file has all. */
+const MOST_ROWS = 400;
+
+interface FilesProps<File extends ShownFile> {
+  files: readonly File[];
+  source: FileSource<File>;
+}
+
+export function Files<File extends ShownFile>({ files, source }: FilesProps<File>) {
+  return (
+    <section aria-labelledby="files">
+      <h2 id="files">Files</h2>
+      {files.map((file) => (
+        <figure class="file" key={file.uri}>
+          <figcaption>
+            {source.link(file)}{" "}
+            <span class="muted quiet">
+              {file.mimeType}, {sizeInWords(file.size)}
+            </span>
+          </figcaption>
+          <Content key={file.uri} {...{ file, source: source as unknown as FileSource<ShownFile> }} />
+        </figure>
+      ))}
+    </section>
+  );
+}
+
+interface ContentProps {
+  file: ShownFile;
+  source: FileSource<ShownFile>;
+}
+
+const Content: FC<ContentProps> = ({ file, source }) => {
+  const [type = ""] = file.mimeType.toLowerCase().split(/[; ]/);
+  const isMedium = /^(image|audio)\//.test(type);
+  const isText = type.startsWith("text/") || /[/+](json|xml|yaml)$/.test(type);
+  const [found, setFound] = useState<string | undefined>(undefined);
+  const [isLost, setLost] = useState(false);
+  useEffect(() => {
+    if (isMedium || isText) source[isMedium ? "address" : "text"](file).then(setFound, () => setLost(true));
+  }, []);
+  if (isLost) return <p class="muted quiet">It cannot be shown now.</p>;
+  if (found === undefined) return null;
+  if (type.startsWith("image/")) return <img src={found} alt={file.name} />;
+  // biome-ignore lint/a11y/useMediaCaption: there are no captions of it
+  if (isMedium) return <audio src={found} controls aria-label={file.name} />;
+  const isWhole = new Blob([found]).size >= file.size;
+  const rows = { csv: csvParseRows, "tab-separated-values": tsvParseRows }[type.slice("text/".length)];
+  const value = isWhole && /[/+]json$/.test(type) ? parsed(found) : undefined;
+  return (
+    <>
+      {rows ? (
+        // The last line of a beginning may be cut.
+        <Rows name={file.name} rows={isWhole ? rows(found) : rows(found).slice(0, -1)} Chart={source.Chart} />
+      ) : value ? (
+        <Tree value={value.json} />
+      ) : (
+        <Scroll label={file.name}>
+          <pre>{found}</pre>
+        </Scroll>
+      )}
+      {!isWhole && <p class="muted quiet">This is its beginning: the file has all.</p>}
+    </>
+  );
+};
+
+function parsed(text: string): { json: unknown } | undefined {
+  try {
+    return { json: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+interface RowsProps extends Pick<FileSource<ShownFile>, "Chart"> {
+  name: string;
+  rows: string[][];
+}
+
+const Rows: FC<RowsProps> = ({ name, rows: [head = [], ...rows], Chart }) => {
+  const [isDrawn, setDrawn] = useState(true);
+  const chart = isDrawn ? chartOf(head, rows) : undefined;
+  return (
+    <>
+      {chart && <Chart {...chart} onFailure={() => setDrawn(false)} />}
+      <details open={!chart}>
+        <summary>As a table</summary>
+        <Scroll label={name}>
+          <table>
+            <thead>
+              <tr>
+                {head.map((title, i) => (
+                  <th scope="col" key={i}>
+                    {title}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {rows.slice(0, MOST_ROWS).map((row, i) => (
+                <tr key={i}>
+                  {row.map((cell, n) => (
+                    <td key={n}>{cell}</td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Scroll>
+        {rows.length > MOST_ROWS && <p class="muted quiet">{rows.length - MOST_ROWS} more lines are in the file.</p>}
+      </details>
+    </>
+  );
+};

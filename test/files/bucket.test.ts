@@ -1,0 +1,71 @@
+/**
+ * Jobs whose files are in a bucket: R2, in an account whose jobs run inside its Workers; and, with `S3_URL` and its keys, a
+ * store that speaks S3.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import { createTestHarness } from "wrangler";
+import type { Bucket } from "../../core/store/files/r2.ts";
+import { s3Of } from "../../core/store/files/s3.ts";
+import { callerAt } from "../auth/support.ts";
+import { rpc } from "../support/rpc.ts";
+import { startStack } from "../support/stack.ts";
+import { madeOf } from "./fixture/runs.ts";
+
+const { S3_URL = "", S3_KEY_ID = "", S3_SECRET = "" } = process.env;
+const PUBLIC_URL = "https://jobs.example";
+const SHOWN = { VIEW_KEY: "v".repeat(32), PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,localhost,jobs.example" };
+const SIZE = 20_000_000; // three parts
+
+/** A job makes a file, reads it and is forgotten; `kept` tells what is in the bucket. */
+async function comesAndGoes(origin: string, kept: () => Promise<string[]>): Promise<void> {
+  const before = await kept();
+  const params = { name: "make_file", arguments: { name: "in a bucket", size: SIZE } };
+  const { result } = await rpc(`${origin}/mcp`, "tools/call", params, { capabilities: {} });
+  const hash = createHash("sha256");
+  for (const bytes of madeOf("in a bucket", SIZE)) hash.update(bytes);
+  const sha256 = hash.digest("hex");
+  expect(result.structuredContent.result).toMatchObject({ read: sha256, file: { sha256, size: SIZE } });
+  const [address = ""] = /https:[^\s"]+\/files\/[^\s"]+/.exec(JSON.stringify(result.content)) ?? [];
+  const download = (headers = {}) => fetch(address.replace(PUBLIC_URL, origin), { headers });
+  const whole = Buffer.from(await (await download()).arrayBuffer());
+  expect(createHash("sha256").update(whole).digest("hex")).toBe(sha256);
+  const part = await download({ range: "bytes=8388600-8388700" }); // across the first two parts
+  expect(Buffer.from(await part.arrayBuffer())).toEqual(whole.subarray(8_388_600, 8_388_701));
+  // The file and its description, and nothing of the draft.
+  expect((await kept()).length - before.length).toBe(2);
+  const { forgotten } = await callerAt(`${origin}/mcp`, "").call("forget_jobs", {
+    job_names: ["make_file_in a bucket"],
+  });
+  // A server that removes nothing keeps the job, and with it its files.
+  if (forgotten.length > 0) expect(await kept()).toEqual(before);
+}
+
+test("R2: a job's file of several parts comes and goes with its job", async () => {
+  const env = { ...SHOWN, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
+  const vars = { ...env, AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45" };
+  const server = createTestHarness({ workers: [{ configPath: "./test/files/fixture/account.toml", vars }] });
+  try {
+    const { origin } = (await server.listen()).url;
+    const { FILES } = await server.getWorker<{ FILES: Bucket }>().getEnv();
+    await comesAndGoes(origin, async () => (await FILES.list({ prefix: "" })).objects.map(({ key }) => key));
+  } finally {
+    await server.close();
+  }
+}, 240_000);
+
+test.skipIf(S3_URL === "")(
+  "S3: a job's file of several parts comes and goes with its job",
+  async () => {
+    const at = { FILES_URL: `${S3_URL}/files-test/jobs`, FILES_KEY_ID: S3_KEY_ID, FILES_SECRET: S3_SECRET };
+    const env = { ...at, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
+    const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
+    await using stack = await startStack({ programs, env, bindings: { ...env, ...SHOWN } });
+    await comesAndGoes(stack.origin, async () => {
+      const keys: string[] = [];
+      for await (const { key } of s3Of(at).list("")) keys.push(key);
+      return keys;
+    });
+  },
+  240_000,
+);
