@@ -192,7 +192,7 @@ export async function installed(): Promise<RealServer[]> {
   return [
     ...servers,
     // What reaches it is seen over stdio.
-    { ...rest, name: "everythingHttp", args: [...everything.args, "streamableHttp"], overHttp: true },
-    { ...fastmcp, name: "fastmcpHttp", overHttp: true },
+    { ...rest, name: "everything-http", args: [...everything.args, "streamableHttp"], overHttp: true },
+    { ...fastmcp, name: "fastmcp-http", overHttp: true },
   ];
 }
