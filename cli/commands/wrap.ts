@@ -47,6 +47,9 @@ export async function run(args: string[]): Promise<void> {
   const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
   if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
   process.env.WRAP_FOLDER = root;
+  // What calls leave behind is cleared away early: worker and store would keep 150 MB of it. The program does not get these.
+  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ""} --max-semi-space-size=1`;
+  process.env.MALLOC_ARENA_MAX ??= "2";
   const server = new WrappedServer(options, process.env, true);
   // A program goes on without its user for a while: one that nobody is to use is ended.
   process.once("exit", endPrograms);

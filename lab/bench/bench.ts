@@ -7,6 +7,7 @@ import { measureBudgets } from "./measure/budgets.ts";
 import { measureCeiling } from "./measure/ceiling.ts";
 import { measureEdits } from "./measure/dev.ts";
 import { measureGrowth } from "./measure/growth.ts";
+import { measureGuard } from "./measure/guard.ts";
 import { measureHosts } from "./measure/hosts.ts";
 import { measureJobs } from "./measure/jobs.ts";
 import { measureHeldStreams, measureServed, measureWaiting } from "./measure/memory.ts";
@@ -42,6 +43,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench, short: boolea
   ],
   waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],
   jobs: (bench) => measureJobs(bench, 4),
+  guard: measureGuard,
   recovery: measureRecovery,
   hosts: () => measureHosts(),
   wrapped: (bench, short) => measureWrapped(bench, short ? 1 : 4),

@@ -11,6 +11,7 @@ export const SECTIONS = [
   "settlement",
   "waiting",
   "jobs",
+  "guard",
   "recovery",
   "hosts",
   "wrapped",
@@ -24,7 +25,7 @@ export const SECTIONS = [
 export type Section = (typeof SECTIONS)[number];
 
 /** Without the sections that need other software, or mostly wait: these run only on request. */
-const DEFAULT_SECTIONS = SECTIONS.filter((section) => section !== "peer" && section !== "awake");
+const DEFAULT_SECTIONS = SECTIONS.filter((section) => !["peer", "awake", "guard"].includes(section));
 
 export const USAGE = `\
 npm run bench [-- options]     measures the edge and the worker beside their floors, in about four minutes

@@ -67,6 +67,7 @@ async function compareOne(server: RealServer): Promise<string[]> {
       else counts.set(words, (counts.get(words) ?? 0) + 1);
     }
     console.log(`${name}, a client of ${era}: ${Object.keys(there).length} answers compared`);
+    for (const problem of problems) console.log(`  ${problem}`);
     for (const [words, count] of counts) console.log(`  ${count} times: ${words}`);
   }
   return problems;
@@ -174,7 +175,7 @@ function differences(there: Seen, here: Seen): string[] {
         continue;
       }
       const [a, b] = [answer, here[what]].map((each) => ({ ...(each as Record<string, unknown>) }));
-      const prefixed = String(b?.message).replace(/^\w+: (MCP error -?\d+: )?/, "");
+      const prefixed = String(b?.message).replace(/^[\w-]+: (MCP error -?\d+: )?/, "");
       if (b && a?.message === prefixed) {
         b.message = prefixed;
         found.push(`${what} prefix: `);

@@ -28,7 +28,7 @@ export interface RealServer {
 const NPM = ["everything", "filesystem", "memory", "sequential-thinking"].map(
   (name) => `@modelcontextprotocol/server-${name}`,
 );
-const PYPI = ["mcp-server-git", "mcp-server-time", "mcp-server-fetch", "mcp-server-sqlite", "fastmcp"];
+const PYPI = ["mcp-server-git", "mcp-server-time", "mcp-server-fetch", "fastmcp"];
 
 const MISSING: Call = ["none", {}];
 
@@ -172,23 +172,6 @@ export async function installed(): Promise<RealServer[]> {
     },
     {
       ...none,
-      name: "sqlite",
-      command: at("venv/bin/mcp-server-sqlite"),
-      args: ["--db-path", at("sqlite.db")],
-      env: (which) => ({ HOME: at(`home-${which}`) }),
-      calls: [
-        ["create_table", { query: "CREATE TABLE IF NOT EXISTS t (a INTEGER)" }],
-        ["list_tables"],
-        ["describe_table", { table_name: "t" }],
-        ["read_query", { query: "SELECT 1 AS one" }],
-        ["read_query", { query: "SELECT * FROM none" }],
-        ["read_query", {}],
-        MISSING,
-      ],
-      prompts: [["mcp-demo", { topic: "trade" }]],
-    },
-    {
-      ...none,
       name: "fastmcp",
       command: at("venv-fastmcp/bin/python"),
       args: [join(import.meta.dirname, "server.py")],
@@ -209,7 +192,7 @@ export async function installed(): Promise<RealServer[]> {
   return [
     ...servers,
     // What reaches it is seen over stdio.
-    { ...rest, name: "everythingHttp", args: [...everything.args, "streamableHttp"], overHttp: true },
-    { ...fastmcp, name: "fastmcpHttp", overHttp: true },
+    { ...rest, name: "everything-http", args: [...everything.args, "streamableHttp"], overHttp: true },
+    { ...fastmcp, name: "fastmcp-http", overHttp: true },
   ];
 }

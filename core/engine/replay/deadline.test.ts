@@ -1,8 +1,10 @@
 /** What a function does when its deadline comes: it hears of it where it waits, and cleans up. */
 import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
-import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { cancelIn, entryIn, JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
+import { LeaseLost } from "../execution.ts";
+import { lateOutcomeOf } from "../guard/seeded.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const there = { kind: "there", args: { parse: (value: unknown) => value as object } };
@@ -63,6 +65,20 @@ test("what was under way may still end, and is named where it does not", async (
     kind: "complete",
     value: ["soon", late, late],
   });
+});
+
+test("what comes of a step as its job is cancelled is left to the clean-up, and nothing else is", async () => {
+  const job: SimulatedJob = new SimulatedJob((ctx: Context) =>
+    ctx.step("pay", async () => {
+      await cancelIn(job.sim, job.clock.now());
+      return "7 euros";
+    }),
+  );
+  await expect(job.execute()).rejects.toThrow(LeaseLost);
+  for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
+  const id = lateOutcomeOf(JOB, "pay");
+  expect(entryIn(job.sim.get(id)?.value.data)).toMatchObject({ op: "pay", value: "7 euros" });
+  expect(job.sim.requests.get("promise.settle")).toBe(1);
 });
 
 test("a clean-up that takes too long is cut off, and one that throws has its error", async () => {

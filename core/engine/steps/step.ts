@@ -31,12 +31,10 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
     }
     await parts.writer.post(command, { kind: "begin", of: "step", op: path, at: parts.clock.now() });
   }
+  let value: unknown;
   try {
-    const value = storable(await attempt(parts, command, fn, options), `step "${path}"`);
+    value = storable(await attempt(parts, command, fn, options), `step "${path}"`);
     parts.lease.admit?.(value);
-    const entry = { kind, op: path, ...(value !== undefined && { value }) };
-    if (command.isCut) parts.writer.leave(command, entry);
-    else await parts.writer.post(command, entry);
   } catch (error) {
     if (command.isCut && parts.signal.aborted) parts.writer.leave(command);
     if (error instanceof LeaseLost) throw error;
@@ -44,7 +42,12 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
     if (isCutOff(parts)) command.isRunning = false;
     else if (error instanceof NondeterminismError) parts.run.breaks(error.message);
     else await failed(parts, command, kind, error, atMostOnce ? false : retry);
+    return;
   }
+  // Outside of the above: what is not recorded any more is left once, with its value.
+  const entry = { kind, op: path, ...(value !== undefined && { value }) };
+  if (command.isCut) parts.writer.leave(command, entry);
+  else await parts.writer.post(command, entry);
 }
 
 async function failed(

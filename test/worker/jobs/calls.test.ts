@@ -2,13 +2,13 @@
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Codec, type PromiseRecord } from "@resonatehq/sdk";
+import type { PromiseRecord } from "@resonatehq/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../../core/index.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
-import { ORDER } from "../../../core/store/codec.ts";
+import { childOf, ORDER } from "../../../core/store/codec.ts";
 import { ResonateClient } from "../../../core/store/connection/client.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
@@ -139,13 +139,11 @@ test("of two starts that share a place the first comes first, although its job i
   const id = (n: number) => `${namespace}visit_eve_${n}`;
   const customers = { customers: ["eve"], count: 1 };
   await resonate.start({ id: `${namespace}crowd_eve`, func: "crowd", args: customers, group });
-  const place = (await resonate.settled(id(1), 30_000)).tags[ORDER] ?? "";
-  const next = place.replace(/1$/, "2");
+  const before = (await resonate.settled(id(1), 30_000)).tags[ORDER] ?? "";
+  const next = before.replace(/1$/, "2");
   const starts = { job: id(2), by: "one", also: [{ job: id(3), by: "another" }] };
-  await resonate.call("promise.create", {
-    ...{ id: next, timeoutAt: Date.now() + 60_000, param: new Codec().encode(starts) },
-    tags: { "resonate:origin": next, "resonate:branch": next, "resonate:parent": next },
-  });
+  const place = childOf(next, Date.now() + 60_000, { param: starts });
+  expect((await resonate.call(place.kind, place.data)).head.status).toBe(200);
   const start = (n: number) =>
     resonate.start({ id: id(n), func: "visit", args: { customer: "eve", n }, group, tags: { [ORDER]: next } });
   await start(3);
