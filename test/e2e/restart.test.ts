@@ -75,7 +75,9 @@ const recoveries: [string, number, (stack: Stack, killed: StackPart<WorkerProces
 /** The worker that has begun a job. */
 const runnerOf = (stack: Stack, job: string) =>
   until(`a worker to begin ${job}`, () =>
-    stack.workers.find(({ process }) => process.about(job).some(({ msg }) => msg === "job started" || msg === "job continued")),
+    stack.workers.find(({ process }) =>
+      process.about(job).some(({ msg }) => msg === "job started" || msg === "job continued"),
+    ),
   );
 
 const sleeping = (stack: Stack, job: string) =>
