@@ -37,7 +37,7 @@ export class Pauses {
     const holds = new Holds(client, namespace);
     this.#pauses = new LRUCache({
       max: 1_000,
-      ttl: Math.min(REUSED_FOR.most, REUSED_FOR.part * lease),
+      ttl: Math.min(REUSED_FOR.most, Math.ceil(REUSED_FOR.part * lease)),
       ignoreFetchAbort: true,
       fetchMethod: async (kind): Promise<{ paused: Paused | undefined }> => ({
         paused: await (kind === HELD ? holds.find(lease) : kinds.find(kind, lease)),
