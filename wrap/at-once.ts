@@ -22,10 +22,8 @@ export interface Told {
 export const SENT = "x-sent";
 
 /** Has the worker make a call; undefined where it was not sent. `job`: the name that its job would have, in logs. */
-export async function callAtOnce({ url, token }: Worker, job: string, args: CallArgs): Promise<Told | undefined> {
-  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const body = JSON.stringify({ job, args });
-  const response = await fetch(url, { method: "POST", headers, body }).catch(() => undefined);
+export async function callAtOnce(worker: Worker, job: string, args: CallArgs): Promise<Told | undefined> {
+  const response = await post(worker, { job, args });
   const sent = response?.headers.get(SENT);
   if (!response?.ok || !sent) {
     await response?.body?.cancel();
@@ -36,4 +34,14 @@ export async function callAtOnce({ url, token }: Worker, job: string, args: Call
     () => undefined,
   );
   return told?.answer ? told : { sent: JSON.parse(sent) };
+}
+
+/** Has the worker cancel a call that goes on: its job may be cancelled before the worker has it. */
+export async function cancelCall(worker: Worker, job: string): Promise<void> {
+  await (await post(worker, { job }))?.body?.cancel();
+}
+
+function post({ url, token }: Worker, what: object): Promise<Response | undefined> {
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  return fetch(url, { method: "POST", headers, body: JSON.stringify(what) }).catch(() => undefined);
 }

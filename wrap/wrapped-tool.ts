@@ -6,7 +6,7 @@ import type { DurablePromise } from "../core/jobs/durable-promise.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
 import { splitGeneration } from "../core/store/ids.ts";
 import { presentJob } from "../core/tools/present.ts";
-import { callAtOnce, type Told, type Worker } from "./at-once.ts";
+import { callAtOnce, cancelCall, type Told, type Worker } from "./at-once.ts";
 import { levelFor, tellLogs } from "./behind/logs.ts";
 import { type CallArgs, canonical } from "./call-job.ts";
 import { JOB_NAME, listingOf, takesJobName } from "./listing.ts";
@@ -102,7 +102,10 @@ export function wrappedTool(
       return await waitFor(launched, { ...context, patience: after ?? context.patience }, passing(context));
     } finally {
       const promise = await launched;
-      if (isNew && promise.state === "pending" && context.isCancelled?.()) await context.store.cancel(promise.name);
+      if (isNew && promise.state === "pending" && context.isCancelled?.()) {
+        await context.store.cancel(promise.name);
+        if (worker && told?.sent) await cancelCall(worker, context.store.logName(name));
+      }
     }
   };
   return {

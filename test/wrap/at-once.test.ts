@@ -112,6 +112,29 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     );
   });
 
+  test.each(["2025", "2026"] as const)(
+    "a call that its client cancels at once is cancelled at the server (%s)",
+    async (era) => {
+      const client = await connect(stack.url, era);
+      const abort = new AbortController();
+      const options = { signal: abort.signal, onprogress: () => {} };
+      const calling = client.callTool({ name: "steps", arguments: { id: `left-${era}`, ms: 60_000 } }, options);
+      const failed = calling.then(
+        () => false,
+        () => true,
+      );
+      await until("the call", async () => (await linesOf(file, `steps left-${era}`)).length === 1);
+      abort.abort();
+      expect(await failed).toBe(true);
+      await until(
+        "the server to hear of it",
+        async () => (await linesOf(file, `cancelled left-${era}`)).length === 1,
+        30_000,
+      );
+      await client.close();
+    },
+  );
+
   test("a call that has a label is a job from its start", async () => {
     const before = (await jobs()).length;
     const client = await connect(stack.url);

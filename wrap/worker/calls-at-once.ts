@@ -54,7 +54,11 @@ async function answer(
   log: Log,
   mayRun: (job: string) => Promise<boolean>,
 ): Promise<void> {
-  const { job, args } = (await json(request)) as { job: string; args: unknown };
+  const { job, args } = (await json(request)) as { job: string; args?: unknown };
+  if (args === undefined) {
+    server.calls.of(job)?.request.cancel("the job was cancelled");
+    return void response.writeHead(204).end();
+  }
   const told = await make(server, job, CallArgs.parse(args), { log, mayRun }, (sent) => {
     // Without this header the edge takes the call as not sent.
     response.writeHead(200, { "content-type": "application/json", [SENT]: JSON.stringify(sent) });
