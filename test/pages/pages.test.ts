@@ -1,5 +1,6 @@
 /** The pages in a real browser, on the whole product with the conformance suite's jobs: some ask. */
 import { readFile } from "node:fs/promises";
+import { execa } from "execa";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
@@ -99,6 +100,18 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.getByRole("link", { name: "timer_to stop~2" }).click();
     await status(page, "running");
+    await page.close();
+  });
+
+  test("an attempt that goes on from the one before says so", async () => {
+    await begin("failing_job", {});
+    const first = await visitor.open(jobPath("failing_job_once"));
+    await status(first, "failed");
+    const env = { ...stack.resonate.env, RESONATE_NAMESPACE: stack.namespace };
+    await execa(process.execPath, ["cli/main.ts", "retry", "failing_job_once"], { env });
+    const page = await visitor.open(jobPath("failing_job_once~2"));
+    await page.getByText("It went on from failing_job_once").waitFor();
+    await first.close();
     await page.close();
   });
 
