@@ -1,6 +1,11 @@
-/** Ten ordinary callers, alone and beside a hostile one that uses all its limits: how much slower their calls become, and which fail. */
+/**
+ * Ten ordinary callers alone, beside a hostile one that uses all its limits, and beside the same requests sent to a server that
+ * only reads them: how much slower their calls become, and which fail.
+ */
+import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { execa } from "execa";
 import { bearerBindings } from "../../test/auth/support.ts";
 import { type RpcOptions, rpc, rpcHeaders, rpcMessage } from "../../test/support/rpc.ts";
 import { startStack } from "../../test/support/stack.ts";
@@ -8,7 +13,7 @@ import { COUNTING } from "../../test/wrap/servers.ts";
 import { wrapped } from "../../test/wrap/support.ts";
 
 export interface HostileOptions {
-  /** How long they run alone and beside the hostile one, each in turns; in seconds. */
+  /** How long they run in each of the three ways, in turns; in seconds. */
   seconds: number;
   /** The calls go to a wrapped server. */
   isWrapped: boolean;
@@ -16,13 +21,14 @@ export interface HostileOptions {
 }
 
 export interface HostileResult {
-  /** Milliseconds by kind of an ordinary caller's call: alone, and beside the hostile one. */
+  /** Milliseconds by kind of an ordinary caller's call: alone, beside the same load elsewhere, and beside the hostile one. */
   alone: Record<string, number[]>;
+  elsewhere: Record<string, number[]>;
   beside: Record<string, number[]>;
   /** Failed calls of ordinary callers. */
   failed: string[];
   /** The answers to the hostile caller, by kind. */
-  hostile: Record<string, number>;
+  hostile: Counts;
 }
 
 const ORDINARY = Array.from({ length: 10 }, (_, n) => `ordinary${n}`);
@@ -32,7 +38,7 @@ const tokenOf = (name: string) => `token-of-${name}`;
 /** Pause between the requests of an ordinary caller, in milliseconds. */
 const PAUSE = 500;
 
-/** How often the two take turns: other work on the machine meets both. */
+/** How often the three take turns: other work on the machine meets all. */
 const TURNS = 3;
 
 /** The hostile caller's concurrent requests. */
@@ -54,16 +60,31 @@ export async function runHostile({ seconds, isWrapped, say }: HostileOptions): P
   };
   say(`${ORDINARY.length} ordinary callers, to warm up, and then alone and beside a hostile one in turns`);
   await Promise.all(ORDINARY.map((name) => rpc(stack.url, "tools/list", {}, options(name))));
-  const result: HostileResult = { alone: {}, beside: {}, failed, hostile: {} };
-  for (let turn = 0; turn < TURNS; turn++) {
-    await measure(result.alone);
+  const result: HostileResult = { alone: {}, elsewhere: {}, beside: {}, failed, hostile: {} };
+  const measureBeside = async (latencies: Record<string, number[]>, at: readonly string[], counts: Counts) => {
     const over = new AbortController();
-    const attacking = attack(urls, isWrapped ? wrappedAsks : ownAsks, { signal: over.signal, counts: result.hostile });
-    await measure(result.beside);
+    const attacking = attack(at, isWrapped ? wrappedAsks : ownAsks, { signal: over.signal, counts });
+    await measure(latencies);
     over.abort();
     await attacking;
+  };
+  const { sink, port } = await startSink();
+  const elsewhere = urls.map(() => `http://127.0.0.1:${port}/mcp`);
+  for (let turn = 0; turn < TURNS; turn++) {
+    await measure(result.alone);
+    await measureBeside(result.elsewhere, elsewhere, {});
+    await measureBeside(result.beside, urls, result.hostile);
   }
+  sink.kill();
   return result;
+}
+
+type Counts = Record<string, number>;
+
+async function startSink() {
+  const sink = execa(process.execPath, ["lab/load/sink.ts"], { reject: false });
+  const [port] = await once(sink.stdout, "data");
+  return { sink, port: Number(port) };
 }
 
 /** A server whose calls take as long as they are told to, four of them at a time. */
@@ -186,7 +207,7 @@ async function knock(url: string, n: number, signal: AbortSignal): Promise<strin
 async function attack(
   urls: readonly string[],
   asks: (n: number) => Ask[],
-  { signal, counts }: { signal: AbortSignal; counts: Record<string, number> },
+  { signal, counts }: { signal: AbortSignal; counts: Counts },
 ): Promise<void> {
   // What is long is written once: this process measures as well.
   const bodies = new WeakMap<object, string>();

@@ -6,7 +6,7 @@ import { bearer, bearerBindings } from "../auth/support.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { newSecret, serve, startReceiver } from "./receiver.ts";
+import { listen, newSecret, serve, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
@@ -238,6 +238,31 @@ test("a receiver that does not want deliveries gets none; one that is listed by 
   });
 });
 
+test("a challenge that is answered without end, slowly, with a redirect or never is not met, and holds up nobody", async () => {
+  await using eve = await hooksAt(TOKENS.eve);
+  await using elsewhere = await startReceiver(newSecret());
+  type Response = import("node:http").ServerResponse;
+  const each = (response: Response, ms: number, text: string) => {
+    const timer = setInterval(() => response.write(text), ms);
+    response.on("close", () => clearInterval(timer));
+  };
+  const answers: [(response: Response) => void, string][] = [
+    [(response) => each(response, 1, "x".repeat(1_000_000)), "challenge_failed"],
+    [(response) => each(response, 1_000, " "), "timeout"],
+    [(response) => response.writeHead(307, { location: elsewhere.url }).end(), "http_4xx"],
+    [() => {}, "timeout"],
+  ];
+  const refused = answers.map(async ([answer, reason]) => {
+    await using server = await listen((_, response) => answer(response));
+    await expect(eve.subscribe(server.url, newSecret())).rejects.toMatchObject({ code: -32027, data: { reason } });
+  });
+  await using good = await startReceiver(newSecret());
+  await eve.subscribe(good.url, good.secret);
+  await eve.request("events/unsubscribe", { ...ENDED, delivery: { url: good.url } });
+  await Promise.all(refused);
+  expect([elsewhere.delivered, elsewhere.forged]).toEqual([[], []]);
+});
+
 test("a secret is replaced: for a while both sign", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   const [before, after] = [newSecret(), newSecret()];
@@ -281,6 +306,46 @@ test("what is wrong is refused: no token, no https, no public address, no secret
   const request = anyone.request("events/subscribe", { ...ENDED, delivery: { url: receiver.url, secret } });
   await expect(request).rejects.toMatchObject({ code: -32024 });
   expect((await anyone.list()).events[0]?.delivery).toEqual(["poll", "push"]);
+});
+
+/** The long form has 10,000. */
+const ASKED = Number(process.env.SUBSCRIPTIONS ?? 400);
+
+test("one caller asks for hundreds of subscriptions and is refused all but fifty; another subscribes and is told meanwhile", {
+  timeout: 30_000 + 30 * ASKED,
+}, async () => {
+  await using own = await startStack({
+    resonate,
+    workers: 1,
+    bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1", RATE_LIMIT: "0" },
+  });
+  await using eve = await eventsAt(own.url, TOKENS.eve);
+  await using bob = await eventsAt(own.url, TOKENS.bob);
+  await using flooded = await startReceiver(newSecret());
+  await using receiver = await startReceiver(newSecret());
+  let asked = 0;
+  const answers: Record<string, number> = {};
+  const ask = async () => {
+    while (asked < ASKED) {
+      asked += 1;
+      const { url, secret } = flooded;
+      const params = { ...ENDED, arguments: { job_names: [`timer_${asked}`] }, delivery: { url, secret } };
+      const answer = await eve.request("events/subscribe", params).then(
+        () => "granted",
+        ({ code }) => code,
+      );
+      answers[answer] = (answers[answer] ?? 0) + 1;
+    }
+  };
+  const flood = Promise.all(Array.from({ length: 16 }, ask));
+  await until("the flood", () => asked > 60);
+  await bob.request("events/subscribe", { ...ENDED, delivery: { url: receiver.url, secret: receiver.secret } });
+  for (const n of [1, 2, 3]) await bob.start(...timer(`beside the flood ${n}`));
+  await until("three deliveries", () => receiver.delivered.length === 3);
+  expect(asked).toBeLessThan(ASKED);
+  await flood;
+  expect(answers).toEqual({ granted: 50, [-32025]: ASKED - 50 });
+  expect([...flooded.delivered, ...receiver.forged]).toEqual([]);
 });
 
 test("a caller who loses its token is told that it has ended, and nothing more", { timeout: 60_000 }, async () => {

@@ -1,6 +1,6 @@
 /** A receiver of web hooks, which checks signatures with the library that receivers use. */
 import { randomBytes } from "node:crypto";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
@@ -74,8 +74,13 @@ export async function startReceiver(secret: string) {
 }
 
 /** Serves what answers requests as Workers do. */
-export async function serve(answer: (request: Request) => Promise<Response>) {
-  const server = createAdaptorServer({ fetch: answer }) as Server;
+export const serve = (answer: (request: Request) => Promise<Response>) =>
+  at(createAdaptorServer({ fetch: answer }) as Server);
+
+/** Serves what answers requests as Node does. */
+export const listen = (answer: RequestListener) => at(createServer(answer));
+
+async function at(server: Server) {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
