@@ -1,7 +1,7 @@
 /** Today's code over the histories of real jobs: whether it would go on with them. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Implementation } from "../core/author/implement.ts";
+import { type Implementation, nextArgs } from "../core/author/implement.ts";
 import { Execution, type Lease, LeaseLost, type Runnable } from "../core/engine/execution.ts";
 import type { History } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
@@ -15,7 +15,7 @@ const END = "the history ends here";
  * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them, and does nothing
  * that they do not hold. Returns how many were of the functions' kinds.
  *
- * @throws {Error} naming each history that today's code does not fit, or with which it ends with another result
+ * @throws {Error} naming each history that today's code does not fit, or with which it ends otherwise
  *
  * @example const test = async () => replayHistories("histories", [waitForSiteRun]);
  */
@@ -63,6 +63,7 @@ async function problemOf(
   const runtime = {
     ...{ jobName, startedAt, deadline, seed, env, log: silent, metrics: uncounted },
     ...(run && { run }),
+    nextArgs: (next: unknown) => nextArgs(job, next),
     signal: new AbortController().signal,
     start: over,
     cancel: over,
@@ -80,9 +81,18 @@ async function problemOf(
   if (outcome?.kind === "blocked") return outcome.reason;
   if (outcome?.kind === "failed" && (end || (outcome.error as Error)?.name === "NondeterminismError"))
     return `it fails: ${(outcome.error as Error)?.message}`;
-  const [is, was] = [outcome?.kind === "complete" && JSON.stringify(outcome.value), JSON.stringify(end?.value)];
-  return end && is !== false && is !== was ? `it returns ${is}, and returned ${was}` : undefined;
+  const ends =
+    outcome?.kind === "complete"
+      ? { value: outcome.value }
+      : outcome?.kind === "continued"
+        ? { next: outcome.args }
+        : undefined;
+  if (!end || !ends || JSON.stringify(ends) === JSON.stringify(end)) return undefined;
+  return `it ${told(ends, "returns", "goes on with")}, and ${told(end, "returned", "went on with")}`;
 }
+
+const told = (end: NonNullable<History["end"]>, returned: string, wentOn: string): string =>
+  "next" in end ? `${wentOn} ${JSON.stringify(end.next)}` : `${returned} ${JSON.stringify(end.value)}`;
 
 const pending = (id: string): PromiseRecord => {
   return { id, state: "pending", param: {}, value: {}, tags: {}, timeoutAt: Number.MAX_SAFE_INTEGER, createdAt: 0 };

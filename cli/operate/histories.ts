@@ -6,13 +6,15 @@ import { VERSION_TAG } from "../../core/definitions/job.ts";
 import type { History } from "../../core/engine/history.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
-import { readNewest } from "../../core/engine/runs.ts";
+import { newestRun, runIn } from "../../core/engine/runs.ts";
+import type { Run } from "../../core/engine/state.ts";
+import type { Resumption } from "../../core/jobs/durable-promise.ts";
 import { fromBase64, toBase64 } from "../../core/store/base64.ts";
-import { decodeValue, STARTER } from "../../core/store/codec.ts";
+import { decodeValue, EARLIER, STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { callbackId, localId, runId, splitKey } from "../../core/store/ids.ts";
+import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "../../worker/execution/child-jobs.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
@@ -20,8 +22,9 @@ import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } fro
 
 export const usage = () => `Usage: ${typed(readProject(), "histories", "save JOB … [options]")}
 
-Writes the history of each job to a file: its arguments, and what its function had recorded, in its newest run. In a test,
-\`await replayHistories("histories", [functions])\` runs today's code over them. JOB is the name of a job in logs.
+Writes the history of each job to a file: its arguments, and what its function had recorded. A run that ended with
+ctx.continueAs has a file of its own, JOB.run-N.json. In a test, \`await replayHistories("histories", [functions])\` runs
+today's code over them. JOB is the name of a job in logs.
 
   --to DIR         where the files go (default histories)
   --redact FIELDS  replaces the values of these fields, separated by commas, in arguments, records and results
@@ -52,36 +55,90 @@ function redactedText(text: string, fields: ReadonlySet<string>): string {
   }
 }
 
-async function historyOf({ client, namespace }: Server, job: string, fields: ReadonlySet<string>): Promise<History> {
+type Get = (id: string) => Promise<PromiseRecord | undefined>;
+
+/** What the promise of a job says of it. */
+interface Call {
+  func?: string;
+  args?: unknown[];
+  seed?: string;
+  cleanup?: number;
+}
+
+/** The history of each run of a job, from the first on. */
+async function* historiesOf(server: Server, job: string, fields: ReadonlySet<string>): AsyncGenerator<History> {
+  const { client, namespace } = server;
   const id = namespace + job;
-  const get = (of: string) => client.call({ kind: "promise.get", data: { id: of } });
+  const get: Get = (of) => client.call({ kind: "promise.get", data: { id: of } });
   const promise = await get(id);
-  const call = decodeValue(promise?.param ?? {}) as {
-    func?: string;
-    args?: unknown[];
-    seed?: string;
-    cleanup?: number;
-  };
+  const call = decodeValue(promise?.param ?? {}) as Call;
   if (!promise || typeof call?.func !== "string") throw new Error(`There is no job ${job}.`);
+  const common = {
+    ...{ id, jobName: splitKey(job).name, kind: call.func },
+    deadline: promise.timeoutAt - (call.cleanup ?? 0),
+  };
+  const first = {
+    version: promise.tags[VERSION_TAG] === undefined ? undefined : Number(promise.tags[VERSION_TAG]),
+    seed: call.seed,
+    args: redacted(await firstArgs(promise, call, get), fields),
+    startedAt: promise.createdAt,
+  };
+  const callbacks = await callbacksOf(client, id);
+  let run: Run | undefined;
+  for (let n = 1; ; n++) {
+    const next = runIn(n + 1, await get(runId(id, n + 1)));
+    const end = next
+      ? { next: redacted(next.args, fields) }
+      : promise.state === "resolved" && { value: redacted(decodeValue(promise.value), fields) };
+    yield {
+      ...common,
+      ...(run ? begunWith(run, fields) : first),
+      ...(end && { end }),
+      ...(await recordsOf(server, promise, runId(id, n), new Journal(run), { get, callbacks, fields })),
+    };
+    if (!next) return;
+    run = next;
+  }
+}
+
+const begunWith = ({ n, before, version, seed, args, startedAt }: Run, fields: ReadonlySet<string>) => {
+  return { run: { n, before }, version, seed, args: redacted(args, fields), startedAt };
+};
+
+/** The arguments of a job's first run: an attempt that resumes has those of the newest run of the one before. */
+async function firstArgs({ id, tags }: PromiseRecord, { args }: Call, get: Get): Promise<unknown> {
+  const earlier = tags[EARLIER];
+  const told = earlier !== undefined && decodeValue((await get(resumptionId(id)))?.param ?? {});
+  const before = told && "from" in (told as Resumption) ? await newestRun(earlier, get) : undefined;
+  return before ? before.args : args?.[0];
+}
+
+/** What a run has recorded, and what it awaited beside. */
+async function recordsOf(
+  { namespace }: Server,
+  { id, tags }: PromiseRecord,
+  run: string,
+  journal: Journal,
+  { get, callbacks, fields }: { get: Get; callbacks: readonly PromiseRecord[]; fields: ReadonlySet<string> },
+): Promise<Pick<History, "records" | "awaited">> {
   const without = ({ data }: { data?: string }) =>
     data ? { data: toBase64(JSON.stringify(redacted(JSON.parse(fromBase64(data)), fields))) } : {};
   const bare = (record: PromiseRecord): PromiseRecord => {
     return { ...record, param: without(record.param), value: without(record.value), tags: {} };
   };
   const read = new Map<string, PromiseRecord>();
-  const journal = await readNewest(new Journal(), id, async (of) => {
+  await journal.load(run, async (of) => {
     const record = await get(of);
     if (record) read.set(of, record);
     return record;
   });
-  const { run } = journal;
   const known = new Set(journal.events.map(({ promise }) => promise.id));
   const own = new Set(journal.events.flatMap(({ event }) => (isWait(event) ? [event.op] : [])));
   const { key } = splitKey(localId(id, namespace));
-  const starter = splitKey(promise.tags[STARTER] ?? "").key;
+  const starter = splitKey(tags[STARTER] ?? "").key;
   const awaited: History["awaited"] = {};
   // What the function heard of last is in no record.
-  for (const record of await callbacksOf(client, id, runId(id, run?.n ?? 1))) awaited[record.id] = bare(record);
+  for (const record of callbacks) if (record.id.startsWith(callbackId(run, ""))) awaited[record.id] = bare(record);
   const heard = journal.events.flatMap(({ event }) => event.after ?? []).filter((path) => !own.has(path));
   for (const name of new Set([...heard.map(nameIn), ...startedIn(journal)])) {
     for (const owner of new Set([key, starter, ""])) {
@@ -89,30 +146,17 @@ async function historyOf({ client, namespace }: Server, job: string, fields: Rea
       if (record) awaited[name] ??= bare(record);
     }
   }
-  return {
-    id,
-    jobName: splitKey(job).name,
-    kind: call.func,
-    version: run?.version ?? (promise.tags[VERSION_TAG] === undefined ? undefined : Number(promise.tags[VERSION_TAG])),
-    seed: run?.seed ?? call.seed,
-    args: redacted(run ? run.args : call.args?.[0], fields),
-    ...(run && { run: { n: run.n, before: run.before } }),
-    startedAt: run?.startedAt ?? promise.createdAt,
-    deadline: promise.timeoutAt - (call.cleanup ?? 0),
-    ...(promise.state === "resolved" && { end: { value: redacted(decodeValue(promise.value), fields) } }),
-    records: [...known].map((of) => bare(read.get(of) as PromiseRecord)),
-    awaited,
-  };
+  return { records: [...known].map((of) => bare(read.get(of) as PromiseRecord)), awaited };
 }
 
-/** The promises of the callbacks of a job's run; none where the server lets nobody search. */
-async function callbacksOf(client: ResonateClient, id: string, run: string): Promise<PromiseRecord[]> {
+/** The promises of the callbacks of a job's runs; none where the server lets nobody search. */
+async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseRecord[]> {
   const found: PromiseRecord[] = [];
   try {
     for (let cursor: string | undefined; ; ) {
       const tags = { "resonate:origin": id };
       const page = await client.search({ tags, limit: 500, ...(cursor !== undefined && { cursor }) });
-      found.push(...page.promises.filter((each) => each.id.startsWith(callbackId(run, ""))));
+      found.push(...page.promises.filter((each) => isCallback(each.id, id)));
       cursor = page.cursor;
       if (cursor === undefined) return found;
     }
@@ -140,10 +184,13 @@ export async function run(args: string[]): Promise<void> {
   await withServer(options.server, async (server) => {
     await mkdir(options.to, { recursive: true });
     for (const job of options.jobs) {
-      const history = await historyOf(server, job, options.fields);
-      const file = join(options.to, `${job.replace(/[^\w.~-]/g, "_").slice(0, 100)}.json`);
-      await writeFile(file, `${JSON.stringify(history, undefined, 1)}\n`);
-      console.log(`${file}: ${history.records.length} records`);
+      const name = join(options.to, job.replace(/[^\w.~-]/g, "_").slice(0, 100));
+      for await (const history of historiesOf(server, job, options.fields)) {
+        const { run, end, records } = history;
+        const file = end && "next" in end ? `${name}.run-${run?.n ?? 1}.json` : `${name}.json`;
+        await writeFile(file, `${JSON.stringify(history, undefined, 1)}\n`);
+        console.log(`${file}: ${records.length} records`);
+      }
     }
   });
 }

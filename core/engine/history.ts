@@ -1,4 +1,4 @@
-/** The history of a job, as it is saved to a file: what the newest run of its function needs to be repeated. */
+/** The history of a run of a job, as it is saved to a file: what is needed to repeat the run. */
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 
 import type { Run } from "./state.ts";
@@ -15,8 +15,8 @@ export interface History {
   /** Milliseconds since the epoch. */
   startedAt: number;
   deadline: number;
-  /** The result, where the job is complete. */
-  end?: { value?: unknown };
+  /** The job's result where it is complete, or the arguments of the run that follows. */
+  end?: { value?: unknown } | { next: unknown };
   records: PromiseRecord[];
   /** What the job awaited beside its own records: other jobs by their names, callbacks by their ids. */
   awaited: Record<string, PromiseRecord>;

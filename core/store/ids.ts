@@ -129,6 +129,10 @@ export const unhandledWakeupId = (job: string, period: number): string => child(
 /** The promise that a request from outside settles: `key` stands for the call of `ctx.callback`. */
 export const callbackId = (job: string, key: string): string => child(job, "h", key);
 
+/** Whether a promise is a callback of one of a job's runs. */
+export const isCallback = (id: string, job: string): boolean =>
+  id.startsWith(job) && /^:(f\d+\.)?h/.test(id.slice(job.length));
+
 /** What came of a step that was under way when its job was cancelled: `key` stands for the step. */
 export const lateOutcomeId = (job: string, key: string): string => child(job, "q", key);
 

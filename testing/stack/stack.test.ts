@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { startStack, ToolCallFailed } from "../index.ts";
+import { until } from "../simulation/program.ts";
 import { freePort } from "./port.ts";
 
 const DAY = 86_400;
@@ -49,6 +50,22 @@ describe("a stack in a test", async () => {
     expect(forgotten).toBeInstanceOf(Promise);
     await stack.edge.start();
     expect(await stack.call("list_jobs")).toMatchObject({ jobs: [{ job_name: "timer_tea" }] });
+  });
+
+  test("leaves no second error beside an assertion that fails while calls wait", async () => {
+    const ends: unknown[] = [];
+    const failing = async () => {
+      await using stack = await startStack();
+      await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
+      // One that is awaited already, and one that was to be awaited later: Vitest tells of rejections that nobody handles.
+      const waits = [1, 2].map(() => stack.call("await_result", { job_names: ["timer_tea"] }));
+      waits[0]?.catch((error) => ends.push(error));
+      expect("what came").toBe("what was expected");
+      await Promise.all(waits);
+    };
+    const error = await failing().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: "AssertionError", message: expect.stringContaining("what was expected") });
+    await until("the call to end", () => ends.length === 1);
   });
 
   test("tells what a tool refuses", async () => {

@@ -137,6 +137,20 @@ test("an id made once is the same in two steps with a sleep between, in every ru
   expect(new Set([result, ...others.map((end) => "value" in end && end.value)]).size).toBe(3);
 });
 
+test("the time, a number and an id cost no request", async () => {
+  const requestsOf = async (calls: number) => {
+    const job = new SimulatedJob(async (ctx: Context) => {
+      await ctx.step("first", () => 1);
+      return Array.from({ length: calls }, () => [ctx.now(), ctx.random(), ctx.uuid()]).length;
+    });
+    expect(await job.toEnd()).toEqual({ kind: "complete", value: calls });
+    return job.cost.requests;
+  };
+  const requests = await requestsOf(0);
+  expect(requests).toBeGreaterThan(0);
+  expect(await requestsOf(100)).toBe(requests);
+});
+
 test("random numbers differ from call to call and from item to item, and come again in each run", async () => {
   const { result } = await replayed(async (ctx: Context) => {
     const own = [ctx.random(), ctx.random()];

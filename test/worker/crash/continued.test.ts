@@ -86,19 +86,39 @@ test("arguments of the next run that do not fit end the job, and say so", async 
   ]);
 });
 
-test("the history of a job's newest run is saved, and today's code goes on from it", async () => {
+test("the history of each of a job's runs is saved, and today's code goes on as each of them did", async () => {
   const { resonate, namespace } = stack;
   const env = { ...resonate.env, RESONATE_NAMESPACE: namespace };
   const to = join(folder, "histories");
   const jobs = ["patrol_tower", "patrol_wall", "patrol_bank~2"];
   await execa(process.execPath, ["cli/main.ts", "histories", "save", ...jobs, "--to", to], { env });
-  expect(await replayHistories(to, [patrolRun])).toBe(3);
-  expect(JSON.parse(await readFile(join(to, "patrol_tower.json"), "utf8"))).toMatchObject({ args: { round: 8 } });
+  // 8 runs of the tower, 12 of the wall, and the 2 that the new attempt at the bank took for its last rounds.
+  expect(await replayHistories(to, [patrolRun])).toBe(22);
+  const saved = async (of: string) => JSON.parse(await readFile(join(to, `patrol_${of}.json`), "utf8"));
+  expect(await saved("tower")).toMatchObject({ args: { round: 8 }, end: { value: { rounds: 8 } } });
+  expect(await saved("tower.run-1")).toMatchObject({ args: { round: 1 }, end: { next: { round: 2 } } });
+  expect(await saved("bank~2.run-1")).toMatchObject({ args: { round: 3 }, end: { next: { round: 4 } } });
   const changed = implement(patrol, async (ctx: Context, { round }) => {
     await ctx.step("walk", () => null);
     await ctx.step("swim", () => null);
     return { rounds: round, spent: 0 };
   });
-  const told = /patrol_tower\.json: .*"cross" was recorded here, "swim" came\n.*patrol_wall\.json/;
-  await expect(replayHistories(to, [changed])).rejects.toThrow(told);
+  const told = ["tower.json", "tower.run-1.json", "wall.json", "wall.run-11.json"].map(
+    (file) => `patrol_${file}: step "cross" was recorded here, "swim" came\n`,
+  );
+  await expect(replayHistories(to, [changed])).rejects.toSatisfy(({ message }: Error) =>
+    told.every((each) => message.includes(each)),
+  );
+  const twice = implement(patrol, async (ctx, { round, ...args }) => {
+    for (const step of ["walk", "cross"]) await ctx.step(step, () => null);
+    await ctx.emit({ round });
+    ctx.progress(round, args.last);
+    await ctx.spend(5, { of: "steps" });
+    await ctx.sleep("a rest", args.ms);
+    return ctx.continueAs({ ...args, round: round + 2 });
+  });
+  const [goesOn, wentOn] = [3, 2].map((round) => JSON.stringify({ of: "tower", round, last: 8, ms: 300 }));
+  await expect(replayHistories(to, [twice])).rejects.toThrow(
+    `patrol_tower.run-1.json: it goes on with ${goesOn}, and went on with ${wentOn}`,
+  );
 });

@@ -34,6 +34,10 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
       "waits_for_nothing",
       "the function waits for something that is not ctx's, or for a branch that was given up. Outside of steps only what ctx returns is awaited: put the rest into a step",
     ],
+    [
+      "reads_of_nothing",
+      expect.stringMatching(/^Cannot read properties of undefined .* \(at scripts\/odd-worker\.ts:\d+\)$/),
+    ],
     ["throws_nothing", "failed without giving a reason"],
     ["throws_circular", '{"self":"…"}'],
   ])("%s fails, once, and says why", async (func, reason) => {

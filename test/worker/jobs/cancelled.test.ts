@@ -176,7 +176,7 @@ test("a clean-up that fails, or has no time left, says so", async () => {
     cleanup: "failed",
     error: expect.stringContaining("its clean-up failed: the mail is down"),
   });
-  const late = await startJob(store, hasty, { n: "late" }, Date.now());
+  const late = await startJob(store, hasty, { n: "late", how: "once" }, Date.now());
   await sleeps(late.id);
   await writeFile(join(folder, "hold"), "");
   await store.cancel(late.name);

@@ -15,6 +15,7 @@ import {
   eggs,
   forecast,
   halves,
+  laterHalves,
   listener,
   pages,
   resumedTrip,
@@ -116,7 +117,18 @@ test("a job that failed is started again from its last good step, where its defi
   expect(resumed).toMatchObject({ state: "resolved", value: "whole" });
   expect(viewOf(again.name, resumed)).toMatchObject({ resumed_from: "halves_1" });
   expect(worker.about(again.name)).toContainEqual(expect.objectContaining({ msg: "job resumed", from: "halves_1" }));
-  expect(await readFile(join(folder, "first"), "utf8")).toBe("x");
+  expect(await readFile(join(folder, "first 1"), "utf8")).toBe("x");
+});
+
+test("a job of another version does all of its steps, where its definition asks for the last good one", async () => {
+  await writeFile(join(folder, "broken"), "");
+  const first = await startJob(store, halves, { n: 2 }, Date.now());
+  expect(await ended(first.name)).toMatchObject({ state: "rejected" });
+  await rm(join(folder, "broken"));
+  const again = await ended((await startJob(store, laterHalves, { n: 2 }, Date.now())).name);
+  expect(again).toMatchObject({ name: "halves_2~2", state: "resolved", value: "whole" });
+  expect(viewOf(again.name, again)).not.toHaveProperty("resumed_from");
+  expect(await readFile(join(folder, "first 2"), "utf8")).toBe("xx");
 });
 
 test("a result is had again while it is fresh, and made anew when it is not", async () => {

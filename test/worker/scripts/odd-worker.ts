@@ -19,6 +19,7 @@ await runWorker({
     job("returns_bigint", async () => 10n),
     job("returns_circular", async () => circular),
     job("step_returns_bigint", async (ctx) => ctx.step("ten", () => 10n)),
+    job("reads_of_nothing", async (_ctx, args) => (args as { text: string }).text.length),
     job("throws_nothing", async () => {
       throw undefined;
     }),

@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { type Context, implement, NonRetryableError } from "../../../../core/index.ts";
 import { runWorker } from "../../../../worker/process/run-worker.ts";
-import { eggs, forecast, halves, listener, pages, resumedTrip, strictForecast, titles, trip } from "./changing.ts";
+import { eggs, forecast, laterHalves, listener, pages, resumedTrip, strictForecast, titles, trip } from "./changing.ts";
 
 const { CODE, FOLDER } = process.env;
 
@@ -27,6 +27,14 @@ async function book(ctx: Context) {
   }
 }
 
+const both = async (ctx: Context, { n }: { n: number }) => {
+  await ctx.step("first half", () => appendFile(`${FOLDER}/first ${n}`, "x"));
+  await ctx.step("second half", () => {
+    if (existsSync(`${FOLDER}/broken`)) throw new NonRetryableError("the second half is broken");
+  });
+  return "whole";
+};
+
 const tell = async (ctx: Context, { city }: { name: string; city: string }) => {
   const weather = await ctx.step("ask", async () => {
     await appendFile(`${FOLDER}/asked`, "x");
@@ -45,13 +53,7 @@ await runWorker({
       await ctx.until("go on", { every: 200 }, () => existsSync(`${FOLDER}/go-on`));
       return { text };
     }),
-    implement(halves, async (ctx) => {
-      await ctx.step("first half", () => appendFile(`${FOLDER}/first`, "x"));
-      await ctx.step("second half", () => {
-        if (existsSync(`${FOLDER}/broken`)) throw new NonRetryableError("the second half is broken");
-      });
-      return "whole";
-    }),
+    implement(laterHalves, both, { earlier: { 1: both } }),
     implement(eggs, async (ctx) => {
       const count = await ctx.step("count", () => (CODE === "changed" ? 12 : 11));
       if (count !== 12) throw new NonRetryableError(`${count} eggs`);

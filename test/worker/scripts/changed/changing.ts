@@ -6,6 +6,11 @@ const id = (args: z.infer<typeof n>) => args.n;
 
 export const titles = defineJob({ kind: "titles", args: n, id, deadline: HOUR });
 export const halves = defineJob({ kind: "halves", args: n, id, deadline: HOUR, onRestart: "resume" });
+export const laterHalves = defineJob({
+  ...{ kind: "halves", args: n, id, deadline: HOUR },
+  onRestart: "resume",
+  version: 2,
+});
 export const pages = defineJob({
   kind: "pages",
   args: z.object({ what: z.string() }),
