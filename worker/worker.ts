@@ -1,4 +1,5 @@
 import type { Implementation } from "../core/author/implement.ts";
+import { FORM } from "../core/jobs/form.ts";
 import { ResonateClient } from "../core/store/connection/client.ts";
 import { endpointOf } from "../core/store/connection/endpoint.ts";
 import { migrating } from "../core/store/sealing.ts";
@@ -62,6 +63,7 @@ export class Worker {
       return {
         worker: this.#parts.pid,
         group: this.#group,
+        form: FORM,
         kinds,
         running: this.running,
         most,
@@ -127,14 +129,15 @@ export class Worker {
   /**
    * Begins to take jobs; resolves once the first can arrive.
    *
-   * @throws {Error} when the server refuses the token, or its release is not supported
+   * @throws {Error} when the server refuses the token, its release is not supported, or the edge is of a version that this worker
+   *   must not run beside
    */
   async start(): Promise<void> {
     const { RESONATE_URL, RESONATE_NAMESPACE } = this.#config;
     const { client, pid, watcher } = this.#parts;
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
-    this.#reports?.start();
+    await this.#reports?.start();
     const { files } = this.#parts;
     if (files) this.#endSweeps = sweeping(files, client, this.#log);
     const connected = Promise.withResolvers<void>();

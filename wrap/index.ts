@@ -53,6 +53,7 @@ export function wrapServer(options: WrapOptions): Wrapped {
         return {
           ...wrappedTool(tool, policy, options, policy.shared ? shared : own, behind, worker),
           ...(heldBack && { heldBack }),
+          ...(snapshot.acceptances && { acceptances: snapshot.acceptances }),
         };
       });
     },

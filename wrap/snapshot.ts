@@ -1,4 +1,5 @@
 /** The tools of a wrapped server at one moment, which the edge lists without asking the server. */
+import type { Acceptance } from "../core/author/tool.ts";
 import { fits, type WrapOptions } from "./wrap-options.ts";
 
 /**
@@ -64,6 +65,8 @@ export interface Snapshot {
   left?: readonly string[];
   /** What the server says now and is not listed, since nobody has accepted it: a line each. */
   held?: readonly string[];
+  /** The newest acceptances of a changed list, oldest first. */
+  acceptances?: readonly Acceptance[];
   /** Tools that were agreed to in another form than the server has now: they may come back to it by themselves. */
   agreed?: readonly ListedTool[];
   /** The same for the other lists. */

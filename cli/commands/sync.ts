@@ -1,10 +1,18 @@
 /** `sync`: updates the snapshots of the tools of wrapped servers, which the edge lists. */
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
-import { readSnapshot, updated, waitingBeside, writeSnapshot, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
+import {
+  noteAcceptance,
+  readSnapshot,
+  updated,
+  waitingBeside,
+  writeSnapshot,
+  writeUpdate,
+} from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
@@ -45,6 +53,8 @@ export async function run(args: string[]): Promise<void> {
     const now = waiting ?? (own.length > 0 ? await look(options) : before);
     if (now === undefined) continue;
     const update = updated(before, now, { follow: isAll || options.follow === true, accept }, true);
+    if (isAccepting && before && update.taken.length > 0)
+      noteAcceptance(update, before, { server: options.name, by: thisUser() });
     for (const { name } of now.tools) unknown.delete(name);
     await writeUpdate(file, update, now);
     const isSame = update.taken.length + update.held.length === 0;
@@ -59,6 +69,14 @@ export async function run(args: string[]): Promise<void> {
     throw new Error(
       `No server that is wrapped here lists ${names}. Type ${typed(readProject(), "sync")} for what waits.`,
     );
+  }
+}
+
+function thisUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return process.env.USER ?? "unknown"; // A container's user may have no name.
   }
 }
 

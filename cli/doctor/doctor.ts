@@ -3,6 +3,7 @@ import { parseArgs, styleText } from "node:util";
 import { readArguments } from "../arguments.ts";
 import { DATA, type StackRecord, stackRecordIn } from "../launcher/data-directory.ts";
 import { readProject, typed } from "../project.ts";
+import { checkAlerts } from "./check-alerts.ts";
 import { AUTH_MODES, type AuthMode, checkAuth, checkEdge, checkReady } from "./check-edge.ts";
 import { checkMcp } from "./check-mcp.ts";
 import { checkPlan } from "./check-plan.ts";
@@ -15,7 +16,8 @@ export const usage = () => `Usage: ${typed(readProject(), "doctor", "[--url http
 
 Checks the edge at HOST, or without --url the stack on this machine: whether it answers, how it authenticates callers, whether
 it reaches its Resonate server, and, with a token if one is required, whether a timer of one second completes. With
-RESONATE_URL it checks that server too, and with OPERATOR_TOKEN how close the account's own server is to the limits of its plan.
+RESONATE_URL it checks that server too, and with OPERATOR_TOKEN what operators are alerted of, and how close the account's own
+server is to the limits of its plan.
 
   --url URL         the edge
   --data DIR        without --url: the state directory of the stack on this machine (default ${DATA})
@@ -135,7 +137,9 @@ async function* examine({
   else yield skipped("Resonate", "RESONATE_URL is not set: give --env-file");
   if (workerUrl) yield* await checkWorker(workerUrl);
   else yield skipped("worker", "give --worker-url to ask it; the timer needs it in any case");
-  if (!isLocal && process.env.OPERATOR_TOKEN) yield* await checkPlan(url, process.env.OPERATOR_TOKEN);
+  const { OPERATOR_TOKEN: operator } = process.env;
+  if (isLocal || operator) yield* await checkAlerts(url, operator);
+  if (!isLocal && operator) yield* await checkPlan(url, operator);
   yield* checkWrapped(project);
 }
 

@@ -200,6 +200,8 @@ export interface Tool {
   readonly behind?: ServerBehind;
   /** What of its server's list waits for the operator; the tools of one server share it. */
   readonly heldBack?: HeldBack;
+  /** When its server's changed list was accepted; the tools of one server share it. */
+  readonly acceptances?: readonly Acceptance[];
   /** Answers a call whose job was started before, where the call waits for it. */
   resume?(promise: DurablePromise, context: CallContext): Promise<ToolAnswer>;
   /** Finds the newest generation of a call's job without starting it, where the tool can. @throws {ToolError} */
@@ -214,6 +216,17 @@ export interface Tool {
 export interface HeldBack {
   readonly server: string;
   readonly lines: readonly string[];
+}
+
+/** A changed list of a wrapped server's tools that somebody has accepted. */
+export interface Acceptance {
+  readonly server: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** The user of the machine on which it was accepted. */
+  readonly by: string;
+  /** What changed with it, a line each. */
+  readonly changes: readonly string[];
 }
 
 /** The server behind tools: what it offers besides tools passes to it. */

@@ -208,7 +208,8 @@ export const awaitResult = builtInTool({
       }
       await Promise.all(
         ended.map(async (promise) => {
-          const { newer } = await newerOf(store, promise, signal);
+          // How a job has ended is told, also where the server is too slow to say more.
+          const { newer } = await newerOf(store, promise, signal).catch(() => ({ newer: undefined }));
           const { view } = held.get(promise.name) ?? {};
           if (newer && view) {
             const error = view.error?.replace(/[^.!?]$/, "$&.");

@@ -1,4 +1,5 @@
 /** What an operator is told without asking. Each rule names its paragraph of docs/operations.md. */
+import { apart, FORM } from "../../core/jobs/form.ts";
 import type { Alert, CallerFigure, Overview } from "./calls.ts";
 import { FREE } from "./plan.ts";
 
@@ -79,6 +80,11 @@ export const RULES = {
         .map(([kind]) => kind),
     );
     return old.length > 0 ? `a worker runs an earlier version of ${list([...new Set(old)])}` : undefined;
+  },
+  "mixed-versions": ({ workers, now }: Seen) => {
+    // Also of a worker that does not start for this.
+    const other = workers.find(({ at, form = 1 }) => at > now - SILENT && form !== FORM);
+    return other && apart(`the worker ${other.worker.slice(0, 8)}`, other.form ?? 1, "this edge", FORM);
   },
   "storage-full": ({ callers, mostBytes }: Seen) => {
     const full = mostBytes > 0 ? callers.filter(({ bytes }) => bytes > ALMOST * mostBytes) : [];

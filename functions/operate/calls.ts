@@ -53,7 +53,7 @@ export interface Overview {
   /** Whether all that wait are known. */
   waits_whole: boolean;
   slowest: { kind: string; job: string; ms: number }[];
-  workers: (Pick<WorkerReport, "worker" | "group" | "connected" | "kinds" | "slots"> & { at: number })[];
+  workers: (Pick<WorkerReport, "worker" | "group" | "connected" | "form" | "kinds" | "slots"> & { at: number })[];
   callers: CallerFigure[];
   kinds_paused: string[];
   held: Held;

@@ -75,6 +75,10 @@ test.each<[string, (the: ReturnType<typeof scene>, isBad: boolean) => void]>([
     ({ report }, isBad) => report({ kinds: { tea: isBad ? 1 : 2 } }),
   ],
   [
+    "mixed-versions begun: the worker w keeps jobs in form 2, and this edge in form 1",
+    ({ report }, isBad) => report(isBad ? { form: 2, connected: false } : {}),
+  ],
+  [
     "storage-full begun: almost full: the storage of",
     ({ report, operating }, isBad) => {
       report();

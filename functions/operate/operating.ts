@@ -391,10 +391,16 @@ export class Operating implements OperateCalls {
     this.#tables.set("alerts", state === "begun" ? others : [...others, alert]);
   }
 
-  /** Notes in the trail what a deployment has changed of keys and tools. */
+  /** Notes in the trail what a deployment has changed of keys and tools, and whose acceptance of a wrapped server's list it has. */
   #noteDeployment(): void {
     const { auth, isOperated } = this.#options.config;
     if (!isOperated) return;
+    for (const { by, ...about } of new Set(deployed.tools.flatMap(({ acceptances = [] }) => acceptances))) {
+      const last = `accepted of ${about.server}`;
+      if (about.at <= (this.#tables.get<string>(last) ?? "")) continue;
+      this.#tables.set(last, about.at);
+      this.#tables.note(by, "list of tools accepted", about);
+    }
     const callers =
       auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS.map(({ name, sha256 }) => `${name} ${sha256.slice(0, 8)}`) : [];
     const now: Record<string, string[]> = { callers, tools: deployed.tools.map(({ listing }) => String(listing.name)) };

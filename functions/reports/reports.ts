@@ -1,5 +1,6 @@
 /** What workers report: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
 import * as z from "zod";
+import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
 import { readConfig } from "../app/config.ts";
 import { askOperating, type CallerNamespace, objectOf } from "../caller/callers.ts";
@@ -12,6 +13,7 @@ const Worker = z.object({
   n: count,
   group: z.string(),
   connected: z.boolean(),
+  form: count.exactOptional(),
   kinds: z.record(z.string(), count),
   slots: z.object({ running: count, waiting: z.number(), most: count }),
   counts: z.array(z.tuple([z.string(), z.string(), count])),
@@ -60,7 +62,8 @@ export async function receive(request: Request, env: object): Promise<Response> 
   );
   // The worker tells it again after an error.
   if (worker && isOperated) await askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "report", worker);
-  return new Response(null, { status: 204, headers: isOperated ? {} : { [UNREAD]: "worker" } });
+  const headers = { [FORM_HEADER]: `${FORM}`, ...(!isOperated && { [UNREAD]: "worker" }) };
+  return new Response(null, { status: 204, headers });
 }
 
 function parsed(text: string): unknown {

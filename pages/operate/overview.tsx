@@ -27,6 +27,7 @@ const PLACES: Readonly<Record<string, string>> = {
   "jobs-fail": "#failures",
   "jobs-blocked": filterLink({ state: "blocked" }),
   ...{ "no-worker": "#workers", "old-worker": "#workers", "slots-taken": "#workers" },
+  "mixed-versions": "#workers",
   ...{ "storage-full": "#callers", "deliveries-fail": "#callers" },
 };
 

@@ -4,19 +4,19 @@ import { startTaskStack } from "../tasks/support.ts";
 
 /**
  * A stack whose workers report to the edge, and whose operator is this machine's user unless the bindings say otherwise: to
- * them is added, and each start of the edge reads them.
+ * them and to `env` is added, and each start of the edge and of a worker reads them.
  */
 export async function startOperated({
   bindings = {},
-  env,
+  env = {},
   workers = 1,
   ...options
 }: StackOptions = {}): Promise<Stack> {
   const VIEW_KEY = randomBytes(32).toString("hex");
-  const added: Record<string, string> = { VIEW_KEY, LEASE_SECONDS: "3", ...env };
+  Object.assign(env, { VIEW_KEY, LEASE_SECONDS: "3", ...env });
   Object.assign(bindings, { VIEW_KEY, OPERATE: "local", ...bindings });
-  const stack = await startTaskStack({ ...options, workers: 0, env: added, bindings });
-  added.EDGE_URL = stack.origin;
+  const stack = await startTaskStack({ ...options, workers: 0, env, bindings });
+  env.EDGE_URL = stack.origin;
   for (let n = 0; n < workers; n++) await stack.addWorker();
   return stack;
 }

@@ -14,7 +14,7 @@ import {
 const MOST_WAITING = 10_000;
 
 /** How a worker is. */
-export type AboutWorker = Pick<WorkerReport, "worker" | "group" | "connected" | "kinds"> & {
+export type AboutWorker = Pick<WorkerReport, "worker" | "group" | "connected" | "form" | "kinds"> & {
   running: number;
   most: number;
 };

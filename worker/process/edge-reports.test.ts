@@ -32,7 +32,7 @@ async function reporting(headers: Record<string, string>) {
     () => reports.close(),
     () => server.close(),
   );
-  reports.start();
+  await reports.start();
   await until("the first report", () => bodies.length === 1);
   return { reports, bodies };
 }

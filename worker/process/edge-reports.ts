@@ -1,3 +1,4 @@
+import { apart, FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken, UNREAD } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
@@ -46,6 +47,8 @@ export class EdgeReports implements Reports {
   });
   /** Whether the edge has operators, as far as is known. */
   #isRead = true;
+  /** Why this worker must not run beside the edge. */
+  #apart: string | undefined;
   /** What operators have not been told, as far as is known. */
   #unsent: WorkerReport | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -74,9 +77,16 @@ export class EdgeReports implements Reports {
     if (key !== "") this.#add("started", key, id);
   }
 
-  /** Reports from now on at least now and then that this worker is there. */
-  start(): void {
-    this.#arm(GATHER);
+  /**
+   * Reports at once, and from now on at least now and then, that this worker is there.
+   *
+   * @throws {Error} when the edge answers that this worker must not run beside it
+   */
+  async start(): Promise<void> {
+    await this.#begin();
+    if (this.#apart !== undefined) throw new Error(this.#apart);
+    // It is connected by then.
+    if (this.#isRead) this.#arm(GATHER);
     this.#idle = setInterval(() => {
       if (this.#isRead || performance.now() > this.#next + UNREAD_IDLE) this.#arm(GATHER);
     }, IDLE).unref();
@@ -107,11 +117,16 @@ export class EdgeReports implements Reports {
     this.#due = due;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#sending = this.#send().finally(() => {
-        this.#sending = undefined;
-        if (this.#count > 0 || (this.#isRead && (this.figures.hasNews || this.#unsent))) this.#arm(GATHER);
-      });
+      void this.#begin();
     }, due - performance.now()).unref();
+  }
+
+  #begin(): Promise<void> {
+    this.#sending = this.#send().finally(() => {
+      this.#sending = undefined;
+      if (this.#count > 0 || (this.#isRead && (this.figures.hasNews || this.#unsent))) this.#arm(GATHER);
+    });
+    return this.#sending;
   }
 
   async #send(): Promise<void> {
@@ -129,6 +144,7 @@ export class EdgeReports implements Reports {
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the edge answered ${answer.status}`);
       this.#isRead = !answer.headers.has(UNREAD);
+      this.#compare(Number(answer.headers.get(FORM_HEADER) ?? 1));
       this.#unsent = undefined;
       this.#pause = PAUSE;
     } catch (error) {
@@ -136,5 +152,13 @@ export class EdgeReports implements Reports {
       log.debug({ reason: reasonOf(error) }, "reports lost");
     }
     this.#next = begun + this.#pause;
+  }
+
+  /** Looks whether this worker and the edge, which may have been replaced, may run side by side. */
+  #compare(form: number): void {
+    const { url, log } = this.#options;
+    const found = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);
+    if (found !== undefined && found !== this.#apart) log.error({ reason: found }, "versions mixed");
+    this.#apart = found;
   }
 }

@@ -1,5 +1,6 @@
 /** Reads a server's tools, and keeps them in the module that the edge imports. */
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import type { Acceptance } from "../../core/author/tool.ts";
 import { type Listed, type Lists, MAX_INSTRUCTIONS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { accepted, differences, narrowed } from "./agreed-list.ts";
@@ -102,13 +103,26 @@ export function updated(
   { follow = false, accept = [] }: Pick<WrapOptions, "follow"> & { accept?: readonly string[] },
   whole = false,
 ): Update {
-  const snapshot = before === undefined || follow ? now : narrowed(accepted(before, now, accept), now);
+  const snapshot =
+    before === undefined || follow
+      ? { ...now, ...(before?.acceptances && { acceptances: before.acceptances }) }
+      : narrowed(accepted(before, now, accept), now);
   const held = differences(snapshot, now);
   return {
     snapshot: held.length > 0 ? { ...snapshot, held } : snapshot,
     taken: before === undefined ? [] : differences(before, snapshot, whole),
     held: whole ? differences(snapshot, now, true) : held,
   };
+}
+
+/** The most acceptances that a snapshot keeps. */
+const MOST_ACCEPTANCES = 5;
+
+/** Notes in what becomes of a snapshot that its changes were accepted, for the trail of the deployment that lists it. */
+export function noteAcceptance(update: Update, before: Snapshot, about: Omit<Acceptance, "at" | "changes">): void {
+  const acceptance = { ...about, at: new Date().toISOString(), changes: differences(before, update.snapshot) };
+  const acceptances = [...(before.acceptances ?? []), acceptance].slice(-MOST_ACCEPTANCES);
+  update.snapshot = { ...update.snapshot, acceptances };
 }
 
 /** Writes what becomes of a snapshot, and what waits; resolves with whether anything else waits than before. */

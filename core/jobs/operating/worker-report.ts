@@ -31,6 +31,8 @@ export interface WorkerReport {
   group: string;
   /** Whether jobs reach it. */
   connected: boolean;
+  /** The form in which it keeps jobs; 1 where it tells none. */
+  form?: number;
   /** The versions of the kinds that it runs. */
   kinds: Record<string, number>;
   /** How many jobs run and wait for a slot, and how many of a kind may run. */
