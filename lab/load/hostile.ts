@@ -136,7 +136,8 @@ const ownRound: Round = async (timed, who, n) => {
 
 const wrappedRound: Round = async (timed, who, n) => {
   await timed("call a wrapped tool", "read", { id: `${who} ${n}`, ms: 20 });
-  await timed("list jobs", "list_jobs", { limit: 10 });
+  // A list weighs ten calls, and rounds are short.
+  if (n % 4 === 0) await timed("list jobs", "list_jobs", { limit: 10 });
 };
 
 const options = (name: string): RpcOptions => ({ capabilities: {}, token: tokenOf(name) });
