@@ -8,7 +8,7 @@ import { lineLog } from "../../worker/runner/log.ts";
 import { wrapServer } from "../../wrap/index.ts";
 import { implemented } from "../../wrap/worker/implemented.ts";
 import { serveCallsOf } from "./serve-calls.ts";
-import { FILES } from "./wrap-project.ts";
+import { FILES } from "./wrap-files.ts";
 
 const folder = resolve(process.env.WRAP_FOLDER ?? "");
 const options = JSON.parse(readFileSync(resolve(folder, FILES.options), "utf8"));
