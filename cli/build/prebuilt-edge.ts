@@ -26,10 +26,10 @@ const DEFINE = {
 };
 
 /**
- * What requests leave behind is collected when the JavaScript heap has grown by 4 MB. By default workerd waits for hundreds, and
- * each megabyte in that heap keeps several outside of it.
+ * Each collection is a whole one. By default workerd begins with those when the JavaScript heap has hundreds of megabytes, and
+ * each of them keeps several outside of that heap.
  */
-const SMALL = ["--initial-old-space-size=4", "--max-semi-space-size=1"];
+const SMALL = ["--gc-global", "--max-semi-space-size=2"];
 
 /** The file in `.build` with the sources of the last build and their hash. */
 const STAMP = "edge.json";

@@ -4,8 +4,6 @@ import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import getPort from "get-port";
 import type { Log } from "../../core/index.ts";
 import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
@@ -14,6 +12,7 @@ import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
 import { HOST } from "../launcher/stack.ts";
 import { start } from "../launcher/start.ts";
+import { collectGarbage } from "../process/collect-garbage.ts";
 import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
@@ -100,12 +99,6 @@ export async function run(args: string[]): Promise<void> {
   });
   if (isHandedOver) collectGarbage();
   else await server.close();
-}
-
-/** What the start has left behind is a third of this process, which does little from now on. */
-function collectGarbage(): void {
-  setFlagsFromString("--expose-gc");
-  runInNewContext("gc")();
 }
 
 /** What the arguments for `start` say of the state. */
