@@ -67,7 +67,6 @@ export interface EventsOptions {
   codes: keyof typeof CODES;
   /** Whether web hooks are offered: to callers who are told apart. */
   hooks: boolean;
-  /** The jobs that there are. */
   jobs: readonly Job[];
 }
 

@@ -19,7 +19,6 @@ export type AboutWorker = Pick<WorkerReport, "worker" | "group" | "connected" | 
   most: number;
 };
 
-/** How a job ended here. */
 export interface Ended {
   job: string;
   kind: string;
