@@ -19,7 +19,7 @@ export interface Told {
 }
 
 /** The header of the answer that says how a call is being sent, before it is sent. */
-const SENT = "x-sent";
+export const SENT = "x-sent";
 
 /** Has the worker make a call; undefined where it was not sent. `job`: the name that its job would have, in logs. */
 export async function callAtOnce(worker: Worker, job: string, args: CallArgs): Promise<Told | undefined> {
