@@ -136,7 +136,20 @@ export class RemoteStore {
     shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, storage, records, charge, isHeard, request, trace, labels, refuses, onBehalf };
+    this.#scope = {
+      key,
+      claimant,
+      quota,
+      storage,
+      records,
+      charge,
+      isHeard,
+      request,
+      trace,
+      labels,
+      refuses,
+      onBehalf,
+    };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;

@@ -100,6 +100,7 @@ export async function admitted(
   /** While a stream is open. */
   const renew = () => {
     slot?.renew();
+    void settle();
     if (!isBlocked || caller.key === "" || Date.now() - asked < BLOCKS) return;
     asked = Date.now();
     isBlocked(caller).then((is) => {
@@ -136,7 +137,7 @@ export async function admitted(
     response = await answer(request, scope);
     return response;
   } finally {
-    // A stream is charged when it ends.
+    // The rest of a stream is charged when it ends.
     if (!response || !isStream(response)) release();
   }
 }

@@ -22,7 +22,8 @@ import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hook
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
 export type Answer<T> = (
-  { done: T } | { failed: { message: string; status: number | undefined; isRefused: boolean } }
+  | { done: T }
+  | { failed: { message: string; status: number | undefined; isRefused: boolean } }
 ) & {
   /** How many calls to the Resonate server it took, where its caller is charged for them. */
   asked?: number;

@@ -10,10 +10,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { call, send } from "../closed/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
-import { call, send } from "../closed/support.ts";
 import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
 const MOST = 20;
