@@ -97,8 +97,10 @@ test("every link from one document to another leads to it, and to a heading that
 
 test("every example in the documents is a file that the documents can be held to", async () => {
   expect(blocks.length).toBeGreaterThan(10);
-  // The last two list the others, to run them. The guide's table names folders, each of a tool.
+  // The last two list the others, to run them; a document may link to a file. The guide's table names folders, each of a tool.
   const shown = new Set([...blocks.map(([file]) => file), "services.ts", "edge.ts", "worker.ts"]);
+  for (const document of documents)
+    for (const [, file = ""] of (await prose(document)).matchAll(/\]\(examples\/(\S+\.ts)\)/g)) shown.add(file);
   const tabled = [...(await prose("docs/authoring.md")).matchAll(/^\| `(\w+)` \|/gm)].map(([, folder = ""]) => folder);
   expect(tabled.length).toBeGreaterThanOrEqual(9);
   for (const folder of tabled) for (const end of [".ts", ".run.ts"]) shown.add(`${folder}/${folder}${end}`);
@@ -138,7 +140,7 @@ describe("the examples run:", () => {
     site = `http://127.0.0.1:${(billing.address() as { port: number }).port}`;
     stack = await startStack({
       programs: { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" },
-      env: { BILLING_URL: site },
+      env: { SERVICES_URL: site },
     });
     const [current] = CLIENTS;
     if (!current) throw new Error("there is no client");

@@ -166,11 +166,14 @@ export class RemoteStore {
     return this.#scoped({ ...this.#scope, labels });
   }
 
-  /** The same store for the durable function whose promise is `promiseId`, and for the caller that this one belongs to. */
-  onBehalfOf(promiseId: string): RemoteStore {
+  /**
+   * The same store for the durable function whose promise is `promiseId`, and for the caller that this one belongs to. `storage`:
+   * how many bytes of files each job that it starts may store; 0 for any number.
+   */
+  onBehalfOf(promiseId: string, storage = 0): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
-    return this.#scoped({ key, claimant: local, trace: this.#scope.trace, onBehalf: true });
+    return this.#scoped({ key, claimant: local, storage, trace: this.#scope.trace, onBehalf: true });
   }
 
   /** The promise id of `name` for this caller or, where the job is shared, for all; undefined for no job's name. */
@@ -213,6 +216,7 @@ export class RemoteStore {
       version: 1,
       seed: crypto.randomUUID(),
       ...(cleanup > 0 && { cleanup }),
+      ...(this.#scope.storage > 0 && { storage: this.#scope.storage }),
       // What several callers share tells none of them the labels of another.
       ...(labels.length > 0 && !this.#claims(job) && { labels }),
     };
@@ -618,4 +622,5 @@ const isWhole = ({ earlier, state, job }: DurablePromise): boolean =>
 const whole = (promise: DurablePromise | undefined) => (promise && isWhole(promise) ? promise : undefined);
 
 /** Whether a cancelled job leaves anything to a worker: timers, waits of the edge and jobs of foreign groups end at once. */
-const cleansUp = ({ expectedAt, group, runs }: Job): boolean => !expectedAt && group === undefined && runs !== "edge";
+export const cleansUp = ({ expectedAt, group, runs }: Job): boolean =>
+  !expectedAt && group === undefined && runs !== "edge";

@@ -76,7 +76,7 @@ async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[])
     for (const part of running.values()) await part[Symbol.asyncDispose]();
   });
   const start = async (part: Part, generation: Generation, isBack = false) => {
-    // An edge of 1c007cb admits no jobs of a caller whose quota a later edge has taken over: see docs/operations.md.
+    // An edge of 1c007cb admits no jobs of a caller whose quota a later edge has taken over: see CHANGELOG.md.
     const env = { ...environments[part], ...(isBack && { MAX_JOBS: "0" }) };
     const options = { port: ports[part], env, data: join(data, part) };
     await mkdir(options.data, { recursive: true });

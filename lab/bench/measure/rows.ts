@@ -1,6 +1,6 @@
 /**
  * What each operation of a caller costs an account: rows that its objects read and write, and requests to them, as the platform
- * counts and charges them. docs/deploy.md tells it.
+ * counts and charges them. lab/measurements.md tells it.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
