@@ -643,4 +643,5 @@ const isWhole = ({ earlier, state, job }: DurablePromise): boolean =>
 const whole = (promise: DurablePromise | undefined) => (promise && isWhole(promise) ? promise : undefined);
 
 /** Whether a cancelled job leaves anything to a worker: timers, waits of the edge and jobs of foreign groups end at once. */
-const cleansUp = ({ expectedAt, group, runs }: Job): boolean => !expectedAt && group === undefined && runs !== "edge";
+export const cleansUp = ({ expectedAt, group, runs }: Job): boolean =>
+  !expectedAt && group === undefined && runs !== "edge";

@@ -12,7 +12,7 @@ import type {
 } from "../../core/jobs/caller/caller-record.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import { callerName } from "../../core/store/object-address.ts";
+import { callerName, operateName } from "../../core/store/object-address.ts";
 import type { OperateCalls } from "../operate/calls.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
@@ -112,7 +112,7 @@ export const askOperating = <K extends keyof OperateCalls>(
   call: K,
   ...given: Parameters<OperateCalls[K]>
 ) =>
-  ask(() => objects.get(objects.idFromName(`operate ${namespace}`)).operate(call, given)) as Promise<
+  ask(() => objects.get(objects.idFromName(operateName(namespace))).operate(call, given)) as Promise<
     Awaited<ReturnType<OperateCalls[K]>>
   >;
 
