@@ -12,6 +12,8 @@ interface Call {
   args: unknown[];
   /** How long before the promise times out the deadline is, in milliseconds. */
   cleanup?: number;
+  /** How many bytes of files the job may store. */
+  storage?: number;
   /** The labels of a job that is one caller's. */
   labels?: readonly string[];
 }

@@ -36,7 +36,7 @@ export function createRateLimit(limiter: RateLimiterBinding | undefined, most: n
   if (most === 0) return undefined;
   const counts = new Counts();
   return async (key, { weight, of, isDone }) =>
-    counts.add(key, weight, isDone ? undefined : most)
+    counts.add(key, weight, isDone ? undefined : most) && counts.of(key) <= most
       ? undefined
       : tooManyRequests(String(most), of, counts.secondsLeft);
 }

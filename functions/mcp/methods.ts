@@ -164,7 +164,7 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
       form: { params },
       access: () => "read",
       answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
-        plain && respond(id, plain, info, () => calls.explained(events.poll(params, scope.caller), signal)),
+        plain && respond(id, plain, info, () => calls.explained(events.poll(params, scope), signal)),
     },
     "events/subscribe": {
       form: { params: [...params, "delivery", "ttlMs"] },

@@ -5,14 +5,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newToken } from "../../cli/static-token.ts";
+import { type Caller, callerOf } from "../../core/definitions/caller.ts";
 import { folderOf, KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { chunksOf, inPieces, PART } from "../../core/store/files/objects.ts";
+import { Seal } from "../../functions/pages/seal.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { folderStore } from "../../worker/files/folder.ts";
 import { placeOf } from "../../worker/files/place.ts";
 import { sweep } from "../../worker/files/sweep.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { send, call as toolCall } from "../closed/support.ts";
 import { operatorAt } from "../operate/support.ts";
 import { currentClient } from "../support/clients.ts";
 import { startResonate } from "../support/resonate.ts";
@@ -54,9 +57,9 @@ const hashOf = (bytes: Iterable<Uint8Array>) => {
 };
 const wholeOf = (name: string, size: number) => Buffer.concat([...madeOf(name, size)]);
 
-/** All that the folder holds. */
-async function kept(): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+/** All that a folder holds. */
+async function kept(path = folder): Promise<string[]> {
+  const entries = await readdir(path, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 }
 
@@ -144,6 +147,35 @@ test("no other caller reads a file, and a void address leads nowhere", async () 
   const sealed = String(url.split("/").at(-1));
   for (const forged of [`${sealed.slice(0, -2)}AA`, file.uri, encodeURIComponent(file.uri), "x", ""])
     expect((await fetch(`${stack.origin}/files/${forged}`)).status, forged).toBe(404);
+  const [who, other] = await Promise.all([callerOf("ada", "ada"), callerOf("eve", "eve")]);
+  const status = async (caller: Caller, { secret = "v", purpose = "file", ms = 60_000 } = {}) => {
+    const text = await new Seal(secret.repeat(32)).close(purpose, { uri: file.uri, caller }, Date.now() + ms);
+    return (await fetch(`${stack.origin}/files/${text}`)).status;
+  };
+  expect(await status(who)).toBe(200);
+  for (const void_ of [status(who, { ms: -1 }), status(who, { secret: "w" }), status(who, { purpose: "link" })])
+    expect(await void_).toBe(404);
+  expect(await status(other)).toBe(404);
+});
+
+test("a client whose revision has no links gets the line, and no link", async () => {
+  const { links, line, url } = await made("plain", { size: 10 });
+  expect(links).toHaveLength(1);
+  for (const [revision, isKnown] of [
+    ["2025-06-18", true],
+    ["2025-03-26", false],
+    [undefined, false],
+  ] as const) {
+    const headers = { authorization: `Bearer ${TOKENS.ada}`, ...(revision && { "mcp-protocol-version": revision }) };
+    const body = toolCall("await_result", { job_names: ["make_file_plain"] });
+    const { content } = (await send(stack.url, { headers, body })).messages.at(-1).result;
+    expect(content.some(({ type }: { type: string }) => type === "resource_link")).toBe(isKnown);
+    const told = content.find(({ text }: { text?: string }) => text?.startsWith("made.bin"));
+    expect(told.text.split(" https:")[0]).toBe(line.split(" https:")[0]);
+    const [address = ""] = /https:\S+/.exec(told.text) ?? [];
+    const arrived = await fetch(address.replace(PUBLIC_URL, stack.origin));
+    expect(await arrived.text()).toBe(await (await fetch(url)).text());
+  }
 });
 
 test("what an attempt leaves is removed: that of one that fails, what its value does not name, and what kill -9 leaves", async () => {
@@ -252,6 +284,35 @@ test("an operator who blocks a caller ends the addresses of its files as well, a
   await eve.call("list_jobs", {});
   await act({ do: "unblock", caller: "ada" });
   await until("the address to be there again", async () => (await status()) === 200, 30_000);
+});
+
+test("a job's files come to no more than its caller may have: it is stopped in words while it stores, and nothing of it is left", async () => {
+  const FILES_URL = join(folder, "bounded");
+  await using bounded = await startStack({
+    ...{ resonate: stack.resonate, programs, env: { FILES_URL } },
+    bindings: { FILES_URL, ...bearerBindings(TOKENS), MAX_STORED_BYTES: "3000000" },
+  });
+  const caller = callerAt(bounded.url, TOKENS.ada);
+  const words = "the job's files come to more than the 3000000 bytes";
+  const left = async () => {
+    const paths = await kept(FILES_URL);
+    return paths.filter((path) => !path.endsWith(".json")).length;
+  };
+  // At this pace all of it would take twelve minutes.
+  await expect(caller.call("make_file", { name: "endless", size: 1e9, pace: 50 })).rejects.toThrow(words);
+  expect(await left()).toBe(0);
+  // Beside each other in one step: those that are under way when one fails are gone as well.
+  const texts = Array.from({ length: 8 }, () => "x".repeat(100_000));
+  await caller.call("make_many", { name: "few", texts });
+  expect(await left()).toBe(8);
+  await caller.call("forget_jobs", { job_names: ["make_many_few"] });
+  const before = await left();
+  const one = { size: 1_200_000 };
+  // What a failed attempt has stored is gone, and counts no more.
+  await caller.call("make_file", { name: "again", ...one, fails: 2 });
+  expect(await left()).toBe(before + 1);
+  await expect(caller.call("make_file", { name: "steps", ...one, more: 9 })).rejects.toThrow(words);
+  expect(await left()).toBe(before + 3);
 });
 
 test("without a place for files, a step is told so", async () => {

@@ -38,15 +38,20 @@ export class ChildJobs {
     this.#options = options;
   }
 
-  /** Starts a job on behalf of the job with the promise `parent`; resolves with its name. */
-  async start(parent: string, job: Job, args: unknown, signal: AbortSignal): Promise<string> {
+  /** Starts a job on behalf of the job with the promise `id`, which may store as many bytes of files; resolves with its name. */
+  async start(
+    { id, storage }: { id: string; storage: number },
+    job: Job,
+    args: unknown,
+    signal: AbortSignal,
+  ): Promise<string> {
     const { nameOf } = this.#options;
-    const store = this.#options.store.onBehalfOf(parent);
+    const store = this.#options.store.onBehalfOf(id, storage);
     const child = await this.#starts.add(async () => {
       if (signal.aborted) throw new LeaseLost("the job is no longer run here");
       try {
         const child = await startJob(store, job, job.args.parse(args), Date.now());
-        if (child.note !== undefined) this.#options.log.warn({ job: nameOf(parent) }, child.note);
+        if (child.note !== undefined) this.#options.log.warn({ job: nameOf(id) }, child.note);
         return child;
       } catch (error) {
         if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;

@@ -12,6 +12,7 @@ const Invocation = z.object({
   args: z.array(z.unknown()),
   seed: z.string().optional(),
   cleanup: z.number().optional(),
+  storage: z.number().optional(),
 });
 
 /** A version of a durable function with the job's arguments, or {@link AFTER}: the clean-up of a cancelled job. */
@@ -22,6 +23,8 @@ export type FoundCode =
       seed: string | undefined;
       /** How long before its promise times out the job's deadline is, for its clean-up; in milliseconds. */
       cleanup: number;
+      /** How many bytes of files it may store; 0 for any number. */
+      storage: number;
       implementation: Implementation;
     }
   | typeof AFTER;
@@ -35,9 +38,8 @@ export function codeFor(promise: PromiseRecord, implementations: readonly Implem
   // A job that another Resonate client has started names no version.
   const version = promise.tags[VERSION_TAG] ?? implementation.job.version;
   const code = implementation.versionOf(Number(version));
-  return (
-    code && { code, args: invocation.args[0], seed: invocation.seed, cleanup: invocation.cleanup ?? 0, implementation }
-  );
+  const { args, seed, cleanup = 0, storage = 0 } = invocation;
+  return code && { code, args: args[0], seed, cleanup, storage, implementation };
 }
 
 /**

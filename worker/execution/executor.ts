@@ -203,7 +203,7 @@ export class Executor {
 
   /** One execution: the function runs over its journal, and on from there. @throws {LeaseLost} */
   async #replay(execution: JobExecution, found: Exclude<FoundCode, string>, stop: AbortController): Promise<Ending> {
-    const { seed, cleanup, implementation } = found;
+    const { seed, cleanup, storage, implementation } = found;
     const { acquired, cached, reporter } = execution;
     const { task, promise } = acquired;
     const { store, watcher, instruments, reports } = this.#options;
@@ -216,7 +216,8 @@ export class Executor {
     }
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
-    const runtime = this.#runtime(execution, implementation, { stop, settlement, children, seed, cleanup });
+    const about = { stop, settlement, children, seed, cleanup, storage };
+    const runtime = this.#runtime(execution, implementation, about);
     try {
       const outcome = await this.#throughRuns(execution, found, runtime, children).catch((error): JobEnd => {
         if (error instanceof JobFull) return { kind: "failed", error };
@@ -304,11 +305,13 @@ export class Executor {
       children: string[];
       seed: string | undefined;
       cleanup: number;
+      storage: number;
     },
   ): Runtime {
     const { task, promise } = acquired;
     const { store, instruments, reports, nameOf, lease: patience } = this.#options;
-    const { settlement, children } = about;
+    const { settlement, children, storage } = about;
+    const room = { taken: cached.journal.files, most: storage || Number.POSITIVE_INFINITY };
     const { signal } = about.stop;
     const owner = ownerOf(nameOf(promise.id), promise);
     const callbackUrl = this.#callbackUrl;
@@ -326,7 +329,7 @@ export class Executor {
       signal,
       start: async (child, given) => {
         settlement.start(); // a cancelled job must not start more
-        const name = await this.#childJobs.start(promise.id, child as Job, given, signal);
+        const name = await this.#childJobs.start({ id: promise.id, storage }, child as Job, given, signal);
         if (signal.aborted) await this.#childJobs.giveUpIfEnded(promise.id, [name]);
         children.push(name);
         return name;
@@ -339,7 +342,7 @@ export class Executor {
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
       ...(job.events && { events: job.events }),
-      files: (of) => attemptFiles(this.#options.files, of, this.#options.fetchPublic),
+      files: (of) => attemptFiles(this.#options.files, { ...of, room }, this.#options.fetchPublic),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
       onState: (state) => reporter.tell(state),
@@ -492,7 +495,7 @@ export class Executor {
     found: Exclude<FoundCode, string>,
     log: LineLog,
   ): Promise<Ending> {
-    const { cleanup, implementation } = found;
+    const { cleanup, storage, implementation } = found;
     const { promise } = acquired;
     const { store, watcher, nameOf } = this.#options;
     const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
@@ -514,7 +517,7 @@ export class Executor {
     reporter.close();
     const kind = implementation.job.kind;
     const cached: CachedJob = { journal, newestEntry: undefined };
-    const about = { stop, settlement, children: [], seed, cleanup };
+    const about = { stop, settlement, children: [], seed, cleanup, storage };
     const job = nameOf(promise.id);
     const { onState, beforeSleep, cleanupUntil, ...runtime } = this.#runtime(
       { acquired, lease, cached, reporter, kind, job, log },

@@ -1,9 +1,8 @@
 /** A folder as the store of files: on one machine, or on a disk that all workers and edges share. */
 
 import { createReadStream } from "node:fs";
-import { mkdir, open, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { Readable } from "node:stream";
 import type { ObjectStore, StoredObject } from "../../core/store/files/objects.ts";
 
 const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === "ENOENT";
@@ -43,8 +42,7 @@ export function folderStore(root: string): ObjectStore {
         throw error;
       });
       if (!file) return undefined;
-      const end = length === undefined ? {} : { end: offset + length - 1 };
-      return Readable.toWeb(file.createReadStream({ start: offset, ...end })) as ReadableStream<Uint8Array>;
+      return bytesIn(file, offset, length);
     },
     async *list(prefix): AsyncGenerator<StoredObject> {
       const [folder = "", begin] = prefix.split("/");
@@ -65,6 +63,27 @@ export function folderStore(root: string): ObjectStore {
       await rmdir(dirname(pathOf(key))).catch(() => {});
     },
   };
+}
+
+/** The bytes of an open file from `at` on, which are read into the reader's buffer where it has one. */
+function bytesIn(file: FileHandle, at: number, length = Number.POSITIVE_INFINITY): ReadableStream<Uint8Array> {
+  const end = at + length;
+  return new ReadableStream({
+    type: "bytes",
+    autoAllocateChunkSize: 65_536,
+    async pull(controller) {
+      const { byobRequest } = controller;
+      const into = byobRequest?.view as Uint8Array;
+      const { bytesRead } = await file.read(into, 0, Math.min(into.byteLength, end - at), at);
+      at += bytesRead;
+      if (bytesRead === 0) {
+        await file.close();
+        controller.close();
+      }
+      byobRequest?.respond(bytesRead);
+    },
+    cancel: () => file.close(),
+  });
 }
 
 /** The bytes of a file on the disk. */

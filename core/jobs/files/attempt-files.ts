@@ -23,14 +23,31 @@ export const NO_PLACE =
 /** Fetches from public addresses alone, and follows no redirect. */
 export type FetchPublic = (url: string, init: { signal: AbortSignal }) => Promise<Response>;
 
+/** How many bytes of files a job has, with those that it stores now, and how many it may have: see `MAX_STORED_BYTES`. */
+export interface Room {
+  taken: number;
+  readonly most: number;
+}
+
+const BOUNDLESS: Room = { taken: 0, most: Number.POSITIVE_INFINITY };
+
+/** What a file takes beside its bytes. */
+const EACH = 1_000;
+
 /**
  * Makes what `step.file` and `step.read` do. `kept`: undefined where no place for files is set; `fetchPublic`: where there is no
  * guard against private addresses.
  */
-export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt, fetchPublic?: FetchPublic): AttemptFiles {
-  const { promiseId, jobName, run, step, version, attempt, signal } = of;
+export function attemptFiles(
+  kept: KeptFiles | undefined,
+  of: OfAttempt & { room?: Room },
+  fetchPublic?: FetchPublic,
+): AttemptFiles {
+  const { promiseId, jobName, run, step, version, attempt, signal, room = BOUNDLESS } = of;
   const { name: job } = splitKey(jobName);
-  const stored = new Map<string, string>();
+  /** What is stored, and being stored, by the ids of files. */
+  const stored = new Map<string, { key: string; bytes: number }>();
+  let isOver = false;
   let begun: Promise<{ folder: string; stem: string }> | undefined;
 
   /** Removes what attempts before this one have left: none of it is in the step's record. */
@@ -50,7 +67,18 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt, fetchPu
     if (kept) return kept;
     throw new NonRetryableError(NO_PLACE);
   };
-  const remove = (keys: Iterable<string>) => Promise.all([...keys].map((key) => kept?.remove(key).catch(() => {})));
+  const remove = async (id: string) => {
+    const one = stored.get(id);
+    if (!one) return;
+    stored.delete(id);
+    room.taken -= one.bytes;
+    one.bytes = 0;
+    await kept?.remove(one.key).catch(() => {});
+  };
+  const end = async (ids: Iterable<string>) => {
+    isOver = true;
+    await Promise.all([...ids].map(remove));
+  };
   let count = 0;
 
   return {
@@ -67,12 +95,34 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt, fetchPu
       const { folder, stem } = await begun;
       const id = `${stem}-${version}.${attempt}.${n}`;
       const key = `${folder}/${id}`;
-      stored.set(id, key);
+      const one = { key, bytes: 0 };
+      stored.set(id, one);
       const type = mimeType ?? typeOf(data) ?? typeOfName(name) ?? "application/octet-stream";
-      const bytes = bounded(bytesIn(data, place), MAX_FILE, signal);
-      const { size, sha256 } = await place.write(key, bytes, { job: promiseId, name, mimeType: type });
-      signal.throwIfAborted();
-      return { uri: fileUri(job, id, name), name, mimeType: type, size, sha256, step, attempt };
+      /** @throws {NonRetryableError} where there is no room for so many bytes more */
+      const take = (bytes: number) => {
+        signal.throwIfAborted();
+        if (isOver) throw new NonRetryableError(`step.file: the step ended before ${name} was stored: await it`);
+        if (room.taken + bytes > room.most) throw new NonRetryableError(full(room.most));
+        one.bytes += bytes;
+        room.taken += bytes;
+      };
+      const counted = async function* () {
+        take(EACH);
+        for await (const bytes of bounded(bytesIn(data, place), MAX_FILE)) {
+          take(bytes.length);
+          yield bytes;
+        }
+      };
+      try {
+        const { size, sha256 } = await place.write(key, counted(), { job: promiseId, name, mimeType: type });
+        take(0);
+        return { uri: fileUri(job, id, name), name, mimeType: type, size, sha256, step, attempt };
+      } catch (error) {
+        // The step may have ended in between, and have removed what was there.
+        stored.set(id, one);
+        await remove(id);
+        throw error;
+      }
     },
 
     async read(file, own = {}) {
@@ -101,15 +151,15 @@ export function attemptFiles(kept: KeptFiles | undefined, of: OfAttempt, fetchPu
     },
 
     async keep(value) {
-      if (stored.size === 0) return;
-      const text = JSON.stringify(value) ?? "";
-      await remove([...stored].filter(([id]) => !text.includes(id)).map(([, key]) => key));
+      const text = stored.size > 0 ? (JSON.stringify(value) ?? "") : "";
+      await end([...stored.keys()].filter((id) => !text.includes(id)));
     },
-    async discard() {
-      await remove(stored.values());
-    },
+    discard: () => end(stored.keys()),
   };
 }
+
+const full = (most: number) =>
+  `the job's files come to more than the ${most} bytes that may be stored of its caller's jobs (MAX_STORED_BYTES): store less`;
 
 const isGiven = (file: unknown): file is GivenFile => typeof (file as GivenFile | null)?.from === "string";
 
@@ -151,7 +201,7 @@ async function fetched(
       const said = headers.get("content-type")?.split(";")[0]?.trim();
       const known = said && said !== "application/octet-stream" ? said : typeOfName(new URL(at).pathname);
       fits(url, known ?? said ?? "application/octet-stream", Number(headers.get("content-length")), limits);
-      return streamOf(bounded(chunksOf(body), limits.max ?? MAX_FILE, signal));
+      return streamOf(bounded(chunksOf(body), limits.max ?? MAX_FILE));
     } catch (error) {
       await body?.cancel().catch(() => {});
       throw error;
@@ -222,14 +272,9 @@ async function* bytesIn(data: FileData, { place }: KeptFiles): AsyncGenerator<Ui
   } else throw new NonRetryableError("step.file takes a text, bytes, a Blob, a stream, a Response or { path }");
 }
 
-async function* bounded(
-  data: AsyncIterable<Uint8Array>,
-  most: number,
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
+async function* bounded(data: AsyncIterable<Uint8Array>, most: number): AsyncGenerator<Uint8Array> {
   let size = 0;
   for await (const bytes of data) {
-    signal.throwIfAborted();
     size += bytes.length;
     if (size > most) throw new NonRetryableError(`the file has more than ${most} bytes`);
     yield bytes;

@@ -114,7 +114,7 @@ export class KeptFiles {
     if (!stored) return undefined;
     const bytes = secret
       ? within(
-          decrypted(chunksOf(stored, true), await imported(base64ToBytes(secret)), first),
+          decrypted(chunksOf(stored, true), await imported(base64ToBytes(secret)), first, isReused),
           from - first * CHUNK,
           to - from,
         )
@@ -175,16 +175,22 @@ function algorithm(n: number) {
 
 async function* encrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey) {
   let n = 0;
-  for await (const piece of inPieces(data, CHUNK))
-    yield new Uint8Array(await crypto.subtle.encrypt(algorithm(n++), key, piece));
+  for await (const piece of inPieces(data, CHUNK)) yield* once(await crypto.subtle.encrypt(algorithm(n++), key, piece));
 }
 
-async function* decrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey, first: number) {
+/** Bytes that hold until the next are asked for. Their memory is given back then: it would wait for the garbage to be collected. */
+function* once(bytes: ArrayBuffer): Generator<Uint8Array> {
+  yield new Uint8Array(bytes);
+  bytes.transfer(0);
+}
+
+async function* decrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey, first: number, isReused: boolean) {
   let n = first;
   for await (const piece of inPieces(data, CHUNK + TAG)) {
     const opened = await crypto.subtle.decrypt(algorithm(n++), key, piece).catch(() => undefined);
     if (!opened) throw new NonRetryableError(DAMAGED);
-    yield new Uint8Array(opened);
+    if (isReused) yield* once(opened);
+    else yield new Uint8Array(opened);
   }
 }
 

@@ -38,6 +38,7 @@ export async function* inPieces(
         // Small files take small buffers.
         const grown = new Uint8Array(Math.min(size, Math.max(2 * piece.length, bytes.length - at, 65_536)));
         grown.set(piece.subarray(0, filled));
+        piece.buffer.transfer(0);
         piece = grown;
       }
       const taken = Math.min(bytes.length - at, piece.length - filled);
@@ -53,25 +54,38 @@ export async function* inPieces(
   if (filled > 0 || isFirst) yield piece.subarray(0, filled);
 }
 
-/** How much is read from a stream of workerd at once, which gives 4 KiB of itself; in bytes. */
+/** How much is read from a stream of bytes at once; of itself workerd gives 4 KiB. */
 const BLOCK = 256 * 1024;
 
+type Read = { done: boolean; value?: Uint8Array | undefined };
+
+/** workerd's. */
 interface BlockReader {
-  readAtLeast(least: number, into: Uint8Array): Promise<{ done: boolean; value?: Uint8Array }>;
-  cancel(): Promise<void>;
-  releaseLock(): void;
+  readAtLeast?(least: number, into: Uint8Array): Promise<Read>;
 }
 
-/** What reads blocks of a stream; undefined where the platform reads none, or this stream's chunks are made by a program. */
-function blocksOf(stream: ReadableStream<Uint8Array>): BlockReader | undefined {
+/** Reads a stream, into a buffer where that is of use and the stream can. */
+function readerOf(stream: ReadableStream<Uint8Array>, isReused: boolean) {
+  const plain = () => {
+    const reader = stream.getReader();
+    return { reader, isInto: false, read: (): Promise<Read> => reader.read() };
+  };
+  let reader: ReadableStreamBYOBReader & BlockReader;
   try {
-    const reader = stream.getReader({ mode: "byob" }) as ReadableStreamBYOBReader & Partial<BlockReader>;
-    if (reader.readAtLeast) return reader as unknown as BlockReader;
-    reader.releaseLock();
+    reader = stream.getReader({ mode: "byob" });
   } catch {
-    // It is no stream of bytes.
+    // Its chunks are made by a program.
+    return plain();
   }
-  return undefined;
+  if (!reader.readAtLeast && !isReused) {
+    reader.releaseLock();
+    return plain();
+  }
+  const read = (buffer: ArrayBufferLike = new ArrayBuffer(BLOCK)): Promise<Read> => {
+    const into = new Uint8Array(buffer as ArrayBuffer);
+    return reader.readAtLeast?.(BLOCK, into) ?? reader.read(into);
+  };
+  return { reader, isInto: true, read };
 }
 
 /**
@@ -82,19 +96,16 @@ export async function* chunksOf(
   stream: ReadableStream<Uint8Array>,
   isReused = false,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const blocks = blocksOf(stream);
-  const reader = blocks ?? stream.getReader();
+  const { reader, isInto, read } = readerOf(stream, isReused);
   let isDone = false;
   let buffer: ArrayBufferLike | undefined;
   try {
     for (;;) {
-      const { done, value } = await (blocks
-        ? blocks.readAtLeast(BLOCK, new Uint8Array(buffer ?? new ArrayBuffer(BLOCK)))
-        : (reader as ReadableStreamDefaultReader<Uint8Array>).read());
+      const { done, value } = await read(buffer);
       isDone = done;
       if (value && value.length > 0) yield value;
-      buffer = isReused && value?.buffer.byteLength === BLOCK ? value.buffer : undefined;
       if (done) return;
+      buffer = isReused && isInto ? value?.buffer : undefined;
     }
   } finally {
     if (!isDone) await reader.cancel().catch(() => {});
