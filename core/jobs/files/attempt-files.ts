@@ -221,7 +221,7 @@ function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_F
 }
 
 /** @throws {NonRetryableError} */
-export function fromDataUri(uri: string, limits: FileLimits): Blob {
+function fromDataUri(uri: string, limits: FileLimits): Blob {
   const [, type = "", isBase64, text = ""] = /^data:([^,]*?)(;base64)?,(.*)$/is.exec(uri) ?? [];
   try {
     const bytes = isBase64 ? base64ToBytes(text) : new TextEncoder().encode(decodeURIComponent(text));
