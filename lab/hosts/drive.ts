@@ -38,6 +38,10 @@ export async function drive(host: Host, around: Surroundings, scenarios: readonl
     await using home = await makeHome(host, command, { server: servers[way], model: model.origin, patience });
     const signed = way === "OAuth" ? await home.run(host.login ?? [], "in a terminal").ended : undefined;
     for (const scenario of own) {
+      if (scenario.task && !host.inTerminal) {
+        cells.push("no tasks");
+        continue;
+      }
       wire.clear(scenario.marked);
       const { printed, timedOut } = await converse(host, home, around, scenario);
       cells.push(cellOf(scenario, model, timedOut));
@@ -54,21 +58,25 @@ export async function drive(host: Host, around: Surroundings, scenarios: readonl
 
 async function converse(host: Host, home: Home, around: Surroundings, scenario: Scenario) {
   const { model, wire, killWorker, patience } = around;
+  const inTerminal = scenario.task && host.inTerminal;
+  const begins = inTerminal?.(scenario.prompt) ?? host.run(scenario.prompt, model.origin);
   model.follow(scriptOf(scenario.turns, host.search));
-  const run = home.run(host.run(scenario.prompt, model.origin));
+  const run = home.run(begins, inTerminal && "in a terminal");
   if (!scenario.resumed) return run.ended;
-  const waits = () => wire.exchanges.some(({ tool }) => tool === "await_result");
+  const waits = () => wire.exchanges.some(({ method, tool }) => tool === "await_result" || method === "tasks/get");
   await Promise.race([run.ended, until("the host to wait for its job", waits, 120_000)]);
   run.kill();
   await Promise.all([run.ended, killWorker()]);
   const listed = host.conversations && (await home.run(host.conversations).ended).printed;
   const last = listed === undefined ? "last" : (/"(?:id|sessionId)": ?"([^"]+)"/.exec(listed)?.[1] ?? "last");
   model.follow(scriptOf(scenario.resumed, host.search));
-  const resumed = home.run(host.run("And now?", model.origin, last), host.conversations && "in a terminal");
-  if (host.conversations) {
-    // There it waits for what is typed, and goes on after its model's last words.
+  const stays = inTerminal || host.conversations;
+  const goesOn = inTerminal?.() ?? host.run("And now?", model.origin, last);
+  const resumed = home.run(goesOn, stays && "in a terminal");
+  if (stays) {
+    // There it goes on after its model's last words, and some wait for what is typed.
     const said = async () => {
-      if (model.heard.length === 0) await resumed.type("And now?");
+      if (!inTerminal && model.heard.length === 0) await resumed.type("And now?");
       await sleep(5_000);
       return model.isDone;
     };

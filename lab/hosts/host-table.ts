@@ -26,6 +26,8 @@ export interface Host {
   env?(model: string): Record<string, string>;
   /** The arguments that run one prompt to its end, in a new conversation or, with its id, in the last one. */
   run(prompt: string, model: string, last?: string): string[];
+  /** The arguments that run a prompt in a terminal, or with none go on with the last conversation, where calls are tasks there. */
+  inTerminal?(prompt?: string): string[];
   /** The arguments that print its conversations as JSON, the last one first, where it goes on with one by its id, in a terminal. */
   conversations?: string[];
   /** The arguments that sign in at the server, where it has a command for that. */
@@ -65,6 +67,7 @@ export const HOSTS: readonly Host[] = [
       ...(last ? ["--continue"] : []),
       ...["-p", prompt, "--allowedTools", `mcp__${SERVER}`],
     ],
+    inTerminal: (prompt = "--continue") => [prompt, "--allowedTools", `mcp__${SERVER}`],
     login: ["mcp", "login", SERVER],
   },
   {

@@ -2,7 +2,7 @@ import type { Search } from "./host-table.ts";
 import type { Call, Heard, Reply } from "./model/dialogue.ts";
 import { TEXT } from "./wire.ts";
 
-/** Calls of the server's own tools, one list a turn, each from the results before it. */
+/** Calls of the server's own tools, one list a turn, each from the results before it; an empty one ends the conversation. */
 type Turns = readonly ((results: readonly string[]) => { tool: string; args: object }[])[];
 
 /** What the scripted model does in a conversation. */
@@ -18,6 +18,8 @@ export interface Scenario {
   marked?: boolean;
   /** How the host shows who it is. */
   way?: "token" | "OAuth";
+  /** Whether the call is made in a terminal, as a task: the host, resumed, tells its model by itself how that ends. */
+  task?: boolean;
 }
 
 const LONG = { latitude: 47.6, longitude: -122.3, from: "2012-01" };
@@ -61,6 +63,23 @@ export function scenariosOf(run: string, seconds: number): Scenario[] {
       tells: (told) => (/next_offset/.test(told) ? `${told.length.toLocaleString("en")} characters` : undefined),
     },
     {
+      name: "large result in parts of 5,000",
+      prompt: "Read two years of weather.",
+      turns: [
+        () => [{ tool: "weather_range", args: { ...LONG, to: "2013-12" } }],
+        (results) => [partOf(jobIn(results), 0)],
+        ...Array.from({ length: 9 }, () => (results: readonly string[]) => {
+          const { next } = readIn(results);
+          return next === undefined ? [] : [partOf(jobIn(results), next)];
+        }),
+      ],
+      tells(_told, results) {
+        const { text, next } = readIn(results);
+        const isWhole = next === undefined && text.startsWith("{") && JSON.parse(text).months.length === 24;
+        return isWhole ? `all ${text.length.toLocaleString("en")} characters` : undefined;
+      },
+    },
+    {
       name: "question",
       prompt: "Gather three years of weather.",
       turns: [() => [{ tool: "weather_range", args: { ...LONG, to: "2014-12" } }]],
@@ -78,6 +97,14 @@ export function scenariosOf(run: string, seconds: number): Scenario[] {
       turns: [() => [timer(`${run}-k`, 20)], () => [collect(`timer_${run}-k`)]],
       resumed: [() => [collect(`timer_${run}-k`)]],
       tells: says(/complete/),
+    },
+    {
+      name: "task, killed, resumed",
+      prompt: "Set a timer.",
+      turns: [() => [{ tool: "timer", args: { timer_name: `${run}-task`, seconds: 30 } }]],
+      resumed: [],
+      task: true,
+      tells: says(/completed/),
     },
     {
       name: "model gets",
@@ -100,13 +127,30 @@ function jobIn(results: readonly string[]): string {
   return name;
 }
 
+const partOf = (name: string, offset: number) => {
+  return { tool: "probe_status", args: { job_names: [name], result: "full", limit: 5_000, offset } };
+};
+
+/** What the parts of a result say together, from the last beginning on, and where it goes on. */
+function readIn(results: readonly string[]): { text: string; next: number | undefined } {
+  let read = { text: "", next: undefined as number | undefined };
+  for (const result of results) {
+    const [, offset, part = ""] = /"offset": ?(\d+),\s*"part": ?"((?:[^"\\]|\\.)*)"/.exec(result) ?? [];
+    if (offset === undefined) continue;
+    const [, next] = /"next_offset": ?(\d+)/.exec(result) ?? [];
+    const before = read.text.slice(0, Number(offset));
+    read = { text: before + JSON.parse(`"${part}"`), next: next === undefined ? undefined : Number(next) };
+  }
+  return read;
+}
+
 /** The model's side of a scenario: tools that the host defers are searched for first. */
 export function scriptOf(turns: Turns, search?: Search) {
   let turn = 0;
   let searches = 0;
   return ({ tools, results }: Heard): Reply => {
     const next = turns[turn]?.(results);
-    if (!next) return { text: `Done: ${results.at(-1)?.slice(0, 200)}` };
+    if (!next?.length) return { text: `Done: ${results.at(-1)?.slice(0, 200)}` };
     const calls: Call[] = [];
     for (const { tool, args } of next) {
       const call = offered(tool, args, tools) ?? found(tool, args, results, search);
@@ -124,10 +168,10 @@ export function scriptOf(turns: Turns, search?: Search) {
 
 /** The call of a tool that the model is offered, under the host's name for it. */
 function offered(tool: string, args: object, tools: readonly string[]): Call | undefined {
-  const [name] = tools
-    .filter((each) => each.endsWith(tool) && !/[a-z]/i.test(each.at(-tool.length - 1) ?? "_"))
-    // The name of another tool may end so.
-    .sort((a, b) => a.length - b.length);
+  // The name of another tool may end so: before this one's stands the server's, or nothing.
+  const name = tools.find(
+    (each) => each.endsWith(tool) && /(?:^|durable.mcp.edge)[^a-z]*$/i.test(each.slice(0, -tool.length)),
+  );
   return name === undefined ? undefined : { tool: name, args };
 }
 

@@ -1,6 +1,6 @@
 import { type Body, type Format, newId, textOf } from "./dialogue.ts";
 
-/** Anthropic's Messages. A deferred tool may be called once a search has referred to it. */
+/** Anthropic's Messages. A deferred tool may be called once a search has referred to it; a task's end is told as a text. */
 export const anthropic: Format = {
   isTurn: (path, body) => /\/v1\/messages(\?|$)/.test(path) && body.tools?.length > 0,
 
@@ -11,7 +11,9 @@ export const anthropic: Format = {
       tools: tools
         .filter(({ name, defer_loading }: Body) => !defer_loading || referred.has(name))
         .map(({ name }: Body) => name),
-      results: parts.filter(({ type }) => type === "tool_result").map(({ content }) => textOf(content)),
+      results: parts
+        .filter(({ type, text = "" }) => type === "tool_result" || text.includes("<task-notification>"))
+        .map(textOf),
     };
   },
 
