@@ -17,7 +17,7 @@ const WORKERS = join(import.meta.dirname, "../workers");
 
 /** How many jobs run in a turn, and how many turns. */
 const JOBS = 10;
-const TURNS = { short: 60, whole: 300 };
+const TURNS = { short: 60, whole: 200 };
 /** Turns until the code is compiled. */
 const WARM = 40;
 
