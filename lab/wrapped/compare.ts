@@ -32,7 +32,7 @@ interface Seen {
 export async function compare(only: string | undefined): Promise<string[]> {
   const problems: string[] = [];
   for (const server of await installed()) {
-    if (only === undefined || only === server.name) problems.push(...(await compareOne(server)));
+    if (only === undefined || only.split(",").includes(server.name)) problems.push(...(await compareOne(server)));
     await server[Symbol.asyncDispose]?.();
   }
   return problems;
