@@ -175,7 +175,7 @@ describe("the examples run:", () => {
 
   test("a program starts a release, answers its question, and has its result", async () => {
     vi.stubEnv("MCP_URL", stack.url);
-    const { released_at } = await import("../docs/examples/client.ts");
+    const { released_at } = await import("../docs/examples/client.ts").finally(() => vi.unstubAllEnvs());
     expect(Date.parse(released_at)).toBeGreaterThan(0);
   });
 });

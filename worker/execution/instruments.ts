@@ -43,7 +43,6 @@ export interface Instruments {
 export interface Reports {
   /** What operators are told. */
   readonly figures: Figures;
-  /** A job has ended. */
   ended(promise: PromiseRecord): void;
   /** A durable function has started the job with this promise id. */
   started(id: string): void;

@@ -29,7 +29,6 @@ interface EdgeReportsOptions {
   client: ResonateClient;
   namespace: string;
   log: LineLog;
-  /** How this worker is. */
   about(): AboutWorker;
 }
 

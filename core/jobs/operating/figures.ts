@@ -25,7 +25,6 @@ export interface RunnerNews {
   news: News;
 }
 
-/** How a job ended here. */
 export interface Ended {
   job: string;
   kind: string;

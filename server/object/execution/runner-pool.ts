@@ -62,7 +62,6 @@ export class RunnerPool {
     });
   }
 
-  /** Serves a group that has no worker. */
   serve(group: string): void {
     if (this.#connections.has(group)) return;
     const connection = this.#resonate.connect(group, ":runner", { isRunner: true });
