@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { glob, mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { convertV4MiniflareOptions, Miniflare } from "miniflare";
+import { getPlatformProxy } from "wrangler";
 import { startChild } from "../../cli/process/child.ts";
 import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
@@ -137,12 +137,10 @@ async function startAccount(folder: string): Promise<Subject> {
     parts: { account },
     async left() {
       await account.kill();
-      const options = { modules: true, script: "export default {}", r2Buckets: { FILES: "files" } };
-      const persisted = { ...options, compatibilityDate: "2026-01-01", r2Persist: join(folder, "v3/r2") };
-      const miniflare = new Miniflare(convertV4MiniflareOptions(persisted as never));
-      const bucket = (await miniflare.getR2Bucket("FILES")) as unknown as Bucket;
-      const keys = await Array.fromAsync(bucketStore(bucket).list(""), ({ key }) => key);
-      await miniflare.dispose();
+      const persist = { path: join(folder, "v3") };
+      const proxy = await getPlatformProxy<{ FILES: Bucket }>({ configPath: config, persist });
+      const keys = await Array.fromAsync(bucketStore(proxy.env.FILES).list(""), ({ key }) => key);
+      await proxy.dispose();
       const open = await Array.fromAsync(glob(join(folder, "v3/r2/**/*.sqlite")), unfinishedIn);
       return { before: [...keys, ...open.flat()], after: keys };
     },
