@@ -27,17 +27,15 @@ class SlowestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     projects: [
-      // Tests beside the code. They leave nothing behind, so that one process runs many files: starting it and loading the
-      // same modules again is a third of their time.
+      // Tests beside the code.
       {
         extends: true,
         test: {
           name: "unit",
           include: ["{core,tools,functions,pages,worker,wrap,server,cli,testing,docs}/**/*.test.ts"],
-          isolate: false,
         },
       },
-      // Tests of the whole: processes, each file with its own.
+      // Tests of the whole, each file with its own processes.
       { extends: true, test: { name: "system", include: ["{test,lab}/**/*.test.ts"] } },
       // The embedded server's other host. RESONATE_HOST=object runs any other suite on it as well.
       {
@@ -100,6 +98,9 @@ export default defineConfig({
     // Tests of what `new` makes, where they run.
     exclude: [...configDefaults.exclude, "cli/template/**"],
     sequence: { sequencer: SlowestFirst },
+    // A process runs many files, because none leaves anything behind in it: starting one and loading the same modules again is
+    // a quarter of the processors' time.
+    isolate: false,
     globalSetup: ["test/support/setup.ts"],
     // Files wait for the processes that they start more than they compute.
     maxWorkers: 6,

@@ -140,7 +140,7 @@ describe("the examples run:", () => {
     site = `http://127.0.0.1:${(billing.address() as { port: number }).port}`;
     stack = await startStack({
       programs: { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" },
-      env: { BILLING_URL: site },
+      env: { SERVICES_URL: site },
     });
     const [current] = CLIENTS;
     if (!current) throw new Error("there is no client");
@@ -175,7 +175,7 @@ describe("the examples run:", () => {
 
   test("a program starts a release, answers its question, and has its result", async () => {
     vi.stubEnv("MCP_URL", stack.url);
-    const { released_at } = await import("../docs/examples/client.ts");
+    const { released_at } = await import("../docs/examples/client.ts").finally(() => vi.unstubAllEnvs());
     expect(Date.parse(released_at)).toBeGreaterThan(0);
   });
 });

@@ -1,42 +1,12 @@
 /** A `fetch` that reaches public addresses only, follows no redirect, and has no time limit. */
 import { lookup } from "node:dns";
-import { BlockList, isIP, type LookupFunction } from "node:net";
+import { isIP, type LookupFunction } from "node:net";
 import { Agent, type RequestInit as UndiciInit, fetch as undiciFetch } from "undici";
+import { isPublicAddress } from "../core/definitions/public-address.ts";
 import { outside } from "../core/engine/guard/guard.ts";
 
-const PRIVATE = new BlockList();
-for (const [network, bits] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["224.0.0.0", 3],
-] as const) {
-  PRIVATE.addSubnet(network, bits, "ipv4");
-}
-for (const [network, bits] of [
-  ["::", 96],
-  ["64:ff9b::", 96],
-  ["64:ff9b:1::", 48],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["fec0::", 10],
-  ["ff00::", 8],
-  ["2002::", 16],
-] as const) {
-  PRIVATE.addSubnet(network, bits, "ipv6");
-}
-
-/** Whether an address is private, of this machine, or reserved. An IPv4-mapped IPv6 address counts as its IPv4 address. */
-export function isPrivate(address: string): boolean {
-  const family = isIP(address);
-  return family === 0 || PRIVATE.check(address, family === 6 ? "ipv6" : "ipv4");
-}
+/** Whether an address is private, of this machine, or reserved; what is no address counts as one. */
+export const isPrivate = (address: string): boolean => isIP(address) === 0 || !isPublicAddress(address);
 
 /** The host of a URL without the brackets of an IPv6 address. */
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, "");

@@ -26,7 +26,6 @@ export function wrappedTool(
   worker?: Worker,
 ): Tool {
   const { prefix, after } = options;
-  // The arguments name a shared call.
   const named = !policy.shared && takesJobName(tool);
   /** The arguments of a call's job; `isNew`: no other call can have its name. `advise` says how it is repeated by its job. */
   const prepared = async (given: unknown, context: CallContext) => {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { spawnEdge } from "../launcher/local-edge.ts";
 import { newToken } from "../static-token.ts";
+import { FILES } from "../wrap/wrap-files.ts";
 import { OperatorClient } from "./operator-client.ts";
 
 /** Nothing listens there: what objects do by themselves, they leave for later. */
@@ -21,10 +22,9 @@ export async function openRooms(data: string, makes: boolean): Promise<Rooms | u
   const objects = join(data, "objects");
   if (!makes && !existsSync(objects)) return undefined;
   const folder = await mkdtemp(join(tmpdir(), "rooms-"));
-  const files = { WRAP_OPTIONS: join(folder, "options.json"), WRAP_SNAPSHOT: join(folder, "snapshot.json") };
   const server = { name: "rooms", version: "1.0.0" };
-  await writeFile(files.WRAP_OPTIONS, JSON.stringify({ name: "rooms", url: NOWHERE }));
-  await writeFile(files.WRAP_SNAPSHOT, JSON.stringify({ server, revision: "", resources: false, tools: [] }));
+  await writeFile(join(folder, FILES.options), JSON.stringify({ name: "rooms", url: NOWHERE }));
+  await writeFile(join(folder, FILES.snapshot), JSON.stringify({ server, revision: "", resources: false, tools: [] }));
   const { token, sha256 } = newToken();
   const bindings = {
     RESONATE_URL: NOWHERE,
@@ -37,7 +37,11 @@ export async function openRooms(data: string, makes: boolean): Promise<Rooms | u
     TASK_KEY: randomBytes(32).toString("hex"),
     LOG_LEVEL: "error",
   };
-  const { process: edge, listening } = await spawnEdge(await prebuiltEdge(files), { port: 0, data: objects, bindings });
+  const { process: edge, listening } = await spawnEdge(await prebuiltEdge(folder), {
+    port: 0,
+    data: objects,
+    bindings,
+  });
   const end = async () => {
     edge.stop();
     await edge.exited;

@@ -70,7 +70,7 @@ export async function writePages(root: string, out: string): Promise<void> {
   await writeFile(join(out, "card-chart.js"), await cardChart(esbuild, options(root)));
 }
 
-export const options = (root: string): BuildOptions => ({
+const options = (root: string): BuildOptions => ({
   absWorkingDir: root,
   bundle: true,
   minify: true,

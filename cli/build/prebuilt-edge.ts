@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../bundle/bundle.ts";
 import { isCheckout, thisPackage } from "../package.ts";
+import { FILES } from "../wrap/wrap-files.ts";
 import { loadEsbuild } from "./esbuild.ts";
 import { bundleModules, ENTRIES as MODULES, put, sumOf } from "./modules.ts";
 import { buildPages, pagesFolder } from "./pages.ts";
@@ -24,11 +25,17 @@ const DEFINE = {
   SDK_MODULE: '"./modules/sdk.js"',
 };
 
+/**
+ * Each collection is a whole one. By default workerd begins with those when the JavaScript heap has hundreds of megabytes, and
+ * each of them keeps several outside of that heap.
+ */
+const SMALL = ["--gc-global", "--max-semi-space-size=2"];
+
 /** The file in `.build` with the sources of the last build and their hash. */
 const STAMP = "edge.json";
 
-/** The edge of `wrap`. `data`: the files of its bindings `WRAP_OPTIONS` and `WRAP_SNAPSHOT`. */
-export async function prebuiltEdge(data: Readonly<Record<string, string>>): Promise<Bundle> {
+/** The edge of `wrap`, for the server whose files are in `folder`. */
+export async function prebuiltEdge(folder: string): Promise<Bundle> {
   const { root } = thisPackage();
   const dir = join(root, isCheckout ? ".build/edge" : FOLDER);
   if (isCheckout) {
@@ -40,7 +47,9 @@ export async function prebuiltEdge(data: Readonly<Record<string, string>>): Prom
     dir,
     main: MAIN,
     modules: ["modules/caller.js", "modules/cron.js", "modules/sdk.js"],
-    data,
+    data: { WRAP_OPTIONS: join(folder, FILES.options), WRAP_SNAPSHOT: join(folder, FILES.snapshot) },
+    folders: { WRAP_FOLDER: folder },
+    v8Flags: SMALL,
     compatibilityDate: "2026-11-17",
     compatibilityFlags: [],
     vars: {},

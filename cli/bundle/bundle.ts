@@ -27,6 +27,10 @@ export interface Bundle {
   readonly modules: readonly string[];
   /** JSON files by the name of the binding whose value they are, absolute. */
   readonly data?: Readonly<Record<string, string>>;
+  /** Absolute folders that it may read while it runs, by the name of their binding. */
+  readonly folders?: Readonly<Record<string, string>>;
+  /** Options of workerd's JavaScript engine. */
+  readonly v8Flags?: readonly string[];
   readonly compatibilityDate: string;
   readonly compatibilityFlags: readonly string[];
   /** The text variables of the wrangler configuration. */
@@ -38,7 +42,7 @@ export interface Bundle {
 }
 
 /** The part of a bundle that comes from the wrangler configuration. */
-export type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data">;
+export type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folders" | "v8Flags">;
 
 /**
  * Bundles the edge as `wrangler deploy` uploads it, without network, or returns the cached bundle of the same sources.

@@ -12,12 +12,14 @@ import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments } from "../arguments.ts";
 import { HOST } from "../launcher/stack.ts";
 import { start } from "../launcher/start.ts";
+import { collectGarbage } from "../process/collect-garbage.ts";
 import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 import { agreedIn, directoryOf, projectIn } from "../wrap/wrap-directory.ts";
-import { FILES, writeProject } from "../wrap/wrap-project.ts";
+import { FILES } from "../wrap/wrap-files.ts";
+import { writeProject } from "../wrap/wrap-project.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
@@ -47,8 +49,7 @@ export async function run(args: string[]): Promise<void> {
   const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
   if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
   process.env.WRAP_FOLDER = root;
-  // What calls leave behind is cleared away early: worker and store would keep 150 MB of it. The program does not get these.
-  process.env.NODE_OPTIONS = `${process.env.NODE_OPTIONS ?? ""} --max-semi-space-size=1`;
+  // Processes with many threads give memory back sooner. The program does not get this.
   process.env.MALLOC_ARENA_MAX ??= "2";
   const server = new WrappedServer(options, process.env, true);
   // A program goes on without its user for a while: one that nobody is to use is ended.
@@ -96,7 +97,8 @@ export async function run(args: string[]): Promise<void> {
     await writeProject(root, served, now, update);
     await server.handOver();
   });
-  if (!isHandedOver) await server.close();
+  if (isHandedOver) collectGarbage();
+  else await server.close();
 }
 
 /** What the arguments for `start` say of the state. */

@@ -19,7 +19,7 @@ export interface Stoppable {
   stop(): Promise<void>;
 }
 
-export interface DevOptions {
+interface DevOptions {
   project: Project;
   stack: Stack;
   ports: Ports;
@@ -37,9 +37,9 @@ export interface DevOptions {
 /** A change to such a file always causes a build; a change to any other file only if a program includes it. */
 const CODE = /^\.([cm]?[jt]sx?|json)$/;
 /** How long a replaced edge may finish its requests, in milliseconds: the longest `await_result`, and a margin. */
-export const LAST_ANSWERS = 330_000;
+const LAST_ANSWERS = 330_000;
 /** How long each may take to end with the launcher, in milliseconds. */
-export const EDGE_PATIENCE = 1_000;
+const EDGE_PATIENCE = 1_000;
 const WORKER_PATIENCE = 6_000;
 
 /** Starts the worker and the edge and replaces them at each edit; resolves when both are up for the first time. */

@@ -137,7 +137,8 @@ export const refusalIn = (printed: string): string | undefined => /Uncaught Erro
 
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
 function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string, filesFolder?: string): string {
-  const { main, modules, data = {}, compatibilityDate, compatibilityFlags, objects, assets } = bundle;
+  const { main, modules, data = {}, v8Flags = [], compatibilityDate, compatibilityFlags, objects, assets } = bundle;
+  const folders = Object.entries({ ...bundle.folders, ...(assets && { [assets.binding]: assets.directory }) });
   // workerd reads an embedded file only by a path relative to its configuration.
   const embed = (path: string) => `embed ${quote(relative(tmpdir(), resolve(bundle.dir, path)))}`;
   const flags = compatibilityFlags.map(quote).join(", ");
@@ -150,12 +151,12 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
       return `(name = ${quote(name)}, durableObjectNamespace = ${at})`;
     }),
     ...Object.entries(data).map(([name, path]) => `(name = ${quote(name)}, json = ${embed(path)})`),
-    ...(assets ? [`(name = ${quote(assets.binding)}, service = "assets")`] : []),
+    ...folders.map(([name]) => `(name = ${quote(name)}, service = ${quote(`folder ${name}`)})`),
     `(name = "CALLBACKS", service = "public")`,
     ...(filesFolder === undefined ? [] : [`(name = "FILES_FOLDER", service = "files")`]),
   ];
   const disks = [
-    ...(assets ? [`(name = "assets", disk = ${quote(assets.directory)}),`] : []),
+    ...folders.map(([name, path]) => `(name = ${quote(`folder ${name}`)}, disk = ${quote(path)}),`),
     ...(filesFolder === undefined ? [] : [`(name = "files", disk = (path = ${quote(filesFolder)}, writable = true)),`]),
   ].join("\n    ");
   const scripts = [[EDGE_MODULE, main] as const, ...modules.map((path) => [path, path] as const)].map(
@@ -176,6 +177,7 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
   // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
+  v8Flags = [${v8Flags.map(quote).join(", ")}],
   services = [
     ${each((i) => `(name = "edge${i}", worker = .edge${i}),`)}
     ${disks}

@@ -38,8 +38,13 @@ export const EDGE_ENVIRONMENT = [
 const GRACE = { worker: 4_000, other: 3_000, edge: 1_000 };
 /** How long running jobs may go on after SIGTERM, in seconds: short, because they continue at the next start. */
 const DRAIN_SECONDS = "2";
-/** The edge's configuration unless the environment overrides it. */
-const LOCAL_EDGE = { AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]", OPERATE: "local" };
+/** The edge's configuration unless the environment overrides it. The launcher shows no line of a lower level. */
+const LOCAL_EDGE = {
+  AUTH_MODE: "none",
+  ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]",
+  OPERATE: "local",
+  LOG_LEVEL: "warn",
+};
 
 export interface StackOptions {
   ports: Ports;
@@ -50,6 +55,8 @@ export interface StackOptions {
   services: readonly { service: LocalService; port: number }[];
   /** The embedded server's token, which keeps other programs of this machine from the jobs. */
   secret: string;
+  /** Options of the Node processes. */
+  flags?: readonly string[];
   env: NodeJS.ProcessEnv;
 }
 
@@ -67,7 +74,7 @@ export interface Stack {
   edge(bundle: Bundle, port: number, bindings: Record<string, string>, grace?: number): Service;
 }
 
-export function describeStack({ ports, data, worker, services, secret, env: outer }: StackOptions): Stack {
+export function describeStack({ ports, data, worker, services, secret, flags = [], env: outer }: StackOptions): Stack {
   const isEmbedded = !outer.RESONATE_URL;
   const FILES_URL = outer.FILES_URL || folderOfFiles(data);
   const env: NodeJS.ProcessEnv = { ...outer, FILES_URL, ...(isEmbedded && { RESONATE_TOKEN: secret }) };
@@ -80,7 +87,7 @@ export function describeStack({ ports, data, worker, services, secret, env: oute
 
   /** Starts a program on this Node; `added` overrides the environment. */
   const script = (path: string, args: string[], added: Record<string, string> = {}, grace = GRACE.other): Child =>
-    startChild(process.execPath, [path, ...args], { env: { ...env, ...added }, grace });
+    startChild(process.execPath, [...flags, path, ...args], { env: { ...env, ...added }, grace });
 
   return {
     edgeUrl: local(ports.edge),

@@ -4,6 +4,7 @@ import getPort from "get-port";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import { readArguments } from "../arguments.ts";
+import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { bundleEdge } from "../bundle/bundle.ts";
 import { programPath } from "../package.ts";
 import { choosePorts } from "../process/ports.ts";
@@ -15,7 +16,6 @@ import type { Detail } from "../terminal/report.ts";
 import { DATA, stackRecordIn, takeDirectory, writeRecord } from "./data-directory.ts";
 import { develop, type Stoppable } from "./dev.ts";
 import { type LocalService, localServices } from "./local-services.ts";
-import { serveWrapped } from "./serve-wrapped.ts";
 import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
 import { OPTION_OF, type Options, parseOptions, usage as startUsage, swallowedByNpm } from "./start-options.ts";
 import { taskKey, viewKey } from "./task-key.ts";
@@ -24,6 +24,9 @@ import { taskKey, viewKey } from "./task-key.ts";
 const OTHERS_TIMEOUT = 5_000;
 /** Signals within this time, in milliseconds, are one Ctrl-C, which arrives from the terminal and again from npm. */
 const SAME_SIGNAL = 1_000;
+
+/** What calls leave behind is collected early: it would take more memory than the rest. */
+const SMALL = ["--max-semi-space-size=1", "--heap-growing-percent=20"];
 
 export type Command = "start" | "dev" | "wrap";
 
@@ -105,6 +108,7 @@ async function runStack(
     worker,
     services: on,
     secret,
+    flags: command === "wrap" ? SMALL : [],
     env: { ...env, ...viewKey(env, bindings) },
   });
   const { edgeUrl, resonateUrl, workerUrl } = stack;
@@ -115,16 +119,16 @@ async function runStack(
   }
 
   const [bundle] = await Promise.all([
-    command === "start" ? bundleEdge() : undefined,
+    command === "start" ? bundleEdge() : command === "wrap" ? prebuiltEdge(project.root) : undefined,
     ...stack.services.map((service) => keep(service, "service")),
     stack.resonate ? keep(stack.resonate, "resonate") : checkOther(resonateUrl, "RESONATE_URL"),
   ]);
-  const parts = { project, stack, ports, bindings, say, listening, running };
-  if (command === "dev") {
-    await develop({ ...parts, data });
+  if (!bundle) {
+    await develop({ project, stack, ports, bindings, data, say, listening, running });
   } else {
-    const edge = bundle ? keep(stack.edge(bundle, ports.edge, bindings), "edge") : serveWrapped(parts);
-    await Promise.all([keep(stack.worker(healthHost(env), ports.worker), "worker"), edge]);
+    const { WRAP_CALLS = "", WRAP_CALLS_TOKEN = "" } = env;
+    const edge = stack.edge(bundle, ports.edge, { ...bindings, WRAP_CALLS, WRAP_CALLS_TOKEN });
+    await Promise.all([keep(stack.worker(healthHost(env), ports.worker), "worker"), keep(edge, "edge")]);
   }
   await waitUntilUp("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
   if (stoppingSince) return;

@@ -15,7 +15,7 @@ export interface Child {
   kill(signal: NodeJS.Signals): void;
 }
 
-export interface Ending {
+interface Ending {
   exitCode: number | undefined;
   signal: string | undefined;
 }

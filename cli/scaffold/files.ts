@@ -31,7 +31,6 @@ export function mapFiles(files: ScaffoldFiles, replace: (text: string) => string
   return new Map([...files].map(([path, text]) => [replace(path), replace(text)]));
 }
 
-/** Writes files and their folders below `root`. */
 export async function writeFiles(root: string, files: ScaffoldFiles): Promise<void> {
   for (const [path, text] of files) {
     await mkdir(dirname(join(root, path)), { recursive: true });

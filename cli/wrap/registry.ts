@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type RegisteredServer, registeredServers } from "../../wrap/worker/registered-servers.ts";
 import type { Project } from "../project.ts";
-import { FILES } from "./wrap-project.ts";
+import { FILES } from "./wrap-files.ts";
 
 /** The default paths of the list. */
 const RUNS = ["tools/runs.ts", "tools/runs.js"];

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
-import { FILES } from "./wrap-project.ts";
+import { FILES } from "./wrap-files.ts";
 
 export interface WrapDirectory {
   /** The data directory of the stack in front of the server. */

@@ -4,9 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { type Update, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
-
-/** Their names in the folder. */
-export const FILES = { options: "options.json", snapshot: "snapshot.json" } as const;
+import { FILES } from "./wrap-files.ts";
 
 /** Writes them, and a `package.json` by which `sync` and the doctor find them, into the folder `root`. */
 export async function writeProject(

@@ -1,24 +1,62 @@
 /**
  * The edge that `wrap` serves in front of a server. It is bundled once, with the package; the wrapped server's options and
- * tools come as data, in two bindings.
+ * tools come as data: in two bindings, and the tools, which may change, from then on in their file.
  */
-import { createEdge } from "../../functions/edge.ts";
+import { createEdge, type EdgeWorker } from "../../functions/edge.ts";
 import { instructionsIn, type Snapshot, type WrapOptions, wrapServer } from "../../wrap/index.ts";
+import { FILES } from "./wrap-files.ts";
 
 export { CallerObject, Listener } from "../../functions/edge.ts";
 
 interface Runtime {
-  env: { WRAP_OPTIONS: WrapOptions; WRAP_SNAPSHOT: Snapshot; WRAP_CALLS?: string; WRAP_CALLS_TOKEN?: string };
+  env: {
+    WRAP_OPTIONS: WrapOptions;
+    WRAP_SNAPSHOT: Snapshot;
+    WRAP_FOLDER: { fetch(url: string): Promise<Response> };
+    WRAP_CALLS?: string;
+    WRAP_CALLS_TOKEN?: string;
+  };
 }
 const { env }: Runtime = await import("cloudflare:workers" as string);
-const { WRAP_OPTIONS: options, WRAP_SNAPSHOT: snapshot, WRAP_CALLS: url, WRAP_CALLS_TOKEN: token } = env;
-const { name, title = name, version } = snapshot.server;
-const instructions = instructionsIn(snapshot);
+const { WRAP_OPTIONS: options, WRAP_FOLDER: folder, WRAP_CALLS: url, WRAP_CALLS_TOKEN: token } = env;
 
-export default createEdge({
-  name: options.name,
-  title,
-  version: version || "0.0.0",
-  ...(instructions !== undefined && { instructions }),
-  tools: wrapServer(options).tools(snapshot, url && token ? { url, token } : undefined),
-});
+/** How long the tools are taken to be as they were, in milliseconds. */
+const FRESH = 1_000;
+
+function edgeOf(snapshot: Snapshot): EdgeWorker {
+  const { name, title = name, version } = snapshot.server;
+  const instructions = instructionsIn(snapshot);
+  return createEdge({
+    name: options.name,
+    title,
+    version: version || "0.0.0",
+    ...(instructions !== undefined && { instructions }),
+    tools: wrapServer(options).tools(snapshot, url && token ? { url, token } : undefined),
+  });
+}
+
+let edge = edgeOf(env.WRAP_SNAPSHOT);
+let listed = JSON.stringify(env.WRAP_SNAPSHOT);
+let lookedAt = 0;
+
+/** Looks whether the tools are others by now. */
+async function look(): Promise<void> {
+  lookedAt = Date.now();
+  const snapshot: Snapshot = await (await folder.fetch(`http://folder/${FILES.snapshot}`)).json();
+  const now = JSON.stringify(snapshot);
+  if (now === listed) return;
+  listed = now;
+  edge = edgeOf(snapshot);
+}
+
+const current: EdgeWorker = {
+  async fetch(...given) {
+    if (Date.now() - lookedAt > FRESH) {
+      await look().catch((error: Error) =>
+        console.error(`The server's tools have changed, and cannot be listed: ${error.message}`),
+      );
+    }
+    return edge.fetch(...given);
+  },
+};
+export default current;

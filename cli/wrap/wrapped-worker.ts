@@ -7,8 +7,9 @@ import { runWorker } from "../../worker/index.ts";
 import { lineLog } from "../../worker/runner/log.ts";
 import { wrapServer } from "../../wrap/index.ts";
 import { implemented } from "../../wrap/worker/implemented.ts";
+import { collectGarbage } from "../process/collect-garbage.ts";
 import { serveCallsOf } from "./serve-calls.ts";
-import { FILES } from "./wrap-project.ts";
+import { FILES } from "./wrap-files.ts";
 
 const folder = resolve(process.env.WRAP_FOLDER ?? "");
 const options = JSON.parse(readFileSync(resolve(folder, FILES.options), "utf8"));
@@ -26,3 +27,4 @@ const wrapped = wrapServer(options);
 const { functions, server } = implemented(wrapped, { snapshot, connect });
 serveCallsOf(wrapped, server, process.env, connect);
 await runWorker({ functions });
+collectGarbage();

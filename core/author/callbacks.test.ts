@@ -1,26 +1,27 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { orderRun } from "../../docs/examples/order.run.ts";
+import { orderRun } from "../../docs/examples/order/order.run.ts";
 import { replayed } from "../../testing/replayed.ts";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type Context, HOUR } from "../definitions/context.ts";
 
 const posted: { path: string; key: string; body: string }[] = [];
+const env = { SERVICES_URL: "" };
 const shop = createServer(async (request, response) => {
   let body = "";
   for await (const part of request) body += part;
   posted.push({ path: request.url ?? "", key: String(request.headers["idempotency-key"]), body });
-  response.end();
+  response.end("{}");
 });
 beforeAll(async () => {
   await new Promise<void>((resolve) => shop.listen(0, "127.0.0.1", resolve));
-  process.env.SHOP_URL = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  env.SERVICES_URL = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
 });
 afterAll(() => void shop.close());
 
 test("an order is paid by a call from outside, wherever the worker dies", async () => {
-  const { result, runs } = await replayed(orderRun, { number: 7 }, { callbacks: { payment: { amount: 12 } } });
+  const { result, runs } = await replayed(orderRun, { number: 7 }, { env, callbacks: { payment: { amount: 12 } } });
   expect(result).toEqual({ number: 7, paid: 12 });
   expect(runs).toBeGreaterThan(15);
   // All runs hand the same address to the shop, under one key.
@@ -28,7 +29,9 @@ test("an order is paid by a call from outside, wherever the worker dies", async 
 });
 
 test("an order that nobody pays times out", async () => {
-  await expect(replayed(orderRun, { number: 8 })).rejects.toThrow('nothing was sent to the callback "payment" in time');
+  await expect(replayed(orderRun, { number: 8 }, { env })).rejects.toThrow(
+    'nothing was sent to the callback "payment" in time',
+  );
 });
 
 test("what comes before the job waits is kept, and callbacks side by side have addresses of their own", async () => {
@@ -51,6 +54,6 @@ test("what comes before the job waits is kept, and callbacks side by side have a
 });
 
 test("what does not fit is an error", async () => {
-  const wrong = replayed(orderRun, { number: 9 }, { callbacks: { payment: { amount: "much" } } });
+  const wrong = replayed(orderRun, { number: 9 }, { env, callbacks: { payment: { amount: "much" } } });
   await expect(wrong).rejects.toThrow('what was sent to the callback "payment" does not fit: amount');
 });

@@ -51,7 +51,6 @@ export interface Run {
   before: Carried;
   /** What earlier runs have stored, and what this one began with, in bytes. */
   stored: number;
-  /** The bytes of the files of earlier runs. */
   files?: number;
   /** The newest mark that says so; undefined in a run of an earlier release. */
   marked?: number;

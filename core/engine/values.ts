@@ -107,7 +107,7 @@ function advice(value: object): string {
   if (value instanceof Set) return "return [...value]";
   if (value instanceof Error) return "throw it, or return its message";
   if (value instanceof URL) return "return value.href";
-  if (typeof Response !== "undefined" && value instanceof Response)
+  if (Object.prototype.toString.call(value) === "[object Response]")
     return "return await value.json() or await value.text()";
   if (value instanceof Promise) return "await it";
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return "return it as base64 text";

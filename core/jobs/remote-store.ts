@@ -85,7 +85,9 @@ interface Scope {
   /** How many bytes of the caller's jobs may be stored; 0 for any number. */
   storage: number;
   /** The record of the caller with a key; undefined where the deployment keeps none, and for a worker. */
-  records: ((key: string) => CallerRecord) | undefined;
+  records: ((key: string, charge?: (calls: number) => void) => CallerRecord) | undefined;
+  /** Counts calls to the Resonate server that others have made for the request. */
+  charge: (calls: number) => void;
   /** Whether starts of callers who are not told apart are recorded as well, for events. */
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
@@ -122,6 +124,7 @@ export class RemoteStore {
       quota = 0,
       storage = 0,
       records,
+      charge = () => {},
       isHeard = () => false,
       request = "",
       trace = () => undefined,
@@ -133,7 +136,20 @@ export class RemoteStore {
     shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { key, claimant, quota, storage, records, isHeard, request, trace, labels, refuses, onBehalf };
+    this.#scope = {
+      key,
+      claimant,
+      quota,
+      storage,
+      records,
+      charge,
+      isHeard,
+      request,
+      trace,
+      labels,
+      refuses,
+      onBehalf,
+    };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
     this.#shared = shared;
@@ -147,8 +163,13 @@ export class RemoteStore {
     fanOut: FanOut = createFanOut(),
     trace: Scope["trace"] = () => undefined,
   ): RemoteStore {
-    const scope = { ...this.#scope, key, claimant: key, request, trace };
+    const scope = { ...this.#scope, key, claimant: key, request, trace, charge: fanOut.charge };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
+  }
+
+  /** Counts calls to the Resonate server that others have made for this request. */
+  charge(calls: number): void {
+    this.#scope.charge(calls);
   }
 
   /** The same store, which finds jobs and starts none, and says why. */
@@ -469,8 +490,8 @@ export class RemoteStore {
 
   /** What is kept of the caller beside its jobs; undefined where the edge needs no record, or has none. */
   get #record(): CallerRecord | undefined {
-    const { key, quota, records } = this.#scope;
-    return key !== "" || quota > 0 ? records?.(key) : undefined;
+    const { key, quota, records, charge } = this.#scope;
+    return key !== "" || quota > 0 ? records?.(key, charge) : undefined;
   }
 
   /** Enters a job in the record of callers that are not told apart, beside its start: nothing waits for it but their events. */
@@ -622,4 +643,5 @@ const isWhole = ({ earlier, state, job }: DurablePromise): boolean =>
 const whole = (promise: DurablePromise | undefined) => (promise && isWhole(promise) ? promise : undefined);
 
 /** Whether a cancelled job leaves anything to a worker: timers, waits of the edge and jobs of foreign groups end at once. */
-const cleansUp = ({ expectedAt, group, runs }: Job): boolean => !expectedAt && group === undefined && runs !== "edge";
+export const cleansUp = ({ expectedAt, group, runs }: Job): boolean =>
+  !expectedAt && group === undefined && runs !== "edge";

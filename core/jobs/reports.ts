@@ -17,14 +17,13 @@ export const UNREAD = "durable-mcp-unread";
 export const MAX_REPORT = 1_000_000;
 
 /** Promise ids of jobs, by the keys of the callers who are to hear of them. */
-export type IdsByCaller = Record<string, string[]>;
+type IdsByCaller = Record<string, string[]>;
 
 /** A job as it is reported: its promise as the server has it, by a server of the same account, or its promise's id. */
 export type Reported = string | PromiseRecord;
 
 /** One request's reports: a field for each kind of report. */
 export interface Batch {
-  /** Jobs that have ended. */
   ended?: IdsByCaller;
   /** Jobs that a durable function has started, for the caller of its own job alone. */
   started?: IdsByCaller;

@@ -4,7 +4,7 @@ import { doing, type QuestionEntry } from "./feed/progress-feed.ts";
 import type { DurablePromise, NewestEntry, RemoteStore } from "./remote-store.ts";
 import { type JobView, mayTell } from "./status.ts";
 
-export type OpenQuestions = Map<string, { promiseId: string; question: QuestionEntry }>;
+type OpenQuestions = Map<string, { promiseId: string; question: QuestionEntry }>;
 
 export interface JobSnapshot {
   promise: DurablePromise;

@@ -42,6 +42,9 @@ export function fetchFrom(namespace: ResonateNamespace): typeof fetch {
 /** The name of a caller's object: of a deployment, which is its namespace at the Resonate server, and of the caller's key. */
 export const callerName = (namespace: string, key: string): string => `caller ${namespace}${key}`;
 
+/** The name of the object in which the operators of a deployment see and act. */
+export const operateName = (namespace: string): string => `operate ${namespace}`;
+
 /** The key that seals the task ids of the deployment. */
 export async function keyFrom(namespace: ResonateNamespace): Promise<string> {
   const response = await fetchFrom(namespace)("http://resonate/key");

@@ -1,5 +1,5 @@
 import { createClient } from "../../client/index.ts";
-import { release } from "./release.ts";
+import { release } from "./release/release.ts";
 
 const { MCP_URL = "http://127.0.0.1:8787/mcp", MCP_TOKEN: token } = process.env;
 await using jobs = createClient({ url: MCP_URL, token, tools: { release } });

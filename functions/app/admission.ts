@@ -84,22 +84,23 @@ export async function admitted(
   let slot: StreamSlot | undefined;
   let paid = 1;
   /** Charges what the request has taken beyond its weight. */
-  const settle = () => {
+  const settle = async () => {
     const weight = Math.ceil(fanOut.count / CALLS) - paid;
-    if (weight <= 0) return;
+    if (weight <= 0) return undefined;
     paid += weight;
-    void rateLimit?.(key, { weight, of: paid, isDone: true });
+    return rateLimit?.(key, { weight, of: paid, isDone: true });
   };
   const release = () => {
     slot?.release();
     slot = undefined;
-    settle();
+    void settle();
   };
   let until = Math.min(Date.now() + LONGEST_STREAM, expires);
   let asked = Date.now();
   /** While a stream is open. */
   const renew = () => {
     slot?.renew();
+    void settle();
     if (!isBlocked || caller.key === "" || Date.now() - asked < BLOCKS) return;
     asked = Date.now();
     isBlocked(caller).then((is) => {
@@ -120,6 +121,7 @@ export async function admitted(
       slot ??= slots.enter(key);
       return { renew, release };
     },
+    pay: settle,
     async admit({ weight, access, streams }) {
       paid = Math.max(paid, weight);
       const refusal =
@@ -135,7 +137,7 @@ export async function admitted(
     response = await answer(request, scope);
     return response;
   } finally {
-    // A stream is charged when it ends.
+    // The rest of a stream is charged when it ends.
     if (!response || !isStream(response)) release();
   }
 }

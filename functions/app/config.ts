@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import { DAYS, DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import { NAMESPACE } from "../../core/store/ids.ts";
 import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
@@ -146,7 +147,7 @@ export function readConfig(env: unknown): Config {
       problems.push("ALLOW_LOOPBACK_CALLBACKS: it is for development, and not for a deployment with a PUBLIC_URL");
     const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
     const isPlaced = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
-    const isOperated = Boolean(given.OPERATOR_TOKENS ?? given.OAUTH_OPERATE_SCOPE ?? general.data.OPERATE);
+    const isOperated = hasOperators(given as OperatorEnv);
     if (isPlaced && problems.length === 0) return { ...limits, ...general.data, auth: auth.data, isOperated };
     // Never the name in a request, which its sender chooses.
     if (!isPlaced) problems.push(`PUBLIC_URL: ${AUDIENCE}`);

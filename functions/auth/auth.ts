@@ -11,7 +11,7 @@ import { OAuthVerifier } from "./oauth.ts";
 import { type Demands, metadataOf, refuse, unavailable } from "./refusal.ts";
 import { TokenRefused, type Verified } from "./token.ts";
 
-export interface Authenticated {
+interface Authenticated {
   caller: Caller;
   scopes: readonly string[];
   /** When the token expires, in milliseconds since the epoch; undefined for one that does not. */

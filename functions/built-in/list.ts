@@ -3,6 +3,7 @@ import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/to
 import type { Job } from "../../core/definitions/job.ts";
 import {
   type Cursor,
+  cleansUp,
   cursorIn,
   type OwnJob,
   type OwnStep,
@@ -133,7 +134,9 @@ async function list(
   wanted: JobStatus | undefined,
   signal: AbortSignal,
 ) {
-  const found = promise ?? (await store.get(name, signal));
+  // A search does not tell what became of the clean-up.
+  const isKnown = promise && (promise.cleanup || promise.state !== "rejected_canceled" || !cleansUp(job));
+  const found = isKnown ? promise : await store.get(name, signal);
   if (!found) return undefined; // its retention is over
   const { status, finished_at, cleanup } = viewOf(name, found);
   if (wanted !== undefined && status !== wanted) return undefined;

@@ -31,7 +31,6 @@ const input = z.object({
   overlap: z.enum(["skip", "queue", "allow"]).optional().describe("While the last one runs."),
 });
 
-/** The tool that schedules calls of these tools. */
 export const scheduleJob = (tools: readonly Tool[]): Tool =>
   builtInTool({
     name: NAME,

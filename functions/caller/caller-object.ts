@@ -145,6 +145,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #sizedAt: number | undefined;
   /** How many jobs were cut off, or clean up still, since ended ones were looked at. */
   #cutOff = 0;
+  /** The calls to the Resonate server, and those that a caller has been charged for. */
+  readonly #asked = { all: 0, charged: 0 };
   readonly #env: object;
   readonly #settings = new SharedValue<Settings>(SETTINGS);
   /** The callers who are refused, by the configuration and by operators. */
@@ -159,7 +161,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const endpoint = endpointOf(config);
     const storage = new CountedStorage(state.storage);
     this.#storage = storage;
-    this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
+    const onRequest = () => {
+      this.#asked.all += 1;
+    };
+    this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE, onRequest });
     this.#config = config;
     this.#env = env;
     this.#blocked = config.BLOCKED_CALLERS ?? [];
@@ -206,7 +211,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>> {
-    return answered(async () => {
+    return this.#charged(async () => {
       await this.#begin(key);
       if (most.jobs > 0) await this.#takeover.seal(job.period);
       if (most.bytes > 0) await this.#size(most.bytes);
@@ -226,6 +231,15 @@ export class CallerObject extends DurableObject implements CallerMethods {
       else return answer;
       return this.#reserve(job, most);
     });
+  }
+
+  /** Answers, and says how many calls that took. Those of answers that are made at once are charged once. */
+  async #charged<T>(work: () => Promise<T>): Promise<Answer<T>> {
+    const before = this.#asked.all;
+    const answer = await answered(work);
+    const asked = this.#asked.all - Math.max(before, this.#asked.charged);
+    this.#asked.charged = this.#asked.all;
+    return { ...answer, asked };
   }
 
   async note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void> {

@@ -12,7 +12,7 @@ import type {
 } from "../../core/jobs/caller/caller-record.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import { callerName } from "../../core/store/object-address.ts";
+import { callerName, operateName } from "../../core/store/object-address.ts";
 import type { OperateCalls } from "../operate/calls.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
@@ -21,7 +21,13 @@ import type { Seen } from "./seen.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
 /** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
-export type Answer<T> = { done: T } | { failed: { message: string; status: number | undefined; isRefused: boolean } };
+export type Answer<T> = (
+  | { done: T }
+  | { failed: { message: string; status: number | undefined; isRefused: boolean } }
+) & {
+  /** How many calls to the Resonate server it took, where its caller is charged for them. */
+  asked?: number;
+};
 
 /** The part of a Durable Object namespace that is used. */
 export interface CallerNamespace {
@@ -106,7 +112,7 @@ export const askOperating = <K extends keyof OperateCalls>(
   call: K,
   ...given: Parameters<OperateCalls[K]>
 ) =>
-  ask(() => objects.get(objects.idFromName(`operate ${namespace}`)).operate(call, given)) as Promise<
+  ask(() => objects.get(objects.idFromName(operateName(namespace))).operate(call, given)) as Promise<
     Awaited<ReturnType<OperateCalls[K]>>
   >;
 
@@ -117,12 +123,15 @@ export const roomList = (objects: CallerNamespace, namespace: string): RoomListM
 export const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
   objects.get(objects.idFromName(callerName(namespace, key)));
 
-/** The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server. */
-export function createRecords(objects: CallerNamespace, namespace: string): (key: string) => CallerRecord {
-  return (key) => {
+/**
+ * The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server.
+ * `charge` is told of the object's own calls to that server.
+ */
+export function createRecords(objects: CallerNamespace, namespace: string) {
+  return (key: string, charge?: (calls: number) => void): CallerRecord => {
     const object = () => objectOf(objects, namespace, key);
     return {
-      reserve: (job, most) => ask(() => object().reserve(key, job, most)),
+      reserve: (job, most) => ask(() => object().reserve(key, job, most), charge),
       stored: () => reached(() => object().stored()),
       forget: (id, isHidden) => reached(() => object().forget(id, isHidden)),
       list: (query) => ask(() => object().list(key, query)),
@@ -141,8 +150,9 @@ export const createBlocks =
   (caller: Caller): Promise<boolean> =>
     reached(() => objectOf(objects, namespace, caller.key).isBlocked(caller)).catch(() => false);
 
-async function ask<T>(call: () => Promise<Answer<T>>): Promise<T> {
+async function ask<T>(call: () => Promise<Answer<T>>, charge?: (calls: number) => void): Promise<T> {
   const answer = await reached(call);
+  if (answer.asked) charge?.(answer.asked);
   if ("done" in answer) return answer.done;
   const { message, isRefused, status } = answer.failed;
   throw new (isRefused ? ResonateRefused : ResonateUnavailable)(message, { status });

@@ -203,7 +203,6 @@ export class JobTable {
     return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
   }
 
-  /** Whether events of a job are wanted. */
   isAmong(id: string, { jobs, kinds, labels, schedule }: Wanted): boolean {
     const kind = this.kindOf(id);
     const base = schedule === undefined ? undefined : splitGeneration(schedule).base;

@@ -32,7 +32,6 @@ export interface Watched {
   key(): string;
   pending(limit: number): string[];
   leastSeen(limit: number): string[];
-  /** Looks at promises, and notes what is found. */
   look(ids: readonly string[]): Promise<void>;
   /** Has the end of a job pushed, and notes how it is. Returns when it times out; undefined while there is no promise. */
   listen(id: string, channel: Channel): Promise<number | undefined>;

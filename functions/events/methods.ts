@@ -67,7 +67,6 @@ export interface EventsOptions {
   codes: keyof typeof CODES;
   /** Whether web hooks are offered: to callers who are told apart. */
   hooks: boolean;
-  /** The jobs that there are. */
   jobs: readonly Job[];
 }
 
@@ -90,9 +89,9 @@ export class Events {
   }
 
   /** @throws {ProtocolError} for a request that is not valid */
-  async poll(params: Record<string, unknown>, caller: Caller): Promise<Record<string, unknown>> {
+  async poll(params: Record<string, unknown>, scope: RequestScope): Promise<Record<string, unknown>> {
     noteInterest();
-    const page = await this.#events.read(caller, this.#queryOf(params));
+    const page = await this.#read(this.#queryOf(params), scope);
     const { truncated, hasMore, isBusy } = page;
     const events = page.events.map(({ cursor: _, ...event }) => event);
     const nextPollMs = isBusy ? NEXT_POLL.busy : NEXT_POLL.idle;
@@ -114,13 +113,20 @@ export class Events {
   ): Response {
     noteInterest();
     let query = this.#queryOf(params);
+    const _meta = { [SUBSCRIPTION_ID]: id };
+    const end = (send: (message: object) => void) => {
+      if (scope.until === 0) {
+        const error = { code: this.#codes.Forbidden, message: "Forbidden: this caller has been blocked" };
+        send({ jsonrpc: "2.0", method: "notifications/events/terminated", params: { error, _meta } });
+      }
+      send({ jsonrpc: "2.0", id, result: { resultType: "complete", _meta } });
+    };
     return eventStream(
       async (send, signal) => {
-        const _meta = { [SUBSCRIPTION_ID]: id };
         const notify = (name: string, told: object) =>
           send({ jsonrpc: "2.0", method: `notifications/events/${name}`, params: { ...told, _meta } });
         const read = async (wait: number) => {
-          const page = await this.#events.read(scope.caller, { ...query, wait });
+          const page = await this.#read({ ...query, wait }, scope);
           query = { ...query, cursor: page.cursor, maxAgeMs: undefined };
           return page;
         };
@@ -135,6 +141,8 @@ export class Events {
             isActive = true;
             for (const event of page.events) notify("event", event);
             wait = page.hasMore ? 0 : HEARTBEAT;
+            const refusal = page.hasMore ? await scope.pay() : undefined;
+            if (refusal) await pause(Number(refusal.headers.get("retry-after")) * 1_000, signal);
           } catch (error) {
             if (!(error instanceof ResonateUnavailable)) throw error;
             const { message } = error;
@@ -142,10 +150,11 @@ export class Events {
             await pause(AFTER_ERROR, signal);
           }
         }
-        send({ jsonrpc: "2.0", id, result: { resultType: "complete", _meta } });
+        end(send);
       },
       disconnected,
       scope,
+      end,
     );
   }
 
@@ -170,6 +179,13 @@ export class Events {
     const { url } = this.#hookOf(params, caller).delivery;
     if (!URL.canParse(url)) throw this.#error("NotFound", { kind: "subscription" });
     return this.#granted(await this.#events.unsubscribe(caller, { name, narrowed, url: new URL(url).href }));
+  }
+
+  /** Reads events. Each is a look at its job, which is charged. */
+  async #read(query: EventQuery, { caller, store }: RequestScope) {
+    const page = await this.#events.read(caller, query);
+    store.charge(page.events.length);
+    return page;
   }
 
   #hookOf(params: Record<string, unknown>, { key }: Caller): z.infer<typeof Hook> {

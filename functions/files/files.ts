@@ -37,7 +37,6 @@ interface Door {
   store: RemoteStore;
   refused: { add(address: string, weight: number): void };
   rateLimit: ((key: string, about: { weight: number; of: number }) => Promise<Response | undefined>) | undefined;
-  /** Whether operators have blocked a caller. */
   isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
 }
 

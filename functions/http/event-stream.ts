@@ -16,7 +16,7 @@ const GRACE = 3_000;
 const encoder = new TextEncoder();
 
 export interface StreamTerms {
-  /** The stream's deadline, in milliseconds since the epoch; it may come closer. */
+  /** The stream's deadline, in milliseconds since the epoch; it may come closer. 0: its caller has been blocked. */
   readonly until: number;
   /** The stream's slot among those of its caller. */
   slot(): StreamSlot;
@@ -27,12 +27,13 @@ const bounded = new WeakSet<Response>();
 
 /**
  * A response that streams what `run` sends, until `run` is done or the deadline has passed. `signal` aborts at the deadline
- * and when the caller disconnects.
+ * and when the caller disconnects. `onCut` sends what is to be said before a stream is closed that did not end by itself.
  */
 export function eventStream(
   run: (send: (message: object) => void, signal: AbortSignal) => Promise<void>,
   disconnected: AbortSignal,
   terms: StreamTerms,
+  onCut?: (send: (message: object) => void) => void,
 ): Response {
   const left = new AbortController();
   const signal = AbortSignal.any([left.signal, disconnected]);
@@ -55,13 +56,17 @@ export function eventStream(
           left.abort();
         }
       };
+      const send = (message: object) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
       keepAlive = setInterval(() => {
         slot.renew();
         if (Date.now() < terms.until + GRACE) return write(": keepalive\n\n");
-        if (!left.signal.aborted) controller.close();
+        if (!left.signal.aborted) {
+          onCut?.(send);
+          controller.close();
+        }
         leave();
       }, KEEP_ALIVE);
-      run((message) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`), signal)
+      run(send, signal)
         .finally(() => {
           end();
           if (!left.signal.aborted) controller.close();

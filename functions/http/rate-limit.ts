@@ -6,7 +6,7 @@ const PERIOD = 60;
 /** Charges a caller; returns the response that refuses the request when the limit is exceeded. */
 export type RateLimit = (caller: string, charge: Charge) => Promise<Response | undefined>;
 
-export interface Charge {
+interface Charge {
   /** What is counted now. */
   weight: number;
   /** What the request counts as in all. */
@@ -15,7 +15,6 @@ export interface Charge {
   isDone?: boolean;
 }
 
-/** Cloudflare's rate-limiting binding. */
 export interface RateLimiterBinding {
   limit(options: { key: string }): Promise<{ success: boolean }>;
 }
@@ -37,7 +36,7 @@ export function createRateLimit(limiter: RateLimiterBinding | undefined, most: n
   if (most === 0) return undefined;
   const counts = new Counts();
   return async (key, { weight, of, isDone }) =>
-    counts.add(key, weight, isDone ? undefined : most)
+    counts.add(key, weight, isDone ? undefined : most) && counts.of(key) <= most
       ? undefined
       : tooManyRequests(String(most), of, counts.secondsLeft);
 }
@@ -70,7 +69,6 @@ export class Counts {
   }
 }
 
-/** The response to one request too many. */
 export function tooManyRequests(most: string, weight: number, seconds = PERIOD): Response {
   const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.` : "";
   const error_description = `Nothing was done: too many requests; a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;

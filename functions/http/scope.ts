@@ -39,6 +39,8 @@ export interface RequestScope extends StreamTerms {
   /** Whether the client reads structured content, so that no text need repeat it: its address says `?text=once`. */
   textOnce: boolean;
   files: LoadFiles;
+  /** Charges what a stream has taken so far. Returns the response that says for how long it is too much, if it is. */
+  pay(): Promise<Response | undefined>;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
   admit(demand: Demand): Promise<Response | undefined>;
 }

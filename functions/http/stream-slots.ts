@@ -46,7 +46,6 @@ export class StreamSlots {
     };
   }
 
-  /** The response to one stream too many. */
   refusal(): Response {
     const error_description = `Nothing was done: too many streams; a caller may have ${this.#most} open at once. Await several jobs with one call, and end streams that are not read. Try again in 5 seconds.`;
     const body = { error: "too_many_streams", error_description };

@@ -21,7 +21,7 @@ export interface Wait {
  * Passes a message on to the waiter, as JSON: a promise, or only the `id` of one that is too large. An empty text checks that
  * the waiter still exists. The wait is over when it is disposed of.
  */
-export interface Tell extends Partial<Disposable> {
+interface Tell extends Partial<Disposable> {
   (said: string): unknown;
 }
 

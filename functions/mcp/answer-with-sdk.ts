@@ -151,7 +151,7 @@ function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Event
   const params = z.looseObject({});
   server.setRequestHandler("events/list", { params }, () => events.list());
   server.setRequestHandler("events/poll", { params }, (given, context) =>
-    calls.explained(events.poll(given, scopeOf(context).caller), context.mcpReq.signal),
+    calls.explained(events.poll(given, scopeOf(context)), context.mcpReq.signal),
   );
   server.setRequestHandler("events/subscribe", { params }, (given, context) =>
     calls.explained(events.subscribe(given, scopeOf(context).caller), context.mcpReq.signal),

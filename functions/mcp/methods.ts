@@ -21,7 +21,7 @@ import { weightOfCall, weightOfSubscription } from "./weight.ts";
 type Params = Message["params"];
 
 /** A request that has been read and admitted. */
-export interface MethodRequest {
+interface MethodRequest {
   message: Message;
   /** Undefined for a request that is not plain. */
   plain: Plain | undefined;
@@ -31,7 +31,7 @@ export interface MethodRequest {
   sdk(streamed?: boolean, signal?: AbortSignal): Promise<Response>;
 }
 
-export interface Method {
+interface Method {
   /** What a plain request holds; without it no request for the method is plain. */
   form?: PlainForm;
   access?(params: Params): Access | undefined;
@@ -164,7 +164,7 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
       form: { params },
       access: () => "read",
       answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
-        plain && respond(id, plain, info, () => calls.explained(events.poll(params, scope.caller), signal)),
+        plain && respond(id, plain, info, () => calls.explained(events.poll(params, scope), signal)),
     },
     "events/subscribe": {
       form: { params: [...params, "delivery", "ttlMs"] },

@@ -52,7 +52,6 @@ export interface CallRequest
   meta?: Record<string, unknown>;
 }
 
-/** The rules of a deployment for calls. */
 export interface CallRules {
   /** How long a call waits for its job when its caller did not ask for progress, in milliseconds. */
   patience: number;
@@ -93,7 +92,6 @@ export class ToolCalls {
     this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
   }
 
-  /** The tools as `tools/list` gives them. */
   get listing(): Record<string, unknown>[] {
     return [...this.#tools.values()].map((tool) => tool.listing);
   }

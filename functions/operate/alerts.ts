@@ -35,7 +35,12 @@ const MANY = { jobs: 5, part: 0.2 };
 const list = (names: readonly string[]) =>
   names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
 const GB = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
-const alive = ({ workers, now }: Seen) => workers.filter(({ at, connected }) => connected && at > now - SILENT);
+/** Workers that are there, but runners: those are woken for each job, and deployed with the edge. */
+const elsewhere = ({ workers, now }: Seen) => workers.filter(({ at, isRunner }) => !isRunner && at > now - SILENT);
+const alive = (seen: Seen) => [
+  ...elsewhere(seen).filter(({ connected }) => connected),
+  ...seen.workers.filter(({ isRunner }) => isRunner),
+];
 
 /** The rules: each says what is wrong, or undefined. */
 export const RULES = {
@@ -74,16 +79,16 @@ export const RULES = {
   },
   "old-worker": (seen: Seen) => {
     const isOld = ([kind, version]: [string, number]) => version < (seen.deployed[kind] ?? 0);
-    const old = alive(seen).flatMap(({ kinds }) =>
+    const old = elsewhere(seen).flatMap(({ kinds }) =>
       Object.entries(kinds)
         .filter(isOld)
         .map(([kind]) => kind),
     );
     return old.length > 0 ? `a worker runs an earlier version of ${list([...new Set(old)])}` : undefined;
   },
-  "mixed-versions": ({ workers, now }: Seen) => {
+  "mixed-versions": (seen: Seen) => {
     // Also of a worker that does not start for this.
-    const other = workers.find(({ at, form = 1 }) => at > now - SILENT && form !== FORM);
+    const other = elsewhere(seen).find(({ form = 1 }) => form !== FORM);
     return other && apart(`the worker ${other.worker.slice(0, 8)}`, other.form ?? 1, "this edge", FORM);
   },
   "storage-full": ({ callers, mostBytes }: Seen) => {

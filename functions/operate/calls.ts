@@ -1,4 +1,6 @@
 /** What the object is asked in which operators see and act, and what it answers. */
+
+import type { News } from "../../core/jobs/operating/figures.ts";
 import type { Held } from "../../core/jobs/operating/holds.ts";
 import type { WaitState, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import type { Row } from "../caller/storage.ts";
@@ -53,7 +55,7 @@ export interface Overview {
   /** Whether all that wait are known. */
   waits_whole: boolean;
   slowest: { kind: string; job: string; ms: number }[];
-  workers: (Pick<WorkerReport, "worker" | "group" | "connected" | "form" | "kinds" | "slots"> & { at: number })[];
+  workers: (Omit<WorkerReport, "n" | keyof News> & { at: number })[];
   callers: CallerFigure[];
   kinds_paused: string[];
   held: Held;

@@ -30,18 +30,18 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 /** An operator's object that tells a web hook, which refuses while `isUp` is false. */
-function scene() {
+function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, storage = createStorage()) {
   const hook = { isUp: true, told: [] as string[] };
   const receive = async (_url: unknown, { body }: { body: string }) => {
     const { name, state, says } = JSON.parse(body);
     if (hook.isUp) hook.told.push(`${name} ${state}: ${says}`);
     return new Response(null, { status: hook.isUp ? 204 : 503 });
   };
-  const RESONATE_URL = server.url;
-  const config = readConfig({ AUTH_MODE: "none", RESONATE_URL, OPERATE: "local", MAX_STORED_BYTES: "1000" });
+  const env = { ALERT_URL: "http://127.0.0.1:9/alerts", ...more };
+  const config = readConfig({ ...env, AUTH_MODE: "none", OPERATE: "local", MAX_STORED_BYTES: "1000" });
   const operating = new Operating({
-    ...{ storage: createStorage(), client: new ResonateClient({ url: RESONATE_URL }), config },
-    ...{ env: { ALERT_URL: "http://127.0.0.1:9/alerts" }, fetchTo: () => receive as never },
+    ...{ storage, client: new ResonateClient({ url: server.url }), config },
+    ...{ env, fetchTo: () => receive as never },
   });
   let n = 0;
   const report = (more: Partial<WorkerReport> = {}) =>
@@ -128,6 +128,19 @@ test("no-worker: a minute after the last report, and half a minute after the las
   report({ connected: false });
   await after(1);
   expect(await after(30)).toEqual([expect.stringMatching(/^no-worker begun/)]);
+});
+
+test("runners are there while they sleep, and never of an earlier version; a deployment without them lists none", async () => {
+  const ofServer = (url: string, init: RequestInit) => fetch(url.replace("http://resonate", server.url), init);
+  const RESONATE = { idFromName: (name: string) => ({ name }), get: () => ({ fetch: ofServer }) };
+  const storage = createStorage();
+  const { operating, report, after } = scene({ RESONATE, RUNNER: {} }, storage);
+  report({ worker: "runners", isRunner: true, kinds: { tea: 1 } });
+  expect(await after(1)).toEqual([]);
+  expect(await after(3_600)).toEqual([]);
+  expect((await operating.overview("hour")).workers).toMatchObject([{ worker: "runners", isRunner: true }]);
+  const later = scene({ RESONATE, RUNNER: {}, RUNS_IN: "container" }, storage);
+  expect((await later.operating.overview("hour")).workers).toEqual([]);
 });
 
 test("slots-taken: when jobs wait for a slot for five minutes", async () => {

@@ -56,7 +56,7 @@ interface OperatingOptions {
   storage: CallerStorage;
   client: ResonateClient;
   config: Config;
-  env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string };
+  env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
   fetchTo(url: string): typeof fetch;
 }
 
@@ -74,12 +74,15 @@ export class Operating implements OperateCalls {
   #looked = 0;
 
   constructor(options: OperatingOptions) {
-    const { client, config, storage } = options;
+    const { client, config, storage, env } = options;
     this.#options = options;
     this.#tables = new OperateTables(storage);
     this.#holds = new Holds(client, config.RESONATE_NAMESPACE);
     this.#kinds = new PausedKinds(client, config.RESONATE_NAMESPACE);
     this.#rules = new ServerRules(client, config.RESONATE_NAMESPACE);
+    // A deployment of before may have had runners.
+    if (!config.RESONATE || !env.RUNNER || env.RUNS_IN === "container")
+      this.#tables.all("DELETE FROM workers WHERE worker = 'runners'");
     this.#noteDeployment();
   }
 
@@ -185,8 +188,9 @@ export class Operating implements OperateCalls {
   async alarm(): Promise<void> {
     await this.#work().catch(() => {}); // The next alarm goes on.
     const now = Date.now();
-    // Where no worker reports, nothing wakes the server to be told what has not changed.
-    const isQuiet = now - (this.#tables.workers()[0]?.at ?? 0) > QUIET;
+    // Where no worker reports, nothing wakes the server to be told what has not changed. Runners are silent when they sleep.
+    const [last] = this.#tables.workers();
+    const isQuiet = now - (last?.at ?? 0) > (last?.isRunner ? MINUTE : QUIET);
     const resonate = isQuiet ? "not asked" : (await this.#askServer(now)).resonate;
     await Promise.all((await this.#judge(now, resonate)).map((each) => this.#tell(each)));
     await this.#arm(isQuiet ? Number.POSITIVE_INFINITY : MINUTE);

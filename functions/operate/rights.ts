@@ -1,18 +1,10 @@
 /** Who is an operator: the holder of an operator's token, a caller whose OAuth token says so, or this machine's user. */
 import { parse, serialize } from "hono/utils/cookie";
+import type { OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import type { Edge } from "../app/composition.ts";
 import { isLoopback } from "../auth/auth-config.ts";
 import { isSame } from "../auth/secret.ts";
 import { isOwnPage } from "../pages/sessions.ts";
-
-export interface OperatorEnv {
-  /** A JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
-  OPERATOR_TOKENS?: string;
-  /** The scope of OAuth tokens whose callers are operators. */
-  OAUTH_OPERATE_SCOPE?: string;
-  /** `local`: without authentication, who asks on this machine is an operator. */
-  OPERATE?: string;
-}
 
 /** How long a browser stays signed in, in milliseconds. */
 const SESSION = 12 * 3_600_000;

@@ -1,5 +1,6 @@
 /** What operators ask for at `/operate`: the page, its data, and what they do. */
 import * as z from "zod";
+import type { OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import type { Edge } from "../app/composition.ts";
 import { readConfig } from "../app/config.ts";
 import { type DoorEnv, operateRooms } from "../app/resonate-door.ts";
@@ -10,7 +11,7 @@ import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
 import type { Action, Filter, OperateCalls, Span } from "./calls.ts";
 import { oneJob } from "./one-job.ts";
-import { type OperatorEnv, operatorOf, session } from "./rights.ts";
+import { operatorOf, session } from "./rights.ts";
 
 const HEADERS = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
 const MAX_BODY = 1_000_000;

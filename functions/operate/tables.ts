@@ -90,7 +90,10 @@ export class OperateTables {
   }
 
   set(name: string, value: unknown): void {
-    this.all("INSERT OR REPLACE INTO settings VALUES (?, ?)", name, JSON.stringify(value));
+    // What is the same writes no row.
+    const statement =
+      "INSERT INTO settings VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value WHERE value <> excluded.value";
+    this.all(statement, name, JSON.stringify(value));
   }
 
   /** Takes in a report, once. */
@@ -99,7 +102,10 @@ export class OperateTables {
     this.transaction(() => {
       const [known] = this.all("SELECT n FROM workers WHERE worker = ?", worker);
       if (known && Number(known.n) >= n) return;
-      this.all("INSERT OR REPLACE INTO workers VALUES (?, ?, ?, ?)", worker, n, now, JSON.stringify(about));
+      this.all(
+        "INSERT INTO workers VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = excluded.n, at = excluded.at, about = excluded.about",
+        ...[worker, n, now, JSON.stringify(about)],
+      );
       for (const [kind, name, count] of counts) this.count(kind, name, count, now);
       for (const each of failed) this.#fail(each, worker);
       const [{ known: waiting = 0 } = {}] = this.all("SELECT count(*) AS known FROM waits");

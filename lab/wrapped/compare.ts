@@ -32,7 +32,7 @@ interface Seen {
 export async function compare(only: string | undefined): Promise<string[]> {
   const problems: string[] = [];
   for (const server of await installed()) {
-    if (only === undefined || only === server.name) problems.push(...(await compareOne(server)));
+    if (only === undefined || only.split(",").includes(server.name)) problems.push(...(await compareOne(server)));
     await server[Symbol.asyncDispose]?.();
   }
   return problems;
@@ -207,6 +207,8 @@ function entryOf({ _meta, inputSchema, ...rest }: Record<string, unknown> = {}):
 
 /** Times of day are those of the call. */
 const timeless = (value: unknown): unknown =>
-  value === undefined ? undefined : JSON.parse(JSON.stringify(value).replace(/\d+:\d+:\d+( [AP]M|\.\d+)?/g, "then"));
+  value === undefined
+    ? undefined
+    : JSON.parse(JSON.stringify(value).replace(/\d+:\d+:\d+( [AP]M|\.\d+)?|T\d\d-\d\d-\d\d-\d+Z/g, "then"));
 
 const shown = (value: unknown): string => (JSON.stringify(value) ?? "nothing").slice(0, 300);

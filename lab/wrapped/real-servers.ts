@@ -25,23 +25,32 @@ export interface RealServer {
   [Symbol.asyncDispose]?(): Promise<void>;
 }
 
-const NPM = ["everything", "filesystem", "memory", "sequential-thinking"].map(
-  (name) => `@modelcontextprotocol/server-${name}`,
-);
-const PYPI = ["mcp-server-git", "mcp-server-time", "mcp-server-fetch", "fastmcp"];
+const NPM = [
+  ...["everything", "filesystem", "memory", "sequential-thinking"].map(
+    (name) => `@modelcontextprotocol/server-${name}`,
+  ),
+  "@playwright/mcp",
+];
+/** By environment: they want different versions of one dependency, and that of SQLite does not say that it wants an old one. */
+const PYPI: Readonly<Record<string, readonly string[]>> = {
+  venv: ["mcp-server-git", "mcp-server-time", "mcp-server-fetch"],
+  "venv-sqlite": ["mcp-server-sqlite", "mcp<2"],
+  "venv-fastmcp": ["fastmcp"],
+};
 
 const MISSING: Call = ["none", {}];
 
 export async function installed(): Promise<RealServer[]> {
   const folder = await mkdtemp(join(tmpdir(), "real-servers-"));
   const at = (...path: string[]) => join(folder, ...path);
-  console.log(`installing ${[...NPM, ...PYPI].join(", ")} in ${folder}`);
+  console.log(`installing ${[...NPM, ...Object.values(PYPI).flat()].join(", ")} in ${folder}`);
   await execa("npm", ["install", "--prefix", folder, "--no-audit", "--no-fund", "--silent", ...NPM]);
-  await execa("python3", ["-m", "venv", at("venv")]);
-  // fastmcp and the reference servers want different versions of one dependency.
-  await execa("python3", ["-m", "venv", at("venv-fastmcp")]);
-  await execa(at("venv/bin/pip"), ["install", "--quiet", ...PYPI.slice(0, -1)]);
-  await execa(at("venv-fastmcp/bin/pip"), ["install", "--quiet", ...PYPI.slice(-1)]);
+  for (const [name, packages] of Object.entries(PYPI)) {
+    await execa("python3", ["-m", "venv", at(name)]);
+    await execa(at(name, "bin/pip"), ["install", "--quiet", ...packages]);
+  }
+  const browser = at("browser.json");
+  await writeFile(browser, JSON.stringify({ browser: { launchOptions: await browserOptions() } }));
 
   await execa("git", ["init", "--quiet", at("repository")]);
   await writeFile(at("repository/a.txt"), "a\n");
@@ -168,6 +177,40 @@ export async function installed(): Promise<RealServer[]> {
         ["fetch", {}],
       ],
       prompts: [["fetch", { url: `${page}/page` }], ["fetch"]],
+    },
+    {
+      ...none,
+      name: "sqlite",
+      command: at("venv-sqlite/bin/mcp-server-sqlite"),
+      args: ["--db-path", at("sqlite.db")],
+      calls: [
+        ["create_table", { query: "CREATE TABLE IF NOT EXISTS t (a INTEGER)" }],
+        ["list_tables"],
+        ["describe_table", { table_name: "t" }],
+        ["read_query", { query: "SELECT 1 AS one" }],
+        ["read_query", { query: "SELECT * FROM none" }],
+        ["read_query", {}],
+        ["append_insight", { insight: "It is one." }],
+        MISSING,
+      ],
+      prompts: [["mcp-demo", { topic: "trade" }]],
+    },
+    {
+      ...none,
+      name: "playwright",
+      command: process.execPath,
+      args: [at("node_modules/@playwright/mcp/cli.js"), "--headless", "--isolated", "--config", browser],
+      env: (which) => ({ HOME: at(`home-${which}`) }),
+      calls: [
+        ["browser_navigate", { url: `${page}/page` }],
+        ["browser_snapshot"],
+        ["browser_evaluate", { function: "() => document.title + 1" }],
+        ["browser_take_screenshot", { filename: "page.png" }],
+        ["browser_click", { element: "nothing", ref: "none", target: "none" }],
+        ["browser_navigate", {}],
+        ["browser_close"],
+        MISSING,
+      ],
       [Symbol.asyncDispose]: closePages,
     },
     {
@@ -195,4 +238,11 @@ export async function installed(): Promise<RealServer[]> {
     { ...rest, name: "everything-http", args: [...everything.args, "streamableHttp"], overHttp: true },
     { ...fastmcp, name: "fastmcp-http", overHttp: true },
   ];
+}
+
+/** The browser of this checkout's tests. */
+async function browserOptions(): Promise<object> {
+  const { default: chromium } = await import("@sparticuz/chromium");
+  const args = chromium.args.filter((arg) => !/single-process|no-zygote/.test(arg));
+  return { executablePath: await chromium.executablePath(), args, chromiumSandbox: false };
 }

@@ -1,7 +1,7 @@
 /**
  * `npm run wrapped -- NAME…`: checks of wrapped servers that take long, kill at random, or need software outside npm.
  *
- *   compare   [--server NAME]         real servers of npm and PyPI, directly and through the wrap: lists, calls, errors, progress,
+ *   compare   [--server NAME,…]       real servers of npm and PyPI, directly and through the wrap: lists, calls, errors, progress,
  *             cancellation, prompts and resources, for clients of both revisions; prints what differs
  *   chaos     [--seed N] [--kills 100]  kills the worker, the edge, the Resonate server and the wrapped server at random,
  *             [--over http|stdio]       over one transport after the other, unless one is named

@@ -13,7 +13,7 @@ const REVISION = "2026-01-26";
 const PATIENCE = 60_000;
 
 /** What a host tells its card. */
-export interface Told {
+interface Told {
   "ui/notifications/tool-input": McpUiToolInputNotification["params"];
   "ui/notifications/tool-result": CallToolResult;
   "ui/notifications/tool-cancelled": McpUiToolCancelledNotification["params"];

@@ -160,7 +160,7 @@ function describe(plot: uPlot, words: string): void {
 }
 
 /** The content of a chart in a sentence. */
-export function inWords({ x, columns }: Columns): string {
+function inWords({ x, columns }: Columns): string {
   const said = columns.map(({ label, unit = "", values }) => {
     const known = values.filter((value) => value !== null);
     if (known.length === 0) return `${label}: no values`;

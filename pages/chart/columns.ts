@@ -2,7 +2,7 @@
 import type { ChartView } from "../../core/definitions/view.ts";
 
 /** A column; it has a value for each day or moment. */
-export interface Column {
+interface Column {
   label: string;
   unit: string | undefined;
   values: readonly (number | null)[];

@@ -27,11 +27,12 @@ export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, 
       {shown.slice(hidden).map((entry) => (
         <Entry key={entry.n} entry={entry} />
       ))}
-      {finished_at !== undefined && (
-        <Item at={Date.parse(finished_at)} mark={job.status === "complete" ? "done" : "bad"}>
-          {ENDS[job.status]}
-        </Item>
-      )}
+      {finished_at !== undefined &&
+        !(job.status === "cancelled" && entries.some(({ kind }) => kind === "cancelled")) && (
+          <Item at={Date.parse(finished_at)} mark={job.status === "complete" ? "done" : "bad"}>
+            {ENDS[job.status]}
+          </Item>
+        )}
     </ol>
   );
 };
@@ -61,11 +62,11 @@ const Entry: FC<{ entry: TimelineEntry }> = ({ entry }) => {
   );
 };
 
-const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, over, attempt, error, message } }) => {
+const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, over, attempt, error, message, by } }) => {
   const name = <strong>{op}</strong>;
   switch (kind) {
     case "cancelled":
-      return <>Cancelled: what follows is its clean-up</>;
+      return <>{by === "deadline" ? "Its deadline came" : "Cancelled"}: what follows is its clean-up</>;
     case "sleep":
       return (
         <>

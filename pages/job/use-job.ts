@@ -45,10 +45,13 @@ export function useJob(name: string) {
         setLost(false);
         setRefused(undefined);
         isAsked ||= hasMore;
-        isOver = found.status !== "running";
+        const hasEnded = found.status !== "running";
+        isOver = hasEnded && found.cleanup !== "running";
         waits = found.waits;
-        if (isOver) unfollow?.();
-        else if (found.task !== undefined && !unfollow) {
+        if (hasEnded) {
+          unfollow?.();
+          isStreamed = false;
+        } else if (found.task !== undefined && !unfollow) {
           unfollow = follow(found.task, {
             onNews: look,
             onStream(isOpen) {

@@ -20,6 +20,7 @@ export const JobTable: FC<{ jobs: ListedJob[] }> = ({ jobs }) => {
             <th scope="row">
               <a href={jobPath(job.job_name)}>{job.job_name}</a>
               {job.labels && <span class="doing muted">{job.labels.join(" · ")}</span>}
+              {job.cleanup === "running" && <span class="doing muted">cleans up</span>}
               {job.doing !== undefined && <span class="doing muted">{job.doing}</span>}
             </th>
             <td>

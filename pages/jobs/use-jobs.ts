@@ -9,7 +9,6 @@ const EVERY = 5_000;
 export interface Wanted {
   status?: string;
   limit?: number;
-  /** How many pages of the list to read. */
   pages?: number;
   /** Another number has the list read at once. */
   reads?: number;

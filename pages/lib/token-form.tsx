@@ -8,7 +8,6 @@ interface TokenFormProps {
   onDone(): void;
 }
 
-/** Signs in with a token. */
 export const TokenForm: FC<TokenFormProps> = ({ label, hint, signIn, onDone }) => {
   const [problem, setProblem] = useState("");
   return (

@@ -31,6 +31,9 @@ const PLACES: Readonly<Record<string, string>> = {
   ...{ "storage-full": "#callers", "deliveries-fail": "#callers" },
 };
 
+/** Runners are silent when they sleep, and are woken by the next job. */
+const isHere = ({ isRunner, at }: Overview["workers"][number], now: number) => isRunner || at > now - SILENT;
+
 const count = (n: number, one: string) => `${n.toLocaleString()} ${one}${n === 1 ? "" : "s"}`;
 
 export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
@@ -46,7 +49,7 @@ export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
 
 export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
   const { workers, at, waits, held, settings, chart, resonate } = overview;
-  const alive = workers.filter((worker) => worker.at > at - SILENT);
+  const alive = workers.filter((worker) => isHere(worker, at));
   const sum = (of: (slots: (typeof workers)[number]["slots"]) => number) =>
     alive.reduce((n, { slots }) => n + of(slots), 0);
   const stuck = waits.filter(({ state }) => state === "blocked").reduce((n, each) => n + each.n, 0);
@@ -57,7 +60,7 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
       {!isKnown && (
         <p class="notice">
           No worker has reported yet, so it is not known what runs, waits or fails. Workers report where they have the
-          edge's address (EDGE_URL or PUBLIC_URL) and its VIEW_KEY; runners inside the account do not.
+          edge's address (EDGE_URL or PUBLIC_URL) and its VIEW_KEY; runners inside the account report by themselves.
         </p>
       )}
       <ul class="health" aria-label="Now">
@@ -300,7 +303,7 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
 );
 
 export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } }) => {
-  const here = workers.filter((worker) => worker.at > at - SILENT);
+  const here = workers.filter((worker) => isHere(worker, at));
   // Those of before matter when there are no others.
   const shown = here.length > 0 ? here : workers.slice(0, 3);
   return (
@@ -312,8 +315,9 @@ export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } 
             <span>
               <code>{worker.worker.slice(0, 8)}</code> of {worker.group}: {count(worker.slots.running, "job")} under
               way, up to {worker.slots.most} of a kind, {worker.slots.waiting} waiting;{" "}
-              {worker.connected ? "" : "not connected to the Resonate server; "}heard of {lengthOf(at - worker.at)} ago;
-              versions{" "}
+              {worker.connected ? "" : "not connected to the Resonate server; "}
+              {worker.isRunner && worker.slots.running === 0 ? "asleep until the next job; " : ""}heard of{" "}
+              {lengthOf(at - worker.at)} ago; versions{" "}
               {Object.entries(worker.kinds)
                 .map(([kind, version]) => `${kind} ${version}`)
                 .join(", ")}

@@ -48,7 +48,7 @@ export interface EndPosition {
 const GROUP = "substr(offered_to, 12, instr(substr(offered_to, 12) || '/', '/') - 1)";
 
 /** The most bytes in a promise's param, value and tags together: the largest row of a Durable Object. */
-export const MAX_ROW = 2 * 1024 * 1024;
+const MAX_ROW = 2 * 1024 * 1024;
 
 /** A promise is larger than {@link MAX_ROW}. */
 export class TooLarge extends Error {

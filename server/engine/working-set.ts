@@ -92,7 +92,6 @@ export class WorkingSet implements State {
     this.#schedules.put(id, undefined);
   }
 
-  /** Stores what has changed. */
   write(): void {
     for (const { record, stored } of this.#promises.changed()) if (record) this.#store.putPromise(record, stored);
     for (const { record } of this.#tasks.changed()) if (record) this.#store.putTask(record);

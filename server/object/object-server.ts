@@ -1,4 +1,5 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the protocol over its `fetch`, time-outs by its alarm. */
+import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
@@ -12,10 +13,11 @@ import { Alarm } from "./alarm.ts";
 import { readBody } from "./body.ts";
 import { type CallerObjects, CallerReports } from "./caller-reports.ts";
 import { ContainerWorker } from "./execution/container.ts";
-import { type RunnerNamespace, RunnerPool } from "./execution/runner-pool.ts";
+import { type RunnerNamespace, RunnerPool, SLOTS } from "./execution/runner-pool.ts";
+import { type OperateObjects, RunnerReports } from "./execution/runner-reports.ts";
 import { withStacks } from "./log.ts";
 import { ObjectSql } from "./object-sql.ts";
-import { OPERATE, type Operated, Operator, type OperatorEnv } from "./operate.ts";
+import { type BackupEnv, OPERATE, type Operated, Operator } from "./operate.ts";
 import type { ObjectState } from "./platform.ts";
 import { PollStreams } from "./poll-streams.ts";
 import { Serving } from "./serving.ts";
@@ -25,12 +27,12 @@ const WAITING = /^\/waiting\/([^/]+)$/;
 const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
 const PAUSED = "The server is paused: an operator reads its state, or has moved it";
 
-interface ObjectEnv extends PublicEnv, OperatorEnv, ObjectAddress {
+interface ObjectEnv extends PublicEnv, BackupEnv, OperatorEnv, ObjectAddress {
   RUNNER?: RunnerNamespace;
   /** The worker's containers, where the deployment has any. */
   WORKER?: RunnerNamespace;
   /** The callers' objects, where the deployment has any. */
-  CALLER?: CallerObjects;
+  CALLER?: CallerObjects & OperateObjects;
   ENCRYPTION_KEYS?: string;
   RESONATE_GROUP?: string;
   /** Where the deployment's jobs run: `container`, or in Workers, by the runner. */
@@ -101,7 +103,13 @@ export class ObjectServer implements Operated {
       this.#container = new ContainerWorker(env.WORKER, durable);
     } else if (env.RUNNER && env.RUNS_IN !== "container") {
       const runners = placed(env.RUNNER, env);
-      this.#runners = new RunnerPool(this.#resonate, runners, env.RESONATE_NAMESPACE ?? "", durable);
+      const { CALLER, RESONATE_NAMESPACE: prefix = "", RESONATE_GROUP } = env;
+      const group = RESONATE_GROUP || "workers";
+      const reports =
+        CALLER && hasOperators(env)
+          ? new RunnerReports({ objects: placed(CALLER, env), namespace: prefix, group, most: SLOTS })
+          : undefined;
+      this.#runners = new RunnerPool({ resonate: this.#resonate, namespace: runners, prefix, durable, reports });
     }
     this.#reports =
       env.CALLER && new CallerReports({ ...this.#asClient(env), objects: placed(env.CALLER, env), durable });

@@ -30,7 +30,7 @@ export interface Operated {
   resume(): void;
 }
 
-export interface OperatorEnv {
+export interface BackupEnv {
   /** Where backups go. */
   BACKUPS?: Bucket;
   RESONATE_NAMESPACE?: string;
@@ -44,7 +44,7 @@ export class Operator {
   readonly #bucket: Bucket | undefined;
   readonly #namespace: string;
 
-  constructor(state: ObjectState, sql: ObjectSql, notes: Notes, server: Operated, env: OperatorEnv) {
+  constructor(state: ObjectState, sql: ObjectSql, notes: Notes, server: Operated, env: BackupEnv) {
     this.#state = state;
     this.#sql = sql;
     this.#notes = notes;

@@ -1,6 +1,7 @@
 /** Who is blocked is gone: its requests at once, and what it has open soon after, also at an edge of the deployment before. */
 import { expect, test } from "vitest";
 import { call, send } from "../closed/support.ts";
+import { type Notified, streamAt } from "../events/support.ts";
 import { startStack } from "../support/stack.ts";
 import { bearer, bearerBindings, callerAt } from "./support.ts";
 
@@ -17,9 +18,20 @@ test("a stream that a blocked caller has open at an earlier edge ends within hal
     await callerAt(stack.beside, token).call("set_timer", { timer_name: "long", seconds: 3_600 });
   const began = Date.now();
   const others = wait("token-of-bob");
-  const { text } = await wait("token-of-ada");
+  const told: Notified[] = [];
+  const stream = async () => {
+    const never = new AbortController().signal;
+    for await (const one of streamAt(stack.beside, { name: "job.ended" }, never, "token-of-ada")) told.push(one);
+  };
+  const [{ text }] = await Promise.all([wait("token-of-ada"), stream()]);
   expect(Date.now() - began).toBeLessThan(30_000);
   expect(text).not.toContain('"result"');
+  // A stream of events says why, and has its result.
+  const _meta = { "io.modelcontextprotocol/subscriptionId": 1 };
+  const last = told.slice(-2);
+  expect(last.map(({ method }) => method)).toEqual(["notifications/events/terminated", undefined]);
+  expect(last[0]?.params).toEqual({ error: { code: -32024, message: expect.stringContaining("blocked") }, _meta });
+  expect(last[1]?.result).toEqual({ resultType: "complete", _meta });
   const refused = await send(stack.url, { headers: bearer("token-of-ada"), body: call("list_jobs") });
   expect(refused.status).toBe(403);
   expect((await others).text).toContain("timer_long");

@@ -10,13 +10,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { call, send } from "../closed/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
-import { bearerBindings, callerAt, type TestCaller } from "./support.ts";
+import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
 const MOST = 20;
-const NAMES = ["range", "turns", "at-once", "ends", "months", "restarts"] as const;
+const NAMES = ["range", "turns", "at-once", "ends", "months", "restarts", "looks"] as const;
 const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`]));
 
 let resonate: Resonate;
@@ -182,6 +183,26 @@ test("a reservation comes back whose edge died before the job was there; an end 
   await resonate.call("promise.settle", { id: `${stack.namespace}${key}timer_first`, state: "rejected", value: {} });
   expect(await timer(ada, "third", HOUR)).toBe(true);
   expect(await timer(ada, "fourth", HOUR)).toBe(false);
+});
+
+test("a refused start is charged for the jobs that were looked at before: it cannot be repeated as often as others", async () => {
+  const most = 40;
+  const limits = { MAX_JOBS: String(most), RATE_LIMIT: "200" };
+  await using limited = await serve({ ...limits, RESONATE_URL: gate.url });
+  const caller = callerAt(limited.url, TOKENS.looks ?? "");
+  await Promise.all(Array.from({ length: most }, (_, n) => timer(caller, `l${n}`)));
+  const before = gate.calls.length;
+  const headers = bearer(caller.token);
+  const refused = async (n: number) => {
+    const body = call("set_timer", { timer_name: `m${n}`, seconds: LONG });
+    return (await send(limited.url, { headers, body })).status;
+  };
+  let asked = 0;
+  while ((await refused(asked)) === 200) asked += 1;
+  expect(asked).toBeGreaterThan(5);
+  expect(asked).toBeLessThan(30);
+  // Each unit of weight pays for three calls.
+  expect(requests(gate, before)).toBeLessThan(3 * 200 + most + 10);
 });
 
 test("without the object a quota serves no start and says why; without a quota all is served, and listed by a search", async () => {

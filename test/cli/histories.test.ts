@@ -6,16 +6,17 @@ import { execa } from "execa";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { type Context, implement } from "../../core/index.ts";
-import { orderRun } from "../../docs/examples/order.run.ts";
-import { order } from "../../docs/examples/order.ts";
+import { orderRun } from "../../docs/examples/order/order.run.ts";
+import { order } from "../../docs/examples/order/order.ts";
 import { replayHistories, startStack, startUpstream } from "../../testing/index.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
 test("today's code runs over the history of a job, does nothing again, and changed code is told where it differs", async () => {
   await using shop = await startUpstream();
+  shop.answers({ body: {} });
   const resonate = await freePort();
   const programs = { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" };
-  await using stack = await startStack({ ...programs, ports: { resonate }, env: { SHOP_URL: shop.url } });
+  await using stack = await startStack({ ...programs, ports: { resonate }, env: { SERVICES_URL: shop.url } });
   const folder = await mkdtemp(join(tmpdir(), "histories-"));
   const ordered = [1, 2].map((number) => stack.call("take_order", { number }));
   await shop.asked(2);

@@ -1,10 +1,14 @@
-import { implement, ProtocolFailure, type Question } from "../../core/index.ts";
+import { implement, ProtocolFailure, type Question, type Step } from "../../core/index.ts";
 import { confirmDelete, failingJob, hello, multiInput, openQuestion, protocolErrorJob, slowCompute } from "./jobs.ts";
 
 const askFor = (message: string, property: string, type: "boolean" | "string"): Question => ({
   message,
   requestedSchema: { type: "object", properties: { [property]: { type } }, required: [property] },
 });
+
+const triedTwice = ({ attempt }: Step) => {
+  if (attempt === 1) throw new Error("not yet");
+};
 
 /** The durable functions of the fixture jobs. */
 export const fixtureFunctions = [
@@ -30,9 +34,14 @@ export const fixtureFunctions = [
     await ctx.emit({ name: await name });
     return { name: await name, sure: await sure };
   }),
-  implement(openQuestion, async (ctx) => {
-    const answer = await ctx.ask("colour", { ...askFor("Which colour?", "colour", "string"), answeredBy: "anyone" });
-    return answer.action === "accept" ? answer.content.colour : answer.action;
+  implement(openQuestion, async (ctx, { name }) => {
+    try {
+      const answer = await ctx.ask("colour", { ...askFor("Which colour?", "colour", "string"), answeredBy: "anyone" });
+      return answer.action === "accept" ? answer.content.colour : answer.action;
+    } catch (error) {
+      if (name === "tidied") await ctx.step("tidy up", triedTwice);
+      throw error;
+    }
   }),
   implement(hello, async (_ctx, { name }) => `Hello, ${name}!`),
 ];

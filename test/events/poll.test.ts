@@ -1,6 +1,8 @@
 /** What has happened to a caller's jobs: polled and streamed, with cursors that hold. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings } from "../auth/support.ts";
+import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -167,6 +169,64 @@ test("a caller is told what a job asks, and how far it is", async () => {
   const { events: far } = await ada.collect(progress, 1, told);
   expect(far[0]).toMatchObject({ name: "job.progress", data: { job_name: events[0]?.data.job_name } });
   await tasks.reaches(taskId, "completed");
+});
+
+test("events that are read again are charged for their jobs, which each is a look at; a stream waits where that is too much", async () => {
+  const bindings = { ...bearerBindings(TOKENS), RATE_LIMIT: "0" };
+  await using own = await startStack({ resonate, workers: 0, bindings, beside: { RATE_LIMIT: "8" } });
+  const COUNT = 30;
+  const begins = new Map<string, string>();
+  for (const [who, token] of Object.entries(TOKENS)) {
+    await using told = await eventsAt(own.url, token);
+    const { cursor } = await told.poll(ENDED);
+    begins.set(who, cursor);
+    const names = Array.from({ length: COUNT }, (_, n) => `read again ${n}`);
+    await Promise.all(names.map((timer_name) => told.start("set_timer", { timer_name, seconds: 3_600 })));
+    await told.start("cancel_job", { job_names: names.map((name) => `timer_${name}`) });
+    expect((await told.collect(cursor, COUNT)).events).toHaveLength(COUNT);
+  }
+  const poll = async (who: keyof typeof TOKENS) => {
+    const params = { ...ENDED, cursor: begins.get(who), maxEvents: COUNT };
+    return (await rpc(own.beside, "events/poll", params, { token: TOKENS[who] })).status;
+  };
+  expect([await poll("ada"), await poll("ada")]).toEqual([200, 429]);
+
+  const end = new AbortController();
+  const params = { ...ENDED, cursor: begins.get("bob"), maxEvents: 5 };
+  let events = 0;
+  const read = async () => {
+    for await (const { method } of streamAt(own.beside, params, end.signal, TOKENS.bob))
+      if (method === "notifications/events/event") events += 1;
+  };
+  const reading = read().catch(() => {});
+  await until("the events that fit", () => events >= 25);
+  // They were nine units: the last five have to wait for the next minute, and so has a poll.
+  expect([await poll("bob"), events]).toEqual([429, 25]);
+  end.abort();
+  await reading;
+});
+
+test("a stream that cannot be read for a while says so, and goes on", async () => {
+  await using gate = await startGate(resonate.url);
+  const bindings = { ...bearerBindings(TOKENS), RESONATE_URL: gate.url };
+  await using own = await startStack({ resonate, workers: 0, bindings });
+  await using ada = await eventsAt(own.url, TOKENS.ada);
+  const { cursor } = await ada.poll(ENDED);
+  await ada.start("set_timer", { timer_name: "unread", seconds: 3_600 });
+  await ada.start("cancel_job", { job_names: ["timer_unread"] });
+  expect((await ada.collect(cursor, 1)).events).toHaveLength(1);
+  await gate.close();
+  const end = new AbortController();
+  const told: string[] = [];
+  for await (const { method, params } of streamAt(own.url, { ...ENDED, cursor }, end.signal, TOKENS.ada)) {
+    told.push(`${method}`.slice("notifications/events/".length));
+    if (method?.endsWith("/error")) {
+      expect(params.error).toMatchObject({ code: -32603, message: expect.stringContaining("Resonate") });
+      await gate.open();
+    }
+    if (method?.endsWith("/event")) break;
+  }
+  expect([told[0], ...told.slice(-2)]).toEqual(["error", "active", "event"]);
 });
 
 test("what ended while edge, worker and listener were gone is told to the cursor from before", {

@@ -1,12 +1,13 @@
 /** The examples of the documentation: each killed and replayed at every point, and all at once on a stack whose worker dies. */
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Implementation } from "../../core/index.ts";
 import { crawlRun } from "../../docs/examples/crawl/crawl.run.ts";
 import { exportRun } from "../../docs/examples/export/export.run.ts";
 import { fulfilRun, parcelRun } from "../../docs/examples/fulfil/fulfil.run.ts";
 import { importRun } from "../../docs/examples/import/import.run.ts";
+import { invoiceRun } from "../../docs/examples/invoice/invoice.run.ts";
 import { nightlyRun } from "../../docs/examples/nightly/nightly.run.ts";
-import { orderRun } from "../../docs/examples/order.run.ts";
+import { orderRun } from "../../docs/examples/order/order.run.ts";
 import { purchaseRun } from "../../docs/examples/purchase/purchase.run.ts";
 import { quotesRun } from "../../docs/examples/quotes/quotes.run.ts";
 import { researchRun } from "../../docs/examples/research/research.run.ts";
@@ -18,10 +19,8 @@ import { startServices } from "./services.ts";
 let services: Awaited<ReturnType<typeof startServices>>;
 beforeAll(async () => {
   services = await startServices();
-  vi.stubEnv("SHOP_URL", services.url);
 });
 afterAll(async () => {
-  vi.unstubAllEnvs();
   await services?.[Symbol.asyncDispose]();
 });
 
@@ -75,6 +74,7 @@ const EXAMPLES: [name: string, run: Implementation, args: object, result: unknow
     { jobs: { parcel_3_north: { tracking: "north-3" }, parcel_3_south: { tracking: "south-3" } } },
   ],
   ["a web hook", orderRun, { number: 3 }, { number: 3, paid: 12 }, { callbacks: { payment: { amount: 12 } } }],
+  ["an invoice that is paid", invoiceRun, { number: 3 }, { paid: true }],
   ["a watch of two days", watchRun, { article: "chairs", days: 2, day: 0 }, { left: 3 }],
   [
     "a comparison of carriers",
@@ -98,7 +98,7 @@ test("a trip that fails undoes what it has booked, wherever its worker dies", as
 test("all at once keep what they have done, though their worker is killed", async () => {
   await using world = await startServices();
   const programs = { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" };
-  await using stack = await startStack({ ...programs, env: { SERVICES_URL: world.url, SHOP_URL: world.url } });
+  await using stack = await startStack({ ...programs, env: { SERVICES_URL: world.url } });
   const [worker] = stack.workers;
   const day = new Date(stack.clock.now + 86_400_000).toISOString().slice(0, 10);
   const calls: [tool: string, args: object, result: object][] = [

@@ -162,6 +162,15 @@ test("a file is made of a text, bytes, a Blob, a stream, a response, an iterable
   expect(await kept()).toEqual(before);
 });
 
+test("what fetch answers is stored as a file, with the type that the answer names", async () => {
+  const args = { name: "fetched", texts: [`${stack.origin}/health`], names: ["health"] };
+  const { result } = await ada.call("make_many", args);
+  const { first } = result as { first: { mimeType: string; size: number; uri: string } };
+  expect(first).toMatchObject({ mimeType: "application/json" });
+  const { result: read } = await readResource(first.uri);
+  expect(JSON.parse(read.contents[0].text)).toMatchObject({ status: "ok" });
+});
+
 test("no other caller reads a file, and a void address leads nowhere", async () => {
   const { file, url } = await made("secret", { size: 10 });
   const { error } = await readResource(file.uri, TOKENS.eve);

@@ -103,6 +103,26 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
+  test("the clean-up of a cancelled job is watched to its end, step by step, and the list says how it ended", async () => {
+    await begin("open_question", { name: "tidied" });
+    const page = await visitor.open(jobPath("open_question_tidied"));
+    await page.getByText("Which colour?").first().waitFor();
+    await call("cancel_job", { job_names: ["open_question_tidied"] });
+    await status(page, "cancelled");
+    await page.getByText("Its clean-up is done.").waitFor();
+    const timeline = page.locator(".timeline li");
+    await timeline.filter({ hasText: "tidy up done" }).waitFor();
+    const shown = (await timeline.allTextContents()).map((line) => line.replace(/^.*?(?=Cancelled|tidy)/, ""));
+    expect(shown.slice(-3)).toEqual([
+      "Cancelled: what follows is its clean-up",
+      expect.stringMatching(/^tidy up: attempt 1 failed, not yet/),
+      "tidy up done",
+    ]);
+    const { jobs } = await call("list_jobs", {});
+    expect(jobs).toContainEqual(expect.objectContaining({ job_name: "open_question_tidied", cleanup: "done" }));
+    await page.close();
+  });
+
   test("an attempt that goes on from the one before says so", async () => {
     await begin("failing_job", {});
     const first = await visitor.open(jobPath("failing_job_once"));

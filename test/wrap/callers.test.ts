@@ -2,7 +2,7 @@
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
@@ -28,6 +28,8 @@ async function forCallers(options: WrapOptions, env: Record<string, string> = {}
   };
   return { call, [Symbol.asyncDispose]: () => stack[Symbol.asyncDispose]() };
 }
+
+afterEach(() => vi.unstubAllEnvs());
 
 test("calls with the same arguments are one while it is fresh, of one caller, or of all where that is said", async () => {
   const file = await callsFile();
@@ -96,7 +98,7 @@ test.each(["http", "stdio"])(
       : { command: process.execPath, args: [COUNTING], env: { CALLS: file, WHOSE: "nobody" } };
     const credentials = JSON.stringify({ ada: { [name]: "ada's" }, bob: { [name]: "bob's" } });
     // What lists the tools needs credentials as well, and is nobody.
-    process.env.CREDENTIALS = JSON.stringify({ "*": { [name]: "the lister's" } });
+    vi.stubEnv("CREDENTIALS", JSON.stringify({ "*": { [name]: "the lister's" } }));
     await using stack = await forCallers(
       { name: "counting", ...where, credentials: "CREDENTIALS" },
       { CREDENTIALS: credentials },

@@ -29,7 +29,7 @@ export interface Beginning {
   kept: ReadonlyMap<string, unknown>;
 }
 
-export type Accounts = Record<string, { spent: number; limit: number }>;
+type Accounts = Record<string, { spent: number; limit: number }>;
 
 export const anew = (seed = ""): Beginning => ({ seed, seen: 1, accounts: {}, attempt: 1, kept: new Map() });
 

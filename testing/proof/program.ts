@@ -107,7 +107,7 @@ export interface Machine {
 }
 
 /** When the job of a run began. */
-export const BEGUN = Date.UTC(2026, 0, 1);
+const BEGUN = Date.UTC(2026, 0, 1);
 
 interface Flow {
   seen: number;
@@ -317,7 +317,7 @@ export function mix(seed: number, value: number | string): number {
 
 const RULE_BREAKERS = new Set(["foreign", "foreignEnd", "inner", "odd"]);
 
-export function childrenOf(node: Node): Node[] {
+function childrenOf(node: Node): Node[] {
   if ("of" in node) return node.of;
   return "body" in node ? [node.body] : [];
 }
@@ -401,7 +401,7 @@ function nameOf(node: Node): string {
 export const counts = (root: Node): boolean => holds(root, new Set(["draw", "spend"]));
 
 /** Whether it calls its context, by its name. */
-export const isCall = (node: Node): boolean =>
+const isCall = (node: Node): boolean =>
   ![
     "seq",
     "all",

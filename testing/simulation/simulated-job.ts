@@ -141,7 +141,6 @@ export class SimulatedJob {
   code: Runnable;
   /** What the worker remembers. */
   journal = new Journal();
-  /** Whether news of awaited promises arrives. */
   hasNews = true;
   /** Awaited promises that seem to be pending for ever. */
   readonly unheard = new Set<string>();

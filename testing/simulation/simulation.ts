@@ -16,7 +16,6 @@ const GROUP = "poll://any@simulated";
 export class Simulation {
   readonly #state = new MemoryState();
   readonly #now: () => number;
-  /** Called with each promise that settles. */
   readonly onSettled = new Set<(promise: PromiseRecord) => void>();
   /** Requests answered so far, by kind. */
   readonly requests = new Map<string, number>();

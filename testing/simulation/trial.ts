@@ -57,7 +57,6 @@ export interface World {
   answer?(name: string): { after: number; answer: unknown } | undefined;
   /** What is sent to a callback, and how long that takes. */
   callback?(path: string): { after: number; value: unknown } | undefined;
-  /** The name of a job that is started. */
   nameOf?(job: { kind: string }, args: unknown): Promise<string>;
   /** What comes of another job, and how long that takes. */
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
@@ -67,7 +66,6 @@ export interface World {
   jobs?: readonly string[];
   /** What is wrong with a step that the function calls: see {@link Runtime.onStep}. Asked for each run. */
   inputs?(): (path: string, fn: object) => string | undefined;
-  /** Told of each attempt of a step. */
   onAttempt?(step: string, attempt: number): void;
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ResonateClient, Search } from "../../core/store/connection/client.ts";
 
 /** Whether no job runs or is about to: all sleep, wait or have ended. */
-export async function isAtRest(client: ResonateClient): Promise<boolean> {
+async function isAtRest(client: ResonateClient): Promise<boolean> {
   const busy = await Promise.all(
     (["pending", "acquired"] as const).map((state) => client.send("task.search", { state, limit: 1 })),
   );

@@ -7,7 +7,7 @@ import { programPath } from "../../cli/package.ts";
 import { CLOCK_VARIABLE } from "./shift-date.ts";
 
 /** What a process is started with to follow the time. */
-export interface Movable {
+interface Movable {
   imports: readonly string[];
   env: Record<string, string>;
 }

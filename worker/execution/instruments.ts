@@ -1,7 +1,7 @@
 /** The log, metrics and traces that executions use, and how they describe errors. Free of Node. */
 import type { Metrics } from "../../core/definitions/context.ts";
+import type { Figures } from "../../core/jobs/operating/figures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import type { Figures } from "./figures.ts";
 
 /** A log of lines with fields. */
 export interface LineLog {
@@ -43,7 +43,6 @@ export interface Instruments {
 export interface Reports {
   /** What operators are told. */
   readonly figures: Figures;
-  /** A job has ended. */
   ended(promise: PromiseRecord): void;
   /** A durable function has started the job with this promise id. */
   started(id: string): void;

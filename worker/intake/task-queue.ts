@@ -12,7 +12,6 @@ const SKIPS = 32;
 interface TaskHandler<Claimed> {
   /** Takes the lease on a task; undefined when another worker has it, or its job has ended. */
   claim(dispatch: LeaseRef): Promise<Claimed | undefined>;
-  /** Runs a claimed task once it has a slot. */
   run(claimed: Claimed): Promise<void>;
   /** The caller that a claimed task belongs to; empty where callers are not told apart. */
   ownerOf(claimed: Claimed): string;

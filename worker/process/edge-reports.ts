@@ -1,10 +1,10 @@
 import { apart, FORM, FORM_HEADER } from "../../core/jobs/form.ts";
+import { type AboutWorker, Figures } from "../../core/jobs/operating/figures.ts";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken, UNREAD } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { localId, splitKey } from "../../core/store/ids.ts";
-import { type AboutWorker, Figures } from "../execution/figures.ts";
 import { type LineLog, type Reports, reasonOf } from "../execution/instruments.ts";
 
 /** The least time between two requests, the first pause after one that failed and the longest, in milliseconds. */
@@ -29,7 +29,6 @@ interface EdgeReportsOptions {
   client: ResonateClient;
   namespace: string;
   log: LineLog;
-  /** How this worker is. */
   about(): AboutWorker;
 }
 

@@ -46,7 +46,7 @@ export async function serveHealth(
     connected.set(worker.connected ? 1 : 0);
     return c.body(await registry.metrics(), 200, { "Content-Type": registry.contentType });
   });
-  const server = createServer(getRequestListener(app.fetch));
+  const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
   const listening = await listen(server, host, port);
   return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listening}/health`, server };
 }

@@ -4,6 +4,7 @@ import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
 import { placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
+import { Figures, type RunnerNews } from "../../core/jobs/operating/figures.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -62,6 +63,9 @@ const instruments: Instruments = {
  */
 export class RunnerServer {
   readonly #parts: Composition;
+  readonly #kinds: Record<string, number>;
+  /** What the answer to a task tells operators. */
+  readonly #figures = new Figures(() => {});
   /** The address for reports of settlements to this runner. */
   #address: string | undefined;
 
@@ -83,6 +87,7 @@ export class RunnerServer {
       RESONATE_NAMESPACE: namespace,
       ...(!RESONATE_URL && RESONATE && { RESONATE: placed(RESONATE, env) }),
     });
+    this.#kinds = Object.fromEntries(implementations.map(({ job }) => [job.kind, job.version]));
     this.#parts = compose({
       client: new ResonateClient({ ...endpoint, timeout: LEASE }),
       endpoint,
@@ -92,6 +97,8 @@ export class RunnerServer {
       lease: LEASE,
       log: lineLog(LOG_LEVEL),
       instruments,
+      // The account's Resonate server tells callers' objects of ends and starts itself.
+      reports: { figures: this.#figures, ended: () => {}, started: () => {} },
       memory: MEMORY,
       place: placeInWorkers(env),
     });
@@ -116,7 +123,8 @@ export class RunnerServer {
       const isPaused = kind !== undefined && (await pauses.suspendIfPaused(answer.data.task, kind));
       if (!isPaused) await executor.execute(answer.data, code, names.kindOf(id));
     }
-    return Response.json({ isKnown: true });
+    const told: RunnerNews = { kinds: this.#kinds, news: this.#figures.takeNews() };
+    return Response.json({ isKnown: true, told });
   }
 
   /** Settlements are reported to this address from now on; reports to the address before may be lost. */

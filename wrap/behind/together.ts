@@ -27,7 +27,6 @@ type Params = Record<string, unknown>;
 type Kind = keyof NonNullable<Snapshot["lists"]>;
 
 interface Server extends Asked, ServerBehind {
-  /** The jobs of its calls. */
   jobs: readonly Job<CallArgs>[];
   snapshot: Snapshot;
   options: Pick<WrapOptions, "prefix" | "apps">;

@@ -27,6 +27,14 @@ type Builtin = (name: string) => { AsyncLocalStorage: new () => Storage };
 const builtin = (globalThis as { process?: { getBuiltinModule?: Builtin } }).process?.getBuiltinModule;
 const runs = builtin && new (builtin("node:async_hooks").AsyncLocalStorage)();
 
+/** How many functions run now. While none does, what is guarded costs a comparison. */
+let windows = 0;
+
+/** A function begins to run, or (-1) waits again. */
+export function windowed(by: 1 | -1): void {
+  windows += by;
+}
+
 /** Calls a durable function, or what belongs to it. */
 export function inside<T>(run: Guarded, fn: () => T): T {
   guardAll();
@@ -54,37 +62,51 @@ const TIMER = 'Write await ctx.sleep("a while", ms); a step may use timers';
 const INTERVAL = 'Write await ctx.until("done", { every: ms }, () => …); a step may use timers';
 
 type Methods = Record<string, unknown>;
-const here = globalThis as unknown as Methods & { Date: DateConstructor };
+const here = globalThis as unknown as Methods & { Date: DateConstructor; process?: Methods };
 
-/** What was put in the place of a global, so that nothing is guarded twice. A test's clock may replace it again. */
+/** What is guarded beside the constructor of dates: whose, its name, as it is called, and what to write instead. */
+const targets = (): [owner: unknown, name: string, what: string, instead: string][] => [
+  [here.Date, "now", "Date.now()", TIME],
+  [Math, "random", "Math.random()", RANDOM],
+  [here.crypto, "randomUUID", "crypto.randomUUID()", UUID],
+  [here.crypto, "getRandomValues", "crypto.getRandomValues()", RANDOM],
+  [here.performance, "now", "performance.now()", TIME],
+  [here, "fetch", "fetch", REQUEST],
+  [here, "setTimeout", "setTimeout", TIMER],
+  [here, "setInterval", "setInterval", INTERVAL],
+  [here.process?.hrtime, "bigint", "process.hrtime.bigint()", TIME],
+  [here.process, "hrtime", "process.hrtime()", TIME],
+];
+
+/** What was put in the place of a global, so that nothing is guarded twice. */
 const guards = new WeakSet<object>();
+/** What stands where. A test's clock may replace it again. */
+let places: { owner: Methods; name: string; method: unknown }[] = [];
+
+const isInPlace = ({ owner, name, method }: (typeof places)[number]): boolean => owner[name] === method;
 
 function guardAll(): void {
+  if (places.length > 0 && places.every(isInPlace)) return;
   guardDate();
-  const crypto = here.crypto as Methods;
-  guard(Math as unknown as Methods, "random", "Math.random()", RANDOM);
-  guard(crypto, "randomUUID", "crypto.randomUUID()", UUID);
-  guard(crypto, "getRandomValues", "crypto.getRandomValues()", RANDOM);
-  guard(here.performance as Methods, "now", "performance.now()", TIME);
-  guard(here, "fetch", "fetch", REQUEST);
-  guard(here, "setTimeout", "setTimeout", TIMER);
-  guard(here, "setInterval", "setInterval", INTERVAL);
-  const process = here.process as Methods | undefined;
-  const hrtime = process && guard(process, "hrtime", "process.hrtime()", TIME);
-  if (hrtime) guard(hrtime as unknown as Methods, "bigint", "process.hrtime.bigint()", TIME);
+  for (const target of targets()) guard(...target);
+  places = [[here, "Date"] as const, ...targets()].flatMap(([of, name]) => {
+    const owner = of as Methods | undefined;
+    return owner ? { owner, name, method: owner[name] } : [];
+  });
 }
 
-/** Puts a guard in the place of a method, and returns it; undefined where there is none, or it is guarded already. */
-function guard(owner: Methods | undefined, name: string, what: string, instead: string): object | undefined {
+/** Puts a guard in the place of a method, where there is one that has none yet. */
+function guard(of: unknown, name: string, what: string, instead: string): void {
+  const owner = of as Methods | undefined;
   const method = owner?.[name];
-  if (typeof method !== "function" || guards.has(method)) return undefined;
-  const { [name]: guarded } = {
-    [name](this: unknown, ...args: unknown[]): unknown {
-      refuse(what, instead);
-      return Reflect.apply(method, this, args);
-    },
-  };
-  return replace(owner as Methods, name, method, guarded as object);
+  if (!owner || typeof method !== "function" || guards.has(method)) return;
+  const call = method as (...args: unknown[]) => unknown;
+  function guarded(this: unknown, ...args: unknown[]): unknown {
+    if (windows > 0) refuse(what, instead);
+    // Most have no arguments, and are called some hundred times a job.
+    return args.length === 0 ? call.call(this) : Reflect.apply(call, this, args);
+  }
+  replace(owner, name, method, guarded);
 }
 
 /** `new Date(value)` is the same each time. */
@@ -92,7 +114,8 @@ function guardDate(): void {
   const original = here.Date;
   if (guards.has(original)) return;
   function GuardedDate(this: unknown, ...args: []): unknown {
-    if (!new.target || args.length === 0) refuse(new.target ? "new Date()" : "Date()", `${TIME}: new Date(ctx.now())`);
+    if (windows > 0 && (!new.target || args.length === 0))
+      refuse(new.target ? "new Date()" : "Date()", `${TIME}: new Date(ctx.now())`);
     if (!new.target) return original();
     return Reflect.construct(original, args, new.target === GuardedDate ? original : new.target);
   }
@@ -101,14 +124,12 @@ function guardDate(): void {
   Object.defineProperty(original.prototype, "constructor", { value: GuardedDate, configurable: true, writable: true });
   // A separate object: code that holds the unguarded one is not affected.
   Object.defineProperty(GuardedDate, "now", now);
-  guard(GuardedDate as unknown as Methods, "now", "Date.now()", TIME);
 }
 
-function replace(owner: Methods, name: string, original: object, guarded: object): object {
+function replace(owner: Methods, name: string, original: object, guarded: object): void {
   // Its name, and what others have attached to it.
   Object.defineProperties(guarded, Object.getOwnPropertyDescriptors(original));
   guards.add(guarded);
   const { enumerable = false } = Object.getOwnPropertyDescriptor(owner, name) ?? {};
   Object.defineProperty(owner, name, { value: guarded, configurable: true, writable: true, enumerable });
-  return guarded;
 }

@@ -157,7 +157,8 @@ export class ExecutionContext implements Context {
   step<T>(name: string, fn: (step: Step) => T | Promise<T>, options: StepOptions = {}): Promise<T> {
     return this.#issue("step", name, (command) => {
       mustBeCalled(command, fn);
-      const problem = outside(() => this.#parts.runtime.onStep?.(command.path, fn));
+      const { onStep } = this.#parts.runtime;
+      const problem = onStep && outside(() => onStep(command.path, fn));
       if (problem !== undefined) throw new NondeterminismError(problem);
       command.work = { do: "attempt", fn, options };
     });

@@ -25,7 +25,6 @@ export interface StartedJob extends Reservation {
   labels: readonly string[];
 }
 
-/** A job in a list. */
 export interface ListedJob extends Pick<StartedJob, "id" | "state" | "startedAt" | "labels"> {
   /** It is where the search for others stopped, which goes on after it. It need not be one that is searched for. */
   passed?: true;

@@ -1,7 +1,7 @@
 /** Labels: words of a caller's own by which it finds its jobs, and is told of them. */
 import { NotStarted } from "../../definitions/job.ts";
 
-export const MOST_LABELS = 8;
+const MOST_LABELS = 8;
 
 const LABEL = /^[^\p{Cc}\p{Cs}]{1,64}$/u;
 

@@ -100,7 +100,7 @@ const inList = (record: PromiseRecord): PromiseRecord =>
 /** The words that are searched for. Letters of ASCII are alike in both cases, as in the storage of a caller's object. */
 export const wordsOf = (search: string): string[] => lower(search).split(/\s+/).filter(Boolean);
 
-export const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 function isFound({ name, job }: Pick<OwnJob, "name" | "job">, labels: readonly string[], search = ""): boolean {
   const texts = [name, job.kind, ...labels].map(lower);

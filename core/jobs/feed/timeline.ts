@@ -21,6 +21,8 @@ export interface TimelineEntry {
   attempt?: number;
   error?: string;
   message?: string;
+  /** What has cancelled the job, where nobody did. */
+  by?: "deadline";
 }
 
 /**
@@ -58,6 +60,7 @@ function entryOf(n: number, promise: PromiseRecord): TimelineEntry | undefined {
     if ("error" in event && event.error) entry.error = event.error.message;
     if (kind === "retry") entry.attempt = event.attempt;
     if (kind === "ask") entry.message = event.question.message;
+    if (kind === "cancelled" && event.by) entry.by = event.by;
     return entry;
   } catch {
     return undefined;

@@ -221,7 +221,7 @@ function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_F
 }
 
 /** @throws {NonRetryableError} */
-export function fromDataUri(uri: string, limits: FileLimits): Blob {
+function fromDataUri(uri: string, limits: FileLimits): Blob {
   const [, type = "", isBase64, text = ""] = /^data:([^,]*?)(;base64)?,(.*)$/is.exec(uri) ?? [];
   try {
     const bytes = isBase64 ? base64ToBytes(text) : new TextEncoder().encode(decodeURIComponent(text));
@@ -250,8 +250,11 @@ const typeOfName = (name: string): string | undefined =>
 function typeOf(data: FileData): string | undefined {
   if (typeof data === "string") return undefined;
   if (data instanceof Blob) return data.type || undefined;
-  return data instanceof Response ? (data.headers.get("content-type") ?? undefined) : undefined;
+  return isResponse(data) ? (data.headers.get("content-type") ?? undefined) : undefined;
 }
+
+/** By its tag: where a library has replaced the global class, as Hono's Node server does, fetch's answers are none of it. */
+const isResponse = (data: FileData): data is Response => Object.prototype.toString.call(data) === "[object Response]";
 
 async function* bytesIn(data: FileData, { place }: KeptFiles): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder();
@@ -260,7 +263,7 @@ async function* bytesIn(data: FileData, { place }: KeptFiles): AsyncGenerator<Ui
   else if (data instanceof ArrayBuffer) yield new Uint8Array(data);
   else if (data instanceof Blob) yield* chunksOf(data.stream());
   else if (data instanceof ReadableStream) yield* chunksOf(data);
-  else if (data instanceof Response) {
+  else if (isResponse(data)) {
     if (!data.ok) throw new Error(`step.file: the response is ${data.status}, and no file`);
     if (data.body) yield* chunksOf(data.body);
   } else if (Symbol.asyncIterator in Object(data)) {

@@ -26,7 +26,9 @@ export interface WaitingJob {
 export interface WorkerReport {
   /** The id of the process. */
   worker: string;
-  /** Counts its reports from 1: a report that is sent again counts once. */
+  /** The runners of an account, which sleep until there is a job, and say nothing meanwhile. */
+  isRunner?: true;
+  /** Grows with each report: one that is sent again counts once. */
   n: number;
   group: string;
   /** Whether jobs reach it. */
@@ -62,3 +64,17 @@ export const LONGEST = { reason: 200, stack: 2_000 };
 
 /** The first line of an error, by which failures are grouped. */
 export const firstLine = (reason: string): string => (reason.split("\n", 1)[0] ?? "").slice(0, LONGEST.reason);
+
+/** The variables by any of which a deployment has operators. */
+export interface OperatorEnv {
+  /** A JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
+  OPERATOR_TOKENS?: string;
+  /** The scope of OAuth tokens whose callers are operators. */
+  OAUTH_OPERATE_SCOPE?: string;
+  /** `local`: without authentication, who asks on this machine is an operator. */
+  OPERATE?: string;
+}
+
+/** Whether there are operators, who are all that read reports. */
+export const hasOperators = ({ OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE, OPERATE }: OperatorEnv): boolean =>
+  Boolean(OPERATOR_TOKENS || OAUTH_OPERATE_SCOPE || OPERATE);

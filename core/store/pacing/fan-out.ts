@@ -6,8 +6,10 @@ const MOST = 16;
 /** Runs functions, a bounded number at a time. Each request has its own, as requests of an isolate share no promises. */
 export interface FanOut {
   <Result>(run: () => Promise<Result>): Promise<Result>;
-  /** How many there have been. */
+  /** How many there have been, with those that were made elsewhere. */
   readonly count: number;
+  /** Counts calls that were made for the request elsewhere. */
+  charge(calls: number): void;
 }
 
 export function createFanOut(most = MOST): FanOut {
@@ -26,7 +28,10 @@ export function createFanOut(most = MOST): FanOut {
       else free += 1;
     }
   };
-  return Object.defineProperty(fanOut, "count", { get: () => count }) as FanOut;
+  const charge = (calls: number) => {
+    count += calls;
+  };
+  return Object.defineProperty(Object.assign(fanOut, { charge }), "count", { get: () => count }) as unknown as FanOut;
 }
 
 /** The same client with its requests bounded by `fanOut`; connections, which stay open, are not. */

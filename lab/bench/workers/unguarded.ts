@@ -4,6 +4,7 @@ import { registerHooks } from "node:module";
 const NOTHING = `
 export const inside = (_run, fn) => fn();
 export const outside = (fn) => fn();
+export const windowed = () => {};
 export const currentRun = () => undefined;
 `;
 

@@ -6,9 +6,10 @@ import { Slots } from "../../../core/store/pacing/slots.ts";
 import type { Resonate } from "../../resonate.ts";
 import type { PollConnection } from "../../wire/poll-connections.ts";
 import { Runner } from "./runner.ts";
+import type { RunnerReports } from "./runner-reports.ts";
 
 /** How many tasks of each function run at once, so that a slow function holds up no other. The rest wait, callers in turn. */
-const SLOTS = 50;
+export const SLOTS = 50;
 
 /** How many functions have slots of their own: anyone with a token can write any name. */
 const FUNCTIONS = 100;
@@ -25,6 +26,16 @@ export interface RunnerNamespace {
   get(id: object, options?: object): { fetch(url: string, init: RequestInit): Promise<Response> };
 }
 
+interface RunnerPoolOptions {
+  resonate: Resonate;
+  namespace: RunnerNamespace;
+  /** The deployment's namespace, with which the ids of its promises begin. */
+  prefix: string;
+  durable: () => Promise<void>;
+  /** Undefined where nobody reads them. */
+  reports: RunnerReports | undefined;
+}
+
 /**
  * Hands tasks that find no connected worker to runners, which it wakes. To the server it is one connection per group, which
  * exists only while the group has no worker.
@@ -32,6 +43,7 @@ export interface RunnerNamespace {
 export class RunnerPool {
   readonly #resonate: Resonate;
   readonly #durable: () => Promise<void>;
+  readonly #reports: RunnerReports | undefined;
   readonly #runners: readonly Runner[];
   readonly #connections = new Map<string, PollConnection>();
   readonly #slots = new Map<string, Slots>();
@@ -39,18 +51,17 @@ export class RunnerPool {
   readonly #waiting = new Set<string>();
   readonly #prefix: string;
 
-  /** `prefix`: the deployment's namespace, with which the ids of its promises begin. */
-  constructor(resonate: Resonate, namespace: RunnerNamespace, prefix: string, durable: () => Promise<void>) {
+  constructor({ resonate, namespace, prefix, durable, reports }: RunnerPoolOptions) {
     this.#resonate = resonate;
     this.#durable = durable;
     this.#prefix = prefix;
+    this.#reports = reports;
     this.#runners = Array.from({ length: RUNNERS }, (_, n) => {
       const stub = () => namespace.get(namespace.idFromName(`runner-${n + 1}`));
       return new Runner(resonate, stub, durable);
     });
   }
 
-  /** Serves a group that has no worker. */
   serve(group: string): void {
     if (this.#connections.has(group)) return;
     const connection = this.#resonate.connect(group, ":runner", { isRunner: true });
@@ -86,26 +97,32 @@ export class RunnerPool {
   async #enqueue(task: LeaseRef, connection: PollConnection): Promise<void> {
     if (this.#waiting.has(task.id)) return;
     this.#waiting.add(task.id);
+    this.#reports?.waits(1);
     const promise = await this.#promiseOf(task);
     const name = localId(task.id, this.#prefix);
     const owner = promise ? ownerOf(name, promise) : "";
     this.#slotsOf(promise).add(owner, async () => {
       this.#waiting.delete(task.id);
+      this.#reports?.waits(-1);
       if (!connection.closed) await this.#run(task, connection);
     });
   }
 
   /** All tasks of a job go to one runner, whose memory of the job serves it again. */
   async #run(task: LeaseRef, connection: PollConnection): Promise<void> {
+    this.#reports?.runs(1);
     try {
       // By the promise the runner sees whether it has the code, before it acquires the task, which costs rows.
       const promise = await this.#promiseOf(task);
       if (!promise) return;
-      const isKnown = await this.#runnerOf(task.id).run(task, promise);
+      const { isKnown, told } = await this.#runnerOf(task.id).run(task, promise);
+      if (told) this.#reports?.add(told);
       if (!isKnown) this.#resonate.decline(task.id, connection);
     } catch (error) {
       // The task is dispatched again: after an interval, or when its runner's lease has ended.
       console.warn(JSON.stringify({ level: "warn", msg: "task not run", task: task.id, reason: String(error) }));
+    } finally {
+      this.#reports?.runs(-1);
     }
   }
 

@@ -1,3 +1,4 @@
+import type { RunnerNews } from "../../../core/jobs/operating/figures.ts";
 import type { LeaseRef, PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import type { Resonate } from "../../resonate.ts";
 import type { PollConnection } from "../../wire/poll-connections.ts";
@@ -7,6 +8,12 @@ const GROUP = "runner";
 
 /** How long after its last task a runner still receives news, in milliseconds: that long the platform keeps it in memory. */
 const LINGER = 10_000;
+
+interface Ran {
+  /** Whether the runner has code for the task. */
+  isKnown: boolean;
+  told?: RunnerNews;
+}
 
 type Stub = () => { fetch(url: string, init: RequestInit): Promise<Response> };
 
@@ -28,14 +35,14 @@ export class Runner {
     this.#durable = durable;
   }
 
-  /** Runs a task to its next suspension; false when the runner has no code for it. */
-  async run(task: LeaseRef, promise: PromiseRecord): Promise<boolean> {
+  /** Runs a task to its next suspension; resolves with what has happened. */
+  async run(task: LeaseRef, promise: PromiseRecord): Promise<Ran> {
     if (!this.#isAwake) this.#close();
     const listening = this.#listening ?? this.#open();
     this.#running += 1;
     try {
       const response = await this.#ask("/", JSON.stringify({ task, promise, news: listening?.address }));
-      return ((await response.json()) as { isKnown: boolean }).isKnown;
+      return await response.json();
     } finally {
       this.#running -= 1;
       this.#lastRun = Date.now();

@@ -6,8 +6,9 @@ let shop: Upstream;
 let stack: TestStack;
 beforeAll(async () => {
   shop = await startUpstream();
+  shop.answers({ body: {} });
   const programs = { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" };
-  stack = await startStack({ ...programs, env: { SHOP_URL: shop.url } });
+  stack = await startStack({ ...programs, env: { SERVICES_URL: shop.url } });
 });
 afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
@@ -80,7 +81,7 @@ test("a callback has its time", async () => {
 });
 
 test("a worker without the address refuses the call in words", async () => {
-  const env = { SHOP_URL: shop.url, PUBLIC_URL: "" };
+  const env = { SERVICES_URL: shop.url, PUBLIC_URL: "" };
   await using other = await startStack({ edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts", env });
   const refused = other.call("take_order", { number: 4 });
   await expect(refused).rejects.toThrow("set PUBLIC_URL and VIEW_KEY for the worker");

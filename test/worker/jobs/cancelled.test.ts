@@ -57,6 +57,28 @@ const sleeps = (id: string) =>
     return (data as { task?: { state: string } }).task?.state === "suspended" || undefined;
   });
 
+/** How many idempotency keys each request was sent under, in how many requests. */
+async function keysOf(n: string) {
+  const sent = (await done(`${n} keys`)).map((line) => line.split(" "));
+  const all = new Set(sent.map(([, key]) => key));
+  const each = Map.groupBy(sent, ([what]) => what);
+  const counted = [...each].map(([what, requests]) => [
+    what,
+    new Set(requests.map(([, key]) => key)).size,
+    requests.length,
+  ]);
+  return { all: all.size, each: counted };
+}
+/** Of two attempts of a job that both undid what they did. A step that is tried again has the key that it had. */
+const ofTwo = {
+  all: 6,
+  each: [
+    ["flight", 2, 2],
+    ["-flight", 2, 4],
+    ["closed", 2, 2],
+  ],
+};
+
 test.each(["sleep", "all"])(
   "a job that is cancelled in a %s undoes what it did, and is cancelled at once",
   async (how) => {
@@ -68,6 +90,17 @@ test.each(["sleep", "all"])(
     expect(await done(how)).toEqual(["flight", "-flight", "telling", "closed"]);
   },
 );
+
+test("a start after a cancellation has idempotency keys of its own, and so has its clean-up", async () => {
+  for (const attempt of ["booking_keys", "booking_keys~2"]) {
+    const { name, id } = await startJob(store, booking, { n: "keys" }, Date.now());
+    expect(name).toBe(attempt);
+    await sleeps(id);
+    await store.cancel(name);
+    expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
+  }
+  expect(await keysOf("keys")).toEqual(ofTwo);
+});
 
 test.each(["step", "later"])("a step that was under way (%s) is named, and is not repeated", async (how) => {
   const { name } = await startJob(store, booking, { n: how, how }, Date.now());
@@ -148,6 +181,15 @@ test.each(["wait", "step"])(
   },
 );
 
+test("a start after a time-out has idempotency keys of its own, and so has its clean-up", async () => {
+  for (const attempt of ["brief_late", "brief_late~2"]) {
+    const { name } = await startJob(store, brief, { n: "late", how: "wait" }, Date.now());
+    expect(name).toBe(attempt);
+    expect(await ended(name)).toMatchObject({ status: "timed_out" });
+  }
+  expect(await keysOf("late")).toEqual(ofTwo);
+});
+
 test("the clean-up after a deadline survives the death of its worker, which may have come before", {
   timeout: 60_000,
 }, async () => {
@@ -176,7 +218,7 @@ test("a clean-up that fails, or has no time left, says so", async () => {
     cleanup: "failed",
     error: expect.stringContaining("its clean-up failed: the mail is down"),
   });
-  const late = await startJob(store, hasty, { n: "late", how: "once" }, Date.now());
+  const late = await startJob(store, hasty, { n: "hasty", how: "once" }, Date.now());
   await sleeps(late.id);
   await writeFile(join(folder, "hold"), "");
   await store.cancel(late.name);

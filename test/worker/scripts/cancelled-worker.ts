@@ -9,6 +9,7 @@ import {
   implement,
   JobCancelled,
   NonRetryableError,
+  type Step,
 } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";
 import { booking, brief, hasty } from "./cancelled.ts";
@@ -18,7 +19,10 @@ const requestedSchema = { type: "object" as const, properties: {} };
 
 async function book(ctx: Context, { n, how }: { n: string; how?: string | undefined }) {
   const write = (what: string) => appendFile(`${FOLDER}/${n}`, `${what}\n`);
-  await ctx.step("reserve", () => write("flight"));
+  /** What an upstream is sent to tell a repeated request by. */
+  const request = (what: string, { idempotencyKey }: Step) =>
+    appendFile(`${FOLDER}/${n} keys`, `${what} ${idempotencyKey}\n`);
+  await ctx.step("reserve", (step) => request("flight", step).then(() => write("flight")));
   let paid: string[] = [];
   try {
     if (await ctx.step("look", () => existsSync(`${FOLDER}/quick`))) return "booked";
@@ -38,9 +42,10 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
     return "booked";
   } catch (error) {
     if (!(error instanceof JobCancelled || error instanceof DeadlineExceeded)) throw error;
-    await ctx.step("reserve", ({ attempt }) => {
+    await ctx.step("reserve", async (step) => {
+      await request("-flight", step);
       // A pause between two attempts must not be what takes the clean-up's time.
-      if (attempt === 1 && how !== "once") throw new Error("try again");
+      if (step.attempt === 1 && how !== "once") throw new Error("try again");
       return write(`-flight ${[...paid, ...error.unfinished]}`.trim());
     });
     await ctx.step("tell", async () => {
@@ -50,7 +55,7 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
     });
     throw error;
   } finally {
-    if (how !== "broken") await ctx.step("close", () => write("closed"));
+    if (how !== "broken") await ctx.step("close", (step) => request("closed", step).then(() => write("closed")));
   }
 }
 

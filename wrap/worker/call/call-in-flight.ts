@@ -34,7 +34,6 @@ export interface CallOptions {
   /** The answers to questions that the call has asked in an earlier process, by event number. */
   answers: ReadonlyMap<number, Json>;
   session: Session;
-  /** Whether the request resumes a stream. */
   isResumed: boolean;
   /** Whether another process may have sent the request: it may be sent again only to the program host that has it. */
   isRepeated: boolean;

@@ -56,7 +56,7 @@ export class RpcError extends Error {
 }
 
 /** How a server, or a proxy before it, has answered without the protocol: in words, where its answer is a page. */
-export function answered({ status = 0, message }: SdkHttpError): string {
+function answered({ status = 0, message }: SdkHttpError): string {
   const page = message.search(/<(!doctype|html)/i);
   const text = message
     .slice(Math.max(page, 0))

@@ -19,17 +19,24 @@ function explained(error: Error): never {
 
 /** The same response, which fails at a message that is too long. In an event stream, an empty line ends a message. */
 function bounded(response: Response): Response {
-  if (!response.body) return response;
+  const { body, status, statusText, headers } = response;
+  const length = headers.has("content-encoding") ? null : headers.get("content-length");
+  if (!body || (length !== null && Number(length) <= MAX_MESSAGE)) return response;
+  const reader = body.getReader();
   let size = 0;
-  const limit = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+  const limited = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (done) return controller.close();
+      const bytes = Buffer.from(value.buffer, value.byteOffset, value.length);
       const end = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"));
       size = end < 0 ? size + bytes.length : bytes.length - end;
-      if (size > MAX_MESSAGE) controller.error(new Error(`its answer has more than ${MAX_MESSAGE} bytes`));
-      else controller.enqueue(chunk);
+      if (size <= MAX_MESSAGE) return controller.enqueue(value);
+      const error = new Error(`its answer has more than ${MAX_MESSAGE} bytes`);
+      void reader.cancel(error).catch(() => {});
+      controller.error(error);
     },
+    cancel: (reason) => reader.cancel(reason),
   });
-  const { status, statusText, headers } = response;
-  return new Response(response.body.pipeThrough(limit), { status, statusText, headers });
+  return new Response(limited, { status, statusText, headers });
 }

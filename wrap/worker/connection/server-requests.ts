@@ -5,7 +5,6 @@ import type { IncomingMessage, PendingRequest } from "./open-request.ts";
 
 /** The transport on which a request of the server has arrived. */
 interface Origin {
-  /** The open requests by id. */
   pending: ReadonlyMap<string, PendingRequest>;
   /** The open request that the transport belongs to, if it serves only one. */
   owner: string | undefined;

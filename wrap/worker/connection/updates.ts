@@ -68,7 +68,6 @@ export class Updates {
     }
   }
 
-  /** The server has ended a subscription. */
   forget(uri: string): void {
     this.#fail(uri, new Error("the server has ended the subscription"));
   }

@@ -96,7 +96,7 @@ async function start({ deployment: _, ...program }: HostedProgram, name: string)
   // The program's environment goes over stdin, because process lists show arguments and environments. From the worker's
   // environment the host gets only what Node may need to start.
   const { LD_LIBRARY_PATH } = process.env;
-  const host = spawn(process.execPath, [`--max-old-space-size=${HEAP}`, MAIN], {
+  const host = spawn(process.execPath, [`--max-old-space-size=${HEAP}`, "--max-semi-space-size=1", MAIN], {
     detached: true,
     cwd: "/",
     env: LD_LIBRARY_PATH === undefined ? {} : { LD_LIBRARY_PATH },

@@ -18,7 +18,6 @@ process.once("exit", (code) => {
   if (code === 0) endPrograms();
 });
 
-/** Ends the programs that this process uses. */
 export function endPrograms(): void {
   for (const pid of used) {
     try {

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { implement, NonRetryableError } from "../../core/index.ts";
+import { implement, NonRetryableError } from "../../../core/index.ts";
 import { release } from "./release.ts";
 
 export const releaseRun = implement(release, async (ctx, { version }) => {

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { defineDurableTool, HOUR, hashed } from "../../core/index.ts";
+import { defineDurableTool, HOUR, hashed } from "../../../core/index.ts";
 
 export const titles = defineDurableTool({
   name: "page_titles",

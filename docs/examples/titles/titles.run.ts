@@ -1,4 +1,4 @@
-import { implement, MINUTE, NonRetryableError, RetryableError } from "../../core/index.ts";
+import { implement, MINUTE, NonRetryableError, RetryableError } from "../../../core/index.ts";
 import { titles } from "./titles.ts";
 
 export const titlesRun = implement(titles, async (ctx, { urls }) => {

@@ -1,4 +1,4 @@
-/** What happens in a worker, gathered for its next report to operators. Free of Node. */
+/** What happens in a worker, gathered for its next report to operators. */
 import {
   FAILED,
   type FailedJob,
@@ -8,18 +8,23 @@ import {
   MOST_NAMES,
   type WaitingJob,
   type WorkerReport,
-} from "../../core/jobs/operating/worker-report.ts";
+} from "./worker-report.ts";
 
 /** The most jobs of which is remembered that they were said to wait. */
 const MOST_WAITING = 10_000;
 
 /** How a worker is. */
-export type AboutWorker = Pick<WorkerReport, "worker" | "group" | "connected" | "form" | "kinds"> & {
-  running: number;
-  most: number;
-};
+export type AboutWorker = Omit<WorkerReport, "n" | "slots" | keyof News> & { running: number; most: number };
 
-/** How a job ended here. */
+/** What has happened. */
+export type News = Pick<WorkerReport, "counts" | "failed" | "waits" | "slowest">;
+
+/** What a runner tells the account's Resonate server with its answer to a task. */
+export interface RunnerNews {
+  kinds: WorkerReport["kinds"];
+  news: News;
+}
+
 export interface Ended {
   job: string;
   kind: string;
@@ -37,15 +42,17 @@ export class Figures {
   /** The jobs that were said to wait. */
   readonly #said = new Set<string>();
   #failed: FailedJob[] = [];
-  #n = 0;
+  #n: number;
   /** How many jobs wait for a slot. */
   waiting = 0;
   /** The last error that a step threw and is not tried again after, by job. */
   readonly #thrown = new Map<string, { reason: string; stack: string }>();
   readonly #onNews: () => void;
 
-  constructor(onNews: () => void) {
+  /** `n`: the number of the last report that went out before. */
+  constructor(onNews: () => void, n = 0) {
     this.#onNews = onNews;
+    this.#n = n;
   }
 
   count(kind: string, name: string, n = 1): void {
@@ -68,7 +75,7 @@ export class Figures {
     const stack = last && reason.includes(last.reason) ? last.stack : more.stack;
     this.count(kind, outcome);
     this.count(kind, "ms", ms);
-    if (ms > (this.#slowest.get(kind)?.ms ?? -1)) this.#slowest.set(kind, { job, ms });
+    this.#took(kind, job, ms);
     this.waits({ job, kind });
     if (outcome !== "failed") return;
     this.count(kind, FAILED + firstLine(reason));
@@ -102,14 +109,18 @@ export class Figures {
     this.waits({ job, kind });
   }
 
-  /** What has happened since the report before. */
-  take(about: AboutWorker): WorkerReport {
-    const { running, most, ...worker } = about;
-    this.#n += 1;
-    const report: WorkerReport = {
-      ...worker,
-      n: this.#n,
-      slots: { running, waiting: this.waiting, most },
+  /** Takes in what was gathered elsewhere. */
+  add({ counts, failed, waits, slowest }: News): void {
+    for (const [kind, name, n] of counts) this.count(kind, name, n);
+    for (const { job, kind, ...more } of waits)
+      more.state ? this.waits({ job, kind, ...more }) : this.goesOn(job, kind);
+    for (const [kind, job, ms] of slowest) this.#took(kind, job, ms);
+    this.#failed.push(...failed.slice(0, MOST_NAMED - this.#failed.length));
+  }
+
+  /** What has happened since it was taken last. */
+  takeNews(): News {
+    const news: News = {
       counts: [...this.#counts].map(([key, n]) => {
         const at = key.indexOf(" ");
         return [key.slice(0, at), key.slice(at + 1), n];
@@ -122,11 +133,21 @@ export class Figures {
     this.#waits.clear();
     this.#slowest.clear();
     this.#failed = [];
-    return report;
+    return news;
+  }
+
+  /** The next report: what has happened since the one before. */
+  take({ running, most, ...worker }: AboutWorker): WorkerReport {
+    this.#n += 1;
+    return { ...worker, n: this.#n, slots: { running, waiting: this.waiting, most }, ...this.takeNews() };
   }
 
   /** Whether something has happened since the report before. */
   get hasNews(): boolean {
     return this.#counts.size + this.#waits.size + this.#failed.length > 0;
+  }
+
+  #took(kind: string, job: string, ms: number): void {
+    if (ms > (this.#slowest.get(kind)?.ms ?? -1)) this.#slowest.set(kind, { job, ms });
   }
 }

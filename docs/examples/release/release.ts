@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { DAY, defineDurableTool } from "../../core/index.ts";
+import { DAY, defineDurableTool } from "../../../core/index.ts";
 
 export const release = defineDurableTool({
   name: "release",

@@ -1,0 +1,43 @@
+/** Which addresses are public: those that something may be sent to, or fetched from, whose address others give. */
+import { convertIPv4ToBinary, convertIPv6ToBinary } from "hono/utils/ipaddr";
+
+/** Networks that are private, special or no host's, by IANA's registries. */
+const SPECIAL_4 = [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.0.2.0", 24],
+  ["192.88.99.0", 24],
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["198.51.100.0", 24],
+  ["203.0.113.0", 24],
+  ["224.0.0.0", 3],
+] as const;
+
+/** Of IPv6, global unicast addresses alone are public, but for these. */
+const GLOBAL_6 = ["2000::", 3] as const;
+const SPECIAL_6 = [
+  ["2001::", 23],
+  ["2001:db8::", 32],
+  ["2002::", 16],
+  ["3fff::", 20],
+] as const;
+
+/** Whether an address (IPv4 in four decimal numbers, IPv6 without brackets) is public. One of IPv4 within IPv6 is not. */
+export function isPublicAddress(address: string): boolean {
+  if (!address.includes(":")) {
+    const bits = convertIPv4ToBinary(address);
+    return !SPECIAL_4.some(
+      ([network, length]) => bits >> BigInt(32 - length) === convertIPv4ToBinary(network) >> BigInt(32 - length),
+    );
+  }
+  const bits = convertIPv6ToBinary(address);
+  const isIn = ([network, length]: readonly [string, number]) =>
+    bits >> BigInt(128 - length) === convertIPv6ToBinary(network) >> BigInt(128 - length);
+  return isIn(GLOBAL_6) && !SPECIAL_6.some(isIn);
+}
