@@ -7,6 +7,7 @@ import { getPlatformProxy } from "wrangler";
 import { startChild } from "../../cli/process/child.ts";
 import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
+import type { ObjectStore } from "../../core/store/files/objects.ts";
 import { type Bucket, bucketStore } from "../../core/store/files/r2.ts";
 import { startStack } from "../../test/support/stack.ts";
 import { type Program, until, watch } from "../../testing/simulation/program.ts";
@@ -55,7 +56,7 @@ async function onStack(serve: () => Promise<Served>, folder: string): Promise<Su
     token: resonate.env.RESONATE_TOKEN,
     encryptionKeys: env.ENCRYPTION_KEYS,
   });
-  const keys = () => Array.fromAsync(files.place.objects.list(""), ({ key }) => key);
+  const keys = () => keysOf(files.place.objects);
   return {
     origin,
     parts: { worker, other, server, edge, ...(s3 && { s3 }) },
@@ -139,15 +140,22 @@ async function startAccount(folder: string): Promise<Subject> {
       await account.kill();
       const persist = { path: join(folder, "v3") };
       const proxy = await getPlatformProxy<{ FILES: Bucket }>({ configPath: config, persist });
-      const keys = await Array.fromAsync(bucketStore(proxy.env.FILES).list(""), ({ key }) => key);
+      const keys = await keysOf(bucketStore(proxy.env.FILES));
       await proxy.dispose();
-      const open = await Array.fromAsync(glob(join(folder, "v3/r2/**/*.sqlite")), unfinishedIn);
-      return { before: [...keys, ...open.flat()], after: keys };
+      const open: string[] = [];
+      for await (const path of glob(join(folder, "v3/r2/**/*.sqlite"))) open.push(...unfinishedIn(path));
+      return { before: [...keys, ...open], after: keys };
     },
     async [Symbol.asyncDispose]() {
       await account.kill();
     },
   };
+}
+
+async function keysOf(objects: ObjectStore): Promise<string[]> {
+  const keys: string[] = [];
+  for await (const { key } of objects.list("")) keys.push(key);
+  return keys;
 }
 
 /** Uploads that nobody completes: R2 removes them after seven days. The binding lists none. */
