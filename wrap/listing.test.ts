@@ -2,18 +2,15 @@ import { expect, test } from "vitest";
 import { serverBehind } from "./behind/together.ts";
 import { listingOf } from "./listing.ts";
 
-const tool = {
-  name: "report",
-  inputSchema: { type: "object" },
-  _meta: {
-    ui: { resourceUri: "ui://acme/app" },
-    "ui/resourceUri": "ui://acme/app",
-    "openai/outputTemplate": "ui://acme/app",
-    "acme/cost": 2,
-  },
+const app = {
+  ui: { resourceUri: "ui://acme/app" },
+  "ui/resourceUri": "ui://acme/app",
+  "openai/outputTemplate": "ui://acme/app",
 };
+const ours = { view_url: "https://evil.example", "durable-mcp/job": "acme.other" };
+const tool = { name: "report", inputSchema: { type: "object" }, _meta: { ...app, ...ours, "acme/cost": 2 } };
 
-test("a server's own app is not listed, because hosts would let it act as this server", async () => {
+test("a server's own app is not listed, because hosts would let it act as this server; nor what it says under this side's keys", async () => {
   expect(listingOf(tool, {}, false)._meta).toEqual({ "acme/cost": 2 });
   const uri = "ui://acme/app";
   const lists = { prompts: [], resources: [{ name: "app", uri }], resourceTemplates: [] };
@@ -25,5 +22,5 @@ test("a server's own app is not listed, because hosts would let it act as this s
 });
 
 test("it is listed where the operator allows that server's apps by name", () => {
-  expect(listingOf(tool, { apps: true }, false)._meta).toEqual(tool._meta);
+  expect(listingOf(tool, { apps: true }, false)._meta).toEqual({ ...app, "acme/cost": 2 });
 });

@@ -1,4 +1,5 @@
 /** The entry of a wrapped tool in `tools/list`: its server's, with the additions of durability. */
+import { OURS } from "../core/tools/mcp.ts";
 import { type ListedTool, nameHere } from "./snapshot.ts";
 import type { WrapOptions } from "./wrap-options.ts";
 
@@ -41,7 +42,8 @@ export function listingOf(
 ): Record<string, unknown> {
   // The server's offer of tasks concerns only the worker.
   const { execution: _, name, inputSchema, outputSchema, _meta, ...others } = tool;
-  const meta = Object.entries((_meta ?? {}) as object).filter(([key]) => apps || !APP.test(key));
+  const isPassed = (key: string) => (APP.test(key) ? apps : !OURS.test(key));
+  const meta = Object.entries((_meta ?? {}) as object).filter(([key]) => isPassed(key));
   const rest = { ...others, ...(meta.length > 0 && { _meta: Object.fromEntries(meta) }) };
   const properties = { ...(inputSchema.properties as object | undefined), [JOB_NAME]: JOB_NAME_SCHEMA };
   return {

@@ -7,7 +7,7 @@ import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
 import { type DeployOptions, readOptions } from "../deploy/deploy-options.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
-import { addToken, locationOf, type NewToken } from "../deploy/variables.ts";
+import { addToken, formOf, locationOf, type NewToken } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
 import { run as examine } from "../doctor/doctor.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
@@ -30,6 +30,7 @@ prints the configuration of each client. The first time, at a terminal, it makes
   --location HINT           the first time: where the Resonate server runs (wnam, enam, weur, eeur, apac and more)
   --jurisdiction NAME       the first time: where its data must stay (eu, us, fedramp)
   --paid                    set limits for requests, which needs the paid plan (default: if the account has Containers)
+  --other-form              deploy a version that keeps jobs in another form than what is deployed: stop its workers first
   --no-wait                 do not wait until the edge answers, and do not run the doctor
   --remove                  remove the deployment with all its data; asks first
   --yes                     with --remove, do not ask
@@ -65,7 +66,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
     account?.bindings(project.name),
     account?.bindings(workerName(project.name)),
   ]);
-  const location = locationOf(edge, options);
+  const [form, location] = [formOf(edge, options), locationOf(edge, options)];
   const choice = hasRunner(config)
     ? await chooseContainer({
         ...{ root: project.root, account, edge, worker, wanted: options.container },
@@ -85,7 +86,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   if (choice) console.log(choice.says);
   const variables = {
     ...(choice && { RUNS_IN: choice.runsIn }),
-    ...{ ...location, ...forWorker.variables, ...forOperator.variables },
+    ...{ ...form, ...location, ...forWorker.variables, ...forOperator.variables },
   };
   const given = Object.entries(variables).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
   const secrets = caller ? ["--secrets-file", caller.secretsFile] : [];

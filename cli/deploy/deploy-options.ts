@@ -7,6 +7,8 @@ export interface DeployOptions {
   readonly noWait: boolean;
   /** Whether an option says that the account is on the paid plan. */
   readonly isPaid: boolean;
+  /** Whether this version may keep jobs in another form than what is deployed. */
+  readonly isOtherForm: boolean;
   /** Whether the worker runs in a container; undefined to let the command decide. */
   readonly container: boolean | undefined;
   readonly values: Readonly<Partial<Record<ValueOption, string>>>;
@@ -51,7 +53,7 @@ export function readOptions(args: readonly string[]): DeployOptions {
       const { says, fits } = VALUES[option];
       if (value.startsWith("-") || !fits(value)) throw new Error(`--${name} needs ${says}.`);
       values[option] = value;
-    } else if (["no-wait", "paid", "container", "no-container"].includes(name)) flags.add(name);
+    } else if (["no-wait", "paid", "container", "no-container", "other-form"].includes(name)) flags.add(name);
     else others.push(args[i] ?? "");
   }
   if (flags.has("container") && flags.has("no-container")) throw new Error("--container or --no-container, not both.");
@@ -62,6 +64,7 @@ export function readOptions(args: readonly string[]): DeployOptions {
     isDry: others.includes("--dry-run"),
     noWait: flags.has("no-wait"),
     isPaid: flags.has("paid"),
+    isOtherForm: flags.has("other-form"),
     container: flags.has("no-container") ? false : container,
   };
 }

@@ -1,4 +1,5 @@
 /** The text variables of the edge's Worker that a deployment keeps for the next one. */
+import { apart, FORM } from "../../core/jobs/form.ts";
 import { newToken } from "../static-token.ts";
 import type { Bindings } from "./account.ts";
 import type { DeployOptions } from "./deploy-options.ts";
@@ -6,6 +7,25 @@ import type { DeployOptions } from "./deploy-options.ts";
 export interface NewToken {
   readonly name: string;
   readonly token: string;
+}
+
+/** The variable that notes in which form a deployment keeps jobs. One that lacks it is older, and has 1. */
+const JOBS_FORM = "JOBS_FORM";
+
+/**
+ * The variable for the form in which this version keeps jobs.
+ *
+ * @throws {Error} if what is deployed has another one, and nobody has said that its workers are stopped
+ */
+export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOptions): Record<string, string> {
+  const deployed = edge ? Number(edge.find(({ name }) => name === JOBS_FORM)?.text ?? 1) : FORM;
+  if (deployed !== FORM && !isOtherForm) {
+    throw new Error(
+      `Nothing was deployed: ${apart("what is deployed", deployed, "this version", FORM)}. ` +
+        "Stop its workers, deploy with --other-form, and start workers of this version: docs/operations.md#mixed-versions.",
+    );
+  }
+  return { [JOBS_FORM]: String(FORM) };
 }
 
 /** The options for the location of the account's Resonate server, and their variables. */

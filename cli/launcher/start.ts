@@ -26,7 +26,7 @@ const OTHERS_TIMEOUT = 5_000;
 const SAME_SIGNAL = 1_000;
 
 /** What calls leave behind is collected early: it would take more memory than the rest. */
-const SMALL = ["--max-semi-space-size=1"];
+const SMALL = ["--max-semi-space-size=1", "--heap-growing-percent=20"];
 
 export type Command = "start" | "dev" | "wrap";
 

@@ -447,6 +447,41 @@ test("a subscription for a job of thirty days costs little while nothing happens
   expect(receive).not.toHaveBeenCalled();
 });
 
+test("a receiver that fails for an hour is left alone, as its client is told, until the client subscribes again", async () => {
+  let answer = 503;
+  const receive = vi.fn(() => new Response(null, { status: answer }));
+  const { object, awake, alarm, start, end, idOf, caller, request } = await subscribed(receive);
+  for (const name of ["timer_a", "timer_b", "timer_c", "timer_d"]) {
+    await start(name, 10);
+    await end(name);
+    await object.heard(KEY, [idOf(name)], []);
+  }
+  const pass = async (minutes: number) => {
+    const until = Date.now() + minutes * MINUTE;
+    for (let alarms = 0; alarm.at < until && alarms < 1_000; alarms++) {
+      vi.setSystemTime(Math.max(Date.now() + 1, alarm.at));
+      await awake().alarm();
+    }
+    vi.setSystemTime(until);
+  };
+  const status = async () => {
+    const seen = await awake().seen(KEY);
+    return "done" in seen ? seen.done.subscriptions[0]?.status : undefined;
+  };
+  await pass(50);
+  expect(await status()).toMatchObject({ active: true, lastError: "http_5xx", failedSince: expect.any(String) });
+  await pass(40);
+  expect(await status()).toMatchObject({ active: false, lastError: "http_5xx" });
+  receive.mockClear();
+  await pass(24 * 60);
+  expect(receive).not.toHaveBeenCalled();
+  answer = 204;
+  expect(await awake().subscribe(caller, request)).toMatchObject({ done: { deliveryStatus: { active: false } } });
+  await pass(1);
+  expect(receive).toHaveBeenCalled();
+  expect(await status()).toMatchObject({ active: true, lastError: null });
+});
+
 test("of 10,000 subscriptions 50 are granted, and of as many receivers 10 a minute are asked whether they want any", async () => {
   const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }));
   const answers = new Map<string, number>();

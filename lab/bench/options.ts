@@ -25,10 +25,10 @@ export const SECTIONS = [
 export type Section = (typeof SECTIONS)[number];
 
 /** Without the sections that need other software, or mostly wait: these run only on request. */
-const DEFAULT_SECTIONS = SECTIONS.filter((section) => !["peer", "awake", "guard"].includes(section));
+const DEFAULT_SECTIONS = SECTIONS.filter((section) => !["peer", "awake"].includes(section));
 
 export const USAGE = `\
-npm run bench [-- options]     measures the edge and the worker beside their floors, in about four minutes
+npm run bench [-- options]     measures the edge and the worker beside their floors, in about five minutes
 
   --short           about a minute: the ratios that stand for all; fails when one has fallen below
                     nine tenths of what lab/bench/report/recorded.json holds, or an operation takes many more requests

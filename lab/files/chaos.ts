@@ -1,27 +1,26 @@
 /**
- * Jobs that store files of 50 MB (`--size BYTES`) while worker, Resonate server and edge are killed in turn, for a minute
- * (`--minutes N`); `--seed N` makes the same order of kills. Each job must end with its file whole, by its hash in another step and
- * through the edge, or fail in words; beside one file a job, nothing is left. `npm run chaos:files`
+ * Jobs that store files of 50 MB (`--size BYTES`), encrypted, while all parts are killed in turn, for a minute (`--minutes N`);
+ * `--seed N` makes the same order of kills. `--on`: `folder`, and `s3` for a server that speaks S3 (versitygw, which `VERSITYGW`
+ * names), with worker, Resonate server and edge as processes; `r2` for an account in one process, whose jobs run in its Workers.
+ * Each job must end with its file whole, by its hash in another step and through the edge, or fail in words; beside one file a
+ * job, nothing is left. `npm run chaos:files`
  */
-import { createHash, randomInt } from "node:crypto";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { randomInt } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { madeOf } from "../../test/files/fixture/runs.ts";
+import { hashOf, madeOf } from "../../test/files/fixture/runs.ts";
 import { rpc } from "../../test/support/rpc.ts";
-import { startStack } from "../../test/support/stack.ts";
-import { placeOf } from "../../worker/files/place.ts";
-import { sweep } from "../../worker/files/sweep.ts";
 import { Random } from "../chaos/random.ts";
+import { PUBLIC_URL, startSubject } from "./subjects.ts";
 
 const { values } = parseArgs({
   options: {
     size: { type: "string", default: "50000000" },
     minutes: { type: "string", default: "1" },
+    on: { type: "string", default: "folder" },
     seed: { type: "string", default: String(randomInt(2 ** 31)) },
   },
 });
@@ -29,13 +28,6 @@ const size = Number(values.size);
 const random = new Random(Number(values.seed));
 /** How many jobs are under way at once. */
 const BESIDE = 3;
-const PUBLIC_URL = "https://jobs.example";
-
-async function hashOf(stream: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const bytes of stream) hash.update(bytes);
-  return hash.digest("hex");
-}
 
 /** Repeats what fails while a part is away. */
 async function persistent<T>(work: () => Promise<T>): Promise<T> {
@@ -50,23 +42,16 @@ async function persistent<T>(work: () => Promise<T>): Promise<T> {
 }
 
 const folder = await mkdtemp(join(tmpdir(), "files-chaos-"));
-const FILES_URL = join(folder, "kept");
-const bindings = { FILES_URL, VIEW_KEY: "v".repeat(32), PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,jobs.example" };
-const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
-const stack = await startStack({
-  ...{ programs, bindings, workers: 2, own: { data: join(folder, "server") } },
-  env: { FILES_URL, LEASE_SECONDS: "2" },
-});
+const subject = await startSubject(values.on, folder);
 const problems: string[] = [];
 const ended = { whole: 0, failed: 0 };
 const kills: Record<string, number> = {};
-const left = async () => (await readdir(FILES_URL, { recursive: true })).filter((path) => path.includes("/"));
 
 /** The last answer about a job, and its text. */
 async function outcomeOf(name: string) {
   const call = async (tool: string, args: object) => {
     const params = { name: tool, arguments: args };
-    const { result, error } = await rpc(stack.url, "tools/call", params, { capabilities: {} });
+    const { result, error } = await rpc(`${subject.origin}/mcp`, "tools/call", params, { capabilities: {} });
     if (!result || /is the same call safe|could not be reached|at capacity/.test(JSON.stringify(result)))
       throw new Error(JSON.stringify(error ?? result));
     return result;
@@ -96,7 +81,7 @@ async function check(name: string): Promise<void> {
   const { file, read } = result as { file: { sha256: string }; read: string };
   const [address = ""] = /https:[^\s"\\]+\/files\/[^\s"\\]+/.exec(text) ?? [];
   const through = await persistent(async () => {
-    const response = await fetch(address.replace(PUBLIC_URL, stack.origin));
+    const response = await fetch(address.replace(PUBLIC_URL, subject.origin));
     if (!response.ok) throw new Error(`the edge answered ${response.status}`);
     return hashOf(response.body as unknown as AsyncIterable<Uint8Array>);
   });
@@ -105,38 +90,33 @@ async function check(name: string): Promise<void> {
 }
 
 try {
-  console.log(`chaos:files --seed ${values.seed} --minutes ${values.minutes} --size ${size}`);
+  console.log(`chaos:files --on ${values.on} --seed ${values.seed} --minutes ${values.minutes} --size ${size}`);
   const end = Date.now() + Number(values.minutes) * 60_000;
   let n = 0;
   const jobs = Array.from({ length: BESIDE }, async () => {
     while (Date.now() < end) await check(`chaos ${n++}`);
   });
-  const parts = { worker: stack.workers[0], other: stack.workers[1], server: stack.server, edge: stack.edge };
   while (Date.now() < end) {
     await delay(random.int(1_000, 5_000));
-    const [name, part] = random.pick(Object.entries(parts));
+    const [name, part] = random.pick(Object.entries(subject.parts));
     await part?.kill();
     await delay(random.int(0, 1_000));
     await part?.start();
     kills[name] = (kills[name] ?? 0) + 1;
   }
   await Promise.all(jobs);
-  const before = await left();
-  const files = new KeptFiles(placeOf({ FILES_URL }) as never);
-  const { url, env } = stack.resonate;
-  const swept = await sweep(files, new ResonateClient({ url, token: env.RESONATE_TOKEN }), -1_000);
-  const after = await left();
-  const unfinished = before.filter((path) => path.includes("~"));
+  const { before, after } = await subject.left();
   // A file is its bytes and its description.
   if (after.length !== 2 * ended.whole) problems.push(`${after.length} objects are left of ${ended.whole} files`);
   console.log(
     `${ended.whole} files of ${size} bytes arrived whole, ${ended.failed} jobs failed in words; killed: ${JSON.stringify(kills)}`,
   );
+  const unfinished = before.filter((key) => /[~?]/.test(key)).length;
   console.log(
-    `left by lost attempts: ${unfinished.length} unfinished, ${swept} swept; after that nothing but the files`,
+    `left by lost attempts: ${before.length - after.length}, of which ${unfinished} are unfinished writes; beyond them nothing but the files`,
   );
 } finally {
-  await stack[Symbol.asyncDispose]();
+  await subject[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });
 }
 for (const problem of problems) console.error(problem);

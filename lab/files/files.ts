@@ -2,7 +2,7 @@
  * A file of 1 GB (`--size BYTES`) through worker, folder and edge: the memory of both above rest, and the throughput beside a
  * bare copy of the same bytes. `npm run files`
  */
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { parseArgs } from "node:util";
-import { madeOf } from "../../test/files/fixture/runs.ts";
+import { hashOf, madeOf } from "../../test/files/fixture/runs.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { startStack } from "../../test/support/stack.ts";
 
@@ -38,12 +38,6 @@ async function watched<T>(pids: number[], work: () => Promise<T>) {
   const seconds = (performance.now() - begin) / 1_000;
   clearInterval(timer);
   return { value, seconds, most };
-}
-
-async function hashOf(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const bytes of stream) hash.update(bytes);
-  return hash.digest("hex");
 }
 
 const folder = await mkdtemp(join(tmpdir(), "files-lab-"));

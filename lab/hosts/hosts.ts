@@ -1,7 +1,7 @@
 /**
  * `npm run hosts [-- NAME…]`: installs each host from npm outside the checkout, sets the server up in it by the line that
  * `--config HOST` prints, runs it without a person against a scripted model on loopback, and prints the table of
- * docs/clients.md. `--quick`: with a timer of 5 s instead of 90. `--cache DIR`: where the hosts are installed.
+ * lab/measurements.md. `--quick`: with a timer of 5 s instead of 90. `--cache DIR`: where the hosts are installed.
  * `--record DIR`: keeps what each host printed and what its model was told. `--only WORD`: scenarios whose names have it.
  */
 import { randomUUID } from "node:crypto";

@@ -207,6 +207,8 @@ function entryOf({ _meta, inputSchema, ...rest }: Record<string, unknown> = {}):
 
 /** Times of day are those of the call. */
 const timeless = (value: unknown): unknown =>
-  value === undefined ? undefined : JSON.parse(JSON.stringify(value).replace(/\d+:\d+:\d+( [AP]M|\.\d+)?/g, "then"));
+  value === undefined
+    ? undefined
+    : JSON.parse(JSON.stringify(value).replace(/\d+:\d+:\d+( [AP]M|\.\d+)?|T\d\d-\d\d-\d\d-\d+Z/g, "then"));
 
 const shown = (value: unknown): string => (JSON.stringify(value) ?? "nothing").slice(0, 300);

@@ -116,6 +116,24 @@ test("a worker elsewhere, and an operator, get a token each, beside those that a
   expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
 });
 
+test("over an edge that keeps jobs in another form it deploys nothing, until somebody says that its workers are stopped", async () => {
+  const form = bound("JOBS_FORM");
+  if (!form) throw new Error("the form is noted");
+  expect(form.text).toBe("1");
+  form.text = "2";
+  const before = platform.uploads.length;
+  const refused = await deploy("--no-wait");
+  expect([refused.exitCode, refused.output]).toEqual([
+    1,
+    expect.stringContaining(
+      "what is deployed keeps jobs in form 2, and this version in form 1: they must not run side",
+    ),
+  ]);
+  expect([bound("JOBS_FORM")?.text, platform.uploads.length]).toEqual(["2", before]);
+  expect((await deploy("--other-form", "--no-wait")).exitCode).toBe(0);
+  expect([bound("JOBS_FORM")?.text, platform.uploads.length]).toEqual(["1", before + 1]);
+});
+
 /** Runs the command at a terminal and types `answer` when `question` is there. */
 async function deployAtTerminal(question: string, answer: string, ...args: string[]) {
   const line = [process.execPath, "cli/main.ts", "deploy", ...args].map((word) => `'${word}'`).join(" ");

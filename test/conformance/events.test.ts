@@ -1,6 +1,10 @@
 /**
  * What the conformance suite's scenarios for events ask (events-discovery, -poll, -push, -webhook and -webhook-delivery), which
- * no package of the suite has: written anew, for a deployment with the codes of the sketch that they were made for.
+ * no package of the suite has: written anew, for a deployment with the codes of the sketch that they were made for. What they
+ * provoke by control tools of the server under test, other tests provoke as it happens: a failure on an open stream
+ * (`test/events/poll`), a gap on one (`test/events/backup`), `terminated` and the final result (`test/auth/blocked`, `test/events/hooks`),
+ * another principal and a restart (`test/events/hooks`), a receiver that is left alone (`functions/caller/caller-object`), an address that
+ * changes (`test/events/rebinding`).
  */
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";

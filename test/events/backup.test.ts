@@ -9,13 +9,13 @@ import { newToken } from "../../cli/static-token.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
-import { eventsAt } from "./support.ts";
+import { eventsAt, streamAt } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 const ENDED = { name: "job.ended" };
 const operator = newToken();
 
-test("a restore has the callers' events and subscriptions: older cursors are truncated, web hooks go on, a forgotten caller's are gone", {
+test("a restore has the callers' events and subscriptions: older cursors are truncated, web hooks go on, a forgotten caller's are gone, which its stream says", {
   timeout: 120_000,
 }, async () => {
   const dir = await mkdtemp(join(tmpdir(), "rooms-"));
@@ -49,8 +49,20 @@ test("a restore has the callers' events and subscriptions: older cursors are tru
     expect(await ada.poll({ ...ENDED, cursor })).toMatchObject({ truncated: false, events: [{}] });
     expect((await fetch(`${edge.url}/operate/rooms`)).status).toBe(401);
     await command("backup", "--url", edge.url, "--out", first);
+    const actives: unknown[] = [];
+    const leave = new AbortController();
+    const listen = async () => {
+      for await (const { method, params } of streamAt(`${edge.url}/mcp`, ENDED, leave.signal, TOKENS.bob))
+        if (method === "notifications/events/active") actives.push(params.truncated);
+    };
+    const listening = listen().catch(() => {});
+    await until("the stream", () => actives.length === 1);
     await command("forget", "bob", "--url", edge.url, "--apply");
     await command("backup", "--url", edge.url, "--out", again);
+    await until("the stream to begin anew", () => actives.length > 1, 45_000);
+    expect(actives).toEqual([false, true]);
+    leave.abort();
+    await listening;
   }
   const rooms = async (file: string) =>
     new Set((await readFile(file, "utf8")).split("\n").flatMap((line) => /"room":"(.*?)"/.exec(line)?.[1] ?? []));

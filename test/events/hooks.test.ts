@@ -348,23 +348,32 @@ test("one caller asks for hundreds of subscriptions and is refused all but fifty
   expect([...flooded.delivered, ...receiver.forged]).toEqual([]);
 });
 
-test("a caller who loses its token is told that it has ended, and nothing more", { timeout: 60_000 }, async () => {
-  const bindings = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };
+test("who loses its token, or is blocked, is told that its subscription has ended, and nothing more", {
+  timeout: 60_000,
+}, async () => {
+  const bindings: Record<string, string> = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };
   await using own = await startStack({ resonate, workers: 1, bindings });
-  await using eve = await eventsAt(own.url, TOKENS.eve);
-  await using receiver = await startReceiver(newSecret());
-  const { url, secret, delivered } = receiver;
-  await eve.request("events/subscribe", { ...ENDED, delivery: { url, secret } });
-  receiver.state.answer = 503;
-  await eve.start(...timer("too late"));
-  await until("an attempt", () => delivered.length > 0);
+  await using receivers = new AsyncDisposableStack();
+  const leaving = await Promise.all(
+    [TOKENS.eve, TOKENS.bob].map(async (token) => {
+      const caller = receivers.use(await eventsAt(own.url, token));
+      const receiver = receivers.use(await startReceiver(newSecret()));
+      const { url, secret } = receiver;
+      await caller.request("events/subscribe", { ...ENDED, delivery: { url, secret } });
+      receiver.state.answer = 503;
+      await caller.start(...timer("too late"));
+      return receiver;
+    }),
+  );
+  await until("attempts", () => leaving.every(({ delivered }) => delivered.length > 0));
   const { eve: _, ...others } = TOKENS;
-  Object.assign(bindings, bearerBindings(others));
+  Object.assign(bindings, bearerBindings(others), { BLOCKED_CALLERS: "bob" });
   await own.edge.kill();
   await own.edge.start();
-  receiver.state.answer = 200;
-  await until("the end to be told", () => delivered.length > 1, 45_000);
-  expect(delivered.slice(1).map(({ id, body }) => [id.split("_")[1], body])).toEqual([
-    ["terminated", { type: "terminated", error: expect.objectContaining({ code: -32024 }) }],
-  ]);
+  for (const { state } of leaving) state.answer = 200;
+  await until("the ends to be told", () => leaving.every(({ delivered }) => delivered.length > 1), 45_000);
+  for (const { delivered } of leaving)
+    expect(delivered.slice(1).map(({ id, body }) => [id.split("_")[1], body])).toEqual([
+      ["terminated", { type: "terminated", error: expect.objectContaining({ code: -32024 }) }],
+    ]);
 });

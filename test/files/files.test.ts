@@ -1,11 +1,12 @@
 /** Files of jobs, through the real edge and worker, which share a folder. */
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtemp, open, readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newToken } from "../../cli/static-token.ts";
 import { type Caller, callerOf } from "../../core/definitions/caller.ts";
+import type { FileReference } from "../../core/definitions/file.ts";
 import { folderOf, KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { chunksOf, inPieces, PART } from "../../core/store/files/objects.ts";
@@ -137,6 +138,30 @@ test("a file arrives whole: at another step, as a resource, and by its address, 
   expect(stored.filter((text) => text.includes("letter 65536") || text.includes("größe"))).toEqual([]);
 });
 
+test("a file is made of a text, bytes, a Blob, a stream, a response, an iterable or a path, and of nothing else", async () => {
+  const path = join(folder, "given.json");
+  await writeFile(path, "forms");
+  const store = async (args: object) => (await ada.call("store_forms", { name: "forms", path, ...args })).result;
+  const files = await store({});
+  expect(files.map(({ name, mimeType }: FileReference) => [name, mimeType])).toEqual([
+    ["text.md", "text/markdown"],
+    ["bytes", "application/octet-stream"],
+    ["buffer", "application/octet-stream"],
+    ["blob", "text/css"],
+    ["stream", "application/octet-stream"],
+    ["response.txt", "text/csv"],
+    ["iterable", "application/octet-stream"],
+    ["path.json", "application/json"],
+  ]);
+  for (const { name, sha256, size } of files)
+    expect([name, sha256, size]).toEqual([name, hashOf([Buffer.from("forms")]), 5]);
+  const before = await kept();
+  await expect(store({ name: "failure", odd: "a failure" })).rejects.toThrow("the response is 404, and no file");
+  await expect(store({ name: "number", odd: "a number" })).rejects.toThrow("step.file takes a text, bytes, a Blob");
+  await expect(store({ name: "folder", odd: "a folder" })).rejects.toThrow("EISDIR");
+  expect(await kept()).toEqual(before);
+});
+
 test("what fetch answers is stored as a file, with the type that the answer names", async () => {
   const args = { name: "fetched", texts: [`${stack.origin}/health`], names: ["health"] };
   const { result } = await ada.call("make_many", args);
@@ -242,6 +267,10 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
     token: stack.resonate.env.RESONATE_TOKEN,
     encryptionKeys: key,
   });
+  // What lies there and is no job's is left alone.
+  const others = ["list.txt", "notes/old.txt", `notes/${"a".repeat(16)}-1.1.1`].map((path) => join(folder, path));
+  await mkdir(join(folder, "notes"));
+  for (const path of others) await writeFile(path, "a stranger's");
   // Nothing of it is old enough.
   expect(await sweep(files, client)).toBe(0);
   // A server that knows none of the jobs is another one.
@@ -252,6 +281,7 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
   expect((await kept()).filter((path) => path.includes(".json"))).toEqual(all);
   expect(unfinished + (await sweep(files, client, -1_000))).toBeGreaterThanOrEqual(2);
   expect((await kept()).filter((path) => path.includes(at.slice(0, 40)))).toEqual([]);
+  expect(await kept()).toEqual(expect.arrayContaining(others));
   expect((await readResource(file.uri)).result.contents).toHaveLength(1);
 });
 

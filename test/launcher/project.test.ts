@@ -85,7 +85,7 @@ test("what the environment says goes before what npm start would choose", async 
 
 /** What the edge reads when it is first needed. */
 const LOADED_LATER = [
-  "functions/operate/rights.ts",
+  "core/jobs/operating/worker-report.ts",
   "functions/operate/operating.ts",
   "core/jobs/files/place-in-workers.ts",
   "functions/tracing/export-span.ts",
@@ -109,6 +109,8 @@ test("the edge gets every variable that its configuration reads", async () => {
     "FILES",
     "RESONATE",
     "RESONATE_PUBLIC",
+    "RUNNER",
+    "RUNS_IN",
   ];
   expect(new Set([...EDGE_ENVIRONMENT, ...others])).toEqual(new Set(read));
 });

@@ -63,7 +63,7 @@ describe("the examples", () => {
   });
   afterAll(() => site?.[Symbol.asyncDispose]());
 
-  test("compile", { timeout: 60_000 }, async () => {
+  test("compile", { timeout: 300_000 }, async () => {
     const options = { noUnusedLocals: false, noUnusedParameters: false };
     await writeFile(
       join(FOLDER, "tsconfig.json"),
@@ -74,7 +74,7 @@ describe("the examples", () => {
   });
 
   const run = examples.map((example, i) => ({ ...example, i })).filter(({ of }) => !COMPILED_ONLY.includes(of));
-  test.each(run)("of $of runs", { timeout: 60_000 }, async ({ i, ...example }) => {
+  test.each(run)("of $of runs", { timeout: 300_000 }, async ({ i, ...example }) => {
     const path = pathToFileURL(join(process.cwd(), FOLDER, fileOf(example, i))).href;
     const { default: body } = await import(/* @vite-ignore */ path);
     // What has a context is a durable function: killed and replayed at every point.

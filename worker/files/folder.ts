@@ -5,7 +5,7 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from "
 import { dirname, join } from "node:path";
 import type { ObjectStore, StoredObject } from "../../core/store/files/objects.ts";
 
-const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === "ENOENT";
+const isMissing = (error: unknown) => /^ENO(ENT|TDIR)$/.test((error as NodeJS.ErrnoException).code ?? "");
 
 export function folderStore(root: string): ObjectStore {
   const pathOf = (key: string) => join(root, key);

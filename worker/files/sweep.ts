@@ -1,5 +1,5 @@
 /** Removes files whose jobs are gone: forgotten, or kept long enough; and what crashed attempts left. */
-import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
+import { isKeptKey, type KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { StoredObject } from "../../core/store/files/objects.ts";
 import type { LineLog } from "../execution/instruments.ts";
@@ -51,6 +51,7 @@ export async function sweep(files: KeptFiles, client: ResonateClient, age = AGE)
   let folder: StoredObject[] = [];
   const nameOf = ({ key }: StoredObject) => key.split("/")[0];
   for await (const each of objects.list("")) {
+    if (!isKeptKey(each.key)) continue;
     if (folder[0] && nameOf(folder[0]) !== nameOf(each)) {
       await sweepFolder(folder);
       folder = [];

@@ -161,6 +161,9 @@ export async function folderOf(promiseId: string): Promise<string> {
   return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(base)))).slice(0, 40);
 }
 
+/** Whether a key is that of a file, of its description or of an unfinished write of either: others may lie beside them. */
+export const isKeptKey = (key: string): boolean => /^[0-9a-f]{40}\/[0-9a-f]{16}-\d+\.\d+\.\d+/.test(key);
+
 export const hex = (bytes: Uint8Array): string => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
 
 const imported = (secret: Uint8Array<ArrayBuffer>) =>
