@@ -58,7 +58,7 @@ export async function drive(host: Host, around: Surroundings, scenarios: readonl
 
 async function converse(host: Host, home: Home, around: Surroundings, scenario: Scenario) {
   const { model, wire, killWorker, patience } = around;
-  const inTerminal = scenario.task && host.inTerminal;
+  const inTerminal = scenario.task ? host.inTerminal : undefined;
   const begins = inTerminal?.(scenario.prompt) ?? host.run(scenario.prompt, model.origin);
   model.follow(scriptOf(scenario.turns, host.search));
   const run = home.run(begins, inTerminal && "in a terminal");
@@ -70,7 +70,7 @@ async function converse(host: Host, home: Home, around: Surroundings, scenario: 
   const listed = host.conversations && (await home.run(host.conversations).ended).printed;
   const last = listed === undefined ? "last" : (/"(?:id|sessionId)": ?"([^"]+)"/.exec(listed)?.[1] ?? "last");
   model.follow(scriptOf(scenario.resumed, host.search));
-  const stays = inTerminal || host.conversations;
+  const stays = inTerminal ?? host.conversations;
   const goesOn = inTerminal?.() ?? host.run("And now?", model.origin, last);
   const resumed = home.run(goesOn, stays && "in a terminal");
   if (stays) {
