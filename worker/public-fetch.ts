@@ -1,7 +1,7 @@
 /** A `fetch` that reaches public addresses only, follows no redirect, and has no time limit. */
 import { lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
-import { Agent, type RequestInit as UndiciInit, fetch as undiciFetch } from "undici";
+import type { RequestInit as UndiciInit } from "undici";
 import { isPublicAddress } from "../core/definitions/public-address.ts";
 import { outside } from "../core/engine/guard/guard.ts";
 
@@ -32,11 +32,13 @@ export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 /** `allowPrivate`: the deployment says that private addresses may be reached. */
 export function publicFetch(allowPrivate: boolean): Fetch {
-  const agent = new Agent({
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: 10_000, ...(!allowPrivate && { lookup: publicLookup }) },
-  });
+  // Loaded at the first call: it would take a fifth of the start of `wrap`, which reaches a program without it.
+  const load = async () => {
+    const { Agent, fetch } = await import("undici");
+    const connect = { timeout: 10_000, ...(!allowPrivate && { lookup: publicLookup }) };
+    return { fetch, dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0, connect }) };
+  };
+  let loading: ReturnType<typeof load> | undefined;
   // A connection serves many calls, and is no part of the durable function whose call uses it.
   return (url, init) => outside(() => send(url, init));
 
@@ -44,7 +46,9 @@ export function publicFetch(allowPrivate: boolean): Fetch {
     const target = new URL(url);
     const host = hostOf(target);
     if (!allowPrivate && isIP(host) !== 0 && isPrivate(host)) throw refusal(host);
-    const options = { ...init, redirect: "manual", dispatcher: agent } as unknown as UndiciInit;
-    return (await undiciFetch(target, options)) as unknown as Response;
+    loading ??= load();
+    const { fetch, dispatcher } = await loading;
+    const options = { ...init, redirect: "manual", dispatcher } as unknown as UndiciInit;
+    return (await fetch(target, options)) as unknown as Response;
   }
 }

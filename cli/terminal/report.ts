@@ -8,9 +8,12 @@ export type Detail = "news" | "author" | "all";
 /** A parsed line of a JSON log. */
 export type LogEntry = Record<string, unknown>;
 
+/** What workerd says at each start with options for V8, and goes on. */
+const NO_PROBLEM = /NOSENTRY per-isolate bootstrap compile cache/;
+
 /** The text to print for an output line that is not JSON; undefined to skip it. */
 export function raw(service: string, line: string, stream: "stdout" | "stderr", detail: Detail): string | undefined {
-  const isShown = stream === "stderr" || detail !== "news";
+  const isShown = detail !== "news" || (stream === "stderr" && !NO_PROBLEM.test(line));
   return isShown && line.trim() !== "" ? problem(service, line) : undefined;
 }
 

@@ -360,6 +360,7 @@ describe("the package alone, in a folder with nothing else", () => {
     const url = await until("the address", address).catch((error) => {
       throw new Error(`${error.message}:\n${program.output()}`);
     });
+    expect(program.output()).not.toContain("workerd");
     await using client = await currentClient.connect(url);
     const { text } = await client.callTool(tool, args);
     expect(text).toContain(answer);
