@@ -32,7 +32,7 @@ export const createRunner = (env) => new RunnerServer(env, runs);`,
 /** Replaces the SDK's platform shims. */
 const SHIMS = join(import.meta.dirname, "../../functions/mcp", `shims${extname(import.meta.filename)}`);
 
-/** The file in `.build` with the sources of the last build and their hash, because every start of an edge asks for modules. */
+/** The file in `.build` with the sources, their hash and the files of the last build: every start of an edge asks for modules. */
 const STAMP = "modules.json";
 
 interface Modules {
@@ -61,14 +61,15 @@ export async function buildModules(root: string): Promise<string[]> {
   const names = Object.keys(modules.entries);
   if (names.length === 0) return [];
   const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
-  const isThere = names.every((name) => existsSync(join(root, modules.folder, name)));
-  if (isThere && known && (await sumOf(root, known.sources)) === known.sum) return known.sources;
+  // Also what they have in common: a folder that was copied while they were built may lack it.
+  const isThere = [...names, ...(known?.files ?? [])].every((name) => existsSync(join(root, modules.folder, name)));
+  if (isThere && known?.files && (await sumOf(root, known.sources)) === known.sum) return known.sources;
   const started = Date.now();
-  const sources = await build(root, modules);
+  const { sources, files } = await build(root, modules);
   const sum = await sumOf(root, sources);
   // The build may lack changes that were made while it ran.
   const times = await Promise.all(sources.map((source) => stat(source).then(({ mtimeMs }) => mtimeMs)));
-  if (Math.max(...times) < started) await put(join(root, ".build"), STAMP, JSON.stringify({ sources, sum }));
+  if (Math.max(...times) < started) await put(join(root, ".build"), STAMP, JSON.stringify({ sources, files, sum }));
   return sources;
 }
 
@@ -76,7 +77,7 @@ export async function buildModules(root: string): Promise<string[]> {
 export const sumOf = (root: string, sources: readonly string[]) =>
   hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
 
-async function build(root: string, { folder, entries }: Modules): Promise<string[]> {
+async function build(root: string, { folder, entries }: Modules) {
   const cronAt = CRON in entries ? `./${CRON}` : undefined;
   // Durable Objects have much in common, which lies beside them once. The edge loads the others, each whole.
   const isObject = (name: string) => OBJECTS.includes(name);
@@ -92,7 +93,7 @@ async function build(root: string, { folder, entries }: Modules): Promise<string
   const others = await readdir(join(root, folder));
   const old = others.filter((name) => name.startsWith(CHUNK) && !files.has(name));
   await Promise.all(old.map((name) => rm(join(root, folder, name), { force: true })));
-  return [...new Set(bundles.flatMap(({ sources }) => sources))].sort();
+  return { sources: [...new Set(bundles.flatMap(({ sources }) => sources))].sort(), files: [...files.keys()] };
 }
 
 const OBJECTS = ["caller.js", "resonate.js", "runner.js"];
