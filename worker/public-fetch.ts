@@ -5,7 +5,7 @@ import type { RequestInit as UndiciInit } from "undici";
 import { isPublicAddress } from "../core/definitions/public-address.ts";
 import { outside } from "../core/engine/guard/guard.ts";
 
-/** Whether an address is private, of this machine, or reserved; what is no address counts as one. */
+/** Whether an address is private, of this machine, or reserved. Text that is not an address counts as private. */
 export const isPrivate = (address: string): boolean => isIP(address) === 0 || !isPublicAddress(address);
 
 /** The host of a URL without the brackets of an IPv6 address. */
