@@ -25,8 +25,8 @@ const OTHERS_TIMEOUT = 5_000;
 /** Signals within this time, in milliseconds, are one Ctrl-C, which arrives from the terminal and again from npm. */
 const SAME_SIGNAL = 1_000;
 
-/** What calls leave behind is collected early, and threads share what is freed: both would take more memory than the rest. */
-const SMALL = { flags: ["--max-semi-space-size=1", "--heap-growing-percent=20"], env: { MALLOC_ARENA_MAX: "1" } };
+/** What calls leave behind is collected early: it would take more memory than the rest. */
+const SMALL = ["--max-semi-space-size=1", "--heap-growing-percent=20"];
 
 export type Command = "start" | "dev" | "wrap";
 
@@ -108,8 +108,8 @@ async function runStack(
     worker,
     services: on,
     secret,
-    ...(command === "wrap" && { flags: SMALL.flags }),
-    env: { ...(command === "wrap" && SMALL.env), ...env, ...viewKey(env, bindings) },
+    flags: command === "wrap" ? SMALL : [],
+    env: { ...env, ...viewKey(env, bindings) },
   });
   const { edgeUrl, resonateUrl, workerUrl } = stack;
   const url = `${edgeUrl}/mcp`;
