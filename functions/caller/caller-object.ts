@@ -365,7 +365,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
-    // Workers sweep what is left.
+    // A sweep removes what is left.
     if (!isHidden)
       await keptFilesOf(this.#env)
         ?.removeAll(id)
