@@ -1,5 +1,5 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
-import { BODY_TIME, inTime, isTooDeep, MAX_DEPTH, readBytes } from "../http/body.ts";
+import { BODY_TIME, isTooDeep, MAX_DEPTH, readBytes } from "../http/body.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
@@ -14,13 +14,11 @@ const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
 /** Reads a request's body once, as JSON. */
 export async function readBody(request: Request): Promise<Body> {
   const { method, url, headers, signal } = request;
-  const length = headers.get("content-length");
   if (method !== "POST" || !(await isJsonType(headers.get("content-type")))) return request;
-  const read = length !== null && Number(length) <= MAX_BODY ? inTime(request.text()) : readBytes(request, MAX_BODY);
-  const body = await read;
+  const body = await readBytes(request, MAX_BODY);
   if (body === 413) return tooLarge();
   if (body === 408) return tooSlow();
-  const text = typeof body === "string" ? body : new TextDecoder().decode(body);
+  const text = new TextDecoder().decode(body);
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);

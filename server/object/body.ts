@@ -15,7 +15,10 @@ export async function readBody(request: Request): Promise<Uint8Array | Response>
 
 /** Undefined when the body is too large. */
 async function whole(request: Request): Promise<Uint8Array | undefined> {
-  if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY) return undefined;
+  const length = request.headers.get("content-length");
+  if (Number(length ?? 0) > MAX_BODY) return undefined;
+  // As the edge reads it: see `readBytes`.
+  if (length !== null) return new Uint8Array(await request.arrayBuffer());
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   for await (const chunk of request.body ?? []) {
