@@ -97,7 +97,7 @@ test("a child ends with its parent, also when parent and watchdog are killed one
   const watchdog = (not?: number) =>
     until("a watchdog", async () => {
       const family = await descendants(parent.pid);
-      return family.find(({ pid, command }) => pid !== not && command.includes("watchdog.ts"));
+      return family.find(({ pid, command }) => pid !== not && command.includes("parent-watchdog"));
     });
   const first = await watchdog();
   process.kill(first.pid, "SIGKILL");
