@@ -89,6 +89,8 @@ interface Scope {
   records: ((key: string, charge?: (calls: number) => void) => CallerRecord) | undefined;
   /** Counts calls to the Resonate server that others have made for the request. */
   charge: (calls: number) => void;
+  /** Charges a start for all jobs that it counts for, which workers start. Throws where they are too many for now. */
+  admit: (count: number) => Promise<void>;
   /** Whether starts of callers who are not told apart are recorded as well, for events. */
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
@@ -128,6 +130,7 @@ export class RemoteStore {
       storage = 0,
       records,
       charge = () => {},
+      admit = async () => {},
       isHeard = () => false,
       request = "",
       trace = () => undefined,
@@ -147,6 +150,7 @@ export class RemoteStore {
       storage,
       records,
       charge,
+      admit,
       isHeard,
       request,
       trace,
@@ -166,9 +170,9 @@ export class RemoteStore {
     { key }: Caller,
     request: string,
     fanOut: FanOut = createFanOut(),
-    trace: Scope["trace"] = () => undefined,
+    { trace = this.#scope.trace, admit = this.#scope.admit }: Partial<Pick<Scope, "trace" | "admit">> = {},
   ): RemoteStore {
-    const scope = { ...this.#scope, key, claimant: key, request, trace, charge: fanOut.charge };
+    const scope = { ...this.#scope, key, claimant: key, request, trace, admit, charge: fanOut.charge };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
   }
 
@@ -573,7 +577,7 @@ export class RemoteStore {
     args: Args,
     { now, deadline, bytes, labels }: { now: number; deadline: number; bytes: number; labels: readonly string[] },
   ) {
-    const { quota, storage } = this.#scope;
+    const { quota, storage, admit } = this.#scope;
     const record = this.#record;
     if (!record) {
       if (quota > 0) throw new NotStarted(NO_RECORD);
@@ -590,6 +594,8 @@ export class RemoteStore {
     const answer = start.count <= quota || quota === 0 ? await record.reserve(started, most) : "full";
     if (answer !== "reserved" && answer !== "known" && !(await this.get(name)))
       throw answer === "stored" ? new StorageExceeded(storage) : exceeded(quota, start, answer === "schedules");
+    // What is reserved and not started comes back by itself.
+    if (answer === "reserved" && start.count > 1) await admit(start.count);
     return { tag: tagOf(reservation), isKnown: answer === "known" };
   }
 

@@ -53,6 +53,7 @@ export interface Deployment {
 export type App = Hono<{ Bindings: Partial<Config>; Variables: { edge: Edge; line: RequestLog } }>;
 
 export interface Edge {
+  config: Config;
   store: RemoteStore;
   /** Of the Resonate server, for requests without a caller. */
   client: ResonateClient;
@@ -132,6 +133,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const settings = new SharedValue<Settings>(SETTINGS);
   let known: Settings | undefined;
   return {
+    config,
     files,
     store,
     client,
