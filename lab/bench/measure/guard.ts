@@ -21,8 +21,8 @@ const JOBS = 20;
 /** How many jobs run after a switch before the next turn: code is compiled anew. */
 const AFTER_SWITCH = 3;
 /** How many rounds of four turns each worker has, and how many before until its code is compiled. */
-const ROUNDS = { short: 20, whole: 80 };
-const WARM = 8;
+const ROUNDS = { short: 12, whole: 80 };
+const WARM = 5;
 
 export async function measureGuard({ resonate }: Bench, short: boolean): Promise<Figure[]> {
   await using cleanup = new AsyncDisposableStack();
