@@ -25,7 +25,7 @@ import { startResonate } from "../../test/support/resonate.ts";
 
 const TOKENS = { suite: "token-of-the-suite", other: "token-of-another" };
 
-/** How long the Resonate server is out of reach, in milliseconds. */
+/** How long the Resonate server is out of reach from the first call on, in milliseconds. */
 const OUTAGE = 4_000;
 
 /** The pause between two jobs that end, in milliseconds. */
@@ -106,8 +106,11 @@ export async function startControlled(apart: boolean): Promise<Controlled> {
     },
     ...(gate && {
       async yield_error({ name = "" }) {
-        gate.refuse("promise.get", () => 503);
-        setTimeout(() => gate.refuse("promise.get", () => undefined), OUTAGE);
+        let until: number | undefined;
+        gate.refuse("promise.get", () => {
+          until ??= Date.now() + OUTAGE;
+          return Date.now() < until ? 503 : undefined;
+        });
         return name;
       },
     }),
