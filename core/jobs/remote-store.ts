@@ -30,6 +30,7 @@ import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
+import type { TellStart } from "./operating/starts.ts";
 import { AFTER } from "./starting/after.ts";
 import { Claims } from "./starting/claims.ts";
 import { loadOrder } from "./starting/load-order.ts";
@@ -101,6 +102,8 @@ interface Scope {
   refuses: string | undefined;
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;
+  /** Must not reject; undefined where there are no operators. */
+  tellStart: TellStart | undefined;
 }
 
 /**
@@ -134,6 +137,7 @@ export class RemoteStore {
       labels = [],
       refuses,
       onBehalf = false,
+      tellStart,
     }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache(), orders: new Map() },
@@ -153,6 +157,7 @@ export class RemoteStore {
       labels,
       refuses,
       onBehalf,
+      tellStart,
     };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
@@ -198,7 +203,8 @@ export class RemoteStore {
   onBehalfOf(promiseId: string, storage = 0): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
-    return this.#scoped({ key, claimant: local, storage, trace: this.#scope.trace, onBehalf: true });
+    const { trace, tellStart } = this.#scope;
+    return this.#scoped({ key, claimant: local, storage, trace, tellStart, onBehalf: true });
   }
 
   /** The promise id of `name` for this caller or, where the job is shared, for all; undefined for no job's name. */
@@ -605,7 +611,7 @@ export class RemoteStore {
     const target = job.runs !== "edge" && { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
     const version = { [VERSION_TAG]: String(job.version) };
     const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
-    const { request, trace } = this.#scope;
+    const { request, trace, tellStart } = this.#scope;
     const span = trace();
     const log = { ...(request !== "" && { [REQUEST_TAG]: request }), ...(span !== undefined && { [TRACE_TAG]: span }) };
     const data = {
@@ -614,7 +620,9 @@ export class RemoteStore {
       param,
       tags: { ...lineage(id), ...target, ...version, ...keep, ...tags, ...log },
     };
+    const told = target && tellStart?.(job.kind, this.#names.local(id));
     const record = await this.#client.call({ kind: "promise.create", data });
+    await told;
     const promise = record && this.#names.decode(record, sent);
     if (!promise) throw new NameTaken(name);
     return promise;

@@ -10,6 +10,7 @@ import {
 } from "../../core/jobs/caller/caller-record.ts";
 import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
+import type { TellStart } from "../../core/jobs/operating/starts.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
@@ -33,7 +34,7 @@ import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } from "./callers.ts";
-import { askOperating, createRecords, objectOf, roomList } from "./callers.ts";
+import { askOperating, createRecords, objectOf, roomList, tellingStarts } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { CLEANS, JobTable } from "./job-table.ts";
 import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
@@ -161,6 +162,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #blocked: readonly string[];
   #operating: Operating | undefined;
   /** What operators are to be told of the caller, and when. */
+  readonly #tellStart: TellStart | undefined;
   readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
   constructor(state: { storage: CallerStorage }, env: object) {
@@ -174,6 +176,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
     };
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE, onRequest });
     this.#config = config;
+    this.#tellStart =
+      config.isOperated && config.CALLER
+        ? tellingStarts(config.CALLER as CallerNamespace, config.RESONATE_NAMESPACE)
+        : undefined;
     this.#env = env;
     this.#blocked = config.BLOCKED_CALLERS ?? [];
     this.#jobs = new JobTable(storage, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
@@ -664,7 +670,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const key = this.#takeover.key ?? "";
     const records = createRecords({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
     const limits = isOwn ? { isHeard: () => true } : { quota, storage };
-    const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, { ...limits, records }, this.#client);
+    const scope = { ...limits, records, tellStart: this.#tellStart };
+    const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, scope, this.#client);
     return store.as({ id: "", key, label: "" }, crypto.randomUUID());
   }
 

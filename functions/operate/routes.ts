@@ -1,11 +1,11 @@
 /** What operators ask for at `/operate`: the page, its data, and what they do. */
 import * as z from "zod";
-import type { OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
+import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import type { Edge } from "../app/composition.ts";
 import { type DoorEnv, operateRooms } from "../app/resonate-door.ts";
 import { askOperating, type CallerNamespace, roomList } from "../caller/callers.ts";
 import { assetResponse } from "../http/assets.ts";
-import { readBytes } from "../http/body.ts";
+import { readBytes } from "../http/bounded-body.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
 import type { Action, Filter, OperateCalls, Span } from "./calls.ts";
@@ -17,7 +17,7 @@ const MAX_BODY = 1_000_000;
 
 const text = z.string().min(1).max(1_000);
 const Filtered = z.object({
-  state: z.enum(["failed", "failing", "blocked", "answer", "sleeping", "job"]).exactOptional(),
+  state: z.enum(["failed", ...WAIT_STATES]).exactOptional(),
   kind: text.exactOptional(),
   reason: text.exactOptional(),
   caller: text.exactOptional(),

@@ -1,10 +1,11 @@
 /** What workers report: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
 import * as z from "zod";
 import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
+import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
 import type { Edge } from "../app/composition.ts";
 import { askOperating, type CallerNamespace, objectOf } from "../caller/callers.ts";
-import { readBytes } from "../http/body.ts";
+import { readBytes } from "../http/bounded-body.ts";
 
 const Ids = z.record(z.string(), z.array(z.string())).default({});
 const count = z.number().nonnegative();
@@ -30,7 +31,7 @@ const Worker = z.object({
     z.object({
       job: z.string(),
       kind: z.string(),
-      state: z.enum(["sleeping", "answer", "job", "failing", "blocked"]).exactOptional(),
+      state: z.enum(WAIT_STATES).exactOptional(),
       says: z.string().exactOptional(),
     }),
   ),

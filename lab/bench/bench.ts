@@ -36,11 +36,8 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench, short: boolea
   startup: (bench) => measureStartup(bench, 10),
   budgets: measureBudgets,
   rows: measureRows,
-  settlement: async (bench) => [
-    ...(await measureSettlement(bench, 100)),
-    ...(await measurePolling(bench, 10)),
-    ...(await measureWebHooks(bench, 100)),
-  ],
+  settlement: async (bench) => [...(await measureSettlement(bench, 100)), ...(await measurePolling(bench, 10))],
+  hooks: (bench) => measureWebHooks(bench, 100),
   waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],
   jobs: (bench) => measureJobs(bench, 4),
   guard: measureGuard,

@@ -4,7 +4,7 @@
  * provoke by control tools of the server under test, other tests provoke as it happens: a failure on an open stream
  * (`test/events/poll`), a gap on one (`test/events/backup`), `terminated` and the final result (`test/auth/blocked`, `test/events/hooks`),
  * another principal and a restart (`test/events/hooks`), a receiver that is left alone (`functions/caller/caller-object`), an address that
- * changes (`test/events/rebinding`).
+ * changes (`test/events/rebinding`). `npm run conformance:events` serves a deployment with such control tools.
  */
 import type { ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
