@@ -7,7 +7,7 @@ process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 /** Files that take a minute or more, which would otherwise run alone at the end. */
 const SLOWEST =
-  /package\/package|cli\/deploy|tasks\/asked\/who-answers|wrap\/(resumed|once|programs)|worker\/crash\/(newer-server|outage)|auth\/quota|dispatch\/unhandled/;
+  /package\/package|cli\/deploy|tasks\/asked\/who-answers|wrap\/crash|worker\/crash\/(newer-server|outage)|auth\/quota|dispatch\/unhandled/;
 
 /** What runs on each standalone server. */
 const STANDALONE = [

@@ -60,7 +60,12 @@ export function compose({
     fetchPublic,
     env,
     client,
-    store: new RemoteStore(endpoint, jobs, { trace: instruments.surroundingSpan }, client),
+    store: new RemoteStore(
+      endpoint,
+      jobs,
+      { trace: instruments.surroundingSpan, tellStart: reports?.figures.started },
+      client,
+    ),
     watcher,
     rules,
     heartbeat,

@@ -1,6 +1,6 @@
 /** The file format of a backup: JSON lines. The first has the format and the key that seals task ids, the last the count. */
-import { createReadStream } from "node:fs";
-import { open, rename, rm } from "node:fs/promises";
+import { createReadStream, existsSync } from "node:fs";
+import { cp, mkdir, open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { RoomRow } from "../../functions/caller/room-rows.ts";
 import type { BackupRow } from "../../server/backup.ts";
@@ -42,6 +42,17 @@ export async function writeBackup(
     throw error;
   }
   return count;
+}
+
+/** Where the files of jobs lie that a data directory keeps, beside its backup. */
+export const filesBeside = (backup: string): string => `${backup}.files`;
+
+/** Copies a folder of files, so that only their owner can read them; false where there is none. */
+export async function copyFiles(from: string, to: string): Promise<boolean> {
+  if (!existsSync(from)) return false;
+  await mkdir(to, { recursive: true, mode: 0o700 });
+  await cp(from, to, { recursive: true });
+  return true;
 }
 
 /** Reads the first line. @throws {Error} if the file is no backup */

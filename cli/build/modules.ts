@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
 import { dirname, extname, join, relative } from "node:path";
+import type { EncodedSourceMap, SourceMapSegment } from "@jridgewell/trace-mapping";
 import type { Plugin } from "esbuild";
 import { isCheckout, thisPackage } from "../package.ts";
 import { hashFiles, loadEsbuild } from "./esbuild.ts";
@@ -88,7 +89,8 @@ async function build(root: string, { folder, entries }: Modules) {
       .filter(([name]) => !isObject(name))
       .map(([name, code]) => bundleModules(root, { [name]: code }, name === CRON ? {} : { cronAt })),
   ]);
-  const files = new Map(bundles.flatMap((bundle) => [...bundle.files]));
+  const stacks = RUNNER in entries && (await bundleStacks(root, bundles[0].maps));
+  const files = new Map([...bundles, ...(stacks ? [stacks] : [])].flatMap((bundle) => [...bundle.files]));
   for (const [name, text] of files) await put(join(root, folder), name, text);
   const others = await readdir(join(root, folder));
   const old = others.filter((name) => name.startsWith(CHUNK) && !files.has(name));
@@ -96,7 +98,20 @@ async function build(root: string, { folder, entries }: Modules) {
   return { sources: [...new Set(bundles.flatMap(({ sources }) => sources))].sort(), files: [...files.keys()] };
 }
 
-const OBJECTS = ["caller.js", "resonate.js", "runner.js"];
+const RUNNER = "runner.js";
+const OBJECTS = ["caller.js", "resonate.js", RUNNER];
+
+/** The module that names the sources' lines in stacks of the runner's code. */
+const STACKS = "stacks.js";
+
+/** Its code, which is `source-lines.ts` with the maps of the runner and of what it imports. */
+function bundleStacks(root: string, maps: Readonly<Record<string, object>>) {
+  const from = JSON.stringify(
+    join(import.meta.dirname, `../../worker/runner/source-lines${extname(import.meta.filename)}`),
+  );
+  const code = `import { sourceLines } from ${from}; export const inSources = sourceLines(${JSON.stringify(maps)});`;
+  return bundleModules(root, { [STACKS]: code });
+}
 
 /** Begins the names of what modules have in common. */
 const CHUNK = "chunk-";
@@ -125,9 +140,9 @@ export async function bundleModules(
   root: string,
   entries: Readonly<Record<string, string>>,
   { define = {}, cronAt }: ModuleOptions = {},
-): Promise<{ files: Map<string, string>; sources: string[] }> {
+): Promise<{ files: Map<string, string>; sources: string[]; maps: Record<string, EncodedSourceMap> }> {
   const names = Object.keys(entries);
-  if (names.length === 0) return { files: new Map(), sources: [] };
+  if (names.length === 0) return { files: new Map(), sources: [], maps: {} };
   const esbuild = await loadEsbuild(root);
   const { outputFiles, metafile } = await esbuild.build({
     absWorkingDir: root,
@@ -140,13 +155,15 @@ export async function bundleModules(
     write: false,
     minify: true,
     // The classes of `errors` in a definition are stored by their names.
-    keepNames: names.includes("runner.js"),
+    keepNames: names.includes(RUNNER),
+    sourcemap: names.includes(RUNNER) && "external",
+    sourcesContent: false,
     metafile: true,
     format: "esm",
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     alias: { "@modelcontextprotocol/server/_shims": SHIMS },
-    define,
+    define: { ...define, STACKS_MODULE: `"./${STACKS}"` },
     // Node modules that workerd lacks fail when they are loaded, so that the rest of the module works.
     external: ["cloudflare:*", "node:*", ...builtinModules],
     legalComments: "none",
@@ -155,10 +172,42 @@ export async function bundleModules(
   // Not the entries, which are no files, and not the placeholders of Node modules.
   const isSource = (path: string) => !/^entry:|node_modules\/|^\(disabled\)/.test(path);
   const inputs = Object.keys(metafile.inputs).filter(isSource);
-  return {
-    files: new Map(outputFiles.map(({ path, text }) => [relative(root, path), text])),
-    sources: inputs.map((path) => join(root, path)),
+  const nameOf = (path: string) => relative(root, path);
+  const mapOf = async ({ path, text }: { path: string; text: string }) => {
+    const map = await authorsLines(root, JSON.parse(text));
+    return map ? [[nameOf(path).slice(0, -".map".length), map] as const] : [];
   };
+  const isMap = ({ path }: { path: string }) => path.endsWith(".map");
+  return {
+    files: new Map(outputFiles.filter((file) => !isMap(file)).map(({ path, text }) => [nameOf(path), text])),
+    sources: inputs.map((path) => join(root, path)),
+    maps: Object.fromEntries((await Promise.all(outputFiles.filter(isMap).map(mapOf))).flat()),
+  };
+}
+
+/**
+ * What a source map tells of the lines of the author's files: their columns, and the engine's and libraries' files, would make it
+ * twenty times as large. Undefined where there are none.
+ */
+async function authorsLines(root: string, map: EncodedSourceMap): Promise<EncodedSourceMap | undefined> {
+  const { decodedMappings, encodedMappings, TraceMap } = await import("@jridgewell/trace-mapping");
+  const own = thisPackage().root;
+  const isAuthors = (source: string) => {
+    const inOwn = relative(own, join(root, source));
+    return !/(^|\/)node_modules\//.test(source) && (inOwn.startsWith("..") || inOwn.startsWith("tools/"));
+  };
+  const sources = map.sources.map((source) => source ?? "").filter(isAuthors);
+  if (sources.length === 0) return undefined;
+  const nth = map.sources.map((source) => sources.indexOf(source ?? ""));
+  const place = ([column, source = -1, line = 0]: SourceMapSegment): SourceMapSegment => {
+    const of = nth[source] ?? -1;
+    return of < 0 ? [column] : [column, of, line, 0];
+  };
+  const isNext = ([, ...to]: SourceMapSegment, i: number, all: SourceMapSegment[]) =>
+    i === 0 || `${to}` !== `${all[i - 1]?.slice(1)}`;
+  const lines = decodedMappings(new TraceMap(map)).map((segments) => segments.map(place).filter(isNext));
+  const head = { version: 3 as const, names: [], sources };
+  return { ...head, mappings: encodedMappings(new TraceMap({ ...head, mappings: lines })) };
 }
 
 /** Serves the entries' code as modules in the folder `root`. */

@@ -1,11 +1,14 @@
 /** The launcher's files in the data directory of a stack: a lock, and a record of the stack's addresses. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Ports } from "../process/ports.ts";
 
 /** The default data directory of a stack. */
 export const DATA = ".resonate";
+
+/** The files of jobs in a data directory. */
+export const filesIn = (data: string): string => resolve(data, "files");
 
 const RECORD = "launcher.json";
 const LOCK = "launcher.lock";

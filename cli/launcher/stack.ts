@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import type { Bundle } from "../bundle/bundle.ts";
@@ -9,6 +9,7 @@ import { programPath } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 import type { Ports } from "../process/ports.ts";
 import type { Service } from "../process/supervise.ts";
+import { filesIn } from "./data-directory.ts";
 import { refusalIn, spawnEdge } from "./local-edge.ts";
 import type { LocalService } from "./local-services.ts";
 
@@ -144,7 +145,7 @@ export function describeStack({ ports, data, worker, services, secret, flags = [
 
 /** Where files are kept on one machine; without a data directory, until this process ends. */
 function folderOfFiles(data: string | undefined): string {
-  if (data !== undefined) return resolve(data, "files");
+  if (data !== undefined) return filesIn(data);
   const folder = mkdtempSync(join(tmpdir(), "durable-mcp-edge-files-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   return folder;

@@ -18,7 +18,7 @@ export const usage = () => `Usage: ${typed(readProject(), "operate", "WHAT [opti
   block NAME, unblock NAME    a caller, by its name in logs
   trail                   who did what, as lines of JSON, oldest first; --after N goes on
 
-A FILTER is --state (failed, blocked, failing, answer, sleeping, job; default failed), --kind, --reason (an error's first
+A FILTER is --state (failed, blocked, failing, answer, sleeping, job, worker; default failed), --kind, --reason (an error's first
 line) and --caller (its name in logs). With it, retry and cancel only count, and name some of the jobs; --apply does it.
 
   --json       print JSON

@@ -109,7 +109,8 @@ export interface JobOptions<Args, Result = unknown> {
   /** Whether the result is the tool's whole answer, as the protocol has it (`content` and all), and not a value in one. */
   answers?: boolean;
   /**
-   * How many jobs one counts as towards a caller's quota: a job that starts others counts for those. Default: 1.
+   * How many jobs one counts as, towards a caller's quota and its requests in a minute: a job that starts others counts for
+   * those. Default: 1.
    */
   counts?(args: Args): number;
   /** Raise it when the function changes in a way that running jobs would not survive; see `implement`. Default: 1. */
@@ -177,7 +178,7 @@ export interface Job<Args = unknown, Result = unknown> {
   /** When the promise times out, in milliseconds since the epoch, for a job started at `now`. */
   deadline(args: Args, now: number): number;
   expectedAt?(args: Args): number;
-  /** How many jobs one counts as towards a caller's quota. */
+  /** How many jobs one counts as towards a caller's limits. */
   counts(args: Args): number;
   labels?(args: Args): readonly string[];
   /** For how many milliseconds `result` is fresh; undefined for ever. */

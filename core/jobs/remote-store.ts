@@ -30,6 +30,7 @@ import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
+import type { TellStart } from "./operating/starts.ts";
 import { AFTER } from "./starting/after.ts";
 import { Claims } from "./starting/claims.ts";
 import { loadOrder } from "./starting/load-order.ts";
@@ -88,6 +89,8 @@ interface Scope {
   records: ((key: string, charge?: (calls: number) => void) => CallerRecord) | undefined;
   /** Counts calls to the Resonate server that others have made for the request. */
   charge: (calls: number) => void;
+  /** Charges a start for all jobs that it counts for, which workers start. Throws where they are too many for now. */
+  admit: (count: number) => Promise<void>;
   /** Whether starts of callers who are not told apart are recorded as well, for events. */
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
@@ -99,6 +102,8 @@ interface Scope {
   refuses: string | undefined;
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;
+  /** Must not reject; undefined where there are no operators. */
+  tellStart: TellStart | undefined;
 }
 
 /**
@@ -125,12 +130,14 @@ export class RemoteStore {
       storage = 0,
       records,
       charge = () => {},
+      admit = async () => {},
       isHeard = () => false,
       request = "",
       trace = () => undefined,
       labels = [],
       refuses,
       onBehalf = false,
+      tellStart,
     }: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache(), orders: new Map() },
@@ -143,12 +150,14 @@ export class RemoteStore {
       storage,
       records,
       charge,
+      admit,
       isHeard,
       request,
       trace,
       labels,
       refuses,
       onBehalf,
+      tellStart,
     };
     this.#names = new Names(jobs, endpoint.namespace, key);
     this.#client = client;
@@ -161,9 +170,9 @@ export class RemoteStore {
     { key }: Caller,
     request: string,
     fanOut: FanOut = createFanOut(),
-    trace: Scope["trace"] = () => undefined,
+    { trace = this.#scope.trace, admit = this.#scope.admit }: Partial<Pick<Scope, "trace" | "admit">> = {},
   ): RemoteStore {
-    const scope = { ...this.#scope, key, claimant: key, request, trace, charge: fanOut.charge };
+    const scope = { ...this.#scope, key, claimant: key, request, trace, admit, charge: fanOut.charge };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
   }
 
@@ -194,7 +203,8 @@ export class RemoteStore {
   onBehalfOf(promiseId: string, storage = 0): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
-    return this.#scoped({ key, claimant: local, storage, trace: this.#scope.trace, onBehalf: true });
+    const { trace, tellStart } = this.#scope;
+    return this.#scoped({ key, claimant: local, storage, trace, tellStart, onBehalf: true });
   }
 
   /** The promise id of `name` for this caller or, where the job is shared, for all; undefined for no job's name. */
@@ -567,7 +577,7 @@ export class RemoteStore {
     args: Args,
     { now, deadline, bytes, labels }: { now: number; deadline: number; bytes: number; labels: readonly string[] },
   ) {
-    const { quota, storage } = this.#scope;
+    const { quota, storage, admit } = this.#scope;
     const record = this.#record;
     if (!record) {
       if (quota > 0) throw new NotStarted(NO_RECORD);
@@ -584,6 +594,8 @@ export class RemoteStore {
     const answer = start.count <= quota || quota === 0 ? await record.reserve(started, most) : "full";
     if (answer !== "reserved" && answer !== "known" && !(await this.get(name)))
       throw answer === "stored" ? new StorageExceeded(storage) : exceeded(quota, start, answer === "schedules");
+    // What is reserved and not started comes back by itself.
+    if (answer === "reserved" && start.count > 1) await admit(start.count);
     return { tag: tagOf(reservation), isKnown: answer === "known" };
   }
 
@@ -599,7 +611,7 @@ export class RemoteStore {
     const target = job.runs !== "edge" && { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
     const version = { [VERSION_TAG]: String(job.version) };
     const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
-    const { request, trace } = this.#scope;
+    const { request, trace, tellStart } = this.#scope;
     const span = trace();
     const log = { ...(request !== "" && { [REQUEST_TAG]: request }), ...(span !== undefined && { [TRACE_TAG]: span }) };
     const data = {
@@ -608,7 +620,9 @@ export class RemoteStore {
       param,
       tags: { ...lineage(id), ...target, ...version, ...keep, ...tags, ...log },
     };
+    const told = target && tellStart?.(job.kind, this.#names.local(id));
     const record = await this.#client.call({ kind: "promise.create", data });
+    await told;
     const promise = record && this.#names.decode(record, sent);
     if (!promise) throw new NameTaken(name);
     return promise;

@@ -1,4 +1,5 @@
 /** Identifies the caller of a request and applies the caller's limits, for MCP and for the pages' data alike. */
+import { ToolError } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { createFanOut, type FanOut } from "../../core/store/pacing/fan-out.ts";
@@ -70,7 +71,13 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   const limited = await rateLimit?.(key, { weight: 1, of: 1 });
   if (limited) return limited;
   const fanOut = createFanOut();
-  const own = store.as(caller, line.requestId, fanOut, () => line.traceparent);
+  const own = store.as(caller, line.requestId, fanOut, {
+    trace: () => line.traceparent,
+    async admit(count) {
+      const tooMany = await rateLimit?.(key, { weight: count - 1, of: count });
+      if (tooMany) throw new ToolError(((await tooMany.json()) as { error_description: string }).error_description);
+    },
+  });
   return { request, caller, scopes, expires, key, fanOut, store: set?.starts_stopped ? own.refusing(STOPPED) : own };
 }
 

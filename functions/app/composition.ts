@@ -20,6 +20,7 @@ import {
   createEvents,
   createRecords,
   makeSchedules,
+  tellingStarts,
   withoutRecords,
 } from "../caller/callers.ts";
 import { isInterest } from "../events/interest.ts";
@@ -52,6 +53,7 @@ export interface Deployment {
 export type App = Hono<{ Bindings: Partial<Config>; Variables: { edge: Edge; line: RequestLog } }>;
 
 export interface Edge {
+  config: Config;
   store: RemoteStore;
   /** Of the Resonate server, for requests without a caller. */
   client: ResonateClient;
@@ -114,10 +116,12 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
   const migration = migrating(config.ENCRYPTION_KEYS);
   if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
+  const operated = config.isOperated ? callers : undefined;
+  const tellStart = operated && tellingStarts(operated, namespace);
   const store = new RemoteStore(
     endpoint,
     jobs,
-    { quota: config.MAX_JOBS, storage: config.MAX_STORED_BYTES, records, isHeard: isInterest },
+    { quota: config.MAX_JOBS, storage: config.MAX_STORED_BYTES, records, isHeard: isInterest, tellStart },
     client,
   );
   const { TASK_KEY, RESONATE } = config;
@@ -127,9 +131,9 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const files = filesOf(env, pages);
   const origins = config.CORS_ORIGINS ?? [];
   const settings = new SharedValue<Settings>(SETTINGS);
-  const operated = config.isOperated ? callers : undefined;
   let known: Settings | undefined;
   return {
+    config,
     files,
     store,
     client,

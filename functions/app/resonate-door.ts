@@ -9,7 +9,6 @@ import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/body.ts";
 import { clientAddress } from "../http/client-address.ts";
 import type { Edge } from "./composition.ts";
-import { readConfig } from "./config.ts";
 
 /** The largest request, in bytes, as the object has it; what an operator writes back is larger. */
 const MAX_BODY = 2 * 1024 * 1024;
@@ -24,8 +23,8 @@ export interface DoorEnv {
 }
 
 /** Passes what workers elsewhere and operators ask for on to the Resonate object, where an edge does so. */
-export async function throughDoor(request: Request, env: object, { refused }: Edge): Promise<Response> {
-  const { RESONATE, RESONATE_PUBLIC } = readConfig(env);
+export async function throughDoor(request: Request, env: object, { config, refused }: Edge): Promise<Response> {
+  const { RESONATE, RESONATE_PUBLIC } = config;
   // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
   const { pathname, search } = new URL(request.url);
   const isOpen = RESONATE && RESONATE_PUBLIC === "1" && request.method !== "DELETE";

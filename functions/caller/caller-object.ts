@@ -10,6 +10,7 @@ import {
 } from "../../core/jobs/caller/caller-record.ts";
 import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
+import type { TellStart } from "../../core/jobs/operating/starts.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
@@ -33,7 +34,7 @@ import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } from "./callers.ts";
-import { askOperating, createRecords, objectOf, roomList } from "./callers.ts";
+import { askOperating, createRecords, objectOf, roomList, tellingStarts } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { CLEANS, JobTable } from "./job-table.ts";
 import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
@@ -53,7 +54,15 @@ import { type CallerStorage, CountedStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { type Running, Watch } from "./watch.ts";
 import { callbackProblem, isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
-import { type Granted, type HookKey, type HookRequest, type Refused, WebHooks } from "./webhooks/web-hooks.ts";
+import { CODES } from "./webhooks/codes.ts";
+import {
+  type Granted,
+  type HookKey,
+  type HookRequest,
+  type Refused,
+  type SubscriptionError,
+  WebHooks,
+} from "./webhooks/web-hooks.ts";
 
 /** How long the Resonate server may take to answer, in milliseconds. */
 const PATIENCE = 5_000;
@@ -153,6 +162,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #blocked: readonly string[];
   #operating: Operating | undefined;
   /** What operators are to be told of the caller, and when. */
+  readonly #tellStart: TellStart | undefined;
   readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
   constructor(state: { storage: CallerStorage }, env: object) {
@@ -166,6 +176,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
     };
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE, onRequest });
     this.#config = config;
+    this.#tellStart =
+      config.isOperated && config.CALLER
+        ? tellingStarts(config.CALLER as CallerNamespace, config.RESONATE_NAMESPACE)
+        : undefined;
     this.#env = env;
     this.#blocked = config.BLOCKED_CALLERS ?? [];
     this.#jobs = new JobTable(storage, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
@@ -178,7 +192,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
       jobsOf: (narrowed) => this.#jobsOf(narrowed),
       tell: (event, caller) => this.#tell(event, caller),
       fetchTo: (url) => this.#fetchTo(url),
-      endOf: (caller) => this.#endOf(caller),
+      endOf: (caller, name) => this.#endOf(caller, name),
+      ended: this.#forbidden("its owner has ended it on a page"),
       arm: () => this.#arm(),
     });
     this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
@@ -356,7 +371,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
-    // Workers sweep what is left.
+    // A sweep removes what is left.
     if (!isHidden)
       await keptFilesOf(this.#env)
         ?.removeAll(id)
@@ -589,12 +604,19 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return { jobs: jobNames?.flatMap((name) => [namespace + key + name, namespace + name]), kinds, labels, schedule };
   }
 
-  /** Why the caller is to be told nothing more; undefined where it is. */
-  #endOf({ id, label }: Caller): string | undefined {
-    const { auth } = this.#config;
-    if (isBlocked({ id, label }, this.#blocked)) return "the caller is blocked";
+  /** Why the caller is to be told nothing more of events of a type; undefined where it is. */
+  #endOf({ id, label }: Caller, name: string): SubscriptionError | undefined {
+    const { auth, EVENT_ERRORS } = this.#config;
+    if (isBlocked({ id, label }, this.#blocked)) return this.#forbidden("the caller is blocked");
     const isGone = auth.AUTH_MODE === "bearer" && !auth.BEARER_TOKENS.some(({ name }) => name === label);
-    return isGone || auth.AUTH_MODE === "none" ? "the caller has no token any more" : undefined;
+    if (isGone || auth.AUTH_MODE === "none") return this.#forbidden("the caller has no token any more");
+    const isOffered =
+      name.startsWith("job.") || deployed.jobs.some(({ events = [] }) => events.some((one) => one.name === name));
+    return isOffered ? undefined : { code: CODES[EVENT_ERRORS].NotFound, message: "NotFound", data: { kind: "event" } };
+  }
+
+  #forbidden(reason: string): SubscriptionError {
+    return { code: CODES[this.#config.EVENT_ERRORS].Forbidden, message: "Forbidden", data: { reason } };
   }
 
   /** The way to the receiver at an address: where there is one, by a network of public addresses alone. */
@@ -648,7 +670,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const key = this.#takeover.key ?? "";
     const records = createRecords({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
     const limits = isOwn ? { isHeard: () => true } : { quota, storage };
-    const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, { ...limits, records }, this.#client);
+    const scope = { ...limits, records, tellStart: this.#tellStart };
+    const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, scope, this.#client);
     return store.as({ id: "", key, label: "" }, crypto.randomUUID());
   }
 

@@ -10,6 +10,7 @@ import type {
   SeenJob,
   StartedJob,
 } from "../../core/jobs/caller/caller-record.ts";
+import { seldom, type TellStart } from "../../core/jobs/operating/starts.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { callerName, operateName } from "../../core/store/object-address.ts";
@@ -115,6 +116,10 @@ export const askOperating = <K extends keyof OperateCalls>(
   ask(() => objects.get(objects.idFromName(operateName(namespace))).operate(call, given)) as Promise<
     Awaited<ReturnType<OperateCalls[K]>>
   >;
+
+/** Tells operators of starts. */
+export const tellingStarts = (objects: CallerNamespace, namespace: string): TellStart =>
+  seldom((kind, job) => askOperating(objects, namespace, "started", kind, job).catch(() => {}));
 
 /** The object that lists those of the deployment's callers. */
 export const roomList = (objects: CallerNamespace, namespace: string): RoomListMethods =>

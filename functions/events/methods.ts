@@ -6,6 +6,7 @@ import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
 import type { CallerEvents, EventQuery } from "../caller/callers.ts";
+import { CODES } from "../caller/webhooks/codes.ts";
 import { isSecret } from "../caller/webhooks/post.ts";
 import type { Refused } from "../caller/webhooks/web-hooks.ts";
 import { eventStream } from "../http/event-stream.ts";
@@ -16,32 +17,17 @@ import { noteInterest } from "./interest.ts";
 /** The key under which the extension is declared. */
 export const EVENTS = "io.modelcontextprotocol/events";
 
-/** The extension's error codes, as the SEP has them and as the sketch before it had them. */
-const CODES = {
-  sep: {
-    NotFound: -32023,
-    Forbidden: -32024,
-    ResourceExhausted: -32025,
-    Unsupported: -32026,
-    CallbackEndpointError: -32027,
-  },
-  sketch: {
-    NotFound: -32011,
-    Forbidden: -32012,
-    ResourceExhausted: -32013,
-    Unsupported: -32014,
-    CallbackEndpointError: -32015,
-  },
-} as const;
-
 /** How many events one answer holds, and by default. */
 const MOST = { events: 100, byDefault: 50 };
 
 /** When to poll again, in milliseconds: while jobs are under way, and else. */
 const NEXT_POLL = { busy: 5_000, idle: 30_000 };
 
-/** How often a stream tells how far it has read, in milliseconds. */
+/** How often a stream tells how far it has read, also between events; in milliseconds. */
 const HEARTBEAT = 20_000;
+
+/** What keeps a stream of events alive between: the extension has no comments on it. An empty event is nothing to a reader. */
+const NO_COMMENT = "\n";
 
 /** The pause after a failure to read, in milliseconds. */
 const AFTER_ERROR = 2_000;
@@ -132,14 +118,19 @@ export class Events {
         };
         let isActive = false;
         let wait = 0;
+        let beat = Date.now();
         for (let left = 1; left > 0 && !signal.aborted; left = scope.until - BEFORE_END - Date.now()) {
           try {
             const page = await read(Math.min(wait, left));
             if (signal.aborted) return;
-            if (!isActive || page.truncated) notify("active", { cursor: page.from, truncated: page.truncated });
-            else if (page.events.length === 0) notify("heartbeat", { cursor: page.cursor });
+            const isBegun = isActive && !page.truncated;
+            if (!isBegun) notify("active", { cursor: page.from, truncated: page.truncated });
             isActive = true;
             for (const event of page.events) notify("event", event);
+            if (isBegun && (page.events.length === 0 || Date.now() - beat >= HEARTBEAT)) {
+              notify("heartbeat", { cursor: page.cursor });
+              beat = Date.now();
+            }
             wait = page.hasMore ? 0 : HEARTBEAT;
             const refusal = page.hasMore ? await scope.pay() : undefined;
             if (refusal) await pause(Number(refusal.headers.get("retry-after")) * 1_000, signal);
@@ -155,6 +146,7 @@ export class Events {
       disconnected,
       scope,
       end,
+      NO_COMMENT,
     );
   }
 

@@ -27,13 +27,15 @@ const bounded = new WeakSet<Response>();
 
 /**
  * A response that streams what `run` sends, until `run` is done or the deadline has passed. `signal` aborts at the deadline
- * and when the caller disconnects. `onCut` sends what is to be said before a stream is closed that did not end by itself.
+ * and when the caller disconnects. `onCut` sends what is to be said before a stream is closed that did not end by itself;
+ * `alive` is the text of a keep-alive.
  */
 export function eventStream(
   run: (send: (message: object) => void, signal: AbortSignal) => Promise<void>,
   disconnected: AbortSignal,
   terms: StreamTerms,
   onCut?: (send: (message: object) => void) => void,
+  alive = ": keepalive\n\n",
 ): Response {
   const left = new AbortController();
   const signal = AbortSignal.any([left.signal, disconnected]);
@@ -59,7 +61,7 @@ export function eventStream(
       const send = (message: object) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
       keepAlive = setInterval(() => {
         slot.renew();
-        if (Date.now() < terms.until + GRACE) return write(": keepalive\n\n");
+        if (Date.now() < terms.until + GRACE) return write(alive);
         if (!left.signal.aborted) {
           onCut?.(send);
           controller.close();

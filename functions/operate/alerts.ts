@@ -9,6 +9,8 @@ interface Seen {
   kinds: Overview["kinds"];
   waits: Overview["waits"];
   workers: Overview["workers"];
+  /** The kinds of which a job waits for a worker for over a minute, with their worker groups. */
+  untaken: readonly { kind: string; group: string }[];
   /** Those whose storage is almost full or whose web hooks fail. */
   callers: readonly CallerFigure[];
   /** The versions of the kinds that the edge serves. */
@@ -72,6 +74,16 @@ export const RULES = {
   "slots-taken": (seen: Seen) => {
     const waiting = alive(seen).reduce((sum, { slots }) => sum + slots.waiting, 0);
     return waiting > 0 ? `${waiting} jobs wait for a slot` : undefined;
+  },
+  "not-taken": (seen: Seen) => {
+    const here = alive(seen);
+    if (seen.workers.length > 0 && here.length === 0) return undefined;
+    // Where jobs wait for a slot, others have not been asked for.
+    const isBusy = (kind: string) => here.some(({ kinds, slots }) => kind in kinds && slots.waiting > 0);
+    const left = seen.untaken.filter(({ kind }) => !isBusy(kind));
+    return left.length > 0
+      ? `no worker takes ${list(left.map(({ kind, group }) => `${kind} (worker group ${group})`))}`
+      : undefined;
   },
   "jobs-blocked": ({ waits }: Seen) => {
     const blocked = waits.filter(({ state }) => state === "blocked");

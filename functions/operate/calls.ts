@@ -117,6 +117,8 @@ export interface TrailEntry {
 export interface OperateCalls {
   report(report: WorkerReport): void;
   figure(figure: CallerFigure): void;
+  /** A job has been started: one of a kind in a while, by its promise id without the namespace. */
+  started(kind: string, job: string): void;
   settings(): Settings;
   note(who: string, what: string, about: object): void;
   /** What a caller has called, of which the jobs alone are noted. */

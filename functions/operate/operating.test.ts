@@ -22,10 +22,12 @@ afterEach(() => {
 });
 
 let server: RunningServer;
+let client: ResonateClient;
 const startServer = (port = 0) =>
   startResonate({ port, data: undefined, token: undefined, log: pino({ level: "silent" }) });
 beforeAll(async () => {
   server = await startServer();
+  client = new ResonateClient({ url: server.url });
 });
 afterAll(() => server.close());
 
@@ -161,6 +163,59 @@ test("slots-taken: when jobs wait for a slot for five minutes", async () => {
     if (told.length > 0) return expect(told).toEqual(["slots-taken begun: 3 jobs wait for a slot"]);
   }
   expect.unreachable();
+});
+
+test("not-taken: when a job has waited for a worker for a minute, which has slots, until one takes it", async () => {
+  const { operating, report, after } = scene();
+  const create = async (job: string) => {
+    const tags = { "resonate:target": "poll://any@workers" };
+    await client.call({ kind: "promise.create", data: { id: job, timeoutAt: Date.now() + 1e9, param: {}, tags } });
+    operating.started(job.split("_", 1)[0] ?? "", job);
+  };
+  const take = (id: string, version = 0) =>
+    client.send("task.acquire", { id, version, pid: "p", ttl: 1e9 }, { origin: id });
+  /** So many half minutes later, in which the worker has reported: what was told. */
+  const halves = async (n: number, more: Partial<WorkerReport> = {}) => {
+    const told: string[] = [];
+    for (let i = 0; i < n; i++) {
+      report(more);
+      told.push(...(await after(29)));
+      report(more);
+      told.push(...(await after(1)));
+    }
+    return told;
+  };
+  const stood = async () => (await operating.overview("hour")).waits.filter(({ state }) => state === "worker");
+  await Promise.all([create("tea_1"), create("mate_1")]);
+  await take("mate_1");
+  expect(await halves(1)).toEqual([]);
+  expect(await stood()).toEqual([]);
+  expect(await halves(2)).toEqual(["not-taken begun: no worker takes tea (worker group workers)"]);
+  expect(await stood()).toMatchObject([{ kind: "tea", n: 1 }]);
+  await take("tea_1");
+  expect(await halves(1)).toEqual([expect.stringMatching(/^not-taken over/)]);
+  expect(await stood()).toEqual([]);
+
+  // What is held, or waits for a slot, is no fault.
+  await create("tea_2");
+  const held = operating.act("olga", { do: "pause", of: { kind: "tea" } });
+  expect(await halves(4)).toEqual([]);
+  await held;
+  await operating.act("olga", { do: "resume", of: { kind: "tea" } });
+  expect(await halves(2, { slots: { running: 1, waiting: 1, most: 1 } })).toEqual([]);
+  expect(await halves(1)).toEqual([expect.stringMatching(/^not-taken begun/)]);
+  await take("tea_2");
+  expect(await halves(1)).toEqual([expect.stringMatching(/^not-taken over/)]);
+
+  // A worker has taken it and given it back, as it cannot run it.
+  await create("tea_3");
+  await take("tea_3");
+  await client.send("task.release", { id: "tea_3", version: 1 }, { origin: "tea_3" });
+  expect(await halves(3)).toEqual([]);
+  report({ waits: [{ job: "tea_3", kind: "tea", state: "worker", says: "a worker lacks its function" }] });
+  expect(await halves(3)).toEqual([expect.stringMatching(/^not-taken begun/)]);
+  report({ waits: [{ job: "tea_3", kind: "tea" }] });
+  expect(await halves(1)).toEqual([expect.stringMatching(/^not-taken over/)]);
 });
 
 test("no-server: when the Resonate server has not answered for half a minute, while workers report", async () => {

@@ -1,6 +1,6 @@
 /** What an operator sees and does, in one object of the deployment: an instance of the class of the callers' objects. */
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
-import { type Held, Holds, NOTHING } from "../../core/jobs/operating/holds.ts";
+import { type Held, Holds, isHeld, NOTHING } from "../../core/jobs/operating/holds.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -94,6 +94,11 @@ export class Operating implements OperateCalls {
   figure(figure: CallerFigure): void {
     this.#tables.figure(figure, Date.now());
     if (figure.isNews) void this.#arm(SOON);
+  }
+
+  started(kind: string, job: string): void {
+    this.#tables.started(kind, job, Date.now());
+    void this.#arm(MINUTE + SOON);
   }
 
   settings(): Settings {
@@ -193,7 +198,7 @@ export class Operating implements OperateCalls {
     const isQuiet = now - (last?.at ?? 0) > (last?.isRunner ? MINUTE : QUIET);
     const resonate = isQuiet ? "not asked" : (await this.#askServer(now)).resonate;
     await Promise.all((await this.#judge(now, resonate)).map((each) => this.#tell(each)));
-    await this.#arm(isQuiet ? Number.POSITIVE_INFINITY : MINUTE);
+    await this.#arm(isQuiet && !this.#tables.hasUntaken ? Number.POSITIVE_INFINITY : MINUTE);
   }
 
   async #arm(within = MINUTE): Promise<void> {
@@ -334,6 +339,30 @@ export class Operating implements OperateCalls {
     for (const [i, { job }] of rows.entries()) if (found[i]?.state !== "pending") this.#tables.forget(String(job));
   }
 
+  /** The kinds of which a job waits for a worker, with their worker groups. A job that one has taken waits no more. */
+  async #untaken(now: number): Promise<{ kind: string; group: string }[]> {
+    const { client, config } = this.#options;
+    const kinds = Map.groupBy(this.#tables.untaken(now, LOOKS), ({ kind }) => kind);
+    const held = kinds.size > 0 ? ((await this.#holds.find())?.held ?? NOTHING) : NOTHING;
+    const isUntaken = async (job: string, says: string) => {
+      const id = config.RESONATE_NAMESPACE + job;
+      const { status, data } = await client.send("task.get", { id }, { origin: id });
+      // One that a worker has released or lost has been taken, unless that worker says that it cannot run it.
+      if (status === 200 && data.task.state === "pending" && (says !== "" || data.task.version === 0)) return true;
+      this.#tables.forget(job);
+      return false;
+    };
+    const found: { kind: string; group: string }[] = [];
+    for (const [kind, jobs] of kinds) {
+      const isPaused = (await this.#kinds.find(kind)) !== undefined;
+      let isFound = false;
+      for (const { job, says } of jobs) isFound ||= !isHeld(held, job) && (await isUntaken(job, says));
+      const group = deployed.jobs.find((job) => job.kind === kind)?.group ?? config.RESONATE_GROUP;
+      if (isFound && !isPaused) found.push({ kind, group });
+    }
+    return found;
+  }
+
   /** What is held, and what the Resonate server tells of itself: nothing where it does not answer. */
   async #askServer(now: number): Promise<{ held: Held; resonate: ServerState | undefined }> {
     try {
@@ -356,6 +385,7 @@ export class Operating implements OperateCalls {
     const { config, env } = this.#options;
     const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
     const { kinds, waits, workers } = this.#tables.overview("hour", now);
+    const untaken = await this.#untaken(now).catch(() => []); // A server that does not answer is another alert.
     const mostBytes = config.MAX_STORED_BYTES;
     const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
     const seen = {
@@ -363,6 +393,7 @@ export class Operating implements OperateCalls {
       kinds,
       waits,
       workers,
+      untaken,
       callers: await this.#named(this.#tables.troubled(ALMOST * mostBytes)),
       deployed: versions,
       mostBytes,

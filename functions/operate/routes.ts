@@ -1,8 +1,7 @@
 /** What operators ask for at `/operate`: the page, its data, and what they do. */
 import * as z from "zod";
-import type { OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
+import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import type { Edge } from "../app/composition.ts";
-import { readConfig } from "../app/config.ts";
 import { type DoorEnv, operateRooms } from "../app/resonate-door.ts";
 import { askOperating, type CallerNamespace, roomList } from "../caller/callers.ts";
 import { assetResponse } from "../http/assets.ts";
@@ -18,7 +17,7 @@ const MAX_BODY = 1_000_000;
 
 const text = z.string().min(1).max(1_000);
 const Filtered = z.object({
-  state: z.enum(["failed", "failing", "blocked", "answer", "sleeping", "job"]).exactOptional(),
+  state: z.enum(["failed", ...WAIT_STATES]).exactOptional(),
   kind: text.exactOptional(),
   reason: text.exactOptional(),
   caller: text.exactOptional(),
@@ -49,7 +48,7 @@ const refuse = (status: number, error: string) => answer({ error }, status);
 /** Answers a request to a path under `/operate`. */
 export async function operate(request: Request, env: object, edge: Edge): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
-  const { CALLER, RESONATE, RESONATE_NAMESPACE: namespace, isOperated } = readConfig(env);
+  const { CALLER, RESONATE, RESONATE_NAMESPACE: namespace, isOperated } = edge.config;
   if (!CALLER) return refuse(404, "Not found.");
   const objects = CALLER as CallerNamespace;
   if (pathname === "/operate/rooms") {

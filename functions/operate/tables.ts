@@ -37,9 +37,13 @@ const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }
 
 const OTHER = "other";
 
-/** The most failed jobs, and waiting ones, that are known by name. */
+/** The most failed jobs, waiting ones, and those of a kind that wait for a worker, that are known by name. */
 const MOST_FAILED = 10_000;
 const MOST_WAITING = 5_000;
+const MOST_UNTAKEN = 50;
+
+/** For how long a job that nobody takes is not said to wait for a worker, in milliseconds. */
+const UNTAKEN = MINUTE;
 
 /** The most entries of the trail since the oldest one that is of a caller. */
 const MOST_CALLS = 100_000;
@@ -150,11 +154,36 @@ export class OperateTables {
       return;
     }
     if (isFull && (state === "sleeping" || state === "job")) return;
+    if (state === "worker") {
+      const known = "SELECT 1 FROM waits WHERE state = 'worker' AND kind = ? LIMIT 1 OFFSET ?";
+      if (this.all(known, kind, MOST_UNTAKEN - 1).length > 0) return;
+      // What is known of a job that was started again stays.
+      if (says === "" && this.all("SELECT 1 FROM waits WHERE job = ?", job).length > 0) return;
+    }
     this.all(
       `INSERT INTO waits VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET says = excluded.says, worker = excluded.worker,
        at = CASE WHEN state = excluded.state THEN at ELSE excluded.at END, state = excluded.state`,
       ...[job, splitKey(job).key, kind, state, says, worker, now],
     );
+  }
+
+  started(kind: string, job: string, now: number): void {
+    this.#wait({ job, kind, state: "worker" }, "", now, false);
+  }
+
+  /** The jobs of each kind that should have been taken by now, oldest first: the first so many. */
+  untaken(now: number, limit: number): { kind: string; job: string; says: string }[] {
+    const rows = this.all(
+      `SELECT kind, job, says FROM
+         (SELECT *, row_number() OVER (PARTITION BY kind ORDER BY at) AS nth FROM waits WHERE state = 'worker' AND at <= ?)
+       WHERE nth <= ?`,
+      ...[now - UNTAKEN, limit],
+    );
+    return rows as { kind: string; job: string; says: string }[];
+  }
+
+  get hasUntaken(): boolean {
+    return this.all("SELECT 1 FROM waits WHERE state = 'worker' LIMIT 1").length > 0;
   }
 
   /** Of a job that waits no more. */
@@ -256,7 +285,11 @@ export class OperateTables {
     }
     const before = this.#before(span, now);
     for (const kind of before.keys()) kinds.set(kind, kinds.get(kind) ?? {});
-    const waits = this.all("SELECT kind, state, count(*) AS n, min(at) AS since FROM waits GROUP BY state, kind");
+    const waits = this.all(
+      `SELECT kind, state, count(*) AS n, min(at) AS since FROM waits WHERE state <> 'worker' OR at <= ?
+       GROUP BY state, kind`,
+      now - UNTAKEN,
+    );
     const slowest = this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from);
     return {
       span,
@@ -310,6 +343,7 @@ export class OperateTables {
       ["caller IN (SELECT value FROM json_each(?))", filter.callers && JSON.stringify(filter.callers)],
       ["state = ?", isFailed ? undefined : filter.state],
       ["at <= ?", filter.until],
+      ["at <= ?", filter.state === "worker" ? Date.now() - UNTAKEN : undefined],
     ].flatMap(([where, value]) => (value === undefined ? [] : [{ where, value }]));
     const [where, values] = [
       ["1", ...of.map((each) => each.where)].join(" AND "),
@@ -327,7 +361,10 @@ export class OperateTables {
   /** What was reported of one job. */
   about(job: string): { failure: Row | undefined; wait: Row | undefined } {
     const [failure] = this.all("SELECT reason, stack, worker, at FROM failures WHERE job = ?", job);
-    const [wait] = this.all("SELECT state, says, worker, at FROM waits WHERE job = ?", job);
+    const [wait] = this.all(
+      "SELECT state, says, worker, at FROM waits WHERE job = ? AND (state <> 'worker' OR at <= ?)",
+      ...[job, Date.now() - UNTAKEN],
+    );
     return { failure, wait };
   }
 

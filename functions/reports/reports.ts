@@ -1,8 +1,9 @@
 /** What workers report: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
 import * as z from "zod";
 import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
+import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
-import { readConfig } from "../app/config.ts";
+import type { Edge } from "../app/composition.ts";
 import { askOperating, type CallerNamespace, objectOf } from "../caller/callers.ts";
 import { readBytes } from "../http/body.ts";
 
@@ -30,7 +31,7 @@ const Worker = z.object({
     z.object({
       job: z.string(),
       kind: z.string(),
-      state: z.enum(["sleeping", "answer", "job", "failing", "blocked"]).exactOptional(),
+      state: z.enum(WAIT_STATES).exactOptional(),
       says: z.string().exactOptional(),
     }),
   ),
@@ -41,9 +42,9 @@ const Batch = z.object({ ended: Ids, started: Ids, worker: Worker.exactOptional(
 const answer = (status: number, error: string) => Response.json({ error }, { status });
 
 /** Passes reports on to the objects of the callers whom they concern. Nothing is read of a request without the token. */
-export async function receive(request: Request, env: object): Promise<Response> {
+export async function receive(request: Request, _env: object, { config }: Edge): Promise<Response> {
   if (request.method !== "POST") return answer(404, "Not found.");
-  const { VIEW_KEY, CALLER, RESONATE_NAMESPACE, isOperated } = readConfig(env);
+  const { VIEW_KEY, CALLER, RESONATE_NAMESPACE, isOperated } = config;
   const [, shown] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
   if (!VIEW_KEY || !CALLER || !shown || !(await isReportToken(VIEW_KEY, shown)))
     return answer(401, "Reports are taken from workers alone.");

@@ -2,9 +2,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { measureAwait } from "./measure/awaiting.ts";
-import { measureAwake } from "./measure/awake.ts";
-import { measureBudgets } from "./measure/budgets.ts";
 import { measureCeiling } from "./measure/ceiling.ts";
+import { measureAwake } from "./measure/cost/awake.ts";
+import { measureBudgets } from "./measure/cost/budgets.ts";
+import { measureRows } from "./measure/cost/rows.ts";
 import { measureEdits } from "./measure/dev.ts";
 import { measureGrowth } from "./measure/growth.ts";
 import { measureGuard } from "./measure/guard.ts";
@@ -14,7 +15,6 @@ import { measureHeldStreams, measureServed, measureWaiting } from "./measure/mem
 import { measurePages } from "./measure/pages.ts";
 import { measureRecovery } from "./measure/recovery.ts";
 import { prepareRequests, type Summary, summarize } from "./measure/requests.ts";
-import { measureRows } from "./measure/rows.ts";
 import { measurePolling, measureSettlement } from "./measure/settlement.ts";
 import { measureBundle, measureStartup } from "./measure/startup.ts";
 import { measureWebHooks } from "./measure/web-hooks.ts";
@@ -36,11 +36,8 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench, short: boolea
   startup: (bench) => measureStartup(bench, 10),
   budgets: measureBudgets,
   rows: measureRows,
-  settlement: async (bench) => [
-    ...(await measureSettlement(bench, 100)),
-    ...(await measurePolling(bench, 10)),
-    ...(await measureWebHooks(bench, 100)),
-  ],
+  settlement: async (bench) => [...(await measureSettlement(bench, 100)), ...(await measurePolling(bench, 10))],
+  hooks: (bench) => measureWebHooks(bench, 100),
   waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],
   jobs: (bench) => measureJobs(bench, 4),
   guard: measureGuard,

@@ -9,6 +9,7 @@ export const SECTIONS = [
   "budgets",
   "rows",
   "settlement",
+  "hooks",
   "waiting",
   "jobs",
   "guard",

@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { getPlatformProxy } from "wrangler";
 import { startChild } from "../../cli/process/child.ts";
 import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
+import { sweep } from "../../core/jobs/files/sweep.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { ObjectStore } from "../../core/store/files/objects.ts";
 import { type Bucket, bucketStore } from "../../core/store/files/r2.ts";
@@ -14,7 +15,6 @@ import { type Program, until, watch } from "../../testing/simulation/program.ts"
 import { freePort } from "../../testing/stack/port.ts";
 import { part, type StackPart } from "../../testing/stack/stack-part.ts";
 import { placeOf } from "../../worker/files/place.ts";
-import { sweep } from "../../worker/files/sweep.ts";
 
 export const PUBLIC_URL = "https://jobs.example";
 const SHOWN = { VIEW_KEY: "v".repeat(32), PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,localhost,jobs.example" };

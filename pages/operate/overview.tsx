@@ -27,6 +27,7 @@ const PLACES: Readonly<Record<string, string>> = {
   "jobs-fail": "#failures",
   "jobs-blocked": filterLink({ state: "blocked" }),
   ...{ "no-worker": "#workers", "old-worker": "#workers", "slots-taken": "#workers" },
+  "not-taken": filterLink({ state: "worker" }),
   "mixed-versions": "#workers",
   ...{ "storage-full": "#callers", "deliveries-fail": "#callers" },
 };
@@ -220,6 +221,7 @@ const STATES = {
   job: "waiting for another job or a callback",
   failing: "failing, and tried again",
   blocked: "blocked by changed code",
+  worker: "taken by no worker",
 };
 
 export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_whole, at } }) => (

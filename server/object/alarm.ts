@@ -1,6 +1,7 @@
 import { type SweepPosition, sweep } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
 import type { Resonate } from "../resonate.ts";
+import type { FileSweep } from "./file-sweep.ts";
 import { withStacks } from "./log.ts";
 import type { ObjectStorage } from "./platform.ts";
 import type { Notes } from "./tables.ts";
@@ -21,6 +22,7 @@ interface AlarmParts {
   resonate: Resonate;
   /** How long ended jobs are kept, in milliseconds; default for ever. */
   keep: number | undefined;
+  files: FileSweep;
   /** Until when the server is paused, in milliseconds since the epoch. */
   pausedUntil: () => number;
   /** Called each time the alarm is set, which writes a row. */
@@ -57,6 +59,8 @@ export class Alarm {
     this.#fired = Math.max(this.#time ?? 0, Date.now());
     this.#time = undefined;
     if (Date.now() < this.#parts.pausedUntil()) return this.set();
+    // Time-outs do not wait for the store of files.
+    void this.#parts.files.run().then(() => this.set());
     this.#isHandling = true;
     let isWritable = true;
     try {
@@ -79,8 +83,8 @@ export class Alarm {
   /** Sets the alarm to the next time-out, but not before `earliest`. */
   set(earliest = 0): void {
     if (this.#isHandling) return;
-    const { resonate, storage, pausedUntil, onSet } = this.#parts;
-    const due = Math.min(resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep());
+    const { resonate, storage, pausedUntil, onSet, files } = this.#parts;
+    const due = Math.min(resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep(), files.due);
     const time = Math.max(due, earliest, pausedUntil(), this.#fired + 1);
     if (time === Number.POSITIVE_INFINITY) return;
     // An alarm that is too early finds nothing due and sets the next.

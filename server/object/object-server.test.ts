@@ -284,6 +284,24 @@ test("a runner receives its news while it runs a task and a while longer, and th
   }
 });
 
+test("a time-out does not wait for a store of files that does not answer", async () => {
+  let asked = 0;
+  const list = () => {
+    asked += 1;
+    return new Promise<never>(() => {});
+  };
+  object = new ObjectServer(state, { FILES: { list } as never });
+  const timeoutAt = Date.now() + 50;
+  await call("promise.create", promise("due", { timeoutAt }));
+  await until("its end", async () => {
+    if (state.alarm !== null && Date.now() >= state.alarm) await object.alarm();
+    const body = JSON.stringify({ kind: "promise.get", head: HEAD, data: { id: "due" } });
+    const answer = await object.fetch(new Request("http://resonate/", { method: "POST", body }));
+    return (await answer.text()).includes("rejected_timedout");
+  });
+  expect(asked).toBe(1);
+});
+
 test("an alarm that the platform has dropped is set again when the object wakes", async () => {
   const timeoutAt = Date.now() + 60_000;
   await call("promise.create", promise("due", { timeoutAt }));

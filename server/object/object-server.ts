@@ -1,4 +1,6 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the protocol over its `fetch`, time-outs by its alarm. */
+
+import type { FileBindings } from "../../core/jobs/files/place-in-workers.ts";
 import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
@@ -15,6 +17,7 @@ import { type CallerObjects, CallerReports } from "./caller-reports.ts";
 import { ContainerWorker } from "./execution/container.ts";
 import { type RunnerNamespace, RunnerPool, SLOTS } from "./execution/runner-pool.ts";
 import { type OperateObjects, RunnerReports } from "./execution/runner-reports.ts";
+import { FileSweep } from "./file-sweep.ts";
 import { withStacks } from "./log.ts";
 import { ObjectSql } from "./object-sql.ts";
 import { type BackupEnv, OPERATE, type Operated, Operator } from "./operate.ts";
@@ -27,13 +30,12 @@ const WAITING = /^\/waiting\/([^/]+)$/;
 const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
 const PAUSED = "The server is paused: an operator reads its state, or has moved it";
 
-interface ObjectEnv extends PublicEnv, BackupEnv, OperatorEnv, ObjectAddress {
+interface ObjectEnv extends PublicEnv, BackupEnv, OperatorEnv, ObjectAddress, FileBindings {
   RUNNER?: RunnerNamespace;
   /** The worker's containers, where the deployment has any. */
   WORKER?: RunnerNamespace;
   /** The callers' objects, where the deployment has any. */
   CALLER?: CallerObjects & OperateObjects;
-  ENCRYPTION_KEYS?: string;
   RESONATE_GROUP?: string;
   /** Where the deployment's jobs run: `container`, or in Workers, by the runner. */
   RUNS_IN?: string;
@@ -91,8 +93,11 @@ export class ObjectServer implements Operated {
         this.#container?.wake();
       },
     });
+    const own = this.#asClient(env);
+    const keep = retentionOf(env.RETENTION_DAYS);
     this.#alarm = new Alarm({
-      ...{ storage, store, notes: this.#notes, resonate: this.#resonate, keep: retentionOf(env.RETENTION_DAYS) },
+      ...{ storage, store, notes: this.#notes, resonate: this.#resonate, keep },
+      files: new FileSweep({ env, client: own.client, notes: this.#notes, keep }),
       pausedUntil: () => this.#pausedUntil,
       onSet: () => {
         this.#sql.rows.written += 1;
@@ -111,8 +116,7 @@ export class ObjectServer implements Operated {
           : undefined;
       this.#runners = new RunnerPool({ resonate: this.#resonate, namespace: runners, prefix, durable, reports });
     }
-    this.#reports =
-      env.CALLER && new CallerReports({ ...this.#asClient(env), objects: placed(env.CALLER, env), durable });
+    this.#reports = env.CALLER && new CallerReports({ ...own, objects: placed(env.CALLER, env), durable });
     void state.blockConcurrencyWhile(() => this.#alarm.restore());
   }
 

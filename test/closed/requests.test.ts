@@ -134,6 +134,29 @@ describe("the limit", () => {
       expect((await send(url, { body: probe(40) })).status).toBe(200);
     }));
 
+  test("counts a new range for the months that workers then gather, before it is there", () => {
+    const bindings = { RATE_LIMIT: "160", WAIT_SECONDS: "1", ...bearerBindings({ ada: "ada", bob: "bob" }) };
+    return limited(bindings, async ({ url }) => {
+      const as = (token: string, body: unknown) => send(url, { headers: { authorization: `Bearer ${token}` }, body });
+      const range = async (token: string, latitude: number, to: string) => {
+        const where = { latitude, longitude: 1, confirm: true };
+        const { messages } = await as(token, call("weather_range", { ...where, from: "2000-01", to }));
+        return messages.at(-1)?.result;
+      };
+      const found = await Promise.all([1, 2, 3].map(() => range("ada", 3, "2008-04")));
+      expect(found.map(({ isError }) => isError ?? false)).toEqual([false, false, false]);
+      const refused = await range("ada", 4, "2008-04");
+      expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("counts as 100") }] });
+      const about = { job_names: [found[0].structuredContent.job_name.replace("_3_", "_4_")] };
+      const { messages } = await as("ada", call("probe_status", about));
+      expect(messages.at(-1).result.structuredContent.statuses[0].status).toBe("not_found");
+      expect((await as("ada", probeNothing(70))).status).toBe(429);
+      expect((await as("ada", probeNothing(20))).status).toBe(200);
+      expect((await range("bob", 4, "2000-01")).isError ?? false).toBe(false);
+      expect((await as("bob", probeNothing(100))).status).toBe(200);
+    });
+  });
+
   test("holds on one's own machine, too, and is wide there", () =>
     limited({ RATE_LIMIT: "", AUTH_MODE: "none" }, async ({ url }) => {
       const statuses = [];

@@ -367,13 +367,13 @@ test("who loses its token, or is blocked, is told that its subscription has ende
   );
   await until("attempts", () => leaving.every(({ delivered }) => delivered.length > 0));
   const { eve: _, ...others } = TOKENS;
-  Object.assign(bindings, bearerBindings(others), { BLOCKED_CALLERS: "bob" });
+  Object.assign(bindings, bearerBindings(others), { BLOCKED_CALLERS: "bob", EVENT_ERRORS: "sketch" });
   await own.edge.kill();
   await own.edge.start();
   for (const { state } of leaving) state.answer = 200;
   await until("the ends to be told", () => leaving.every(({ delivered }) => delivered.length > 1), 45_000);
   for (const { delivered } of leaving)
     expect(delivered.slice(1).map(({ id, body }) => [id.split("_")[1], body])).toEqual([
-      ["terminated", { type: "terminated", error: expect.objectContaining({ code: -32024 }) }],
+      ["terminated", { type: "terminated", error: expect.objectContaining({ code: -32012 }) }],
     ]);
 });

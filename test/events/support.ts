@@ -59,7 +59,7 @@ export interface Notified {
   error?: any;
 }
 
-/** Opens a stream of events, and yields what comes over it. */
+/** Opens a stream of events, and yields what comes over it. @throws {Error} for a comment, which the extension has not there */
 export async function* streamAt(
   url: string,
   params: object,
@@ -79,6 +79,7 @@ export async function* streamAt(
     text += chunk;
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
       const data = /^data: (.*)$/m.exec(text.slice(0, end))?.[1];
+      if (/^:/m.test(text.slice(0, end))) throw new Error(`a comment: ${text.slice(0, end)}`);
       text = text.slice(end + 2);
       if (data) yield JSON.parse(data) as Notified;
     }

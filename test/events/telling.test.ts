@@ -62,3 +62,32 @@ test("an author's events and partial results are told in order, once each, also 
   const wrong = await ada.start("watch_price", { of: "gold", prices: [1_000] });
   expect(wrong.content[0]).toMatchObject({ text: expect.stringMatching(/ctx\.event\(.*its payload does not fit/) });
 });
+
+test("a type of events that the next deployment has not is said to be gone, to its web hooks as well", {
+  timeout: 60_000,
+}, async () => {
+  const programs = { edge: "test/events/telling/edge.ts", worker: "test/events/telling/worker.ts" };
+  const bindings = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };
+  await using stack = await startStack({ programs, bindings, workers: 0 });
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  await using receiver = await startReceiver(newSecret());
+  await using kept = await startReceiver(newSecret());
+  const subscribe = (name: string, { url, secret }: typeof receiver) =>
+    ada.request("events/subscribe", { name, delivery: { url, secret } });
+  await subscribe("price.changed", receiver);
+  await subscribe("job.ended", kept);
+  await stack.edge.kill();
+  programs.edge = "functions/index.ts";
+  await stack.edge.start();
+  const gone = { code: -32023, data: { kind: "event" } };
+  expect((await ada.list()).events.map(({ name }) => name)).not.toContain("price.changed");
+  await expect(ada.poll({ name: "price.changed" })).rejects.toMatchObject(gone);
+  await ada.start("set_timer", { timer_name: "another", seconds: 3_600 });
+  await ada.start("cancel_job", { job_names: ["timer_another"] });
+  await expect
+    .poll(() => [receiver, kept].map(({ delivered }) => delivered.length), { timeout: 30_000 })
+    .toEqual([1, 1]);
+  expect(receiver.delivered[0]?.body).toEqual({ type: "terminated", error: { ...gone, message: "NotFound" } });
+  expect(kept.delivered[0]?.body).toMatchObject({ name: "job.ended" });
+  await expect(subscribe("price.changed", receiver)).rejects.toMatchObject(gone);
+});

@@ -27,7 +27,7 @@ test("what it evaluates at its start is small, and so is what it loads when it i
   );
   const [start = Number.NaN, ...others] = sizes;
   expect(modules.filter((path) => !path.includes("chunk-"))).toEqual(
-    ["caller", "cron", "resonate", "runner", "sdk"].map((name) => `modules/${name}.js`),
+    ["caller", "cron", "resonate", "runner", "sdk", "stacks"].map((name) => `modules/${name}.js`),
   );
   expect(start).toBeLessThan(115_000);
   expect(start + (others[modules.indexOf("modules/sdk.js")] ?? Number.NaN)).toBeLessThan(200_000);

@@ -1,6 +1,6 @@
 /** docs/resonate.md, as it says: workers with Resonate's SDKs, the Python ones where Python 3.12 and its package are to be had. */
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
@@ -55,12 +55,6 @@ const WORKERS = {
   "async.ts": process.execPath,
   "worker.py": isThere ? python : undefined,
 };
-
-test("the document shows the programs as they are", () => {
-  const text = readFileSync(join(EXAMPLES, "../../resonate.md"), "utf8");
-  for (const file of ["worker.py", "client.py"])
-    expect(text).toContain(`\`\`\`python\n# sdk/${file}\n${readFileSync(join(EXAMPLES, file), "utf8")}\`\`\``);
-});
 
 describe("a job of a group whose worker is written with one of Resonate's SDKs", () => {
   let resonate: Resonate;

@@ -2,6 +2,8 @@
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { FilePlace } from "../../core/jobs/files/kept-files.ts";
 import { s3Of } from "../../core/store/files/s3.ts";
 import { folderStore, readPath } from "./folder.ts";
@@ -17,10 +19,30 @@ export function placeOf(env: Variables): FilePlace | undefined {
     encryptionKeys,
     hash: () => {
       const hash = createHash("sha256");
-      return { update: (bytes) => void hash.update(bytes), digest: () => hash.digest("hex") };
+      const update = (bytes: Uint8Array) => {
+        hash.update(bytes);
+        passed(bytes.length);
+      };
+      return { update, digest: () => hash.digest("hex") };
     },
     readPath,
   };
+}
+
+/** V8 lets 64 MB of buffers wait that nobody holds any more. This many bytes of files may. */
+const WAITING = 8 * 1024 * 1024;
+
+let waiting = 0;
+let collect: ((options: { type: "minor" }) => void) | undefined;
+
+/** Collects what has passed through steps, which takes 0.3 to 1 ms. */
+function passed(bytes: number): void {
+  waiting += bytes;
+  if (waiting < WAITING) return;
+  waiting = 0;
+  if (!collect) setFlagsFromString("--expose-gc");
+  collect ??= runInNewContext("gc");
+  collect?.({ type: "minor" });
 }
 
 const pathOf = (url: string): string => (url.startsWith("file:") ? fileURLToPath(url) : resolve(url));

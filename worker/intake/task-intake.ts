@@ -1,8 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
+import { kindIn } from "../../core/jobs/caller/caller-record.ts";
 import { ownerOf } from "../../core/jobs/durable-promise.ts";
 import { ResonateRefused } from "../../core/store/connection/failures.ts";
-import type { Acquired, LeaseRef as Dispatch, TaskRecord } from "../../core/store/connection/protocol.ts";
+import type {
+  Acquired,
+  LeaseRef as Dispatch,
+  PromiseRecord,
+  TaskRecord,
+} from "../../core/store/connection/protocol.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Composition } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
@@ -114,7 +120,7 @@ export class TaskIntake {
       const { task, promise } = answer.data;
       const code = executor.codeFor(promise);
       if (!code) {
-        await this.#releaseUnhandled(task, kind);
+        await this.#releaseUnhandled(task, promise, kind);
         return undefined;
       }
       const leased = { ...answer.data, code, kind, claimedAt: performance.now(), isRunning: false };
@@ -131,11 +137,14 @@ export class TaskIntake {
     }
   }
 
-  async #releaseUnhandled({ id, version }: TaskRecord, kind: string): Promise<void> {
-    const { client, lease, names, log } = this.#parts;
+  async #releaseUnhandled({ id, version }: TaskRecord, promise: PromiseRecord, kind: string): Promise<void> {
+    const { client, lease, names, log, reports } = this.#parts;
     const isFirst = this.#unhandled.record(id);
     unhandled.inc({ job: kind });
-    log[isFirst ? "warn" : "debug"]({ job: names.nameOf(id) }, "no function for this job here");
+    const job = names.nameOf(id);
+    log[isFirst ? "warn" : "debug"]({ job }, "no function for this job here");
+    if (isFirst)
+      reports?.figures.waits({ job, kind: kindIn(promise), state: "worker", says: "a worker lacks its function" });
     await client.send("task.release", { id, version }, { origin: id, patience: lease });
   }
 

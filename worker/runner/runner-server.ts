@@ -5,6 +5,7 @@ import { NonRetryableError } from "../../core/definitions/context.ts";
 import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
 import { placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
 import { Figures, type RunnerNews } from "../../core/jobs/operating/figures.ts";
+import type { FailedJob } from "../../core/jobs/operating/worker-report.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -12,6 +13,7 @@ import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/s
 import { type Composition, compose } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
 import type { Instruments } from "../execution/instruments.ts";
+import { inSources } from "./load-source-lines.ts";
 import { lineLog } from "./log.ts";
 
 /** How long a task stays this runner's without a heartbeat, in milliseconds. */
@@ -123,7 +125,9 @@ export class RunnerServer {
       const isPaused = kind !== undefined && (await pauses.suspendIfPaused(answer.data.task, kind));
       if (!isPaused) await executor.execute(answer.data, code, names.kindOf(id));
     }
-    const told: RunnerNews = { kinds: this.#kinds, news: this.#figures.takeNews() };
+    const had = this.#figures.takeNews();
+    const failed = await Promise.all(had.failed.map(readable));
+    const told: RunnerNews = { kinds: this.#kinds, news: { ...had, failed } };
     return Response.json({ isKnown: true, told });
   }
 
@@ -156,6 +160,10 @@ export class RunnerServer {
     return code;
   }
 }
+
+/** A failure whose stack names lines of the sources. */
+const readable = async ({ stack, ...failed }: FailedJob): Promise<FailedJob> =>
+  stack === undefined ? failed : { ...failed, stack: await inSources(stack) };
 
 /** Makes jobs that need a container fail at once, because a runner has none. */
 function withoutContainer(implementation: Implementation): Implementation {

@@ -1,10 +1,11 @@
 /** `backup`: writes all jobs and results of a deployment or of this machine to a file or the deployment's bucket. */
 import { parseArgs } from "node:util";
 import { readArguments } from "../../arguments.ts";
-import { writeBackup } from "../../backup/backup-file.ts";
+import { copyFiles, filesBeside, writeBackup } from "../../backup/backup-file.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { openServer } from "../../backup/paused-server.ts";
 import { SOURCE_OPTIONS, sourceUsage } from "../../backup/server-options.ts";
+import { filesIn } from "../../launcher/data-directory.ts";
 import { readProject, typed } from "../../project.ts";
 
 export const usage =
@@ -12,7 +13,8 @@ export const usage =
 
 Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
 results, what belongs to callers (events, subscriptions, their lists), and the key that seals task ids. The server pauses meanwhile, and tells callers to repeat their calls.
-Files of jobs are not in it: copy their folder or bucket (FILES_URL) as well, afterwards.
+Files of jobs that DIR keeps are copied to FILE.files. Others are not in it: copy their folder or bucket (FILES_URL) as well,
+afterwards.
 
   --out FILE   a file that only you can read
   --to-bucket  the deployment's bucket (R2, bound as BACKUPS), under a name that is printed
@@ -37,7 +39,8 @@ export async function run(args: string[]): Promise<void> {
     const count = await writeBackup(out, server.head, server.pages());
     if (!server.hasJobs)
       console.log("The jobs are in the database of the Resonate server, which has a backup of its own.");
-    console.log(WITHOUT_FILES);
+    const hasFiles = url === undefined && (await copyFiles(filesIn(options.data), filesBeside(out)));
+    console.log(hasFiles ? `Files of jobs are in ${filesBeside(out)}.` : WITHOUT_FILES);
     console.log(`${count} rows are in ${out}. It opens task ids and holds what jobs returned: keep it as a secret.`);
   } else if (url !== undefined) {
     const name = new Date().toISOString();

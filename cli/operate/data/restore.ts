@@ -1,10 +1,12 @@
 /** `restore`: loads a backup into an empty server, or sets a deployment back to an earlier time. */
+import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { readArguments } from "../../arguments.ts";
-import { type Line, readBackup, readHead } from "../../backup/backup-file.ts";
+import { copyFiles, filesBeside, type Line, readBackup, readHead } from "../../backup/backup-file.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { openServer } from "../../backup/paused-server.ts";
 import { SOURCE_OPTIONS, sourceUsage } from "../../backup/server-options.ts";
+import { filesIn } from "../../launcher/data-directory.ts";
 import { readProject, typed } from "../../project.ts";
 
 export const usage =
@@ -44,8 +46,16 @@ export async function run(args: string[]): Promise<void> {
   const backup = from === undefined ? await inBucket(new OperatorClient(url ?? ""), bucket ?? "") : await inFile(from);
   await using server = await openServer(options);
   const count = await server.restore(backup.head, backup.rows);
+  if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
   if (!server.hasJobs) console.log("The jobs are restored with the database of the Resonate server.");
   console.log(`${count} rows were taken up. Jobs that were running go on where they were.`);
+}
+
+/** Takes up the files of jobs that lie beside a backup; a deployment has its own place for them. */
+async function restoreFiles(beside: string, data: string | undefined): Promise<void> {
+  if (data !== undefined) await copyFiles(beside, filesIn(data));
+  else if (existsSync(beside))
+    console.log(`Files of jobs are in ${beside}: copy them to the deployment's folder or bucket (FILES_URL).`);
 }
 
 const inFile = async (file: string) => ({ head: await readHead(file), rows: readBackup(file) });

@@ -71,17 +71,20 @@ export interface CallerRecord {
   list(query: ListQuery): Promise<ListedJob[]>;
 }
 
+/** The kind of job that a promise says it is of. */
+export const kindIn = ({ tags, param }: PromiseRecord): string =>
+  tags[KIND] ?? String((decodeValue(param) as { func?: unknown } | undefined)?.func ?? "");
+
 /** What a job's promise says of it for the caller with this key, who started it at `startedAt` unless he created it. */
 export function startedJob(record: PromiseRecord, key: string, startedAt = Date.now()): StartedJob {
   const { id, createdAt, settledAt, timeoutAt, tags } = record;
-  const param = decodeValue(record.param) as { func?: unknown } | undefined;
-  const kind = tags[KIND] ?? String(param?.func ?? "");
+  const kind = kindIn(record);
   const isOwn = tags[STARTER] === undefined || tags[STARTER] === key;
   const reservation = isOwn ? reservationIn(tags[RESERVATION]) : { period: "", count: 0, isEarlier: false };
   return {
     ...{ id, kind, state: endOf(record), ...reservation, due: timeoutAt, settledAt: settledAt ?? null },
     startedAt: isOwn ? createdAt : startedAt,
     bytes: isOwn ? sizeOf(record) : 0,
-    labels: isOwn ? labelsOf(param) : [],
+    labels: isOwn ? labelsOf(decodeValue(record.param)) : [],
   };
 }

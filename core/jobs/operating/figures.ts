@@ -1,4 +1,5 @@
 /** What happens in a worker, gathered for its next report to operators. */
+import { seldom } from "./starts.ts";
 import {
   FAILED,
   type FailedJob,
@@ -102,6 +103,9 @@ export class Figures {
     if (state === undefined) this.#said.delete(job);
     else if (this.#said.size < MOST_WAITING) this.#said.add(job);
   }
+
+  /** Tells of a job that has just been started for another, once in a while of a kind. */
+  readonly started = seldom((kind, job) => this.waits({ job, kind, state: "worker" }));
 
   /** A job that waited goes on: another worker may have said so. */
   goesOn(job: string, kind: string): void {

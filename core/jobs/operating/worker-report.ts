@@ -1,7 +1,9 @@
 /** What a worker reports to the edge, for operators: what has happened since its last report, and how it is. */
 
-/** What a job waits for that does not execute, or why it does not get on. */
-export type WaitState = "sleeping" | "answer" | "job" | "failing" | "blocked";
+export const WAIT_STATES = ["sleeping", "answer", "job", "failing", "blocked", "worker"] as const;
+
+/** What a job waits for that does not execute, or why it does not get on. `worker`: as far as is known, none takes it. */
+export type WaitState = (typeof WAIT_STATES)[number];
 
 export interface FailedJob {
   /** The promise id without the namespace, as logs have it. */
@@ -19,7 +21,7 @@ export interface WaitingJob {
   job: string;
   kind: string;
   state?: WaitState;
-  /** Why it is blocked or failing, or when it wakes up. */
+  /** Why it is blocked, failing or not taken, or when it wakes up. A job that has just been started says nothing. */
   says?: string;
 }
 

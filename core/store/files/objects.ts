@@ -1,7 +1,7 @@
 /** What keeps the bytes of files: a folder, a bucket of an account, or any store that speaks S3. */
 
-/** How many bytes are written at once: S3 takes parts of 5 MiB or more, up to 10,000, and R2 wants them equal. */
-export const PART = 8 * 1024 * 1024;
+/** How many bytes are written at once, the least that S3 and R2 take: up to 10,000 parts, which R2 wants equal. */
+export const PART = 5 * 1024 * 1024;
 
 export interface StoredObject {
   key: string;

@@ -59,6 +59,13 @@ export interface Refused {
   data: Record<string, unknown>;
 }
 
+/** Why a subscription has ended, in the extension's codes. */
+export interface SubscriptionError {
+  code: number;
+  message: string;
+  data: Record<string, unknown>;
+}
+
 export interface HookWorld {
   storage: CallerStorage;
   log: EventLog;
@@ -69,8 +76,10 @@ export interface HookWorld {
   tell(event: LoggedEvent, caller: Caller): Promise<Occurrence>;
   /** Sends requests to the receiver at an address. */
   fetchTo(url: string): typeof fetch;
-  /** Why a caller is to be told nothing more; undefined where it is. */
-  endOf(caller: Caller): string | undefined;
+  /** The error by which a caller's subscriptions to a type of events end; undefined while they go on. */
+  endOf(caller: Caller, name: string): SubscriptionError | undefined;
+  /** Of a subscription that its owner has ended on a page. */
+  ended: SubscriptionError;
   /** Sets the alarm to what is to be done next. */
   arm(): Promise<void>;
 }
@@ -177,7 +186,7 @@ export class WebHooks {
 
   /** Ends a subscription for its caller, which its receiver is told. */
   end(id: string): void {
-    if (this.#table.get(id)?.ended === null) this.#end(id, "its owner has ended it on a page", Date.now());
+    if (this.#table.get(id)?.ended === null) this.#end(id, this.#world.ended, Date.now());
   }
 
   /** The log and the subscriptions were replaced. */
@@ -229,9 +238,9 @@ export class WebHooks {
   /** Makes deliveries of the events that have been logged; a bounded number waits. */
   #fill({ id, name, narrowing, position, caller, ended }: Subscription, now: number): void {
     if (ended !== null) return;
-    const reason = this.#world.endOf(JSON.parse(caller));
-    if (reason !== undefined) {
-      this.#end(id, reason, now);
+    const error = this.#world.endOf(JSON.parse(caller), name);
+    if (error) {
+      this.#end(id, error, now);
       return;
     }
     const room = MOST.waiting - this.#table.outstanding(id);
@@ -331,12 +340,9 @@ export class WebHooks {
     this.#table.add({ subscription, position: 0, type: "gap", message_id, attempts: 0, next_at: now });
   }
 
-  #end(subscription: string, reason: string, now: number): void {
+  #end(subscription: string, error: SubscriptionError, now: number): void {
     this.#table.all("DELETE FROM deliveries WHERE subscription = ?", subscription);
-    this.#table.change(subscription, {
-      ended: JSON.stringify({ code: -32024, message: "Forbidden", data: { reason } }),
-      active: 1,
-    });
+    this.#table.change(subscription, { ended: JSON.stringify(error), active: 1 });
     const message_id = `msg_terminated_${crypto.randomUUID()}`;
     this.#table.add({ subscription, position: 0, type: "terminated", message_id, attempts: 0, next_at: now });
   }

@@ -6,40 +6,72 @@ import { callerOf } from "../../../core/definitions/caller.ts";
 import { bearerBindings, callerAt } from "../../../test/auth/support.ts";
 import { newSecret, startReceiver } from "../../../test/events/receiver.ts";
 import { eventsAt } from "../../../test/events/support.ts";
+import { startGate } from "../../../test/support/gate.ts";
 import { resonateAt } from "../../../test/support/resonate.ts";
 import { until } from "../../../testing/simulation/program.ts";
+import { startWorker } from "../../../testing/stack/worker-process.ts";
 import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, seconds } from "../setup/bench.ts";
 
 const NAME = "bench";
 const TOKEN = "token-of-the-bench";
 
+const HINT = "worker's hint";
+
 /** Long enough for the object of the caller to listen to a job, in seconds. */
 const BETWEEN = 0.5;
 
+type Ends = (id: string) => Promise<number>;
+
+/** On one machine, in an account (not with `RESONATE_URL`), and where what the server pushes does not come: by a worker's hint. */
 export async function measureWebHooks(bench: Bench, samples: number): Promise<Figure[]> {
   const { token, sha256 } = newToken();
   const account = {
     ...{ RESONATE_URL: "", RESONATE_TOKEN: "", RESONATE_PUBLIC: "1" },
     RESONATE_TOKENS: JSON.stringify([{ name: NAME, sha256 }]),
   };
+  const settled = (server: Pick<Bench["resonate"], "call">) => async (id: string) => {
+    await seconds(BETWEEN);
+    const began = Date.now();
+    await server.call("promise.settle", { id, state: "resolved", value: new Codec().encode("done") });
+    return began;
+  };
   return [
-    ...(await measure("one machine", bench, samples, {}, () => bench.resonate)),
-    ...(await measure("account", bench, samples, account, (url) => resonateAt(`${url}/resonate`, undefined, token))),
+    ...(await measure("one machine", bench, samples, {}, () => settled(bench.resonate))),
+    ...(process.env.RESONATE_URL
+      ? []
+      : await measure("account", bench, samples, account, (url) =>
+          settled(resonateAt(`${url}/resonate`, undefined, token)),
+        )),
+    ...(await measureHinted(bench, samples)),
   ];
 }
 
+/** As with a server elsewhere: no connection tells the edge of ends, and the worker does. */
+async function measureHinted(bench: Bench, samples: number): Promise<Figure[]> {
+  await using gate = await startGate(bench.resonate.url);
+  gate.muteStreams(true);
+  await using workers = new AsyncDisposableStack();
+  const VIEW_KEY = "v".repeat(32);
+  return await measure(HINT, bench, samples, { RESONATE_URL: gate.url, VIEW_KEY }, async (url) => {
+    const place = { RESONATE_GROUP: bench.group, RESONATE_NAMESPACE: bench.namespace };
+    workers.use(await startWorker({ ...bench.resonate.env, ...place, EDGE_URL: url, VIEW_KEY }));
+    return async (id) => (await bench.resonate.settled(id)).settledAt ?? Number.NaN;
+  });
+}
+
+/** `endsOf`: what waits until a job has ended, or ends it, and says when that was, in milliseconds since the epoch. */
 async function measure(
   where: string,
   bench: Bench,
   samples: number,
   bindings: Record<string, string>,
-  serverOf: (url: string) => Pick<Bench["resonate"], "call">,
+  endsOf: (url: string) => Ends | Promise<Ends>,
 ): Promise<Figure[]> {
   const callers = bearerBindings({ [NAME]: TOKEN });
   await using edge = await bench.serve("product", { ...callers, ALLOW_LOOPBACK_CALLBACKS: "1", ...bindings });
   const url = `${edge.url}/mcp`;
-  const server = serverOf(edge.url);
+  const endOf = await endsOf(edge.url);
   const { key } = await callerOf(NAME);
   await using receiver = await startReceiver(newSecret());
   await using client = await eventsAt(url, TOKEN);
@@ -49,11 +81,8 @@ async function measure(
   const hooks: number[] = [];
   const posts: number[] = [];
   for (let n = 0; n < samples; n++) {
-    const { job_name } = await call("set_timer", { timer_name: `${where} ${n}`, seconds: 3_600 });
-    await seconds(BETWEEN);
-    const began = Date.now();
-    const id = `${bench.namespace}${key}${job_name}`;
-    await server.call("promise.settle", { id, state: "resolved", value: new Codec().encode("done") });
+    const { job_name } = await call("set_timer", { timer_name: `${where} ${n}`, seconds: where === HINT ? 1 : 3_600 });
+    const began = await endOf(`${bench.namespace}${key}${job_name}`);
     await until("the web hook", () => receiver.delivered.length > n);
     const { at } = receiver.delivered.at(-1) ?? { at: Number.NaN };
     hooks.push(at - began);

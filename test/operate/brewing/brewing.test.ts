@@ -9,11 +9,11 @@ import { run, until } from "../../../testing/simulation/program.ts";
 import { bearerBindings, callerAt } from "../../auth/support.ts";
 import { operatorAt, startOperated } from "../support.ts";
 
-vi.setConfig({ testTimeout: 150_000 });
+vi.setConfig({ testTimeout: 250_000 });
 
 const TOKEN = "operator-token-of-olga";
 
-test("who waits for what is told; what changed code blocks goes on with the code before, or is ended; a caller is blocked", async () => {
+test("who waits for what is told, and which kinds nobody takes; what changed code blocks goes on with the code before, or is ended; a caller is blocked", async () => {
   await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "brewing-"));
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));
@@ -53,6 +53,8 @@ test("who waits for what is told; what changed code blocks goes on with the code
   const all = ["1 serve job", "4 brew answer"];
   await until("what is waited for to be told", async () => `${(await waits()).sort()}` === `${all}`);
 
+  await Promise.all([start("wash", "green"), start("dry", "green")]);
+
   await becomes("changed");
   const answer = { question: "how", answer: { strong: true } };
   for (const cup of ["green", "black"]) await ada.call("answer_question", { job_name: `brew_${cup}`, ...answer });
@@ -86,6 +88,22 @@ test("who waits for what is told; what changed code blocks goes on with the code
   );
   await operate("unblock", "ada");
   await until("ada to be let in", () => statusOf("brew_green").catch(() => undefined));
+  // Workers are connected and have slots, and these two kinds alone are taken by none.
+  const untaken = await until(
+    "an alert that two kinds are not taken",
+    async () => {
+      const { alerts } = await operate("overview");
+      const said = alerts.find(({ name }: { name: string }) => name === "not-taken")?.says;
+      return said?.includes("wash") && said.includes("dry") ? said : undefined;
+    },
+    120_000,
+  );
+  expect(untaken).toBe(`no worker takes dry (worker group ${stack.group}), wash (worker group laundry)`);
+  expect((await waits()).filter((each) => each.endsWith("worker")).sort()).toEqual(["1 dry worker", "1 wash worker"]);
+  await operate("cancel", `${key}dry_green`);
+  await operate("cancel", `${key}wash_green`);
+  expect((await operate("overview")).alerts.map(({ name }: { name: string }) => name)).not.toContain("not-taken");
+
   const { entries } = await operator.get("trail", { after: "0" });
   expect(entries.map(({ who, what }: { who: string; what: string }) => `${who}: ${what}`)).toEqual(
     expect.arrayContaining(

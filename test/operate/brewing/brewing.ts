@@ -12,6 +12,29 @@ export const brew = defineDurableTool({
   deadline: DAY,
 });
 
+/** Of a worker group that has no worker. */
+export const wash = defineDurableTool({
+  name: "wash",
+  title: "Wash",
+  description: "Washes a cup.",
+  input: z.object({ cup: z.string() }),
+  output: z.object({}),
+  id: ({ cup }) => cup,
+  deadline: DAY,
+  group: "laundry",
+});
+
+/** Of which no worker has the function. */
+export const dry = defineDurableTool({
+  name: "dry",
+  title: "Dry",
+  description: "Dries a cup.",
+  input: z.object({ cup: z.string() }),
+  output: z.object({}),
+  id: ({ cup }) => cup,
+  deadline: DAY,
+});
+
 /** Waits for a cup. */
 export const serve = defineDurableTool({
   name: "serve",

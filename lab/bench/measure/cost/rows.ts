@@ -8,12 +8,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { startEdge } from "../../../cli/launcher/local-edge.ts";
-import { newSecret, startReceiver } from "../../../test/events/receiver.ts";
-import { until } from "../../../testing/simulation/program.ts";
-import { budgeted } from "../report/budgets.ts";
-import type { Figure } from "../report/figures.ts";
-import { ask, type Message, MODERN, toolCall } from "../setup/mcp.ts";
+import { startEdge } from "../../../../cli/launcher/local-edge.ts";
+import { newSecret, startReceiver } from "../../../../test/events/receiver.ts";
+import { until } from "../../../../testing/simulation/program.ts";
+import { budgeted } from "../../report/budgets.ts";
+import type { Figure } from "../../report/figures.ts";
+import { ask, type Message, MODERN, toolCall } from "../../setup/mcp.ts";
 
 /** How many jobs an operation names. */
 const JOBS = 10;

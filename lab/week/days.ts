@@ -87,7 +87,7 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
   );
   const tokens = Object.fromEntries(Array.from({ length: callers }, (_, n) => [`caller${n}`, `token-of-caller-${n}`]));
   const bindings = { ...place, ...bearerBindings(tokens), MAX_JOBS: String(jobs), RATE_LIMIT: "0", LOG_LEVEL: "error" };
-  const edge = started.use(await startEdge({ port: 0, bindings, entry: "lab/load/movable-edge.ts" }));
+  const edge = started.use(await startEdge({ port: 0, bindings, entry: "lab/week/movable-edge.ts" }));
   origin = edge.url;
 
   const all = Object.values(tokens).map((token) => callerAt(`${edge.url}/mcp`, token));

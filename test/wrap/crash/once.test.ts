@@ -3,11 +3,11 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Program, run, until } from "../../testing/simulation/program.ts";
-import { freePort } from "../../testing/stack/port.ts";
-import type { TestStack } from "../../testing/stack/stack.ts";
-import { accept, tasksAt } from "../tasks/support.ts";
-import { connect, type Structured, structuredOf, wrapped } from "./support.ts";
+import { type Program, run, until } from "../../../testing/simulation/program.ts";
+import { freePort } from "../../../testing/stack/port.ts";
+import type { TestStack } from "../../../testing/stack/stack.ts";
+import { accept, tasksAt } from "../../tasks/support.ts";
+import { connect, type Structured, structuredOf, wrapped } from "../support.ts";
 
 const COUNTING = "test/wrap/counting.ts";
 

@@ -6,11 +6,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { startEdge } from "../../../cli/launcher/local-edge.ts";
-import { currentClient } from "../../../test/support/clients.ts";
-import { watch } from "../../../testing/simulation/program.ts";
-import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
-import { exactly, type Figure, figure } from "../report/figures.ts";
+import { startEdge } from "../../../../cli/launcher/local-edge.ts";
+import { currentClient } from "../../../../test/support/clients.ts";
+import { watch } from "../../../../testing/simulation/program.ts";
+import { startSampleArchive } from "../../../../tools/weather/sample-archive/server.ts";
+import { exactly, type Figure, figure } from "../../report/figures.ts";
 
 const JOBS = 10;
 /** How long the archive takes, in milliseconds. */

@@ -3,10 +3,10 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startStack, type TestStack } from "../../testing/stack/stack.ts";
-import { tasksAt } from "../tasks/support.ts";
-import { COUNTING, EVERYTHING, serve } from "./servers.ts";
-import { answered, linesOf, restarted, wrapped } from "./support.ts";
+import { startStack, type TestStack } from "../../../testing/stack/stack.ts";
+import { tasksAt } from "../../tasks/support.ts";
+import { COUNTING, EVERYTHING, serve } from "../servers.ts";
+import { answered, linesOf, restarted, wrapped } from "../support.ts";
 
 const research = (ambiguous: boolean) => ({ topic: "python", ambiguous });
 

@@ -1,13 +1,13 @@
 /** How many requests each operation makes to Resonate: by the edge for a caller's request, by the worker for a job. */
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { type Gate, startGate } from "../../../test/support/gate.ts";
-import { startWorker } from "../../../testing/stack/worker-process.ts";
-import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
-import { budgeted } from "../report/budgets.ts";
-import type { Figure } from "../report/figures.ts";
-import type { Bench } from "../setup/bench.ts";
-import { ask, callTool, type Message, MODERN, toolCall } from "../setup/mcp.ts";
+import { type Gate, startGate } from "../../../../test/support/gate.ts";
+import { startWorker } from "../../../../testing/stack/worker-process.ts";
+import { startSampleArchive } from "../../../../tools/weather/sample-archive/server.ts";
+import { budgeted } from "../../report/budgets.ts";
+import type { Figure } from "../../report/figures.ts";
+import type { Bench } from "../../setup/bench.ts";
+import { ask, callTool, type Message, MODERN, toolCall } from "../../setup/mcp.ts";
 
 /** How long requests that follow an answer are counted as well, in milliseconds. */
 const AFTERMATH = 500;

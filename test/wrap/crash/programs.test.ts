@@ -3,12 +3,12 @@ import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
-import type { Connection } from "../../wrap/worker/connection/connection.ts";
-import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
-import { tasksAt } from "../tasks/support.ts";
-import { COUNTING, EVERYTHING } from "./servers.ts";
-import { answered, linesOf, restarted, SILENT, wrapped } from "./support.ts";
+import { until } from "../../../testing/simulation/program.ts";
+import type { Connection } from "../../../wrap/worker/connection/connection.ts";
+import { WrappedServer } from "../../../wrap/worker/wrapped-server.ts";
+import { tasksAt } from "../../tasks/support.ts";
+import { COUNTING, EVERYTHING } from "../servers.ts";
+import { answered, linesOf, restarted, SILENT, wrapped } from "../support.ts";
 
 /** How long what a busy machine delays is waited for, in milliseconds. */
 const PATIENCE = 60_000;

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, expect, test, vi } from "vitest";
-import { RetryableError } from "../../core/definitions/context.ts";
-import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
-import { COUNTING } from "./servers.ts";
-import { SILENT } from "./support.ts";
+import { RetryableError } from "../../../core/definitions/context.ts";
+import { WrappedServer } from "../../../wrap/worker/wrapped-server.ts";
+import { COUNTING } from "../servers.ts";
+import { SILENT } from "../support.ts";
 
 /** Notes that it was started, and is a server once there is a file `WORKS`; until then it ends. */
 const PROGRAM = `

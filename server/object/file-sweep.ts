@@ -1,0 +1,74 @@
+import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
+import { type FileBindings, placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
+import { sweepInSteps } from "../../core/jobs/files/sweep.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import { withStacks } from "./log.ts";
+import type { Notes } from "./tables.ts";
+
+/** How many files one alarm looks at, by up to three requests each: the free plan allows 50 of them. */
+const STEPS = 15;
+
+const DAY = 86_400_000;
+
+interface FileSweepParts {
+  env: FileBindings;
+  client: ResonateClient;
+  notes: Notes;
+  /** How long ended jobs are kept, in milliseconds: no file of one that was removed is younger. Default: for ever. */
+  keep: number | undefined;
+}
+
+/** Sweeps the files of an account, whose runners do not, once a day, a part at each alarm. */
+export class FileSweep {
+  readonly #parts: FileSweepParts;
+  readonly #pause: number;
+  #due: number;
+  #isRunning = false;
+  #steps: AsyncGenerator<number> | undefined;
+
+  constructor(parts: FileSweepParts) {
+    const { env, notes, keep = DAY } = parts;
+    this.#parts = parts;
+    this.#pause = Math.min(keep, DAY);
+    const hasPlace = env.FILES !== undefined || env.FILES_URL?.startsWith("http");
+    // What was noted while jobs were kept for longer may be too late.
+    this.#due = hasPlace
+      ? Math.min(Number(notes.get("files") ?? 0), Date.now() + this.#pause)
+      : Number.POSITIVE_INFINITY;
+  }
+
+  /** When the next part is due. */
+  get due(): number {
+    return this.#isRunning ? Number.POSITIVE_INFINITY : this.#due;
+  }
+
+  /** Does a part of a sweep that is due. Never rejects. */
+  async run(): Promise<void> {
+    if (Date.now() < this.due) return;
+    this.#isRunning = true;
+    let isOver = true;
+    try {
+      isOver = await this.#isOver();
+    } catch (error) {
+      console.error(JSON.stringify({ level: "error", msg: "files were not swept", ...withStacks({ err: error }) }));
+    }
+    if (isOver) {
+      this.#steps = undefined;
+      this.#due = Date.now() + this.#pause;
+    }
+    this.#isRunning = false;
+  }
+
+  async #isOver(): Promise<boolean> {
+    const { env, client, notes } = this.#parts;
+    const place = placeInWorkers(env);
+    if (!place) return true;
+    this.#steps ??= sweepInSteps(new KeptFiles(place), client, { unfinished: DAY, gone: this.#pause });
+    for (let n = 0; n < STEPS; n++) {
+      if (!(await this.#steps.next()).done) continue;
+      notes.set("files", String(Date.now() + this.#pause));
+      return true;
+    }
+    return false;
+  }
+}
