@@ -18,7 +18,6 @@ import { FunctionRun } from "./replay/function-run.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
-import { perform } from "./steps/step.ts";
 
 export { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime, type When } from "./runtime.ts";
 
@@ -72,7 +71,6 @@ export class Execution {
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
-        perform: (command, work) => perform(this.#parts, command, work),
         verify: () => this.#verify(),
         stop: () => {
           const reason = new DeadlineExceeded();

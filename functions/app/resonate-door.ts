@@ -6,7 +6,7 @@ import { keysOf } from "../../core/definitions/caller.ts";
 import { fetchFrom } from "../../core/store/object-address.ts";
 import type { RoomListMethods } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
-import { readBytes } from "../http/body.ts";
+import { readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
 import type { Edge } from "./composition.ts";
 

@@ -1,5 +1,5 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
-import { BODY_TIME, inTime, isTooDeep, MAX_DEPTH, readBytes } from "../http/body.ts";
+import { BODY_TIME, inTime, isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */

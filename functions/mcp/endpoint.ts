@@ -106,7 +106,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     }
     const message = asMessage(parsed);
     if (message) note(scope, message);
-    const access = answerIn(parsed) ? (["write"] as const) : [];
+    const access = !message && answerIn(parsed) ? (["write"] as const) : [];
     const demand = message ? demandOf(methods, message) : { weight: 1, access, streams: false };
     const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, weightOfSize(size)) });
     return refused ?? answer(request, parsed, message, scope);

@@ -5,7 +5,7 @@ import type { Edge } from "../app/composition.ts";
 import { type DoorEnv, operateRooms } from "../app/resonate-door.ts";
 import { askOperating, type CallerNamespace, roomList } from "../caller/callers.ts";
 import { assetResponse } from "../http/assets.ts";
-import { readBytes } from "../http/body.ts";
+import { readBytes } from "../http/bounded-body.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
 import type { Action, Filter, OperateCalls, Span } from "./calls.ts";

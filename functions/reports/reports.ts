@@ -5,7 +5,7 @@ import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
 import type { Edge } from "../app/composition.ts";
 import { askOperating, type CallerNamespace, objectOf } from "../caller/callers.ts";
-import { readBytes } from "../http/body.ts";
+import { readBytes } from "../http/bounded-body.ts";
 
 const Ids = z.record(z.string(), z.array(z.string())).default({});
 const count = z.number().nonnegative();

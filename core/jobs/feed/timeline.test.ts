@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { toBase64 } from "../../store/base64.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { journalEntryId } from "../../store/ids.ts";
 import { timelineOf } from "./timeline.ts";
 
 /** The records of a job, by their numbers; and how many reads were made. */
@@ -8,7 +9,7 @@ function job(events: Map<number, object>) {
   let reads = 0;
   const get = async (id: string): Promise<PromiseRecord | undefined> => {
     reads += 1;
-    const event = events.get(Number(id.slice("job:e".length)));
+    const event = [...events].find(([n]) => journalEntryId("job", n) === id)?.[1];
     if (!event) return undefined;
     const state = "over" in event ? "resolved" : "pending";
     const param = { headers: {}, data: toBase64(JSON.stringify(event)) };

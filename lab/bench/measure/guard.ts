@@ -1,67 +1,91 @@
 /**
- * What it costs a worker that its functions are guarded: workers with the guard and without it run the same jobs on the
- * same server, in short turns. Other work on the machine only adds to a turn, so the lower quartiles are compared. Two
- * workers that differ in nothing show what the comparison cannot tell apart.
+ * What it costs a worker that its functions are guarded. Processes that differ in nothing are several percent apart, so that
+ * workers are compared with themselves: the guard is switched off and on between short turns. Turns next to each other are
+ * compared; two without the guard show what the comparison cannot tell apart.
  */
 import { join } from "node:path";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
-import { atMost, exactly, type Figure, figure, type Spread, spreadOf } from "../report/figures.ts";
+import { atMost, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel } from "../setup/bench.ts";
 import { cpuSeconds } from "../setup/usage.ts";
 import { tenSteps } from "../workers/ten-steps.ts";
 
 const WORKERS = join(import.meta.dirname, "../workers");
 
-/** How many jobs run in a turn, and how many turns. */
-const JOBS = 10;
-const TURNS = { short: 60, whole: 200 };
-/** Turns until the code is compiled. */
-const WARM = 40;
+/** How many workers are measured, and how many jobs run in a turn, at most ten at once. */
+const PROCESSES = 3;
+const JOBS = 20;
+/** How many jobs run after a switch before the next turn: code is compiled anew. */
+const AFTER_SWITCH = 3;
+/** How many rounds of four turns each worker has, and how many before until its code is compiled. */
+const ROUNDS = { short: 12, whole: 80 };
+const WARM = 5;
 
 export async function measureGuard({ resonate }: Bench, short: boolean): Promise<Figure[]> {
   await using cleanup = new AsyncDisposableStack();
-  const begin = async (imports: string[]) => {
+  const begin = async () => {
     const { group, namespace, env } = ownGroup();
-    const settings = { ...resonate.env, ...env };
-    const worker = cleanup.use(await startWorker(settings, { script: join(WORKERS, "guarded.ts"), imports }));
-    const store = new RemoteStore({ url: resonate.url, token: resonate.env.RESONATE_TOKEN, group, namespace }, [
-      tenSteps,
-    ]);
+    const options = { script: join(WORKERS, "guarded.ts"), imports: [join(WORKERS, "switched.ts")] };
+    const worker = cleanup.use(await startWorker({ ...resonate.env, ...env }, options));
+    const { RESONATE_TOKEN: token } = resonate.env;
+    const store = new RemoteStore({ url: resonate.url, token, group, namespace }, [tenSteps]);
     let used = 0;
+    let switches = 0;
     const isOver = async (name: string) => {
       const promise = await store.get(name);
       if (promise?.state === "resolved" && promise.value !== 10) throw new Error(`${name} has done ${promise.value}`);
       return promise?.state === "resolved";
     };
-    return async (): Promise<number> => {
+    const run = async (jobs: number) => {
       const before = cpuSeconds(worker.pid);
-      await inParallel(Array.from({ length: JOBS }), JOBS, async () => {
+      await inParallel(Array.from({ length: jobs }), 10, async () => {
         const { name } = await startJob(store, tenSteps, { n: used++ }, Date.now());
         await until(`${name} to end`, () => isOver(name));
       });
-      return ((cpuSeconds(worker.pid) - before) / JOBS) * 1_000;
+      return ((cpuSeconds(worker.pid) - before) / jobs) * 1_000;
+    };
+    /** Two turns with the guard, or without it. */
+    return async (isGuarded: boolean): Promise<[number, number]> => {
+      const isOn = switches % 2 === 0;
+      if (isOn !== isGuarded) {
+        worker.signal("SIGUSR2");
+        switches += 1;
+        const line = await until(
+          "the guard to be switched",
+          () => worker.logs().filter(({ msg }) => msg === "guard switched")[switches - 1],
+        );
+        if (Number(line.replaced) > 0 !== isGuarded) throw new Error(`the guard has ${line.replaced} functions`);
+      }
+      await run(AFTER_SWITCH);
+      return [await run(JOBS), await run(JOBS)];
     };
   };
-  const unguarded = [join(WORKERS, "unguarded.ts")];
-  const sides = await inParallel([[], unguarded, unguarded], 1, async (imports) => {
-    return { run: await begin(imports), took: [] as number[] };
-  });
-  for (let i = 0; i < WARM; i++) for (const { run } of sides) await run();
-  for (let i = 0; i < (short ? TURNS.short : TURNS.whole); i++) {
-    // Each is first in turn.
-    for (let k = 0; k < sides.length; k++) {
-      const side = sides[(i + k) % sides.length];
-      side?.took.push(await side.run());
+  const workers = await inParallel(Array.from({ length: PROCESSES }), 1, begin);
+  for (let i = 0; i < WARM; i++)
+    for (const turns of workers) for (const isGuarded of [true, false]) await turns(isGuarded);
+  const guarded: number[] = [];
+  const bare: number[] = [];
+  const ratios: number[] = [];
+  const same: number[] = [];
+  for (let i = 0; i < (short ? ROUNDS.short : ROUNDS.whole); i++) {
+    for (const turns of workers) {
+      // Each is first in turn.
+      const first = await turns(i % 2 === 0);
+      const second = await turns(i % 2 === 1);
+      const [on, off] = i % 2 === 0 ? [first, second] : [second, first];
+      guarded.push(...on);
+      bare.push(...off);
+      ratios.push((on[0] + on[1]) / (off[0] + off[1]));
+      same.push(i % 4 < 2 ? off[0] / off[1] : off[1] / off[0]);
     }
   }
-  const [guarded, bare, same] = sides.map(({ took }) => spreadOf(took)) as [Spread, Spread, Spread];
   return [
-    figure("worker: CPU time a job of ten steps, guarded", "ms", guarded),
-    figure("the same without the guard", "ms", bare),
-    figure("the guarded job relative to the other", "", exactly(guarded.q1 / bare.q1), atMost(1.01)),
-    figure("a second worker without the guard, relative to the first", "", exactly(same.q1 / bare.q1)),
+    figure("worker: CPU time a job of ten steps, guarded", "ms", spreadOf(guarded)),
+    figure("the same without the guard", "ms", spreadOf(bare)),
+    figure("the guarded job relative to the other, of turns next to each other", "", spreadOf(ratios), atMost(1.01)),
+    figure("two turns without the guard, relative to each other", "", spreadOf(same)),
   ];
 }

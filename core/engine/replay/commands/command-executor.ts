@@ -1,19 +1,20 @@
 /** Runs a function for the first time: begins what it asks for, writes the outcomes, hands them over, and waits. */
 import { SECOND } from "../../../definitions/context.ts";
 import { deadlineId } from "../../../store/ids.ts";
-import type { Clock } from "../../clock.ts";
 import type { Journal } from "../../journal.ts";
 import type { JournalWriter } from "../../journal-writer.ts";
 import { needsSign, SIGN } from "../../lease/crash-loop.ts";
-import { type ExecutionEnd, type Lease, LeaseLost, type Runtime } from "../../runtime.ts";
+import { type ExecutionEnd, LeaseLost } from "../../runtime.ts";
 import type { Carried } from "../../state.ts";
+import type { StepParts } from "../../steps/attempt.ts";
+import { perform } from "../../steps/step.ts";
 import { graceOf } from "../cancellation.ts";
 import { changedSince, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
 import type { FunctionRun } from "../function-run.ts";
 import type { Replay } from "../replay.ts";
 import type { StateReport } from "../state-report.ts";
 import { type Awaitables, LOOK_AGAIN } from "./awaitables.ts";
-import { type Command, hasEffects, isGroup, type Work } from "./command.ts";
+import { type Command, hasEffects, isGroup } from "./command.ts";
 import type { Commands } from "./commands.ts";
 import type { Spending } from "./spending.ts";
 import type { Wakeup } from "./wakeup.ts";
@@ -24,7 +25,7 @@ const TIME_FOR_NEWS = 50;
 /** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
 const LONGEST_HELD = 5 * SECOND;
 
-interface ExecutorParts {
+interface ExecutorParts extends StepParts {
   readonly journal: Journal;
   readonly writer: JournalWriter;
   readonly commands: Commands;
@@ -34,11 +35,6 @@ interface ExecutorParts {
   readonly report: StateReport;
   readonly spending: Pick<Spending, "all">;
   readonly wakeup: Wakeup;
-  readonly lease: Lease;
-  readonly clock: Clock;
-  readonly runtime: Pick<Runtime, "signal" | "deadline" | "cleanupUntil" | "awaitsSteps" | "beforeSleep">;
-  /** Does a command's work, to its outcome or to a pause. */
-  perform(command: Command, work: Work): Promise<void>;
   /** Runs the function again from the journal alone; resolves with how that differs from this run. */
   verify(): Promise<string | undefined>;
   /** Tells the attempts that run, and those who look at the function's signal, of the deadline. */
@@ -142,7 +138,7 @@ export class CommandExecutor {
 
   /** Begins the work that was asked for, or that has waited long enough. */
   #begin(isMeant: (command: Command) => boolean): void {
-    const { commands, awaitables, clock, wakeup, perform } = this.#parts;
+    const { commands, awaitables, clock, wakeup } = this.#parts;
     const now = clock.now();
     for (const command of commands.unbegun) {
       awaitables.locate(command);
@@ -152,7 +148,7 @@ export class CommandExecutor {
       delete command.pause;
       command.isRunning = true;
       command.runningSince = now;
-      perform(command, work).then(
+      perform(this.#parts, command, work).then(
         () => wakeup.wake(),
         (error) => {
           this.#fault ??= { error };

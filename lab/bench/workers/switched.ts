@@ -1,0 +1,48 @@
+/** Loaded before a worker: a signal (SIGUSR2) switches the guard of its functions off, and on again, and is logged. */
+import { registerHooks } from "node:module";
+
+type Owner = Record<string, unknown>;
+
+/** What the guard replaces: whose it is, and its name. The original `Date` has the original `now`. */
+const PLACES: [owner: object, name: string][] = [
+  [globalThis, "Date"],
+  [globalThis, "fetch"],
+  [globalThis, "setTimeout"],
+  [globalThis, "setInterval"],
+  [Math, "random"],
+  [crypto, "randomUUID"],
+  [crypto, "getRandomValues"],
+  [performance, "now"],
+  [process, "hrtime"],
+];
+const standing = () => PLACES.map(([owner, name]) => (owner as Owner)[name]);
+const originals = standing();
+let guards: unknown[] | undefined;
+
+const guardSwitch = { isOn: true };
+Object.assign(globalThis, { guardSwitch });
+
+process.on("SIGUSR2", () => {
+  guards ??= standing();
+  guardSwitch.isOn = !guardSwitch.isOn;
+  const placed = guardSwitch.isOn ? guards : originals;
+  for (const [i, [owner, name]] of PLACES.entries()) (owner as Owner)[name] = placed[i];
+  const replaced = standing().filter((each, i) => each !== originals[i]).length;
+  console.log(JSON.stringify({ msg: "guard switched", replaced }));
+});
+
+const switched = (guard: string) => `
+import * as guard from ${JSON.stringify(guard)};
+const { guardSwitch } = globalThis;
+export const inside = (run, fn) => (guardSwitch.isOn ? guard.inside(run, fn) : fn());
+export const outside = (fn) => (guardSwitch.isOn ? guard.outside(fn) : fn());
+export const windowed = (by) => (guardSwitch.isOn ? guard.windowed(by) : undefined);
+export const currentRun = () => (guardSwitch.isOn ? guard.currentRun() : undefined);
+`;
+
+registerHooks({
+  load: (url, context, next) =>
+    url.endsWith("/core/engine/guard/guard.ts")
+      ? { format: "module", source: switched(`${url}?own`), shortCircuit: true }
+      : next(url, context),
+});
