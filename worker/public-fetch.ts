@@ -1,7 +1,7 @@
 /** A `fetch` that reaches public addresses only, follows no redirect, and has no time limit. */
 import { lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
-import type { RequestInit as UndiciInit } from "undici";
+import type { Dispatcher, RequestInit as UndiciInit } from "undici";
 import { isPublicAddress } from "../core/definitions/public-address.ts";
 import { outside } from "../core/engine/guard/guard.ts";
 
@@ -32,23 +32,42 @@ export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 /** `allowPrivate`: the deployment says that private addresses may be reached. */
 export function publicFetch(allowPrivate: boolean): Fetch {
+  const reach = reaching(allowPrivate);
+  return (url, init) =>
+    outside(async () => {
+      const { target, dispatcher, undici } = await reach(url);
+      const options = { ...init, redirect: "manual", dispatcher } as unknown as UndiciInit;
+      return (await undici.fetch(target, options)) as unknown as Response;
+    });
+}
+
+/** The same, for a caller that needs no streams of the web: they take two thirds of the time of a small request. */
+export function publicRequest(allowPrivate: boolean): (url: string | URL, init: RequestOptions) => Promise<Answer> {
+  const reach = reaching(allowPrivate);
+  return (url, init) =>
+    outside(async () => {
+      const { target, dispatcher, undici } = await reach(url);
+      return undici.request(target, { ...init, dispatcher });
+    });
+}
+
+type RequestOptions = Pick<Dispatcher.RequestOptions, "method" | "headers" | "body" | "signal">;
+type Answer = Dispatcher.ResponseData;
+
+/** Checks addresses before connections are opened, and when they are. A connection serves many requests. */
+function reaching(allowPrivate: boolean) {
   // Loaded at the first call: it would take a fifth of the start of `wrap`, which reaches a program without it.
   const load = async () => {
-    const { Agent, fetch } = await import("undici");
+    const undici = await import("undici");
     const connect = { timeout: 10_000, ...(!allowPrivate && { lookup: publicLookup }) };
-    return { fetch, dispatcher: new Agent({ headersTimeout: 0, bodyTimeout: 0, connect }) };
+    return { undici, dispatcher: new undici.Agent({ headersTimeout: 0, bodyTimeout: 0, connect }) };
   };
   let loading: ReturnType<typeof load> | undefined;
-  // A connection serves many calls, and is no part of the durable function whose call uses it.
-  return (url, init) => outside(() => send(url, init));
-
-  async function send(url: string | URL, init?: RequestInit): Promise<Response> {
+  return async (url: string | URL) => {
     const target = new URL(url);
     const host = hostOf(target);
     if (!allowPrivate && isIP(host) !== 0 && isPrivate(host)) throw refusal(host);
     loading ??= load();
-    const { fetch, dispatcher } = await loading;
-    const options = { ...init, redirect: "manual", dispatcher } as unknown as UndiciInit;
-    return (await fetch(target, options)) as unknown as Response;
-  }
+    return { target, ...(await loading) };
+  };
 }

@@ -18,7 +18,7 @@ export interface Told {
   sent?: Sent;
 }
 
-/** The header of the answer that says how a call is being sent, before it is sent. */
+/** The header of the answer that says how a call is being sent: before it is sent, where it must not be sent again. */
 export const SENT = "x-sent";
 
 /** Has the worker make a call; undefined where it was not sent. `job`: the name that its job would have, in logs. */

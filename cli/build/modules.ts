@@ -90,7 +90,8 @@ async function build(root: string, { folder, entries }: Modules) {
       .map(([name, code]) => bundleModules(root, { [name]: code }, name === CRON ? {} : { cronAt })),
   ]);
   const stacks = RUNNER in entries && (await bundleStacks(root, bundles[0].maps));
-  const files = new Map([...bundles, ...(stacks ? [stacks] : [])].flatMap((bundle) => [...bundle.files]));
+  if (stacks) bundles.push(stacks);
+  const files = new Map(bundles.flatMap((bundle) => [...bundle.files]));
   for (const [name, text] of files) await put(join(root, folder), name, text);
   const others = await readdir(join(root, folder));
   const old = others.filter((name) => name.startsWith(CHUNK) && !files.has(name));

@@ -43,4 +43,4 @@ export async function memory(calls: number, durable: boolean): Promise<string[]>
 }
 
 const nameOf = (command: string): string =>
-  /workerd/.test(command) ? "workerd" : (/([\w-]+)\.[jt]s/.exec(command)?.[1] ?? command.slice(0, 30));
+  /workerd|parent-watchdog/.exec(command)?.[0] ?? /([\w-]+)\.[jt]s/.exec(command)?.[1] ?? command.slice(0, 30);

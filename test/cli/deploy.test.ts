@@ -35,6 +35,7 @@ test("a first deployment is whole, bounded where --paid says so, and without a t
     "modules/resonate.js",
     "modules/runner.js",
     "modules/sdk.js",
+    "modules/stacks.js",
   ]);
   const objects = made?.bindings.filter(({ type }) => type === "durable_object_namespace");
   expect(objects?.map(({ name, class_name }) => `${name} ${class_name}`).sort()).toEqual([

@@ -2,7 +2,6 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
-import { setTimeout as delay } from "node:timers/promises";
 import { HOUR, type Log, type Step } from "../../core/definitions/context.ts";
 import { sizeOf } from "../../core/tools/content.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
@@ -59,10 +58,11 @@ async function answer(
     server.calls.of(job)?.request.cancel("the job was cancelled");
     return void response.writeHead(204).end();
   }
-  const told = await make(server, job, CallArgs.parse(args), { log, mayRun }, (sent) => {
-    // Without this header the edge takes the call as not sent.
+  const call = CallArgs.parse(args);
+  const told = await make(server, job, call, { log, mayRun }, (sent) => {
+    // Without this header the edge takes the call as not sent, and one that may be repeated goes out again as its job.
     response.writeHead(200, { "content-type": "application/json", [SENT]: JSON.stringify(sent) });
-    response.flushHeaders();
+    if (call.once) response.flushHeaders();
   });
   response.end(JSON.stringify(told));
 }
@@ -90,12 +90,10 @@ async function make(
     .begin(step, { base: 0, request: { kind: "call" }, ...(args.once && { sentAt: sent.at }), ...kept })
     .catch(() => undefined);
   if (!call) return { sent };
-  const over = new AbortController();
-  const event = await Promise.race([
-    call.event(0).catch(() => undefined),
-    delay(AT_ONCE, undefined, { signal: over.signal }).catch(() => undefined),
-  ]);
-  over.abort();
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), AT_ONCE);
+  const event = await Promise.race([call.event(0).catch(() => undefined), late.promise]);
+  clearTimeout(timer);
   const answer = event && (await answerIn(event, call, step, server.options.name));
   if (!answer) {
     limit(server, jobName, call);

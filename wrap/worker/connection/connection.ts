@@ -40,6 +40,9 @@ const CONNECTION_ENDED = `the connection was ended, because it sent more than ${
 const STREAM_ENDED = "the server ended the connection";
 const ENDED = "the program that it was sent to has ended";
 
+/** How long a server may take to end a stream after the answer, in milliseconds: ending it here ends the connection as well. */
+const LINGER = 1_000;
+
 type Era = "modern" | "legacy";
 
 interface ConnectionOptions {
@@ -254,20 +257,24 @@ export class Connection {
       answer.reject(new NotSent(CONNECTION_LOST));
       return { result: answer.promise, cancel: () => {}, leave: () => {}, recorded: () => {} };
     }
-    const abort = new AbortController();
     const transport = this.#transportFor(id, session);
     const isApart = transport !== this.#transport;
-    const isKept = hooks.isKept === true && transport instanceof HostedTransport;
+    const isHosted = transport instanceof HostedTransport;
+    const isKept = hooks.isKept === true && isHosted;
     const close = () => {
       if (isApart) void transport.close().catch(() => {});
     };
+    /** Over HTTP, an answer that comes in a stream comes after this. */
+    let isSent = false;
+    let closing: NodeJS.Timeout | undefined;
     this.#pending.set(id, {
       ...hooks,
-      isApart: isApart && transport instanceof HostedTransport,
+      isApart: isApart && isHosted,
       resolve: (result) => {
         this.#pending.delete(id);
         answer.resolve(result);
-        if (!isKept) close();
+        if (isHosted && !isKept) close();
+        else if (isApart && !isHosted && isSent) closing = setTimeout(close, LINGER).unref();
       },
       reject: (error) => {
         this.#pending.delete(id);
@@ -276,24 +283,27 @@ export class Connection {
         if (!isKept || !(error instanceof RpcError)) close();
       },
     });
-    let lost: Error = new AnswerLost(STREAM_ENDED);
-    const dropped = new RpcError(tooLong(MAX_MESSAGE));
+    let isDropped = false;
+    const dropped = () => new RpcError(tooLong(MAX_MESSAGE));
     if (isApart) {
       transport.onerror = ({ message }) => {
-        if (isTooLong(message)) lost = dropped;
+        if (isTooLong(message)) isDropped = true;
       };
     }
     const options = {
-      requestSignal: abort.signal,
       ...(hooks.onEventId && { onresumptiontoken: (token: string) => hooks.onEventId?.(token) }),
-      onRequestStreamEnd: () => this.#pending.get(id)?.reject(lost),
+      onRequestStreamEnd: () => {
+        clearTimeout(closing);
+        this.#pending.get(id)?.reject(isDropped ? dropped() : new AnswerLost(STREAM_ENDED));
+      },
     };
     const sending = async () => {
       if (isApart) await transport.start();
       await send(transport, options);
+      isSent = true;
     };
     sending().catch((error) => {
-      this.#pending.get(id)?.reject(isTooLong(String(error?.message)) ? dropped : classified(error));
+      this.#pending.get(id)?.reject(isTooLong(String(error?.message)) ? dropped() : classified(error));
     });
     return {
       result: answer.promise,
@@ -304,8 +314,6 @@ export class Connection {
       },
       leave: () => {
         if (isKept) close();
-        if (!this.#pending.has(id)) return;
-        abort.abort();
         this.#pending.get(id)?.reject(new AnswerLost("nobody waits for it any more"));
       },
       cancel: (reason) => {
@@ -315,10 +323,7 @@ export class Connection {
         // Over HTTP, a server of the 2026 revision takes the end of the request for its cancellation.
         const isImplied = this.era === "modern" && transport.hasPerRequestStream === true;
         const sent = isImplied ? Promise.resolve() : transport.send(message).catch(() => {});
-        void sent.then(() => {
-          abort.abort();
-          this.#pending.get(id)?.reject(new AnswerLost(`it was cancelled: ${reason}`));
-        });
+        void sent.then(() => this.#pending.get(id)?.reject(new AnswerLost(`it was cancelled: ${reason}`)));
       },
     };
   }

@@ -1,42 +1,71 @@
 /** The `fetch` by which a wrapped server is reached: with the guard against private addresses, it bounds each message. */
-import { type Fetch, PrivateAddress, publicFetch } from "../../../worker/public-fetch.ts";
+import type { Readable } from "node:stream";
+import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/public-fetch.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 
 export type { Fetch };
 
+const NO_BODY = [204, 205, 304];
+
 /** `allowPrivate`: the deployment says that the server's URL may lead into a private network. */
 export function guardedFetch(allowPrivate: boolean): Fetch {
-  const fetch = publicFetch(allowPrivate);
-  return async (url, init) => bounded(await fetch(url, init).catch(explained));
+  const request = publicRequest(allowPrivate);
+  return async (url, { method = "GET", headers: given, body: text, signal = null } = {}) => {
+    // An answer that is not compressed cannot outgrow its bound.
+    const asked = new Headers({ "user-agent": "durable-mcp-edge", "accept-encoding": "identity" });
+    for (const [name, value] of new Headers(given)) asked.set(name, value);
+    const options = { method: method as "GET", headers: asked, body: text as string | null, signal };
+    const { statusCode: status, statusText, headers, body } = await request(url, options).catch(explained);
+    const init = { status, statusText, headers: new Headers(headers as Record<string, string>) };
+    if (NO_BODY.includes(status)) await body.dump();
+    else if (/^application\/json\b/.test(init.headers.get("content-type") ?? "")) return whole(body, init);
+    else return new Response(bounded(body), init);
+    return new Response(null, init);
+  };
 }
 
-/** @throws what it is given, of which a refusal says how to allow the address */
+/** @throws what it is given, as `fetch` does; a refusal says how to allow the address */
 function explained(error: Error): never {
-  const refused = [error, error.cause].find((each): each is PrivateAddress => each instanceof PrivateAddress);
-  if (refused) refused.message += ": allow it with allowPrivate (--allow-private), if it is meant";
-  throw error;
+  if (error instanceof PrivateAddress) {
+    error.message += ": allow it with allowPrivate (--allow-private), if it is meant";
+    throw error;
+  }
+  throw new TypeError("fetch failed", { cause: error });
 }
 
-/** The same response, which fails at a message that is too long. In an event stream, an empty line ends a message. */
-function bounded(response: Response): Response {
-  const { body, status, statusText, headers } = response;
-  const length = headers.has("content-encoding") ? null : headers.get("content-length");
-  if (!body || (length !== null && Number(length) <= MAX_MESSAGE)) return response;
-  const reader = body.getReader();
+const tooMuch = () => new Error(`its answer has more than ${MAX_MESSAGE} bytes`);
+
+/** A response that is read without a stream of the web, as is most of the cost of a small one. */
+function whole(body: Readable, init: ResponseInit): Response {
+  const text = async () => {
+    const parts: Buffer[] = [];
+    let size = 0;
+    for await (const part of body) {
+      size += part.length;
+      if (size > MAX_MESSAGE) throw tooMuch();
+      parts.push(part);
+    }
+    return Buffer.concat(parts).toString("utf8");
+  };
+  return Object.assign(new Response(null, init), { text, json: async () => JSON.parse(await text()) });
+}
+
+/** The same bytes, until a message is too long. In an event stream, an empty line ends a message. */
+function bounded(body: Readable): ReadableStream<Uint8Array> {
   let size = 0;
-  const limited = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await reader.read();
-      if (done) return controller.close();
-      const bytes = Buffer.from(value.buffer, value.byteOffset, value.length);
-      const end = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"));
-      size = end < 0 ? size + bytes.length : bytes.length - end;
-      if (size <= MAX_MESSAGE) return controller.enqueue(value);
-      const error = new Error(`its answer has more than ${MAX_MESSAGE} bytes`);
-      void reader.cancel(error).catch(() => {});
-      controller.error(error);
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      body.on("data", (bytes: Buffer) => {
+        const end = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"));
+        size = end < 0 ? size + bytes.length : bytes.length - end;
+        if (size > MAX_MESSAGE) return void body.destroy(tooMuch());
+        controller.enqueue(bytes);
+        if ((controller.desiredSize ?? 0) <= 0) body.pause();
+      });
+      body.once("end", () => controller.close());
+      body.once("error", (error) => controller.error(error));
     },
-    cancel: (reason) => reader.cancel(reason),
+    pull: () => void body.resume(),
+    cancel: () => void body.destroy(),
   });
-  return new Response(limited, { status, statusText, headers });
 }
