@@ -38,7 +38,7 @@ function tell(line: string): void {
 
 function startWatchdog(): ChildProcess {
   // Detached, so that a Ctrl-C or a kill of the process group does not end it before its work is done.
-  const child = spawn("/bin/sh", ["-c", WATCHDOG, "parent-watchdog"], {
+  const child = spawn("sh", ["-c", WATCHDOG, "parent-watchdog"], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
   });
