@@ -2,8 +2,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { getRequestListener } from "@hono/node-server";
 import { expect, test } from "vitest";
 import { questionOf } from "../call/awaited-request.ts";
+import { MAX_MESSAGE } from "../host/host-config.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 
 test("a redirect is handed back and not followed, wherever it leads", async () => {
@@ -20,6 +23,44 @@ test("a redirect is handed back and not followed, wherever it leads", async () =
     expect(response.status).toBe(307);
     expect(asked).toEqual(["/mcp"]);
   } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+test.each([
+  ["gzip", "application/json", gzipSync],
+  ["br", "text/event-stream", brotliCompressSync],
+] as const)(
+  "an answer that is compressed unasked, by %s as %s, is unpacked, and bounded by what it holds",
+  async (encoding, type, pack) => {
+    const server = createServer(({ url }, response) => {
+      const text = url === "/large" ? " ".repeat(MAX_MESSAGE + 1) : '{"a":1}';
+      response.writeHead(200, { "content-type": type, "content-encoding": encoding }).end(pack(text));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      expect(await (await guardedFetch(true)(at)).text()).toBe('{"a":1}');
+      await expect(guardedFetch(true)(`${at}/large`).then((response) => response.text())).rejects.toThrow(/bytes/);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
+  },
+);
+
+test("an answer is read where a web framework has put a Response of its own in place of Node's", async () => {
+  const { Request: NodeRequest, Response: NodeResponse } = globalThis;
+  const server = createServer(getRequestListener(() => Response.json({ a: 1 }), { overrideGlobalObjects: true }));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    expect(globalThis.Response).not.toBe(NodeResponse);
+    const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect(await (await guardedFetch(true)(at)).json()).toEqual({ a: 1 });
+    expect(await (await guardedFetch(true)(at)).text()).toBe('{"a":1}');
+  } finally {
+    Object.assign(globalThis, { Request: NodeRequest, Response: NodeResponse });
     server.close();
     server.closeAllConnections();
   }

@@ -1,5 +1,6 @@
 /** The `fetch` by which a wrapped server is reached: with the guard against private addresses, it bounds each message. */
-import type { Readable } from "node:stream";
+import { pipeline, type Readable } from "node:stream";
+import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/public-fetch.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 
@@ -7,17 +8,21 @@ export type { Fetch };
 
 const NO_BODY = [204, 205, 304];
 
+const UNPACKED = { gzip: createGunzip, "x-gzip": createGunzip, deflate: createInflate, br: createBrotliDecompress };
+
 /** `allowPrivate`: the deployment says that the server's URL may lead into a private network. */
 export function guardedFetch(allowPrivate: boolean): Fetch {
   const request = publicRequest(allowPrivate);
   return async (url, { method = "GET", headers: given, body: text, signal = null } = {}) => {
-    // An answer that is not compressed cannot outgrow its bound.
+    // What is compressed all the same is unpacked, up to the bound of a message.
     const asked = new Headers({ "user-agent": "durable-mcp-edge", "accept-encoding": "identity" });
     for (const [name, value] of new Headers(given)) asked.set(name, value);
     const options = { method: method as "GET", headers: asked, body: text as string | null, signal };
-    const { statusCode: status, statusText, headers, body } = await request(url, options).catch(explained);
+    const { statusCode: status, statusText, headers, body: raw } = await request(url, options).catch(explained);
+    const unpacked = UNPACKED[headers["content-encoding"] as keyof typeof UNPACKED];
+    const body = unpacked ? pipeline(raw, unpacked(), () => {}) : raw;
     const init = { status, statusText, headers: new Headers(headers as Record<string, string>) };
-    if (NO_BODY.includes(status)) await body.dump();
+    if (NO_BODY.includes(status)) await raw.dump();
     else if (/^application\/json\b/.test(init.headers.get("content-type") ?? "")) return whole(body, init);
     else return new Response(bounded(body), init);
     return new Response(null, init);
@@ -47,7 +52,9 @@ function whole(body: Readable, init: ResponseInit): Response {
     }
     return Buffer.concat(parts).toString("utf8");
   };
-  return Object.assign(new Response(null, init), { text, json: async () => JSON.parse(await text()) });
+  const json = async () => JSON.parse(await text());
+  // Defined, not assigned: a web framework may have put a Response in place of Node's that takes no assignment.
+  return Object.defineProperties(new Response(null, init), { text: { value: text }, json: { value: json } });
 }
 
 /** The same bytes, until a message is too long. In an event stream, an empty line ends a message. */
