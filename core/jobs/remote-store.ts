@@ -170,9 +170,9 @@ export class RemoteStore {
     { key }: Caller,
     request: string,
     fanOut: FanOut = createFanOut(),
-    { trace = this.#scope.trace, admit = this.#scope.admit }: Partial<Pick<Scope, "trace" | "admit">> = {},
+    of: Partial<Pick<Scope, "trace" | "admit">> = {},
   ): RemoteStore {
-    const scope = { ...this.#scope, key, claimant: key, request, trace, admit, charge: fanOut.charge };
+    const scope = { ...this.#scope, key, claimant: key, request, ...of, charge: fanOut.charge };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
   }
 
