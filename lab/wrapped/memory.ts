@@ -1,4 +1,7 @@
-/** The memory of every process of `wrap` while calls go through it: it has to be level, and below a bound. */
+/**
+ * The memory of every process of `wrap` while calls go through it: it has to be level, and below a bound. `WRAP_CHECKOUT` names
+ * another checkout, or a package, as `npm run build` makes it and users have it: Node loads no compiler there.
+ */
 import { resolve } from "node:path";
 import { sum } from "simple-statistics";
 import { startGenerator } from "../bench/setup/generator.ts";
@@ -16,7 +19,7 @@ const LEVEL = 20;
 export async function memory(calls: number, durable: boolean): Promise<string[]> {
   await using use = new AsyncDisposableStack();
   await using generator = startGenerator();
-  const { url, program } = await startWrap(use, BEHIND);
+  const { url, program } = await startWrap(use, BEHIND, process.env.WRAP_CHECKOUT);
   const args = durable ? { job_name: "n{n}" } : {};
   const request = { url, ...mcpRequest(LEGACY, toolCall("write", args)), connections: 16, expect: '"result"' };
   const totals: number[] = [];

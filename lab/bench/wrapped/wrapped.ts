@@ -1,7 +1,8 @@
 /**
  * Calls that end at once, through `wrap` beside the server itself and a bare proxy of it, made of the SDK's client and server:
- * over stdio and HTTP. `WRAP_CHECKOUT` names another checkout, whose `wrap` is measured in turns with this one's.
+ * over stdio and HTTP. `WRAP_CHECKOUT` names another checkout, or a package, whose `wrap` is measured in turns with this one's.
  */
+import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -96,7 +97,8 @@ export async function startWrap(
   checkout = resolve("."),
 ): Promise<{ url: string; program: Program }> {
   const { scripts } = JSON.parse(await readFile(join(checkout, "package.json"), "utf8"));
-  const [, main = ""] = String(scripts.wrap).split(" ");
+  const [, source = ""] = String(scripts.wrap).split(" ");
+  const main = existsSync(join(checkout, source)) ? source : "dist/cli/main.js";
   const data = await mkdtemp(join(tmpdir(), "bench-wrap-"));
   use.defer(() => rm(data, { recursive: true, force: true }));
   const ports = await Promise.all(
