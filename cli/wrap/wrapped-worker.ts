@@ -4,10 +4,10 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Log } from "../../core/index.ts";
 import { runWorker } from "../../worker/index.ts";
+import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import { lineLog } from "../../worker/runner/log.ts";
 import { wrapServer } from "../../wrap/index.ts";
 import { implemented } from "../../wrap/worker/implemented.ts";
-import { collectGarbage } from "../process/collect-garbage.ts";
 import { serveCallsOf } from "./serve-calls.ts";
 import { FILES } from "./wrap-files.ts";
 

@@ -161,8 +161,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
   /** The callers who are refused, by the configuration and by operators. */
   #blocked: readonly string[];
   #operating: Operating | undefined;
-  /** What operators are to be told of the caller, and when. */
   readonly #tellStart: TellStart | undefined;
+  /** What operators are to be told of the caller, and when. */
   readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
   constructor(state: { storage: CallerStorage }, env: object) {

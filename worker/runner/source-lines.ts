@@ -1,8 +1,8 @@
 /** Names the lines of the sources in stacks of bundled code. Built into a module of its own, which a runner loads for a stack. */
 import { type EncodedSourceMap, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 
-/** A place in a stack: the file's name without its folders, the line, and the column from 1. */
-const PLACE = /[^\s()]*?([\w.-]+\.js):(\d+):(\d+)/g;
+/** A position in a stack: the file's name without its folders, the line, and the column from 1. */
+const POSITION = /[^\s()]*?([\w.-]+\.js):(\d+):(\d+)/g;
 
 /** Returns what names the lines, by the source maps of bundled files: `maps`, by the files' names. */
 export function sourceLines(maps: Readonly<Record<string, EncodedSourceMap>>): (stack: string) => string {
@@ -13,10 +13,10 @@ export function sourceLines(maps: Readonly<Record<string, EncodedSourceMap>>): (
     return known;
   };
   return (stack) =>
-    stack.replace(PLACE, (place, file: string, line: string, column: string) => {
+    stack.replace(POSITION, (position, file: string, line: string, column: string) => {
       const map = maps[file];
-      if (!map) return place;
+      if (!map) return position;
       const found = originalPositionFor(mapOf(file, map), { line: Number(line), column: Number(column) - 1 });
-      return found.source === null ? place : `${found.source}:${found.line}`;
+      return found.source === null ? position : `${found.source}:${found.line}`;
     });
 }
