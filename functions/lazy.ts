@@ -1,6 +1,6 @@
 /** What an isolate loads when it is first needed: callers' objects, and what few requests use. */
 
-export { takePlace } from "../core/jobs/starting/order.ts";
+export { takePosition } from "../core/jobs/starting/order.ts";
 export { Discovery } from "./app/discovery.ts";
 export { doorOf } from "./app/doors.ts";
 export { cardOf } from "./built-in/card-of.ts";

@@ -1,7 +1,7 @@
 /** Wires what executes tasks, for the worker process and for the runner inside Workers. */
 import type { Implementation } from "../core/author/implement.ts";
 import type { FetchPublic } from "../core/jobs/files/attempt-files.ts";
-import { type FilePlace, KeptFiles } from "../core/jobs/files/kept-files.ts";
+import { type FileLocation, KeptFiles } from "../core/jobs/files/kept-files.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../core/store/connection/client.ts";
 import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
@@ -25,7 +25,7 @@ interface CompositionOptions {
   instruments: Instruments;
   reports?: Reports | undefined;
   /** Where files are kept; undefined for nowhere. */
-  place: FilePlace | undefined;
+  fileLocation: FileLocation | undefined;
   /** How files that clients give are fetched; undefined where nothing guards private addresses. */
   fetchPublic?: FetchPublic;
   /** Bounds on memory, in bytes: for the journals of sleeping jobs, and for promises that are watched. */
@@ -45,7 +45,7 @@ export function compose({
   log,
   ...more
 }: CompositionOptions) {
-  const { instruments, memory, reports, place, fetchPublic } = more;
+  const { instruments, memory, reports, fileLocation, fetchPublic } = more;
   const pid = crypto.randomUUID();
   const names = new JobNames(namespace, implementations);
   const watcher = new PromiseWatcher(client, memory?.promises);
@@ -53,7 +53,7 @@ export function compose({
   const heartbeat = new Heartbeat(client, pid, lease);
   const pauses = new Pauses(client, namespace, lease);
   const jobs = implementations.map(({ job }) => job);
-  const files = place && new KeptFiles(place);
+  const files = fileLocation && new KeptFiles(fileLocation);
   const executor = new Executor({
     implementations,
     files,

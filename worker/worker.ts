@@ -6,7 +6,7 @@ import { migrating } from "../core/store/sealing.ts";
 import { checkSupport } from "../core/store/support.ts";
 import { type Composition, compose } from "./composition.ts";
 import { reasonOf } from "./execution/instruments.ts";
-import { placeOf } from "./files/place.ts";
+import { locationOf } from "./files/location.ts";
 import { sweeping } from "./files/sweep.ts";
 import { batched } from "./intake/batches.ts";
 import { createPost } from "./intake/post.ts";
@@ -73,7 +73,7 @@ export class Worker {
     this.#reports =
       EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log, about }) : undefined;
     const reports = this.#reports;
-    const place = placeOf(env);
+    const fileLocation = locationOf(env);
     this.#parts = compose({
       client,
       endpoint,
@@ -84,7 +84,7 @@ export class Worker {
       log,
       instruments,
       reports,
-      place,
+      fileLocation,
       fetchPublic: publicFetch(env.FILES_FROM_PRIVATE === "1"),
     });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });

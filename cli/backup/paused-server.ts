@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type BackupRow, isEmpty, type BackupPosition as Place, readRows, writeRows } from "../../server/backup.ts";
+import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../../server/backup.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import type { BackupHead, Line } from "./backup-file.ts";
@@ -42,7 +42,7 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
     head,
     hasJobs,
     async *pages() {
-      let after: Place | undefined;
+      let after: BackupPosition | undefined;
       do {
         const { rows, next } = hasJobs ? await operator.rows(after) : { rows: [] };
         yield rows;
@@ -102,7 +102,7 @@ async function openFolder(data: string): Promise<PausedServer> {
     head: { key: existsSync(keyFile) ? await readFile(keyFile, "utf8") : null },
     hasJobs: true,
     async *pages() {
-      let after: Place | undefined;
+      let after: BackupPosition | undefined;
       do {
         const { rows, next } = readRows(sql, after);
         yield rows;

@@ -105,7 +105,7 @@ const OBJECTS = ["caller.js", "resonate.js", RUNNER];
 /** The module that names the sources' lines in stacks of the runner's code. */
 const STACKS = "stacks.js";
 
-/** Its code, which is `source-lines.ts` with the maps of the runner and of what it imports. */
+/** Its code: `source-lines.ts` with the maps of the runner and of its imports. */
 function bundleStacks(root: string, maps: Readonly<Record<string, object>>) {
   const from = JSON.stringify(
     join(import.meta.dirname, `../../worker/runner/source-lines${extname(import.meta.filename)}`),
@@ -200,13 +200,13 @@ async function authorsLines(root: string, map: EncodedSourceMap): Promise<Encode
   const sources = map.sources.map((source) => source ?? "").filter(isAuthors);
   if (sources.length === 0) return undefined;
   const nth = map.sources.map((source) => sources.indexOf(source ?? ""));
-  const place = ([column, source = -1, line = 0]: SourceMapSegment): SourceMapSegment => {
+  const renumbered = ([column, source = -1, line = 0]: SourceMapSegment): SourceMapSegment => {
     const of = nth[source] ?? -1;
     return of < 0 ? [column] : [column, of, line, 0];
   };
   const isNext = ([, ...to]: SourceMapSegment, i: number, all: SourceMapSegment[]) =>
     i === 0 || `${to}` !== `${all[i - 1]?.slice(1)}`;
-  const lines = decodedMappings(new TraceMap(map)).map((segments) => segments.map(place).filter(isNext));
+  const lines = decodedMappings(new TraceMap(map)).map((segments) => segments.map(renumbered).filter(isNext));
   const head = { version: 3 as const, names: [], sources };
   return { ...head, mappings: encodedMappings(new TraceMap({ ...head, mappings: lines })) };
 }

@@ -12,7 +12,7 @@ import { buildPages, pagesFolder } from "./pages.ts";
 /** The folder in the package. */
 const FOLDER = "dist/edge";
 const MAIN = "index.js";
-/** The edge, and what it loads on demand, by file name: their entry code. */
+/** The entry code of the edge and of its lazily loaded modules, by file name. */
 const ENTRIES = {
   [MAIN]: 'export * from "./cli/wrap/wrapped-edge.ts"; export { default } from "./cli/wrap/wrapped-edge.ts";',
   "modules/caller.js": MODULES["caller.js"],

@@ -144,7 +144,7 @@ async function checkRelease(client: ResonateClient, namespace: string): Promise<
 }
 
 /**
- * Looks for timers that were due before `due` and have not fired. A server fires what it has not armed when it is asked for
+ * Looks for timers that were due before `due` and have not fired. A server fires a timer that it has not armed when it is asked for
  * it: so each is asked for.
  */
 async function checkTimers(client: ResonateClient, namespace: string, due: number): Promise<Finding> {

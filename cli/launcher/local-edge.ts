@@ -75,8 +75,8 @@ export async function spawnEdge(
   // With a server elsewhere the account's own is not there.
   const isOff = (name: string) =>
     bindings[name] === "" || (["RESONATE", "RUNNER"].includes(name) && bindings.RESONATE_URL);
-  const place = bindings.FILES_URL;
-  const files = place && !/^https?:/.test(place) ? folderPath(place) : undefined;
+  const { FILES_URL: url } = bindings;
+  const files = url && !/^https?:/.test(url) ? folderPath(url) : undefined;
   if (files !== undefined) await mkdir(files, { recursive: true });
   // Not beside the bundle, whose folder may be read-only.
   const config = join(tmpdir(), `durable-mcp-edge-${randomUUID()}.capnp`);
@@ -132,7 +132,7 @@ async function listeningPorts(process: Child, wanted: number, count: number): Pr
   return Promise.race([listening, ended]);
 }
 
-/** What the edge's code has refused at its start, as workerd prints it: the sentences, without the places in the bundle. */
+/** What the edge's code has refused at its start, as workerd prints it: the sentences, without the positions in the bundle. */
 export const refusalIn = (printed: string): string | undefined => /Uncaught Error: (.+?)\n\s+at /s.exec(printed)?.[1];
 
 /** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */

@@ -145,7 +145,7 @@ async function runStack(
 function describe(project: Project, command: Command, { data, services }: Options, stack: Stack, url: string) {
   // The option by which another run finds the addresses of this one.
   const elsewhere = data === undefined ? [`--port ${new URL(url).port}`] : [`--data ${data}`];
-  const place = data === DATA ? [] : elsewhere;
+  const option = data === DATA ? [] : elsewhere;
   const state = data === undefined ? "in memory" : `state in ${data}`;
   const resonate = stack.resonate ? `embedded, ${state}` : "from RESONATE_URL";
   // `wrap` takes a server to wrap, and no question about one that it has.
@@ -157,7 +157,7 @@ function describe(project: Project, command: Command, { data, services }: Option
       ["Resonate", `${stack.resonateUrl} (${resonate})`],
       ...services.flatMap(({ banner, option }) => (banner ? [[`--${option.name}`, banner] as const] : [])),
     ],
-    configCommand: (client) => typed(project, known, [`--config ${client}`, ...place].join(" ")),
+    configCommand: (client) => typed(project, known, [`--config ${client}`, ...option].join(" ")),
     ready: command === "dev" ? "Ready. Edits are served as they are saved." : "Ready.",
   });
 }

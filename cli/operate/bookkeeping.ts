@@ -7,11 +7,11 @@ import { quote } from "./data/database.ts";
 
 /** SQL that takes ids apart: SQLite has no regular expressions, but user-defined functions. */
 const ID_PARTS = {
-  sqlite: { chain: "chain_of(id)", link: "link_of(id)", isPlaceOver: (now: number) => `is_place_over(id, ${now})` },
+  sqlite: { chain: "chain_of(id)", link: "link_of(id)", isPeriodOver: (now: number) => `is_period_over(id, ${now})` },
   postgres: {
     chain: `substring(id from '${POSTGRES_PATTERNS.chain}')`,
     link: `CAST(substring(id from '${POSTGRES_PATTERNS.link}') AS BIGINT)`,
-    isPlaceOver: (now: number) =>
+    isPeriodOver: (now: number) =>
       `(CAST(substring(id from '${POSTGRES_PATTERNS.quotaPeriod}') AS BIGINT) + 1)
           * CAST(substring(id from '${POSTGRES_PATTERNS.quotaHours}') AS BIGINT) * 3600000 <= ${now}`,
   },
@@ -21,7 +21,7 @@ const ID_PARTS = {
 export function defineIdFunctions(db: DatabaseSync): void {
   db.function("chain_of", { deterministic: true }, (id) => chainLink(String(id))?.chain ?? null);
   db.function("link_of", { deterministic: true }, (id) => chainLink(String(id))?.n ?? null);
-  db.function("is_place_over", (id, now) => Number(isReservationOver(String(id), Number(now))));
+  db.function("is_period_over", (id, now) => Number(isReservationOver(String(id), Number(now))));
 }
 
 /**
@@ -32,7 +32,7 @@ export function expiredBookkeeping(
   { namespace, now }: { namespace: string; now: number },
   dialect: keyof typeof ID_PARTS,
 ): string {
-  const { chain, link, isPlaceOver } = ID_PARTS[dialect];
+  const { chain, link, isPeriodOver } = ID_PARTS[dialect];
   const entry = dialect === "sqlite" ? `json_extract(tags, '$."${ENTRY}"')` : `tags->>'${ENTRY}'`;
   const position = dialect === "sqlite" ? "instr" : "strpos";
   return `CREATE TEMP TABLE expired_bookkeeping AS
@@ -44,7 +44,7 @@ export function expiredBookkeeping(
     ), links AS (
       SELECT bookkeeping.*, last, link - (link & -link) AS before FROM bookkeeping JOIN ends ON ends.chain = bookkeeping.chain
     ), gone AS (
-      SELECT id FROM bookkeeping WHERE chain IS NULL AND settled_at <= ${now - BOOKKEEPING_RETENTION} AND ${isPlaceOver(now)}
+      SELECT id FROM bookkeeping WHERE chain IS NULL AND settled_at <= ${now - BOOKKEEPING_RETENTION} AND ${isPeriodOver(now)}
       UNION ALL
       SELECT id FROM links
       WHERE settled_at <= ${now - BOOKKEEPING_RETENTION} AND link <> last

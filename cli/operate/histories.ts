@@ -113,7 +113,7 @@ async function firstArgs({ id, tags }: PromiseRecord, { args }: Call, get: Get):
   return before ? before.args : args?.[0];
 }
 
-/** What a run has recorded, and what it awaited beside. */
+/** The records of a run, and the promises that it awaited. */
 async function recordsOf(
   { namespace }: Server,
   { id, tags }: PromiseRecord,

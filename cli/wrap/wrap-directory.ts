@@ -1,4 +1,4 @@
-/** Where `wrap` keeps what belongs to a server: by what it is, so that two in one folder have nothing in common. */
+/** The directory of a wrapped server's state: by its command or URL, so that two in one folder share nothing. */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

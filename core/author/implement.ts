@@ -89,7 +89,7 @@ export function implement<Args, Result, Env = unknown>(
   };
 }
 
-/** The arguments of a job's next run, as they are stored. @throws {NondeterminismError} for what are none */
+/** The arguments of a job's next run, as they are stored. @throws {NondeterminismError} for others */
 export function nextArgs(job: Job, args: unknown): unknown {
   const { success, data, error } = parsedAtOnce(job, args);
   if (success) return data;
@@ -101,10 +101,10 @@ function parsed<Args>(job: Job<Args>, args: unknown): Args {
   const once = "What is stored has gone through the schema once already: what a schema transforms it has to";
   if (!success)
     throw new NondeterminismError(`these are not arguments of ${job.kind}: ${problems(error)}. ${once} accept as well`);
-  const place = changed(args, data);
-  if (place === undefined) return data;
+  const path = changed(args, data);
+  if (path === undefined) return data;
   throw new NondeterminismError(
-    `the arguments of ${job.kind} change again${place && ` at ${place}`}. ${once} leave as it is`,
+    `the arguments of ${job.kind} change again${path && ` at ${path}`}. ${once} leave as it is`,
   );
 }
 

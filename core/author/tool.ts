@@ -231,7 +231,7 @@ export interface Acceptance {
 
 /** The server behind tools: what it offers besides tools passes to it. */
 export interface ServerBehind {
-  /** What it and the others behind the same edge offer together. */
+  /** The combined capabilities of all servers behind the edge. */
   together(servers: readonly ServerBehind[]): Passed;
 }
 

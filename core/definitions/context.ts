@@ -108,7 +108,7 @@ export interface Step<Env = unknown> {
    * alone or in its value: a file that the step's value does not name is removed, and so is that of an attempt that fails.
    * `name`: up to 200 characters without slashes; `mimeType` is by default that of the data or of the name.
    *
-   * @throws {NonRetryableError} in a deployment without a place for files, for a malformed name, and for more than 1 GB
+   * @throws {NonRetryableError} in a deployment that keeps no files, for a malformed name, and for more than 1 GB
    *
    * @example const page = await ctx.step("page", async (step) => step.file("page.html", await fetch(url)));
    */
@@ -289,7 +289,7 @@ export interface AllOptions<Item> {
 }
 
 /**
- * The branch of {@link Context.race} or {@link Context.any} that won, and what it returned.
+ * The branch of {@link Context.race} or {@link Context.any} that won, and its value.
  *
  * @example
  * const late = ({ winner }: Winner<{ late(ctx: Context): Promise<void> }>) => winner === "late";
@@ -577,7 +577,7 @@ export class RetryableError extends Error {
 }
 
 /**
- * What a job may spend, by the name of what it is. When more is spent, `fail` (the default) throws a
+ * What a job may spend, by the name of the budget. When more is spent, `fail` (the default) throws a
  * {@link BudgetExceeded}, and `ask` asks the user, who may allow it as often as it is used up again.
  *
  * @example

@@ -49,7 +49,7 @@ export interface FileLimits {
 }
 
 /**
- * A file that a client has given for a `fileInput`, as the arguments of the job hold it: its address, and what it may be.
+ * A file that a client has given for a `fileInput`, as the arguments of the job hold it: its address and its limits.
  *
  * @example
  * const photo: GivenFile = { from: "https://example.com/photo.png", mimeTypes: ["image/*"], max: 10_000_000 };

@@ -96,7 +96,7 @@ export class Execution {
   }
 
   async #replay(): Promise<void> {
-    // A function may change what it is handed.
+    // A function may change its arguments.
     const args = structuredClone(this.#args) as never;
     await this.#parts.run.begin(async () => this.#fn(this.#context as Context as Context<never>, args));
     await this.#parts.replay.all();

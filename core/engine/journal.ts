@@ -56,7 +56,7 @@ export class JournalRecord {
   /** Without its parameter and tags. */
   promise: PromiseRecord;
   readonly #text: string | undefined;
-  /** What is stored of it with its answer, and of the parts of its value or of what it tells, in bytes. */
+  /** The size of its record with its answer, and of the parts of its value or outputs, in bytes. */
   readonly stored: number;
   /** Whether it may be of files. */
   readonly hasFiles: boolean;
@@ -76,7 +76,7 @@ export class JournalRecord {
     this.#text = holdsObject ? text : undefined;
   }
 
-  /** What the command resolved with, parsed anew each time: a function may change what it is handed. */
+  /** What the command resolved with, parsed anew each time: a function may change it. */
   get value(): unknown {
     const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as JournalEntry);
     return "value" in event ? event.value : undefined;

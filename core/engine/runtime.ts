@@ -82,7 +82,7 @@ export interface Runtime {
   jobName: string;
   /** Which of the job's runs this is, and what those before have left to it; undefined for the first. */
   run?: Pick<Run, "n" | "before"> | undefined;
-  /** The arguments of a next run, as they are stored. @throws {Error} for what are none */
+  /** The arguments of a next run, as they are stored. @throws {Error} for others */
   nextArgs?(args: unknown): unknown;
   /** The key of the caller who started the job; empty where callers are not told apart. */
   owner?: string;

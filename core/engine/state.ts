@@ -12,7 +12,7 @@ export interface ExecutionState {
   questions: { key: string; promiseId: string; question: Question }[];
   /** How many partial results it has told. */
   emitted?: number;
-  /** What it has spent of its budgets. */
+  /** Spent of its budgets. */
   spent?: Record<string, { spent: number; limit: number }>;
   events?: number;
   progress?: Progress;

@@ -6,7 +6,7 @@ import {
   RetryableError,
   TimeoutError,
 } from "../definitions/context.ts";
-import { lineIn } from "./guard/place.ts";
+import { lineIn } from "./guard/source-line.ts";
 
 /** The largest result of a step or a job, in bytes of JSON. With the request around it, it stays below servers' limits. */
 export const MAX_RESULT = 1_000_000;
@@ -52,8 +52,8 @@ interface Problem {
 
 const problem = (what: string, advice: string): Problem => ({ what, advice, path: "" });
 
-/** JSON would make null of it. As a property it is left out, and read as what it was. */
-const UNDEFINED = problem("undefined in a list", "return null in its place, or leave it out");
+/** JSON would make null of it. As a property it is left out, and reads as undefined. */
+const UNDEFINED = problem("undefined in a list", "return null instead, or leave it out");
 
 /** `above` holds the objects around the value. */
 function problemIn(value: unknown, above: Set<object>): Problem | undefined {
@@ -161,8 +161,8 @@ const MAX_CAUSES = 3;
 /** The most that is kept of the fields of a registered error, in characters of JSON. */
 const MAX_FIELDS = 10_000;
 
-/** What of an error has a place of its own, or is not kept. */
-const OWN_PLACE = new Set(["name", "message", "stack", "cause", "code", "status", "attempts"]);
+/** Fields of an error that are stored apart, or not at all. */
+const STORED_APART = new Set(["name", "message", "stack", "cause", "code", "status", "attempts"]);
 
 /** The errors of this interface that stay what they are through a step, by their names, which a bundler does not change. */
 const KNOWN = new Map<string, ErrorClass>(Object.entries({ NonRetryableError, RetryableError, TimeoutError }));
@@ -202,12 +202,12 @@ export function toStored(
     ...(registered && { class: registered.name }),
     ...(fields && { fields }),
     ...(attempts !== undefined && { attempts }),
-    ...placed(thrown),
+    ...lineOf(thrown),
   };
 }
 
-/** The place of a fault of the code; of other errors the message says enough. */
-function placed(thrown: unknown): { at?: string } {
+/** The source line of a fault of the code; of other errors the message says enough. */
+function lineOf(thrown: unknown): { at?: string } {
   if (thrown instanceof Error && typeof (thrown as StoredError).at === "string")
     return { at: (thrown as StoredError).at as string };
   const at = thrown instanceof Error && isFault(thrown) ? lineIn(thrown) : "";
@@ -234,7 +234,7 @@ export function fromStored(
 function fieldsOf(thrown: unknown): Record<string, unknown> | undefined {
   const fields: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(thrown as object)) {
-    if (!OWN_PLACE.has(field) && value !== undefined && !problemIn(value, new Set())) fields[field] = value;
+    if (!STORED_APART.has(field) && value !== undefined && !problemIn(value, new Set())) fields[field] = value;
   }
   const json = JSON.stringify(fields);
   return json === "{}" || json.length > MAX_FIELDS ? undefined : JSON.parse(json);

@@ -12,7 +12,7 @@ export interface DurablePromise {
   /** The canonical arguments. */
   args: unknown;
   state: PromiseRecord["state"];
-  /** What it was resolved with, or the reason it was rejected with. */
+  /** The value that resolved it, or the reason that rejected it. */
   value: unknown;
   /** Milliseconds since the epoch. */
   createdAt: number;
@@ -24,7 +24,7 @@ export interface DurablePromise {
   starter: string | undefined;
   request: string | undefined;
   /** Its quota reservation. */
-  place: string | undefined;
+  reservation: string | undefined;
   /** What is stored of it, in bytes. */
   bytes: number;
   /** The labels that are stored with it: none of a job that several callers share. */

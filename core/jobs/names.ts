@@ -54,8 +54,8 @@ export class Names {
     return job && this.id(job, name);
   }
 
-  quotaId(place: string): string {
-    return quotaId(this.#namespace + this.#key, place);
+  quotaId(reservation: string): string {
+    return quotaId(this.#namespace + this.#key, reservation);
   }
 
   listId(part: string): string {
@@ -109,7 +109,7 @@ export class Names {
       deadline: record.timeoutAt - (Number(param.cleanup) || 0),
       starter: record.tags[STARTER],
       request: record.tags[REQUEST_TAG],
-      place: record.tags[RESERVATION],
+      reservation: record.tags[RESERVATION],
       bytes: sizeOf(record),
       labels: labelsOf(param),
       keep: record.tags[KEEP],

@@ -54,7 +54,7 @@ const NO_RECORD =
   "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
 
 /** Of jobs that are not counted. */
-const NO_PLACE = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
+const NO_RESERVATION = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
 
 /** A promise that is no job of this deployment holds the job's name. */
 class NameTaken extends NotStarted {
@@ -282,15 +282,15 @@ export class RemoteStore {
     const taken = { id, job, args, timeoutAt };
     const order =
       job.concurrency && !(await this.get(name))
-        ? await (await loadOrder()).takePlace(this.#client, this.#endpoint.namespace, taken, this.#shared.orders)
+        ? await (await loadOrder()).takePosition(this.#client, this.#endpoint.namespace, taken, this.#shared.orders)
         : {};
-    const place = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
+    const counted = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
     if (!this.#claims(job)) {
-      return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...place });
+      return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...counted });
     }
     const { claimant, key } = this.#scope;
     const isOwn = this.#isCaller || key === "";
-    const tags = { [STARTER]: claimant, ...(isOwn && own), ...again, ...place };
+    const tags = { [STARTER]: claimant, ...(isOwn && own), ...again, ...counted };
     return this.#create(job, name, sent, timeoutAt, tags);
   }
 
@@ -376,7 +376,7 @@ export class RemoteStore {
   async forget(name: string): Promise<"forgotten" | "hidden" | "running" | undefined> {
     const promise = await this.get(name);
     if (!promise || promise.job.shared) return undefined;
-    // What it keeps is what its clean-up works from.
+    // Its clean-up works from its record.
     if (promise.cleanup?.state === "pending") return "running";
     const id = this.#names.id(promise.job, splitGeneration(name).base);
     const record = this.#scope.records?.(this.#scope.key);
@@ -515,7 +515,7 @@ export class RemoteStore {
     // The record that all of them share is off the way of a start that nobody is to be told of.
     if (this.#record || !records || !(job.runs === "edge" || isHeard())) return;
     const due = job.expectedAt?.(args) ?? deadline;
-    const times = { startedAt: now, settledAt: null, due, ...NO_PLACE, labels };
+    const times = { startedAt: now, settledAt: null, due, ...NO_RESERVATION, labels };
     const started = { id: this.#names.id(job, name), kind: job.kind, state: "pending" as const, ...times };
     await records(key)
       .reserve(started, { jobs: 0, bytes: 0 })
@@ -526,11 +526,11 @@ export class RemoteStore {
   }
 
   #startedJob(promise: DurablePromise): StartedJob {
-    const { id, job, state, createdAt, settledAt, timeoutAt, starter, place, bytes, labels } = promise;
+    const { id, job, state, createdAt, settledAt, timeoutAt, starter, reservation, bytes, labels } = promise;
     const isOwn = starter === undefined || starter === this.#scope.key;
-    const reservation = isOwn ? { ...reservationIn(place), bytes, labels } : NO_PLACE;
+    const reserved = isOwn ? { ...reservationIn(reservation), bytes, labels } : NO_RESERVATION;
     const startedAt = isOwn ? createdAt : Date.now();
-    return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reservation };
+    return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reserved };
   }
 
   /** Whether it acts for a caller directly, and not through a durable function. */

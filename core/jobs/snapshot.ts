@@ -53,7 +53,7 @@ export interface Count {
   total?: number | undefined;
 }
 
-/** How far a job is by its own count: the seconds until the end that it expects, or what it reports. */
+/** How far a job is by its own count: the seconds until its expected end, or its report. */
 export function countOf({ promise, feed: { entry } }: JobSnapshot, now: number): Count {
   const end = promise.job.expectedAt?.(promise.args);
   if (end === undefined || end <= promise.createdAt) return entry?.progress ?? { done: 0 };

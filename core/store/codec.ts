@@ -9,10 +9,10 @@ import { rootOf } from "./ids.ts";
 /** Who created the promise of a shared job: a caller's key, or the durable function that a promise id names. */
 export const STARTER = "durable-mcp:starter";
 
-/** The quota reservation that the job has. */
-/** The tag of a job whose kind limits how many run at once: its place among those with the same key. */
+/** The tag of a job whose kind limits how many run at once: its position among those with the same key. */
 export const ORDER = "durable-mcp:order";
 
+/** The quota reservation that the job has, under the name that 1c007cb wrote. */
 export const RESERVATION = "durable-mcp:place";
 
 /** For how many milliseconds the job is kept after its end, or `forever`; without it the deployment's retention holds. */

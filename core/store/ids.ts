@@ -170,15 +170,15 @@ export const pauseId = (namespace: string, kind: string, n: number): string => o
 /** What the ids of a limit's slots begin with. */
 export const limitId = (namespace: string, name: string): string => own(namespace, "limit", encodeURIComponent(name));
 
-/** What the ids of the places of a kind's jobs begin with that have the same key, which `hash` stands for. */
+/** What the ids of the positions of a kind's jobs begin with that have the same key, which `hash` stands for. */
 export const orderId = (namespace: string, kind: string, hash: string): string =>
   `${limitId(namespace, `${kind} ${hash}`)}${OWN}0.`;
 
-/** The mark that a job with a place has begun. */
+/** The mark that a job with a position has begun. */
 export const begunId = (job: string): string => child(job, "k", "");
 
-/** When it is looked again for the job of a start that stands `at` a place. */
-export const placeTimerId = (job: string, at: string, due: number): string => child(job, "k", `${at}.${due}`);
+/** When it is looked again for the job of a start that stands `at` a position. */
+export const positionTimerId = (job: string, at: string, due: number): string => child(job, "k", `${at}.${due}`);
 
 /** The `link`th use, counted from 1, of a slot of a limit. */
 export const limitSlotId = (limit: string, slot: number, link: number): string => `${limit}${OWN}${slot}.${link}`;

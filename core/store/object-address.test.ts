@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fetchFrom, placed } from "./object-address.ts";
+import { fetchFrom, located } from "./object-address.ts";
 
 /** A namespace like the platform's, which notes down which objects are asked for; no request is sent. */
 class FakeNamespace {
@@ -37,6 +37,6 @@ test.each([
   ],
 ])("the server is asked for where the deployment says that it is: %j", async (where, asked) => {
   const namespace = new FakeNamespace();
-  await fetchFrom(placed(namespace, where))("http://resonate/");
+  await fetchFrom(located(namespace, where))("http://resonate/");
   expect(namespace.asked).toEqual([asked]);
 });

@@ -1,12 +1,12 @@
 /** The address of the account's own Resonate server: a Durable Object. */
 
 /** Its namespace, as far as it is used here. */
-export interface ResonateNamespace extends Placeable {
+export interface ResonateNamespace extends Locatable {
   get(id: object, options?: object): { fetch: typeof fetch };
 }
 
 /** A namespace of Durable Objects, as far as their location is concerned. */
-export interface Placeable {
+export interface Locatable {
   idFromName(name: string): object;
   get(id: object, options?: object): unknown;
   jurisdiction?(name: string): this;
@@ -21,7 +21,7 @@ export interface ObjectAddress {
 }
 
 /** The namespace whose objects are where the variables say. Elsewhere there may be others of the same names. */
-export function placed<N extends Placeable>(
+export function located<N extends Locatable>(
   namespace: N,
   { RESONATE_LOCATION, RESONATE_JURISDICTION }: ObjectAddress,
 ): N {

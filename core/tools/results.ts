@@ -22,7 +22,7 @@ export const MAX_RESULT_SIZE = "anthropic/maxResultSizeChars";
 /** How many characters of a too large result its summary holds unless the caller asks for more. */
 export const FIRST_PART = 2_000;
 
-/** The longest texts about a job (why it failed, what it does, what it asks), in characters. */
+/** The longest texts about a job (its error, its activity, its question), in characters. */
 const MAX_TEXT = 2_000;
 /** The same in an answer about many jobs. */
 const SHORT_TEXT = 200;

@@ -3,7 +3,7 @@ import { createApp } from "./app.ts";
 
 const info = { name: "closed", title: "Closed", version: "1.0.0" };
 const app = createApp({ jobs: [], tools: [], identity: { info, description: "Tests.", instructions: "" } });
-const PLACE = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent", RATE_LIMIT: "0" };
+const BINDINGS = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent", RATE_LIMIT: "0" };
 const JSON_TYPE = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 /** A request as Cloudflare forwards it. */
@@ -19,7 +19,7 @@ function through(address: string, path: string, headers: Record<string, string>,
 describe("a client that guesses tokens", () => {
   test("has a hundred tries a minute from an address or IPv6 network, and takes none from others", async () => {
     const OAUTH = { OAUTH_ISSUER: "https://issuer.example", OAUTH_AUDIENCE: "https://edge.example/mcp" };
-    const env = { ...PLACE, AUTH_MODE: "oauth", ...OAUTH };
+    const env = { ...BINDINGS, AUTH_MODE: "oauth", ...OAUTH };
     const guess = async (n: number, network = "2001:db8:1:2") =>
       (await app.fetch(through(`${network}::${n.toString(16)}`, "/mcp", { authorization: `Bearer ${n}` }), env)).status;
     for (let n = 1; n <= 100; n++) expect(await guess(n)).toBe(401);
@@ -59,7 +59,7 @@ describe("a body", () => {
         headers: { host: "edge.example", ...JSON_TYPE, ...headers },
       } as RequestInit);
       let status = 0;
-      const answered = Promise.resolve(app.fetch(request, { ...PLACE, AUTH_MODE: "none" })).then((response) => {
+      const answered = Promise.resolve(app.fetch(request, { ...BINDINGS, AUTH_MODE: "none" })).then((response) => {
         status = response.status;
       });
       await vi.advanceTimersByTimeAsync(29_000);

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import { DAYS, DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import { NAMESPACE } from "../../core/store/ids.ts";
-import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
+import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { KEYS } from "../../core/store/sealing.ts";
 import { AuthConfig, TrustedUrl } from "../auth/auth-config.ts";
 import type { Assets } from "../http/assets.ts";
@@ -135,9 +135,9 @@ export function readConfig(env: unknown): Config {
     given.RESONATE_URL = "http://resonate";
     given.RETENTION_DAYS ??= DEFAULT_DAYS;
   }
-  if (given.RESONATE) given.RESONATE = placed(given.RESONATE, given);
-  if (given.LISTENER) given.LISTENER = placed(given.LISTENER, given);
-  if (given.CALLER) given.CALLER = placed(given.CALLER, given);
+  if (given.RESONATE) given.RESONATE = located(given.RESONATE, given);
+  if (given.LISTENER) given.LISTENER = located(given.LISTENER, given);
+  if (given.CALLER) given.CALLER = located(given.CALLER, given);
   const [general, auth] = [Env.safeParse(given), AuthConfig.safeParse(given)];
   const issues = [auth, general].flatMap(({ error }) => error?.issues ?? []);
   const problems = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
@@ -146,11 +146,11 @@ export function readConfig(env: unknown): Config {
     if (PUBLIC_URL !== undefined && general.data.ALLOW_LOOPBACK_CALLBACKS === "1")
       problems.push("ALLOW_LOOPBACK_CALLBACKS: it is for development, and not for a deployment with a PUBLIC_URL");
     const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
-    const isPlaced = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
+    const hasAudience = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
     const isOperated = hasOperators(given as OperatorEnv);
-    if (isPlaced && problems.length === 0) return { ...limits, ...general.data, auth: auth.data, isOperated };
+    if (hasAudience && problems.length === 0) return { ...limits, ...general.data, auth: auth.data, isOperated };
     // Never the name in a request, which its sender chooses.
-    if (!isPlaced) problems.push(`PUBLIC_URL: ${AUDIENCE}`);
+    if (!hasAudience) problems.push(`PUBLIC_URL: ${AUDIENCE}`);
   }
   throw new ConfigError(`This deployment is misconfigured. ${problems.join("; ")}.`);
 }

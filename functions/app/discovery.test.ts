@@ -7,9 +7,9 @@ const app = createApp({
   tools: [],
   identity: { info, description: "Gathers weather.", instructions: "" },
 });
-const PLACE = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent" };
+const BINDINGS = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent" };
 const BEARER = {
-  ...PLACE,
+  ...BINDINGS,
   AUTH_MODE: "bearer",
   BEARER_TOKENS: JSON.stringify([{ name: "ada", sha256: "0".repeat(64) }]),
 };
@@ -55,13 +55,13 @@ describe("a server's card", () => {
   });
 
   test("asks for no header where clients get tokens by themselves or need none", async () => {
-    const { body } = await read("http://127.0.0.1:8787/mcp/server-card", { ...PLACE, AUTH_MODE: "none" });
+    const { body } = await read("http://127.0.0.1:8787/mcp/server-card", { ...BINDINGS, AUTH_MODE: "none" });
     expect(body).toMatchObject({ name: "localhost/weather", remotes: [{ url: "http://127.0.0.1:8787/mcp" }] });
     expect(body.remotes[0]).not.toHaveProperty("headers");
   });
 
   test("is not served to a page that makes its own name resolve to this machine", async () => {
-    const env = { ...PLACE, AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost" };
+    const env = { ...BINDINGS, AUTH_MODE: "none", ALLOWED_HOSTS: "127.0.0.1,localhost" };
     expect(await read("http://evil.example/mcp/server-card", env)).toMatchObject({ status: 403 });
   });
 });

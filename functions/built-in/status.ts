@@ -87,7 +87,7 @@ export const probeStatus = builtInTool({
   },
 });
 
-/** The view of a job; of a running one with what it is doing. */
+/** The view of a job; of a running one with its activity. */
 async function look(
   store: RemoteStore,
   name: string,

@@ -1,6 +1,6 @@
 /** The files of jobs, where the edge's bindings have them. */
 import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
-import { type FileBindings, placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
+import { type FileBindings, locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
 import { type Disk, diskStore } from "./disk.ts";
 
 export interface EdgeFileBindings extends FileBindings {
@@ -12,9 +12,9 @@ export interface EdgeFileBindings extends FileBindings {
 export const keepsFiles = ({ FILES_FOLDER, FILES, FILES_URL }: EdgeFileBindings): boolean =>
   Boolean(FILES_FOLDER ?? FILES ?? FILES_URL);
 
-/** Undefined where no place for files is bound. */
+/** Undefined where none are kept. */
 export function keptFilesOf(env: EdgeFileBindings): KeptFiles | undefined {
   const { FILES_FOLDER, ENCRYPTION_KEYS: encryptionKeys } = env;
-  const place = FILES_FOLDER ? { objects: diskStore(FILES_FOLDER), encryptionKeys } : placeInWorkers(env);
-  return place && new KeptFiles(place);
+  const location = FILES_FOLDER ? { objects: diskStore(FILES_FOLDER), encryptionKeys } : locationInWorkers(env);
+  return location && new KeptFiles(location);
 }

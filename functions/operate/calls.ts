@@ -1,4 +1,4 @@
-/** What the object is asked in which operators see and act, and what it answers. */
+/** The requests and answers of the object in which operators see and act. */
 
 import type { News } from "../../core/jobs/operating/figures.ts";
 import type { Held } from "../../core/jobs/operating/holds.ts";

@@ -25,7 +25,7 @@ export interface ServerState {
   /** How many bytes are stored, and how many can be; undefined where the server does not tell. */
   size?: number;
   most?: number;
-  /** What it was charged for, by UTC days; undefined where that is the operator's own machine. */
+  /** Charged usage by UTC days; undefined where that is the operator's own machine. */
   today?: Charges;
   yesterday?: Charges;
 }
@@ -56,7 +56,7 @@ export async function askServer(config: Config, rules: ServerRules): Promise<Abo
   return { release: "account", size, most: MOST_BYTES, charges: { requests: requests + alarms, ...rows, awake } };
 }
 
-/** What is added up of an account's server: `last` is what it told last. */
+/** The sums of an account's server; `last` is its last report. */
 export interface Charged {
   /** The beginning of the day, in milliseconds since the epoch. */
   day: number;
@@ -72,7 +72,7 @@ const NAMES = Object.keys(NONE) as (keyof Charges)[];
 const each = (of: (name: keyof Charges) => number) =>
   Object.fromEntries(NAMES.map((name) => [name, of(name)])) as unknown as Charges;
 
-/** Adds what a server tells, which has counted since it woke, to what it told before. */
+/** Adds a server's report, which counts since it woke, to the sums. */
 export function addCharges(known: Charged | undefined, told: Charges, now: number): Charged {
   const day = now - (now % DAY);
   const { last, ...days }: Charged = known ?? { day, today: NONE, last: NONE };

@@ -1,4 +1,4 @@
-import { fetchFrom, type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
+import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 
 /**
  * Forwards a container's requests to `http://resonate/` to the Resonate object. So the worker needs no secret, and no
@@ -10,5 +10,5 @@ export function resonate(
 ): Response | Promise<Response> {
   // Workers must not read the key that seals task ids.
   if (new URL(request.url).pathname === "/key") return new Response(null, { status: 404 });
-  return fetchFrom(placed(RESONATE, where))(request);
+  return fetchFrom(located(RESONATE, where))(request);
 }

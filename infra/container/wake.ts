@@ -1,5 +1,5 @@
 /** Wakes the containers: they stay awake while jobs wait or run, and a while longer. */
-import { fetchFrom, type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
+import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 
 export interface WakeEnv extends ObjectAddress {
   WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };
@@ -21,7 +21,7 @@ export async function wake(env: WakeEnv): Promise<void> {
 /** Whether a job waits and no worker is connected. */
 async function areJobsWaiting({ RESONATE, RESONATE_GROUP, ...where }: WakeEnv): Promise<boolean> {
   const group = encodeURIComponent(RESONATE_GROUP || "workers");
-  const response = await fetchFrom(placed(RESONATE, where))(`http://resonate/waiting/${group}`);
+  const response = await fetchFrom(located(RESONATE, where))(`http://resonate/waiting/${group}`);
   return ((await response.json()) as { isWaiting: boolean }).isWaiting;
 }
 

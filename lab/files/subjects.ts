@@ -14,7 +14,7 @@ import { startStack } from "../../test/support/stack.ts";
 import { type Program, until, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { part, type StackPart } from "../../testing/stack/stack-part.ts";
-import { placeOf } from "../../worker/files/place.ts";
+import { locationOf } from "../../worker/files/location.ts";
 
 export const PUBLIC_URL = "https://jobs.example";
 const SHOWN = { VIEW_KEY: "v".repeat(32), PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,localhost,jobs.example" };
@@ -50,13 +50,13 @@ async function onStack(serve: () => Promise<Served>, folder: string): Promise<Su
   });
   const [worker, other] = stack.workers;
   const { server, edge, origin, resonate } = stack;
-  const files = new KeptFiles(placeOf(env) as never);
+  const files = new KeptFiles(locationOf(env) as never);
   const client = new ResonateClient({
     url: resonate.url,
     token: resonate.env.RESONATE_TOKEN,
     encryptionKeys: env.ENCRYPTION_KEYS,
   });
-  const keys = () => keysOf(files.place.objects);
+  const keys = () => keysOf(files.location.objects);
   return {
     origin,
     parts: { worker, other, server, edge, ...(s3 && { s3 }) },

@@ -38,8 +38,8 @@ const patience = (seconds + 90) * 1_000;
 await using stack = await startStack({ bindings: { WAIT_SECONDS: "4" } });
 await using issuer = await startAuthorizationServer([]);
 const token = randomUUID();
-const place = { RESONATE_GROUP: stack.group, RESONATE_NAMESPACE: stack.namespace };
-const common = { ...stack.resonate.env, ...place, ALLOWED_HOSTS: "127.0.0.1,localhost" };
+const own = { RESONATE_GROUP: stack.group, RESONATE_NAMESPACE: stack.namespace };
+const common = { ...stack.resonate.env, ...own, ALLOWED_HOSTS: "127.0.0.1,localhost" };
 await using signedIn = await startEdge({
   port: 0,
   bindings: { ...common, ...bearerBindings({ ada: token }) },

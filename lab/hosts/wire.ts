@@ -24,7 +24,7 @@ export interface Wire extends AsyncDisposable {
   clear(marked?: boolean): void;
 }
 
-/** What stands in the place of a text that repeats structured content. */
+/** Replaces a text that repeats structured content. */
 export const TEXT = "This is the text.";
 
 export async function startWire(target: string): Promise<Wire> {

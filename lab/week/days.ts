@@ -80,13 +80,19 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
   );
   const url = `http://127.0.0.1:${port}`;
   await answers(`${url}/ready`, server);
-  const place = { RESONATE_URL: url, RESONATE_TOKEN: "", RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" };
+  const address = { RESONATE_URL: url, RESONATE_TOKEN: "", RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" };
   const worked = time.movable("worker");
   const worker = started.use(
-    await startWorker({ ...place, WEATHER_API_URL: archive.url, ...worked.env }, { imports: worked.imports }),
+    await startWorker({ ...address, WEATHER_API_URL: archive.url, ...worked.env }, { imports: worked.imports }),
   );
   const tokens = Object.fromEntries(Array.from({ length: callers }, (_, n) => [`caller${n}`, `token-of-caller-${n}`]));
-  const bindings = { ...place, ...bearerBindings(tokens), MAX_JOBS: String(jobs), RATE_LIMIT: "0", LOG_LEVEL: "error" };
+  const bindings = {
+    ...address,
+    ...bearerBindings(tokens),
+    MAX_JOBS: String(jobs),
+    RATE_LIMIT: "0",
+    LOG_LEVEL: "error",
+  };
   const edge = started.use(await startEdge({ port: 0, bindings, entry: "lab/week/movable-edge.ts" }));
   origin = edge.url;
 

@@ -1,4 +1,4 @@
-/** Follows one job until its end: finds it, polls it and reports what it sees. */
+/** Follows one job until its end: finds it, polls it and reports its states. */
 import { type CallToolResult, JOB_META } from "../../core/tools/mcp.ts";
 import type { Host } from "./host.ts";
 import { call, type Job, resultOf, wordsOf } from "./job.ts";

@@ -31,7 +31,7 @@ test("columns go through lists, and skip items without values", () => {
 test.each([
   ["nothing", undefined],
   ["no days", { months: [] }],
-  ["days that are none", { months: [{ ...january, daily: { ...january.daily, time: ["soon", "later"] } }] }],
+  ["malformed days", { months: [{ ...january, daily: { ...january.daily, time: ["soon", "later"] } }] }],
   ["columns of other lengths", { months: [{ ...january, daily: { ...january.daily, rain: [1] } }] }],
 ])("a result that has %s cannot be drawn", (_what, result) => {
   expect(columnsOf(view, result)).toBeUndefined();

@@ -12,7 +12,7 @@ type Waiting = Pick<ListedJob, "job_name" | "started_at"> | null;
 
 async function look(): Promise<Waiting> {
   const { jobs } = await call<{ jobs: ListedJob[] }>("list_jobs", { status: "running", limit: 20 });
-  // A job that reports what it does has been taken.
+  // A job that reports has been taken.
   const newest = jobs.find(
     ({ started_at, doing }) => doing === undefined && Date.now() - Date.parse(started_at) > SOON,
   );

@@ -39,7 +39,7 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
   );
 };
 
-/** The fields of a form alone, for places where forms cannot be submitted. */
+/** The fields of a form alone, where forms cannot be submitted. */
 export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, schema, values = {} }) => (
   <>
     {fieldsOf(schema).map(([name, field]) => (

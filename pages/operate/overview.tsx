@@ -23,7 +23,7 @@ const SILENT = 30_000;
 export const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringify(filter))}`;
 
 /** Where on the page an alert is looked into. */
-const PLACES: Readonly<Record<string, string>> = {
+const LINKS: Readonly<Record<string, string>> = {
   "jobs-fail": "#failures",
   "jobs-blocked": filterLink({ state: "blocked" }),
   ...{ "no-worker": "#workers", "old-worker": "#workers", "slots-taken": "#workers" },
@@ -41,7 +41,7 @@ export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
   <>
     {overview.alerts.map(({ name, says, since }) => (
       <p key={name} class="notice error" role="alert">
-        <strong>{says}</strong> since <Time at={since} /> · <a href={PLACES[name] ?? "#now"}>Look</a> · what to do:{" "}
+        <strong>{says}</strong> since <Time at={since} /> · <a href={LINKS[name] ?? "#now"}>Look</a> · what to do:{" "}
         <code>docs/operations.md#{name}</code>
       </p>
     ))}

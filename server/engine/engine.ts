@@ -40,7 +40,7 @@ export class Engine {
     this.#hasWorker = hasWorker;
   }
 
-  /** Answers one request as of `now` and stores what it changed. */
+  /** Answers one request as of `now` and stores its changes. */
   apply(now: number, request: EngineRequest): Outcome {
     switch (request.kind) {
       case "promise.search":

@@ -142,7 +142,7 @@ describe("retention", () => {
     expect([isThere(7), endOf(isThere)]).toEqual([true, 130]);
   });
 
-  test("removes places of periods that are over, and links of limits that nobody needs to find the last", () => {
+  test("removes reservations of periods that are over, and links of limits that nobody needs to find the last", () => {
     const made = (id: string, daysAgo: number) => {
       const at = NOW - daysAgo * DAY;
       const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };

@@ -1,5 +1,5 @@
 /**
- * The rules of Resonate's protocol, as server 0.9.8 has them: what each operation answers, and what it changes. A state
+ * The rules of Resonate's protocol, as server 0.9.8 has them: the answer and the changes of each operation. A state
  * machine carries out one operation at one moment and knows neither a clock nor a database. `docs/resonate.md`
  * lists where it departs from 0.9.8.
  */

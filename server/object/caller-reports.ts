@@ -4,7 +4,7 @@ import { callersOf, type Reported } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isRoot, localId, splitKey } from "../../core/store/ids.ts";
-import { callerName, type Placeable } from "../../core/store/object-address.ts";
+import { callerName, type Locatable } from "../../core/store/object-address.ts";
 import { sizeOf } from "../../core/store/size.ts";
 import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
 
@@ -15,7 +15,7 @@ const SENT_WHOLE = 100_000;
 const MOST = 1_000;
 
 /** The callers' objects, as far as they are used here. */
-export interface CallerObjects extends Placeable {
+export interface CallerObjects extends Locatable {
   get(
     id: object,
     options?: object,

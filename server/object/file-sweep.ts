@@ -1,5 +1,5 @@
 import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
-import { type FileBindings, placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
+import { type FileBindings, locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
 import { sweepInSteps } from "../../core/jobs/files/sweep.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { withStacks } from "./log.ts";
@@ -30,9 +30,9 @@ export class FileSweep {
     const { env, notes, keep = DAY } = parts;
     this.#parts = parts;
     this.#pause = Math.min(keep, DAY);
-    const hasPlace = env.FILES !== undefined || env.FILES_URL?.startsWith("http");
+    const keepsFiles = env.FILES !== undefined || env.FILES_URL?.startsWith("http");
     // What was noted while jobs were kept for longer may be too late.
-    this.#due = hasPlace
+    this.#due = keepsFiles
       ? Math.min(Number(notes.get("files") ?? 0), Date.now() + this.#pause)
       : Number.POSITIVE_INFINITY;
   }
@@ -61,9 +61,9 @@ export class FileSweep {
 
   async #isOver(): Promise<boolean> {
     const { env, client, notes } = this.#parts;
-    const place = placeInWorkers(env);
-    if (!place) return true;
-    this.#steps ??= sweepInSteps(new KeptFiles(place), client, { unfinished: DAY, gone: this.#pause });
+    const location = locationInWorkers(env);
+    if (!location) return true;
+    this.#steps ??= sweepInSteps(new KeptFiles(location), client, { unfinished: DAY, gone: this.#pause });
     for (let n = 0; n < STEPS; n++) {
       if (!(await this.#steps.next()).done) continue;
       notes.set("files", String(Date.now() + this.#pause));

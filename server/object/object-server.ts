@@ -1,11 +1,11 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the protocol over its `fetch`, time-outs by its alarm. */
 
-import type { FileBindings } from "../../core/jobs/files/place-in-workers.ts";
+import type { FileBindings } from "../../core/jobs/files/location-in-workers.ts";
 import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
-import { type ObjectAddress, placed } from "../../core/store/object-address.ts";
+import { located, type ObjectAddress } from "../../core/store/object-address.ts";
 import { Store } from "../engine/store.ts";
 import { Resonate } from "../resonate.ts";
 import { type Refuse, respondTo } from "../wire/answer.ts";
@@ -86,7 +86,7 @@ export class ObjectServer implements Operated {
         this.#alarm.set();
         this.#reports?.committed(changes);
       },
-      // Any other group is for workers that have what it needs.
+      // Other groups are for workers with special resources.
       onWorkerMissing: (group) => {
         if (group !== (env.RESONATE_GROUP || "workers")) return;
         this.#runners?.serve(group);
@@ -107,16 +107,16 @@ export class ObjectServer implements Operated {
     if (env.WORKER && env.RUNS_IN === "container") {
       this.#container = new ContainerWorker(env.WORKER, durable);
     } else if (env.RUNNER && env.RUNS_IN !== "container") {
-      const runners = placed(env.RUNNER, env);
+      const runners = located(env.RUNNER, env);
       const { CALLER, RESONATE_NAMESPACE: prefix = "", RESONATE_GROUP } = env;
       const group = RESONATE_GROUP || "workers";
       const reports =
         CALLER && hasOperators(env)
-          ? new RunnerReports({ objects: placed(CALLER, env), namespace: prefix, group, most: SLOTS })
+          ? new RunnerReports({ objects: located(CALLER, env), namespace: prefix, group, most: SLOTS })
           : undefined;
       this.#runners = new RunnerPool({ resonate: this.#resonate, namespace: runners, prefix, durable, reports });
     }
-    this.#reports = env.CALLER && new CallerReports({ ...own, objects: placed(env.CALLER, env), durable });
+    this.#reports = env.CALLER && new CallerReports({ ...own, objects: located(env.CALLER, env), durable });
     void state.blockConcurrencyWhile(() => this.#alarm.restore());
   }
 
@@ -193,8 +193,8 @@ export class ObjectServer implements Operated {
   /** A client of this server within the object: what is encrypted is read with the deployment's keys. */
   #asClient({ RESONATE_NAMESPACE: namespace = "", ENCRYPTION_KEYS }: ObjectEnv) {
     const ask = (url: string, init: RequestInit) => this.#answer(new Request(url, init));
-    const place = { RESONATE_URL: "http://resonate", RESONATE_GROUP: "", RESONATE_NAMESPACE: namespace };
-    const endpoint = { ...endpointOf({ ...place, ENCRYPTION_KEYS }), fetch: ask as typeof fetch };
+    const address = { RESONATE_URL: "http://resonate", RESONATE_GROUP: "", RESONATE_NAMESPACE: namespace };
+    const endpoint = { ...endpointOf({ ...address, ENCRYPTION_KEYS }), fetch: ask as typeof fetch };
     return { client: new ResonateClient(endpoint), namespace };
   }
 

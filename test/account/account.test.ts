@@ -108,8 +108,8 @@ test("where jobs run in a container, they wait for it, and no runner takes them"
   await using client = await connect(edge);
   const { content } = await client.callTool("set_timer", { timer_name: "patient", seconds: 1 });
   await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 2 });
-  const place = { RESONATE_URL: `${edge.url}/resonate`, WEATHER_API_URL: archive.url };
-  await using worker = await startWorker({ ...place, RESONATE_TOKEN: token });
+  const address = { RESONATE_URL: `${edge.url}/resonate`, WEATHER_API_URL: archive.url };
+  await using worker = await startWorker({ ...address, RESONATE_TOKEN: token });
   await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 60 });
   expect(await worker.said(content.job_name, "job done")).not.toEqual([]);
 });
@@ -140,11 +140,11 @@ test("a worker elsewhere takes the jobs, over the edge and with its own token, a
     }
   }
 
-  const place = { RESONATE_URL: `${edge.url}/resonate`, WEATHER_API_URL: archive.url };
-  expect((await fetch(`${place.RESONATE_URL}/key`)).status).toBe(404);
-  expect((await fetch(`${place.RESONATE_URL}/../key`)).status).toBe(404);
-  expect((await fetch(`${place.RESONATE_URL}/poll/workers/1`)).status).toBe(401);
-  await using worker = await startWorker({ ...place, RESONATE_TOKEN: token });
+  const address = { RESONATE_URL: `${edge.url}/resonate`, WEATHER_API_URL: archive.url };
+  expect((await fetch(`${address.RESONATE_URL}/key`)).status).toBe(404);
+  expect((await fetch(`${address.RESONATE_URL}/../key`)).status).toBe(404);
+  expect((await fetch(`${address.RESONATE_URL}/poll/workers/1`)).status).toBe(401);
+  await using worker = await startWorker({ ...address, RESONATE_TOKEN: token });
   await using client = await connect(edge);
   const { content } = await client.callTool("set_timer", { timer_name: "elsewhere", seconds: 1 });
   await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 60 });

@@ -98,9 +98,9 @@ test("a backup of a deployment is taken up by another, by one machine, and back;
 
 test("moved to another server, what has ended is there, what runs ends there, timers keep their time", async () => {
   await using server = await startServer();
-  const { env: place } = ownGroup();
+  const { env: own } = ownGroup();
   const call = { name: "timer", arguments: { timer_name: "task", seconds: 3_600 } };
-  await using edge = await start("account", place);
+  await using edge = await start("account", own);
   await using client = await currentClient.connect(`${edge.url}/mcp`);
   const july = await gathered(client, JULY);
   // The archive is away until all has moved.
@@ -117,7 +117,7 @@ test("moved to another server, what has ended is there, what runs ends there, ti
   expect(refused.isError).toBe(true);
 
   archive.control.clear();
-  const there = { ...place, RESONATE_URL: server.url };
+  const there = { ...own, RESONATE_URL: server.url };
   await using moved = await start("account", { ...there, TASK_KEY });
   await using _worker = await startWorker({ ...there, RESONATE_TOKEN: "", WEATHER_API_URL: archive.url });
   await using after = await currentClient.connect(`${moved.url}/mcp`);

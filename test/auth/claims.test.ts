@@ -41,8 +41,8 @@ class PausingClient extends ResonateClient {
 
 async function storeOf(name: string, client = new PausingClient(-1)): Promise<RemoteStore> {
   const { key } = await callerOf(name);
-  const place = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
-  return new RemoteStore(place, [weather], { key, claimant: key, request: randomUUID() }, client);
+  const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
+  return new RemoteStore(endpoint, [weather], { key, claimant: key, request: randomUUID() }, client);
 }
 
 let months = 0;

@@ -149,7 +149,7 @@ test("a token may be for several audiences and scopes, and name scopes as other 
   }
 });
 
-test("audience, scopes and the place of the keys can be set", async () => {
+test("audience, scopes and the address of the keys can be set", async () => {
   await using other = await serve({
     OAUTH_AUDIENCE: "urn:durable-mcp",
     OAUTH_SCOPES: "read write",

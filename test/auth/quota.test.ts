@@ -113,7 +113,9 @@ test("as many as the quota says when all come at once", async () => {
   expect((await Promise.all(starts)).filter(Boolean).length).toBe(MOST);
 });
 
-test("a place comes back when its job ends before its time, by itself or cancelled", { timeout: 180_000 }, async () => {
+test("a reservation comes back when its job ends before its time, by itself or cancelled", {
+  timeout: 180_000,
+}, async () => {
   await inOneHour();
   await stack.addWorker();
   const [ada] = isolates("ends");
@@ -126,7 +128,7 @@ test("a place comes back when its job ends before its time, by itself or cancell
     for (let i = 0; i < 10; i++) if (!(await timer(ada, `again${i}`, HOUR))) return undefined;
     return true;
   };
-  await until("places to come back", again);
+  await until("reservations to come back", again);
   expect(await timer(ada, "over", HOUR)).toBe(false);
 
   // Cancelled once, however often.

@@ -38,11 +38,11 @@ test("today's code runs over the history of a job, does nothing again, and chang
     replayHistories(folder, [implement(order, code)]);
   const payment = (ctx: Context) => ctx.callback("payment", { schema: z.object({ amount: z.number() }) }).result;
   const renamed = changed(async (ctx, { number }) => {
-    await ctx.step("place", () => null);
+    await ctx.step("submit", () => null);
     return { number, paid: (await payment(ctx)).amount };
   });
   await expect(renamed).rejects.toThrow(
-    /take_order_1\.json: step "order" was recorded here, "place" came\n.*take_order_2/,
+    /take_order_1\.json: step "order" was recorded here, "submit" came\n.*take_order_2/,
   );
   const other = changed(async (ctx, { number }) => {
     await ctx.step("order", () => null);

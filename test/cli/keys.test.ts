@@ -33,14 +33,14 @@ test("makes a key pair and a token each for edge and worker, limited to the name
   expect(await keys("--namespace", "prod/", "--out", join(dir, "k"), "--days", "7")).toMatchObject({ exitCode: 0 });
   const edge = await env("k", "edge.env");
   const worker = await env("k", "worker.env");
-  const place = { RESONATE_NAMESPACE: "prod/", RESONATE_GROUP: "prod" };
+  const own = { RESONATE_NAMESPACE: "prod/", RESONATE_GROUP: "prod" };
   expect(edge).toEqual({
-    ...place,
+    ...own,
     RESONATE_TOKEN: expect.any(String),
     TASK_KEY: expect.stringMatching(/^[0-9a-f]{64}$/),
     VIEW_KEY: expect.stringMatching(/^[0-9a-f]{64}$/),
   });
-  expect(worker).toEqual({ ...place, RESONATE_TOKEN: expect.any(String) });
+  expect(worker).toEqual({ ...own, RESONATE_TOKEN: expect.any(String) });
   expect(edge.RESONATE_TOKEN).not.toBe(worker.RESONATE_TOKEN);
 
   for (const [part, token] of Object.entries({ edge: edge.RESONATE_TOKEN, worker: worker.RESONATE_TOKEN })) {
@@ -62,8 +62,8 @@ test("makes a key for edge and worker to encrypt with, when it is told to", asyn
 
 test("makes a token for the operator of the server, for all namespaces, when it is told to", async () => {
   await keys("--namespace", "prod/", "--out", join(dir, "k"), "--operator");
-  const { RESONATE_TOKEN: token, ...place } = await env("k", "operator.env");
-  expect(place).toEqual({ RESONATE_NAMESPACE: "prod/", RESONATE_GROUP: "prod" });
+  const { RESONATE_TOKEN: token, ...own } = await env("k", "operator.env");
+  expect(own).toEqual({ RESONATE_NAMESPACE: "prod/", RESONATE_GROUP: "prod" });
   const claims = await verified(token);
   // The server refuses everything to a token without any prefix.
   expect(claims).toMatchObject({ role: "operator", sub: "operator", prefix: "" });
@@ -124,7 +124,7 @@ test.each([
   ["the reserved worker group", ["--namespace", "default/", "--out", "x"]],
   ["tokens that never expire", ["--namespace", "prod/", "--out", "x", "--days", "0"]],
   ["an unknown option", ["--namespace", "prod/", "--out", "x", "--force"]],
-  ["no place to write", ["--namespace", "prod/"]],
+  ["no folder to write", ["--namespace", "prod/"]],
 ])("refuses %s", async (_what, args) => {
   const { exitCode, output } = await keys(...args);
   expect([exitCode, output]).toEqual([2, expect.stringContaining("Usage: npm run keys")]);

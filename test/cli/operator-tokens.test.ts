@@ -78,9 +78,9 @@ describe("a server that checks signed tokens", () => {
   afterAll(() => resonate?.[Symbol.asyncDispose]());
 
   test("does what an operator's token asks; a namespace's may not search, and touches no other namespace", async () => {
-    const place = { RESONATE_URL: resonate.url, RESONATE_NAMESPACE: NAMESPACE };
-    await operate({ ...place, RESONATE_TOKEN: await resonate.token({ prefix: "", role: "operator" }) });
-    const own = { ...place, RESONATE_TOKEN: await resonate.token({ prefix: NAMESPACE, role: "worker" }) };
+    const address = { RESONATE_URL: resonate.url, RESONATE_NAMESPACE: NAMESPACE };
+    await operate({ ...address, RESONATE_TOKEN: await resonate.token({ prefix: "", role: "operator" }) });
+    const own = { ...address, RESONATE_TOKEN: await resonate.token({ prefix: NAMESPACE, role: "worker" }) };
     expect((await command(own, "retry", "timer_tea")).said).toBe("timer_tea: it is not blocked");
     for (const searched of await refusals(own, [["jobs"]])) {
       expect(searched).toMatch(
@@ -94,7 +94,7 @@ describe("a server that checks signed tokens", () => {
     const refused = `The Resonate server at ${resonate.url} does not let the token in RESONATE_TOKEN touch jobs of the namespace "test/" (RESONATE_NAMESPACE).`;
     expect(elsewhere).toEqual([refused, refused]);
     const expired = await resonate.token({ prefix: "", exp: 1 });
-    expect((await refusals({ ...place, RESONATE_TOKEN: expired }, [["jobs"]]))[0]).toContain("or it has expired");
+    expect((await refusals({ ...address, RESONATE_TOKEN: expired }, [["jobs"]]))[0]).toContain("or it has expired");
   });
 });
 

@@ -87,7 +87,7 @@ test.each<Attack>([
   ["a filter and jobs", () => operating("act", { do: "cancel", jobs: ["x"], filter: {} }), 400, /either/],
   ["an unknown action", () => operating("act", { do: "rm -rf" }), 400, /no action/],
   ["an action for nobody", () => operating("act", { do: "block", caller: "" }), 400, /no action/],
-  ["a filter that is none", () => operating("jobs?state=all"), 400, /no such filter/],
+  ["an unknown filter", () => operating("jobs?state=all"), 400, /no such filter/],
   ["a job by a forged id", () => operating("job?job=..%2F..%2Fkey"), 404, /No job/],
   ["a job by 100 KB", () => operating(`job?job=${"x".repeat(10_000)}`), 404, /No job/],
   ["a callback by GET", () => send(at("/callbacks/x"), { method: "GET" }), 404, /void/],

@@ -189,7 +189,7 @@ describe("with a worker's token", () => {
     }
   });
 
-  test.each(["edge", "%65dge", "ed%67e"])("nobody listens in the place of the edge (%s)", async (group) => {
+  test.each(["edge", "%65dge", "ed%67e"])("nobody listens instead of the edge (%s)", async (group) => {
     const headers = { authorization: `Bearer ${worker.token}` };
     expect((await fetch(`${edge.url}/resonate/poll/${group}/1`, { headers })).status).toBe(403);
   });

@@ -29,8 +29,8 @@ afterAll(async () => {
 const AUDIENCE = "https://mcp.example/mcp";
 
 function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
-  const place = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: AUDIENCE };
-  const base = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...place };
+  const urls = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: AUDIENCE };
+  const base = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...urls };
   return startEdge({ port: 0, bindings: { ...resonate.env, ...ownGroup().env, ...base, ...bindings } });
 }
 
@@ -82,8 +82,8 @@ describe("a token", () => {
   test("for another server of the issuer is refused, though it comes with that server's name", async () => {
     const token = await server.sign(claims({ aud: "https://other.example/mcp" }));
     const headers = { ...bearer(token), host: "other.example" };
-    await using placed = await serve({ OAUTH_AUDIENCE: "" });
-    const at = `${placed.url}/mcp`;
+    await using published = await serve({ OAUTH_AUDIENCE: "" });
+    const at = `${published.url}/mcp`;
     expect(await statusOf({}, {}, at)).toBe(200);
     expect((await send(at, { headers, body: call("probe_status", { job_names: names(1) }) })).status).toBe(401);
     await using named = await serve({ PUBLIC_URL: "", OAUTH_AUDIENCE: "", ALLOWED_HOSTS: "mcp.example,127.0.0.1" });

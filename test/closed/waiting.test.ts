@@ -146,7 +146,7 @@ describe("a caller", () => {
     expect(his.status).toBe(200);
     for (const { leave } of streams) leave();
     subscription.leave();
-    await until("the places to be free again", async () => {
+    await until("the slots to be free again", async () => {
       const again = await open(stack.url, wait(name), headers);
       again.leave();
       return again.status === 200;
@@ -157,8 +157,8 @@ describe("a caller", () => {
 test("a stream ends with the token that opened it, and a call that waits is answered before", async () => {
   await using server = await startAuthorizationServer(["ada"]);
   const audience = "https://mcp.example/mcp";
-  const place = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: audience };
-  await using stack = await serve({ AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...place });
+  const urls = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: audience };
+  await using stack = await serve({ AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...urls });
   const sign = (seconds: number) => {
     const iat = Math.floor(Date.now() / 1_000);
     return server.sign({ iss: server.issuer, aud: audience, sub: "ada", iat, exp: iat + seconds, scope: "mcp" });

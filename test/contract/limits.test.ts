@@ -26,7 +26,7 @@ test("one connection too many is refused with 503, until one is closed", { timeo
     // Requests are answered as before.
     expect((await server.call("promise.create", promise(unique("full")))).status).toBe(200);
     open.pop()?.close();
-    const poll = await until("a free place", async () => {
+    const poll = await until("a free slot", async () => {
       const poll = await server.pollStatus(group, "again");
       if (poll.status === 200) return poll;
       poll.close();

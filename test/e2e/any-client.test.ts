@@ -91,7 +91,7 @@ describe("the list", () => {
     );
   });
 
-  test("tells a model how to wait in short turns, and not to agree in the user's place", async () => {
+  test("tells a model how to wait in short turns, and not to agree for the user", async () => {
     const { result } = await rpc(stack.url, "tools/list");
     const [wait, range] = ["await_result", "weather_range"].map((name) =>
       result.tools.find((tool: { name: string }) => tool.name === name),
@@ -172,7 +172,7 @@ test.each([
   ["cards, but not of which kind", { "io.modelcontextprotocol/ui": {} }, "does not say that it shows cards"],
   ["cards of another kind", { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html"] } }, "does not say"],
   ["cards", { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } }, "names no job"],
-])("an answer in the user's place is refused to a client that declares %s", async (_what, extensions, words) => {
+])("an answer for the user is refused to a client that declares %s", async (_what, extensions, words) => {
   const params = { name: "answer_for_user", arguments: { job_name: "timer_none", question: "q", answer: "null" } };
   for (const capabilities of [{ extensions }, { extensions, "com.example": {} }]) {
     const { result } = await rpc(stack.url, "tools/call", params, { capabilities });

@@ -52,26 +52,29 @@ inWorker("an image comes whole, with all that is told of it", async () => {
   expect((await through.callTool({ name: "image", arguments: {} })).content).toEqual(there.content);
 });
 
-inWorker("some fields of a large answer are picked, and a place within a character is the one before it", async () => {
-  const { structuredContent } = await through.callTool({ name: "report", arguments: {} });
-  const { job_name, summary } = structuredContent as Structured;
-  const whole = JSON.parse(await byResource(through, `${summary.uri}?fields=structuredContent.by,content`));
-  expect(whole).toEqual({
-    structuredContent: { by: { name: "a server", notes: "n".repeat(750_000) } },
-    content: [{ type: "text", text: "a report" }],
-  });
-  expect(await byTool(through, job_name, ["structuredContent.total", "nothing"])).toBe(
-    '{"structuredContent":{"total":5000}}',
-  );
-  const all = await byResource(through, summary.uri);
-  const inside = all.indexOf("😀", 150_000) + 1;
-  const args = { job_names: [job_name], result: "full", offset: inside };
-  const { structuredContent: part } = await through.callTool({ name: "probe_status", arguments: args });
-  expect((part as Structured).statuses[0].summary).toMatchObject({
-    offset: inside - 1,
-    part: expect.stringMatching(/^😀/),
-  });
-});
+inWorker(
+  "some fields of a large answer are picked, and an offset within a character is the one before it",
+  async () => {
+    const { structuredContent } = await through.callTool({ name: "report", arguments: {} });
+    const { job_name, summary } = structuredContent as Structured;
+    const whole = JSON.parse(await byResource(through, `${summary.uri}?fields=structuredContent.by,content`));
+    expect(whole).toEqual({
+      structuredContent: { by: { name: "a server", notes: "n".repeat(750_000) } },
+      content: [{ type: "text", text: "a report" }],
+    });
+    expect(await byTool(through, job_name, ["structuredContent.total", "nothing"])).toBe(
+      '{"structuredContent":{"total":5000}}',
+    );
+    const all = await byResource(through, summary.uri);
+    const inside = all.indexOf("😀", 150_000) + 1;
+    const args = { job_names: [job_name], result: "full", offset: inside };
+    const { structuredContent: part } = await through.callTool({ name: "probe_status", arguments: args });
+    expect((part as Structured).statuses[0].summary).toMatchObject({
+      offset: inside - 1,
+      part: expect.stringMatching(/^😀/),
+    });
+  },
+);
 
 inWorker("a resource that is large is read whole, and of one that is too large it is said how it is read", async () => {
   const here = await through.readResource({ uri: "large://image" });

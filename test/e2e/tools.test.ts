@@ -143,7 +143,7 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     expect(Date.parse(view.finished_at)).toBeGreaterThanOrEqual(before + 1_000);
   });
 
-  test("asks for several jobs together, and each is in its place", async () => {
+  test("asks for several jobs together, and each is in its position", async () => {
     const month = nextMonth();
     const long = `timer_long of ${kind}`;
     await call("set_timer", { timer_name: `long of ${kind}`, seconds: 3_600 });

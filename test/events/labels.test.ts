@@ -47,7 +47,7 @@ test("a start's labels are in its caller's list, found by a search, told with ev
   expect(none.events).toEqual([]);
 });
 
-test("labels that are none are refused, and nothing is started", async () => {
+test("malformed labels are refused, and nothing is started", async () => {
   await using told = await eventsAt(stack.url, TOKENS.ada);
   for (const labels of ["text", [""], ["x".repeat(65)], [1], Array.from({ length: 9 }, (_, i) => `l${i}`), ["a\nb"]]) {
     const params = { name: "set_timer", arguments: { timer_name: "none", seconds: 1 }, _meta: { [LABELS]: labels } };

@@ -23,8 +23,8 @@ beforeEach(async () => {
 async function startMachine(data: string, files: Record<string, string>) {
   const env = { ...files, RESONATE_NAMESPACE: "", RESONATE_GROUP: "machine" };
   const shown = { VIEW_KEY: "v".repeat(32), PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,jobs.example" };
-  const place = { own: { data }, apart: true, objects: join(data, "objects") };
-  const stack = await startStack({ ...place, programs, env, bindings: { ...env, ...shown } });
+  const folders = { own: { data }, apart: true, objects: join(data, "objects") };
+  const stack = await startStack({ ...folders, programs, env, bindings: { ...env, ...shown } });
   const call = async (name: string, args: object) => {
     const { result } = await rpc(stack.url, "tools/call", { name, arguments: args }, { capabilities: {} });
     const [address = ""] = /https:[^\s"]+\/files\/[^\s"]+/.exec(JSON.stringify(result.content)) ?? [];
@@ -45,7 +45,7 @@ test.each([
     isInside: true,
     keys: { ENCRYPTION_KEYS: randomBytes(32).toString("base64") },
   },
-  { where: "a place of their own", isInside: false, keys: {} },
+  { where: "a folder of their own", isInside: false, keys: {} },
 ])("a restored job's file is read whole: it lay in $where", async ({ isInside, keys }) => {
   const [first, second, backup] = ["first", "second", "backup.ndjson"].map((name) => join(dir, name)) as [
     string,

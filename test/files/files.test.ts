@@ -14,7 +14,7 @@ import { chunksOf, inPieces, PART } from "../../core/store/files/objects.ts";
 import { Seal } from "../../functions/pages/seal.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { folderStore } from "../../worker/files/folder.ts";
-import { placeOf } from "../../worker/files/place.ts";
+import { locationOf } from "../../worker/files/location.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { send, call as toolCall } from "../closed/support.ts";
 import { operatorAt } from "../operate/support.ts";
@@ -255,13 +255,13 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
 
   const { file } = await made("staying", { size: 10 });
   const files = new KeptFiles({
-    ...placeOf({ FILES_URL: folder, ENCRYPTION_KEYS: key }),
+    ...locationOf({ FILES_URL: folder, ENCRYPTION_KEYS: key }),
     objects: folderStore(folder),
   });
   const about = { job: `${stack.namespace}make_file_gone`, name: "a.txt", mimeType: "text/plain" };
   const at = `${await folderOf(about.job)}/${"0".repeat(16)}-1.1.1`;
   await files.write(at, chunksOf(new Blob(["gone"]).stream()), about);
-  await files.place.objects.write(`${at.slice(0, -1)}2`, inPieces(chunksOf(new Blob(["half"]).stream()), PART));
+  await files.location.objects.write(`${at.slice(0, -1)}2`, inPieces(chunksOf(new Blob(["half"]).stream()), PART));
   const client = new ResonateClient({
     url: stack.resonate.url,
     token: stack.resonate.env.RESONATE_TOKEN,
@@ -354,10 +354,10 @@ test("a job's files come to no more than its caller may have: it is stopped in w
   expect(await left()).toBe(before + 3);
 });
 
-test("without a place for files, a step is told so", async () => {
+test("where no files are kept, a step is told so", async () => {
   await using bare = await startStack({ resonate: stack.resonate, programs });
   await using client = await currentClient.connect(bare.url);
   const { isError, text } = await client.callTool("make_file", { name: "nowhere", size: 1 });
   expect(isError).toBe(true);
-  expect(text).toContain("no place for files: set FILES_URL");
+  expect(text).toContain("keeps no files: set FILES_URL");
 });

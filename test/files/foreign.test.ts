@@ -57,7 +57,7 @@ async function inTurns<T>(all: readonly T[], work: (each: T) => Promise<void>): 
 function formsOf(uri: string, address: string): string[] {
   const [, job = "", id = "", name = ""] = /^job:\/\/([^/]+)\/files\/([^/]+)\/([^/]+)$/.exec(uri) ?? [];
   const owner = [CALLERS[0], "caller%30", sha256("caller0"), sha256(tokenOf("caller0")).slice(0, 16)];
-  const place = createHash("sha1").update(`${stack.namespace}${job}`).digest("hex");
+  const base = createHash("sha1").update(`${stack.namespace}${job}`).digest("hex");
   const sealed = String(address.split("/").at(-1));
   return [
     ...[uri, `${uri}/`, `${uri}?`, `${uri}#`, ` ${uri} `, `${uri}%00`, `${uri}?caller=caller0`],
@@ -71,13 +71,8 @@ function formsOf(uri: string, address: string): string[] {
     ],
     ...[`job://${job}~1/files/${id}/${name}`, `job://${job}/files/../${id}/${name}`, `job://${job}/files/${id}`],
     ...[`job://make_many_none/files/${id}/${name}`, `job://${job}/files/${id}/other`, `job://${job}?offset=0`],
-    ...[`job://${job}`, `job://caller0@${job}/files/${id}/${name}`, `${place}/${id}`, `${place}/${id}.json`],
-    ...[
-      `file://${folder}/${place}/${id}`,
-      join(folder, place, id),
-      `/files/${id}`,
-      `/files/${encodeURIComponent(uri)}`,
-    ],
+    ...[`job://${job}`, `job://caller0@${job}/files/${id}/${name}`, `${base}/${id}`, `${base}/${id}.json`],
+    ...[`file://${folder}/${base}/${id}`, join(folder, base, id), `/files/${id}`, `/files/${encodeURIComponent(uri)}`],
     ...[`${PUBLIC_URL}/files/${sealed.slice(0, -4)}AAAA`, `/files/${sealed.slice(1)}`, `/files/${sealed}/../${id}`],
   ];
 }

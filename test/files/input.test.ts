@@ -114,7 +114,7 @@ test("a data: URI is read, and another job's file, by its reference and its addr
 test.each([
   ...["/etc/passwd", "file:///etc/passwd", "http://example.com/x", "ftp://example.com/x", "https://a:b@example.com/x"],
   ...["job://x", "", 7, null, ["https://example.com/"], `data:text/plain,${"x".repeat(100_001)}`],
-])("what is no such file is refused before a job starts: %j", async (file) => {
+])("anything else is refused before a job starts: %j", async (file) => {
   await expect(look(file)).rejects.toThrow(/file: .*(https URL|missing|required)/s);
   await expect(ada.call("probe_status", { job_names: [`look_at_file_look ${n}`] })).resolves.toMatchObject({
     statuses: [{ status: "not_found" }],

@@ -10,25 +10,25 @@ import { bytesOf, inPieces, type ObjectStore, PART } from "../../core/store/file
 import { type Bucket, bucketStore } from "../../core/store/files/r2.ts";
 import { s3Of } from "../../core/store/files/s3.ts";
 import { folderStore } from "../../worker/files/folder.ts";
-import { placeOf } from "../../worker/files/place.ts";
+import { locationOf } from "../../worker/files/location.ts";
 
 const { S3_URL } = process.env;
-const place = { key: "", folder: "" };
+const made = { key: "", folder: "" };
 let miniflare: Miniflare;
 let bucket: Bucket;
 beforeAll(async () => {
-  place.folder = await mkdtemp(join(tmpdir(), "store-"));
+  made.folder = await mkdtemp(join(tmpdir(), "store-"));
   const options = { modules: true, script: "export default {}", r2Buckets: ["FILES"], compatibilityDate: "2026-01-01" };
   miniflare = new Miniflare(convertV4MiniflareOptions(options as never));
   bucket = (await miniflare.getR2Bucket("FILES")) as unknown as Bucket;
 });
 afterAll(async () => {
   await miniflare?.dispose();
-  await rm(place.folder, { recursive: true, force: true });
+  await rm(made.folder, { recursive: true, force: true });
 });
 
 const stores: [string, () => ObjectStore][] = [
-  ["a folder", () => folderStore(place.folder)],
+  ["a folder", () => folderStore(made.folder)],
   ["a bucket", () => bucketStore(bucket)],
 ];
 if (S3_URL) {
@@ -90,8 +90,8 @@ describe.each(stores)("%s", (_name, open) => {
   test.each([0, 1, 262_143, 262_144, 262_145, 600_000])(
     "a sealed file of %i bytes is read whole and in ranges",
     async (size) => {
-      const keys = { FILES_URL: place.folder, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
-      const files = new KeptFiles({ ...placeOf(keys), objects: open() });
+      const keys = { FILES_URL: made.folder, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
+      const files = new KeptFiles({ ...locationOf(keys), objects: open() });
       const key = `${folder()}/${"b".repeat(16)}-1.1.1`;
       const bytes = new Uint8Array(randomBytes(size));
       const about = await files.write(key, chunks(bytes), { job: "a job", name: "b.bin", mimeType: "a/b" });

@@ -88,7 +88,7 @@ test("an answer of 20 MB arrives whole: from a call, from a task, and where resu
   expect((await readdir(folder, { recursive: true })).length - before).toBe(3);
 });
 
-test("without a place for files, an answer that large fails in words, and a smaller one is read in parts", async () => {
+test("where no files are kept, an answer that large fails in words, and a smaller one is read in parts", async () => {
   await using bare = await wrapped(options);
   const large = call(bare.url, "export", { size: 20_000_000 });
   await expect(large).rejects.toThrow(/has done the call, and its answer was dropped: .* FILES_URL/);

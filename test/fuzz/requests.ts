@@ -81,12 +81,12 @@ type Fault = (request: Request, at: number) => void;
 
 const replace = (name: string | undefined, value: unknown): Fault => {
   return ({ message }, at) => {
-    const [object, replaced] = placeIn(message, at);
+    const [object, replaced] = fieldIn(message, at);
     object[name ?? replaced] = value;
   };
 };
 const remove: Fault = ({ message }, at) => {
-  const [object, name] = placeIn(message, at);
+  const [object, name] = fieldIn(message, at);
   delete object[name];
 };
 const setHeader = (name: string, value: string): Fault => {
@@ -120,19 +120,19 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   fc.constantFrom(remove, misname),
 );
 
-type Place = [object: Record<string, unknown>, name: string];
+type Field = [object: Record<string, unknown>, name: string];
 
-/** The `at`th of the places in a message whose values tell one request from another. */
-function placeIn(message: Request["message"], at: number): Place {
-  const places = placesIn(message).filter(([, name]) => name !== "method");
-  return places[at % places.length] as Place;
+/** The `at`th of the fields in a message whose values tell one request from another. */
+function fieldIn(message: Request["message"], at: number): Field {
+  const fields = fieldsIn(message).filter(([, name]) => name !== "method");
+  return fields[at % fields.length] as Field;
 }
 
-function placesIn(value: object): Place[] {
+function fieldsIn(value: object): Field[] {
   const object = value as Record<string, unknown>;
-  return Object.keys(object).flatMap((name): Place[] => {
+  return Object.keys(object).flatMap((name): Field[] => {
     const inner = name === "arguments" ? undefined : object[name];
-    return [[object, name], ...(typeof inner === "object" && inner !== null ? placesIn(inner) : [])];
+    return [[object, name], ...(typeof inner === "object" && inner !== null ? fieldsIn(inner) : [])];
   });
 }
 

@@ -25,7 +25,7 @@ afterAll(async () => {
   await project?.[Symbol.asyncDispose]();
 });
 
-/** Changes the one place below `tools/` where `text` stands; resolves to the file and the line. */
+/** Changes the one file below `tools/` where `text` stands; resolves to the file and the line. */
 async function edit(text: string | RegExp, change: (found: string) => string) {
   const entries = await readdir(join(project.path, "tools"), { recursive: true, withFileTypes: true });
   for (const entry of entries.filter(({ name }) => name.endsWith(".ts") && !name.endsWith(".test.ts"))) {
@@ -35,7 +35,7 @@ async function edit(text: string | RegExp, change: (found: string) => string) {
     if (found === undefined || !source.includes(found)) continue;
     await writeFile(path, source.replace(found, change));
     const line = source.slice(0, source.indexOf(found)).split("\n").length;
-    return { path, line, place: `${relative(project.path, path)}:${line}`, undo: () => writeFile(path, source) };
+    return { path, line, at: `${relative(project.path, path)}:${line}`, undo: () => writeFile(path, source) };
   }
   throw new Error(`${text} stands nowhere below tools/`);
 }
@@ -102,10 +102,10 @@ describe.sequential("npm run dev", () => {
   });
 
   test("shows what does not compile, by file and line, and the version before goes on", async () => {
-    const { undo, place } = await until("The sources do not run", () =>
+    const { undo, at } = await until("The sources do not run", () =>
       edit('return "complete";', (text) => `${text} = ;`),
     );
-    expect(await launcher.printed(`${place}:`)).toContain("What was there before goes on.");
+    expect(await launcher.printed(`${at}:`)).toContain("What was there before goes on.");
     await call("set_timer", { timer_name: "meanwhile", seconds: 1 });
     const { results } = await call("await_result", { job_names: ["timer_meanwhile"] });
     expect(results).toEqual({ timer_meanwhile: "complete" });
@@ -116,10 +116,10 @@ describe.sequential("npm run dev", () => {
   });
 
   test("keeps the version before when the new one compiles and does not start", async () => {
-    const { undo, place } = await until("the edge does not start", () =>
+    const { undo, at } = await until("the edge does not start", () =>
       edit(/^export const setTimer/m, (text) => `if (globalThis) throw new Error("not today");\n${text}`),
     );
-    const output = await launcher.printed(`${place}:`);
+    const output = await launcher.printed(`${at}:`);
     expect(output).toContain("not today");
     expect(await description("set_timer")).toMatch(/^EDITED/);
     await call("set_timer", { timer_name: "steady", seconds: 1 });
@@ -130,28 +130,26 @@ describe.sequential("npm run dev", () => {
 
 describe.sequential("what is thrown", () => {
   test("in a durable function: message, file and line, in the terminal; the caller gets the message", async () => {
-    const { undo, place } = await until(NEW, () =>
-      edit('return "complete";', () => 'throw new Error("no eggs left");'),
-    );
+    const { undo, at } = await until(NEW, () => edit('return "complete";', () => 'throw new Error("no eggs left");'));
     await call("set_timer", { timer_name: "thrown", seconds: 1 });
     const { errors } = await call("await_result", { job_names: ["timer_thrown"] });
     expect(errors.timer_thrown).toContain("no eggs left");
     expect(JSON.stringify(errors)).not.toContain(".ts");
     const output = await launcher.printed("failed   timer_thrown");
     expect(output.slice(output.indexOf("failed   timer_thrown"))).toMatch(/no eggs left\n +at .*/);
-    expect(output.slice(output.indexOf("failed   timer_thrown"))).toContain(`${place}:`);
+    expect(output.slice(output.indexOf("failed   timer_thrown"))).toContain(`${at}:`);
     await until(NEW, undo);
   });
 
   test("in a tool: the same; the caller learns nothing of it", async () => {
-    const { undo, place } = await until(NEW, () =>
+    const { undo, at } = await until(NEW, () =>
       edit(/return \{ timer_name, status: .*remaining_seconds/, (text) => `throw new Error("no clock"); ${text}`),
     );
     const answer = JSON.stringify(await call("get_timer_status", { timer_name: "thrown" }));
     expect(answer).toContain("Something went wrong");
     expect(answer).not.toMatch(/no clock|\.ts/);
     const output = await launcher.printed("tool failed: Error: no clock");
-    expect(output.slice(output.indexOf("no clock"))).toContain(`${place}:`);
+    expect(output.slice(output.indexOf("no clock"))).toContain(`${at}:`);
     await until(NEW, undo);
   });
 });

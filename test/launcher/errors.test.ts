@@ -31,7 +31,7 @@ describe.concurrent("before it starts anything", () => {
     );
   });
 
-  test("it says why a place cannot hold its state", async () => {
+  test("it says why a folder cannot hold its state", async () => {
     await using launcher = await launch({ args: ["--data", import.meta.filename], via: "node" });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });
     const words = "(EEXIST). Choose another directory with --data.";

@@ -87,7 +87,7 @@ test("what the environment says goes before what npm start would choose", async 
 const LOADED_LATER = [
   "core/jobs/operating/worker-report.ts",
   "functions/operate/operating.ts",
-  "core/jobs/files/place-in-workers.ts",
+  "core/jobs/files/location-in-workers.ts",
   "functions/tracing/export-span.ts",
 ];
 

@@ -67,16 +67,16 @@ describe("any body that is posted", () => {
 
 /** Replaces one of the values within `tree`, counted through, by another. */
 function spoil(tree: object, at: number, by: unknown): object {
-  const places: [Record<string, unknown>, string][] = [];
+  const fields: [Record<string, unknown>, string][] = [];
   const visit = (node: unknown) => {
     if (typeof node !== "object" || node === null) return;
     for (const [key, value] of Object.entries(node)) {
-      places.push([node as Record<string, unknown>, key]);
+      fields.push([node as Record<string, unknown>, key]);
       visit(value);
     }
   };
   visit(tree);
-  const [node, key] = places[at % places.length] ?? [];
+  const [node, key] = fields[at % fields.length] ?? [];
   if (node && key !== undefined) node[key] = by;
   return tree;
 }

@@ -29,7 +29,7 @@ export interface Account extends AsyncDisposable {
   readonly bindings: Record<string, string>;
 }
 
-/** A place for an account, where jobs are run or not; `data` is a folder to keep it in. */
+/** An account, where jobs are run or not; `data` is a folder to keep it in. */
 export async function openAccount({ runs, data }: { runs: boolean; data?: string | undefined }): Promise<Account> {
   const port = await freePort();
   const folder = data ?? (await mkdtemp(join(tmpdir(), "account-")));

@@ -62,7 +62,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const { workers: count = 1, env = {}, bindings = {}, inspectorPort, programs } = options;
   await using started = new AsyncDisposableStack();
   const archive = started.use(await startSampleArchive());
-  const { account, server, resonate, group, namespace, place } = await openServer(options, started);
+  const { account, server, resonate, group, namespace, address } = await openServer(options, started);
   // What is added is read at each start: a test may change it in between.
   const upstream = () => ({ WEATHER_API_URL: archive.url, ...env });
 
@@ -76,7 +76,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     // A call is to be answered with the result here, however busy the machine is.
     WAIT_SECONDS: "45",
   };
-  const inside = () => (account ? { RESONATE_GROUP: group, ...account.bindings, ...(isRunner && upstream()) } : place);
+  const inside = () =>
+    account ? { RESONATE_GROUP: group, ...account.bindings, ...(isRunner && upstream()) } : address;
   const made = options.objects ?? (await mkdtemp(join(tmpdir(), "objects-")));
   if (options.objects === undefined) started.defer(() => rm(made, { recursive: true, force: true }));
   const serve = (port: number) => {
@@ -89,7 +90,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
-    const launch = () => startWorker({ ...place, ...upstream() }, programs && { script: programs.worker });
+    const launch = () => startWorker({ ...address, ...upstream() }, programs && { script: programs.worker });
     const worker = part(await launch(), launch);
     workers.push(worker);
     return worker;
@@ -130,12 +131,12 @@ async function openServer(options: StackOptions, started: AsyncDisposableStack) 
     const account = started.use(await openAccount({ runs: options.workers !== 0, data }));
     const resonate = resonateAt(account.url, undefined, account.token);
     // Nobody shares it. A namespace would keep tests from searching.
-    const place = { ...resonate.env, RESONATE_GROUP: own.group, RESONATE_NAMESPACE: "" };
-    return { account, server: undefined, resonate, group: own.group, namespace: "", place };
+    const address = { ...resonate.env, RESONATE_GROUP: own.group, RESONATE_NAMESPACE: "" };
+    return { account, server: undefined, resonate, group: own.group, namespace: "", address };
   }
   const { server, resonate } = await startServer(options);
   if (server) disposePart(started, server);
-  return { account: undefined, server, resonate, ...own, place: { ...resonate.env, ...own.env } };
+  return { account: undefined, server, resonate, ...own, address: { ...resonate.env, ...own.env } };
 }
 
 async function startServer({ resonate, own }: StackOptions) {

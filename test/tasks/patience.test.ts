@@ -24,8 +24,8 @@ test("is answered, before the client gives up, with the job's name and how to co
     return ended.signal;
   });
 
-  const place = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...ownGroup().env });
-  const store = new RemoteStore(place, [timer]);
+  const endpoint = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...ownGroup().env });
+  const store = new RemoteStore(endpoint, [timer]);
   const now = Date.now();
   const { signal } = new AbortController();
   const context = {

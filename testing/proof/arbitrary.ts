@@ -121,10 +121,10 @@ function named(root: Node, names: readonly number[] | undefined): Node {
 }
 
 /** Adds a breaker of a rule somewhere in the tree. */
-function broken(root: Node, breaker: Node, place: number): Node {
-  return place % 3 === 0 || !("of" in root)
-    ? { do: "seq", name: "", of: place % 2 === 0 ? [root, breaker] : [breaker, root] }
-    : { ...root, of: root.of.map((each, i) => (i === 0 ? broken(each, breaker, Math.floor(place / 3)) : each)) };
+function broken(root: Node, breaker: Node, at: number): Node {
+  return at % 3 === 0 || !("of" in root)
+    ? { do: "seq", name: "", of: at % 2 === 0 ? [root, breaker] : [breaker, root] }
+    : { ...root, of: root.of.map((each, i) => (i === 0 ? broken(each, breaker, Math.floor(at / 3)) : each)) };
 }
 
 const few = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 6, maxLength: 12 });
@@ -141,12 +141,12 @@ export const program: fc.Arbitrary<Program> = fc
       fc.boolean().chain((isCalm) => fc.array(treeOf(isCalm), { minLength: 1, maxLength: 2 })),
     ),
     breaker: some(7, breaker),
-    place: fc.nat(30),
+    at: fc.nat(30),
     names: some(2, few),
     shares: fc.boolean(),
   })
-  .map(({ trees, later = [], breaker, place, names, shares }) => {
+  .map(({ trees, later = [], breaker, at, names, shares }) => {
     const root: Node = { do: "seq", name: "", of: trees };
-    const first = breaker ? broken(root, breaker, place) : root;
+    const first = breaker ? broken(root, breaker, at) : root;
     return { trees: [first, ...later].map((each) => ({ root: named(each, names), shares })) };
   });

@@ -1,6 +1,6 @@
 /**
  * Durable functions made at random: trees of calls, which are run by the engine and by a model of it. What a step returns
- * says what its flow had seen when it was called, so that an outcome that came to the wrong place changes all that follows.
+ * says what its flow had seen when it was called, so that an outcome that came to the wrong flow changes all that follows.
  */
 import {
   type Budgets,
@@ -362,15 +362,15 @@ export function breaksAlone(node: Node): boolean {
  * loop over flows side by side.
  */
 export function namesAreSure(root: Node): boolean {
-  const places = new Map<string, string>();
+  const flows = new Map<string, string>();
   let scopes = 0;
   const visit = (node: Node, scope: string, flow: string, isLooped: boolean): boolean => {
     if ("name" in node && isCall(node)) {
       const key = `${scope}|${nameOf(node)}`;
-      const place = isLooped && flow !== "" ? `${flow} looped` : flow;
-      if (places.has(key) ? places.get(key) !== place : false) return false;
-      if (place.endsWith("looped")) return false;
-      places.set(key, place);
+      const within = isLooped && flow !== "" ? `${flow} looped` : flow;
+      if (flows.has(key) ? flows.get(key) !== within : false) return false;
+      if (within.endsWith("looped")) return false;
+      flows.set(key, within);
     }
     const own = ++scopes;
     if (node.do === "outer") return false;

@@ -28,7 +28,7 @@ export const uncounted: Metrics = { count() {}, observe() {} };
 
 /** A worker, as far as one execution needs it. */
 interface Host {
-  /** What it remembers of the job. */
+  /** Its memory of the job. */
   journal: Journal;
   send: Send;
   watch: Watch;

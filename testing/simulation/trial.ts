@@ -31,7 +31,7 @@ export interface Death {
 
 export interface Plan {
   deaths: readonly Death[];
-  /** Whether the worker that lives takes the job again, with what it remembers; otherwise another one does. */
+  /** Whether the worker that lives takes the job again, with its memory; otherwise another one does. */
   isWarm: boolean;
   /** Whether the worker waits where the job would sleep, and never runs its function again. */
   staysAwake?: boolean;
@@ -73,7 +73,7 @@ export interface TrialEnd {
   outcome: ExecutionEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
-  /** How many requests the server was sent; each is a place to die at. */
+  /** How many requests the server was sent; a process may die at each. */
   requests: number;
   /** What the nth of them was for, in words. */
   points: string[];

@@ -20,7 +20,7 @@ export interface StackPart<P extends Program = Program> {
   start(): Promise<void>;
 }
 
-/** A process that runs, and a function that starts another one in its place. */
+/** A process that runs, and a function that starts another one instead. */
 export function part<P extends Program>(first: P, launch: () => Promise<P>): StackPart<P> {
   let current = first;
   const end = (signal: NodeJS.Signals = "SIGKILL") => {

@@ -43,7 +43,7 @@ interface ExecutorOptions {
   implementations: readonly Implementation[];
   /** The variables that the implementations read; checked when the executor is made. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Undefined where no place for files is set. */
+  /** Undefined where no files are kept. */
   files: KeptFiles | undefined;
   /** Undefined where nothing guards private addresses. */
   fetchPublic: FetchPublic | undefined;

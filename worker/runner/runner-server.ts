@@ -3,13 +3,13 @@
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
-import { placeInWorkers } from "../../core/jobs/files/place-in-workers.ts";
+import { locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
 import { Figures, type RunnerNews } from "../../core/jobs/operating/figures.ts";
 import type { FailedJob } from "../../core/jobs/operating/worker-report.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { type ObjectAddress, placed, type ResonateNamespace } from "../../core/store/object-address.ts";
+import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { type Composition, compose } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
 import type { Instruments } from "../execution/instruments.ts";
@@ -44,7 +44,7 @@ interface Unblock {
   data: { promise: PromiseRecord };
 }
 
-/** A Worker serves no metrics: the platform counts what it logs. */
+/** A Worker serves no metrics: the platform counts its logs. */
 const instruments: Instruments = {
   metrics: { count: () => {}, observe: () => {} },
   settled: () => {},
@@ -87,7 +87,7 @@ export class RunnerServer {
       ENCRYPTION_KEYS,
       RESONATE_GROUP,
       RESONATE_NAMESPACE: namespace,
-      ...(!RESONATE_URL && RESONATE && { RESONATE: placed(RESONATE, env) }),
+      ...(!RESONATE_URL && RESONATE && { RESONATE: located(RESONATE, env) }),
     });
     this.#kinds = Object.fromEntries(implementations.map(({ job }) => [job.kind, job.version]));
     this.#parts = compose({
@@ -102,7 +102,7 @@ export class RunnerServer {
       // The account's Resonate server tells callers' objects of ends and starts itself.
       reports: { figures: this.#figures, ended: () => {}, started: () => {} },
       memory: MEMORY,
-      place: placeInWorkers(env),
+      fileLocation: locationInWorkers(env),
     });
   }
 

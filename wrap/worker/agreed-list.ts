@@ -202,7 +202,7 @@ export function differences(before: Snapshot, now: Snapshot, whole = false): str
   return whole || more <= 0 ? lines : [...lines.slice(0, LINES), `… and ${more} more`];
 }
 
-/** Two values, from a little before the place where they begin to differ. */
+/** Two values, from a little before where they begin to differ. */
 function between(a: unknown, b: unknown, width: number): string {
   const [old, now] = [a, b].map((value) => (value === undefined ? "none" : JSON.stringify(value))) as [string, string];
   let at = 0;

@@ -21,7 +21,7 @@ export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const left = [...list.left];
   const listed = async (method: string, field: keyof Lists, noun: "prompt" | "resource" | "template of resources") => {
     const entries = new ToolList(noun);
-    // A server may announce what it does not have.
+    // A server may announce capabilities that it lacks.
     await read(connection, method, field, entries).catch(({ message }: Error) => left.push(`${method}: ${message}.`));
     left.push(...entries.left);
     return entries.tools as Listed[];

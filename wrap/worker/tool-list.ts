@@ -51,8 +51,8 @@ export class ToolList {
     if (!entry) return "it has no name";
     const { issues } = SCHEMAS[this.#noun]["~standard"].validate(entry) as { issues?: readonly Issue[] };
     const [issue] = issues ?? [];
-    const place = issue?.path?.map((part) => (typeof part === "object" ? part.key : part)).join(".");
-    return issue && `${place ? `${place.slice(0, 100)}: ` : ""}${issue.message.slice(0, 200)}`;
+    const path = issue?.path?.map((part) => (typeof part === "object" ? part.key : part)).join(".");
+    return issue && `${path ? `${path.slice(0, 100)}: ` : ""}${issue.message.slice(0, 200)}`;
   }
 
   #leave(tool: ListedTool | undefined, reason: string): void {

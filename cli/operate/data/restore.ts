@@ -51,7 +51,7 @@ export async function run(args: string[]): Promise<void> {
   console.log(`${count} rows were taken up. Jobs that were running go on where they were.`);
 }
 
-/** Takes up the files of jobs that lie beside a backup; a deployment has its own place for them. */
+/** Takes up the files of jobs that lie beside a backup; a deployment keeps them elsewhere. */
 async function restoreFiles(beside: string, data: string | undefined): Promise<void> {
   if (data !== undefined) await copyFiles(beside, filesIn(data));
   else if (existsSync(beside))

@@ -3,7 +3,7 @@
  * request, set a timer. It is refused in the windows of the function alone, which it follows by its asynchronous context:
  * steps, other jobs and the engine are outside, and a library that the function calls is inside.
  */
-import { placeOf } from "./place.ts";
+import { sourceLine } from "./source-line.ts";
 
 /** The run of a durable function, as far as the guard knows it. */
 export interface Guarded {
@@ -50,7 +50,7 @@ export const currentRun = (): Guarded | undefined => runs?.getStore();
 function refuse(what: string, instead: string): void {
   const run = runs?.getStore();
   if (!run?.isOpen || !run.isStrict) return;
-  throw run.breaks(`${what} was called outside of a step${placeOf()}. ${instead}`);
+  throw run.breaks(`${what} was called outside of a step${sourceLine()}. ${instead}`);
 }
 
 const TIME = "Write ctx.now(), which gives the same time when the function runs again";
@@ -78,24 +78,24 @@ const targets = (): [owner: unknown, name: string, what: string, instead: string
   [here.process, "hrtime", "process.hrtime()", TIME],
 ];
 
-/** What was put in the place of a global, so that nothing is guarded twice. */
+/** What has replaced a global, so that nothing is guarded twice. */
 const guards = new WeakSet<object>();
 /** What stands where. A test's clock may replace it again. */
-let places: { owner: Methods; name: string; method: unknown }[] = [];
+let replaced: { owner: Methods; name: string; method: unknown }[] = [];
 
-const isInPlace = ({ owner, name, method }: (typeof places)[number]): boolean => owner[name] === method;
+const isUnchanged = ({ owner, name, method }: (typeof replaced)[number]): boolean => owner[name] === method;
 
 function guardAll(): void {
-  if (places.length > 0 && places.every(isInPlace)) return;
+  if (replaced.length > 0 && replaced.every(isUnchanged)) return;
   guardDate();
   for (const target of targets()) guard(...target);
-  places = [[here, "Date"] as const, ...targets()].flatMap(([of, name]) => {
+  replaced = [[here, "Date"] as const, ...targets()].flatMap(([of, name]) => {
     const owner = of as Methods | undefined;
     return owner ? { owner, name, method: owner[name] } : [];
   });
 }
 
-/** Puts a guard in the place of a method, where there is one that has none yet. */
+/** Guards a method, if there is one that is not guarded yet. */
 function guard(of: unknown, name: string, what: string, instead: string): void {
   const owner = of as Methods | undefined;
   const method = owner?.[name];

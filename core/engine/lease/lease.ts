@@ -258,7 +258,7 @@ export class TaskLease implements Lease {
     return leaseWakeupId(this.#task, version);
   }
 
-  /** Ends the job; `stored` is what it takes besides its arguments and this value, in bytes. @throws {LeaseLost} */
+  /** Ends the job; `stored`: its size besides its arguments and this value, in bytes. @throws {LeaseLost} */
   async fulfill(state: "resolved" | "rejected", value: unknown, stored?: number): Promise<void> {
     const headers: Record<string, string> = stored === undefined ? {} : { [STORED]: String(stored) };
     const data = { id: this.#task, state, value: { ...encodeValue(value), headers } };

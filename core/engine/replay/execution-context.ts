@@ -26,8 +26,8 @@ import { bytesIn } from "../../store/size.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
-import { placeOf } from "../guard/place.ts";
 import { callbackOf, seededNumber, seededUuid } from "../guard/seeded.ts";
+import { sourceLine } from "../guard/source-line.ts";
 import type { Lease, Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
 import { storable } from "../values.ts";
@@ -448,7 +448,7 @@ export class ExecutionContext implements Context {
     });
   }
 
-  /** Keeps what the job tells, behind what it has told before. */
+  /** Appends to what the job tells. */
   #tell(command: Command, value: unknown): void {
     const { commands, lease } = this.#parts;
     commands.emitted += 1;
@@ -490,7 +490,7 @@ export class ExecutionContext implements Context {
     const { run, commands, runtime } = this.#parts;
     try {
       this.#refuse("continueAs", "continueAs", MAX_NAME);
-      const call = `ctx.continueAs${placeOf()}`;
+      const call = `ctx.continueAs${sourceLine()}`;
       if (this.#parent) throw new NondeterminismError(`${call}: an item or a branch cannot end the run. ${LAST}`);
       if (run.next) throw new NondeterminismError(`${call} was called twice: the first ends the run. ${LAST}`);
       if (run.isTold)
@@ -591,13 +591,13 @@ export class ExecutionContext implements Context {
           ? `has ${name.length}: "${name.slice(0, 60)}${name.length > 60 ? "…" : ""}"`
           : `is ${typeof name}`;
       throw new NondeterminismError(
-        `ctx.${kind}: its name must be a text of 1 to ${most} characters, and ${got}${placeOf()}. Shorten it, with hashed(value) for example`,
+        `ctx.${kind}: its name must be a text of 1 to ${most} characters, and ${got}${sourceLine()}. Shorten it, with hashed(value) for example`,
       );
     }
     const { commands, run, runtime } = this.#parts;
     if (commands.count === runtime.mostCalls) {
       throw new NondeterminismError(
-        `ctx.${kind}("${name}")${placeOf()} comes after ${commands.count} calls of ctx: ${ENDLESS}`,
+        `ctx.${kind}("${name}")${sourceLine()} comes after ${commands.count} calls of ctx: ${ENDLESS}`,
       );
     }
     if (run.isOpen) return;
@@ -605,7 +605,7 @@ export class ExecutionContext implements Context {
     const paths = running.slice(0, 3).map(({ path }) => `"${path}"`);
     const inside = paths.length > 0 ? `inside of a step (${paths.join(", ")}), or ` : "";
     throw new NondeterminismError(
-      `ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed${placeOf("; it was called")}`,
+      `ctx.${kind}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed${sourceLine("; it was called")}`,
     );
   }
 }

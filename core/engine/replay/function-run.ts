@@ -6,7 +6,7 @@
 import { NondeterminismError } from "../../definitions/context.ts";
 import { type Clock, whenDrained } from "../clock.ts";
 import { type Guarded, inside, windowed } from "../guard/guard.ts";
-import { placeOf } from "../guard/place.ts";
+import { sourceLine } from "../guard/source-line.ts";
 import type { Command } from "./commands/command.ts";
 import type { Wakeup } from "./commands/wakeup.ts";
 import { AWAITED, type FunctionEnd, NEVER_LATER, NOT_RETURNED, unhandled } from "./determinism.ts";
@@ -24,7 +24,7 @@ export class FunctionRun implements Guarded {
   window = 0;
   cause: Command | undefined;
   end: FunctionEnd;
-  /** The arguments of the run that the function goes on in. What it has called then still ends, as in `finally`. */
+  /** The arguments of the run that the function goes on in. Its calls under way still end, as in `finally`. */
   next: { args: unknown } | undefined;
   /** The first rule that the function broke. The job ends with it, even if the function catches it. */
   broken: NondeterminismError | undefined;
@@ -65,7 +65,7 @@ export class FunctionRun implements Guarded {
   /** The server's time of the newest outcome that the function knows of: the same in each run. */
   now(): number {
     this.#looks += 1;
-    if (this.#looks > MOST_LOOKS) throw this.breaks(`ctx.now()${placeOf()} ${NEVER_LATER}`);
+    if (this.#looks > MOST_LOOKS) throw this.breaks(`ctx.now()${sourceLine()} ${NEVER_LATER}`);
     return this.#now;
   }
 

@@ -1,5 +1,5 @@
 /**
- * The progress feed of a job: how far it is, how its steps fare, what it waits for and asks.
+ * The progress feed of a job: its progress, its steps, its waits and its questions.
  *
  * It is a sequence of promises, children of the job's. Each entry tells all at that point, so only the newest matters. The
  * next entry may exist before it is written, unresolved, for a client that waits for it.

@@ -17,8 +17,8 @@ import { chunksOf } from "../../store/files/objects.ts";
 import { splitKey } from "../../store/ids.ts";
 import { folderOf, hex, type KeptFiles, streamOf } from "./kept-files.ts";
 
-export const NO_PLACE =
-  "this deployment has no place for files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
+export const KEEPS_NO_FILES =
+  "this deployment keeps no files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
 
 /** Fetches from public addresses alone, and follows no redirect. */
 export type FetchPublic = (url: string, init: { signal: AbortSignal }) => Promise<Response>;
@@ -35,7 +35,7 @@ const BOUNDLESS: Room = { taken: 0, most: Number.POSITIVE_INFINITY };
 const EACH = 1_000;
 
 /**
- * Makes what `step.file` and `step.read` do. `kept`: undefined where no place for files is set; `fetchPublic`: where there is no
+ * Makes what `step.file` and `step.read` do. `kept`: undefined in a deployment that keeps no files; `fetchPublic`: where there is no
  * guard against private addresses.
  */
 export function attemptFiles(
@@ -51,21 +51,21 @@ export function attemptFiles(
   let begun: Promise<{ folder: string; stem: string }> | undefined;
 
   /** Removes what attempts before this one have left: none of it is in the step's record. */
-  const begin = async (place: KeptFiles) => {
+  const begin = async (files: KeptFiles) => {
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(`${run}\n${step}`));
     const folder = await folderOf(promiseId);
     const stem = hex(new Uint8Array(digest)).slice(0, 16);
     const from = `${folder}/${stem}-`;
-    for await (const { key } of place.place.objects.list(from)) {
+    for await (const { key } of files.location.objects.list(from)) {
       const [theirs = 0, number = 0] = key.slice(from.length).split(".").map(Number);
       // A later attempt elsewhere is not this one's to clean up after.
-      if (theirs < version || (theirs === version && number < attempt)) await place.place.objects.remove(key);
+      if (theirs < version || (theirs === version && number < attempt)) await files.location.objects.remove(key);
     }
     return { folder, stem };
   };
   const there = (): KeptFiles => {
     if (kept) return kept;
-    throw new NonRetryableError(NO_PLACE);
+    throw new NonRetryableError(KEEPS_NO_FILES);
   };
   const remove = async (id: string) => {
     const one = stored.get(id);
@@ -83,7 +83,7 @@ export function attemptFiles(
 
   return {
     async file(name, data, { mimeType } = {}) {
-      const place = there();
+      const files = there();
       signal.throwIfAborted();
       if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\p{Cc}/\\]/u.test(name))
         throw new NonRetryableError(
@@ -91,7 +91,7 @@ export function attemptFiles(
         );
       count += 1;
       const n = count;
-      begun ??= begin(place);
+      begun ??= begin(files);
       const { folder, stem } = await begun;
       const id = `${stem}-${version}.${attempt}.${n}`;
       const key = `${folder}/${id}`;
@@ -108,13 +108,13 @@ export function attemptFiles(
       };
       const counted = async function* () {
         take(EACH);
-        for await (const bytes of bounded(bytesIn(data, place), MAX_FILE)) {
+        for await (const bytes of bounded(bytesIn(data, files), MAX_FILE)) {
           take(bytes.length);
           yield bytes;
         }
       };
       try {
-        const { size, sha256 } = await place.write(key, counted(), { job: promiseId, name, mimeType: type });
+        const { size, sha256 } = await files.write(key, counted(), { job: promiseId, name, mimeType: type });
         take(0);
         return { uri: fileUri(job, id, name), name, mimeType: type, size, sha256, step, attempt };
       } catch (error) {
@@ -132,7 +132,7 @@ export function attemptFiles(
       if (/^data:/i.test(uri))
         return streamOf(chunksOf(fromDataUri(uri, limits).stream()) as AsyncGenerator<Uint8Array>);
       if (isGiven(file) && /^https:/i.test(uri)) return fetched(uri, limits, signal, fetchPublic);
-      const place = there();
+      const files = there();
       const parts = partsOfUri(uri);
       if (!parts)
         throw new NonRetryableError(
@@ -140,12 +140,12 @@ export function attemptFiles(
         );
       const id = parts.job === job ? promiseId : of.promiseOf(parts.job);
       const key = id && `${await folderOf(id)}/${parts.id}`;
-      const description = key && (await place.describe(key));
+      const description = key && (await files.describe(key));
       if (!key || !description) throw new NonRetryableError(gone(uri));
       if (typeof given !== "string" && "sha256" in given && given.sha256 !== description.sha256)
         throw new NonRetryableError(`${uri} is not the file that the reference is to: its checksum differs`);
       fits(uri, description.mimeType, description.size, limits);
-      const stream = await place.read(key, description);
+      const stream = await files.read(key, description);
       if (!stream) throw new NonRetryableError(gone(uri));
       return stream;
     },
@@ -256,7 +256,7 @@ function typeOf(data: FileData): string | undefined {
 /** By its tag: where a library has replaced the global class, as Hono's Node server does, fetch's answers are none of it. */
 const isResponse = (data: FileData): data is Response => Object.prototype.toString.call(data) === "[object Response]";
 
-async function* bytesIn(data: FileData, { place }: KeptFiles): AsyncGenerator<Uint8Array> {
+async function* bytesIn(data: FileData, { location }: KeptFiles): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder();
   if (typeof data === "string") yield encoder.encode(data);
   else if (data instanceof Uint8Array) yield data;
@@ -270,8 +270,8 @@ async function* bytesIn(data: FileData, { place }: KeptFiles): AsyncGenerator<Ui
     for await (const each of data as AsyncIterable<Uint8Array | string>)
       yield typeof each === "string" ? encoder.encode(each) : each;
   } else if (typeof (data as { path?: unknown } | null)?.path === "string") {
-    if (!place.readPath) throw new NonRetryableError("step.file: this worker has no disk to read a path from");
-    yield* place.readPath((data as { path: string }).path);
+    if (!location.readPath) throw new NonRetryableError("step.file: this worker has no disk to read a path from");
+    yield* location.readPath((data as { path: string }).path);
   } else throw new NonRetryableError("step.file takes a text, bytes, a Blob, a stream, a Response or { path }");
 }
 

@@ -18,7 +18,7 @@ export interface Hash {
   digest(): string | Promise<string>;
 }
 
-export interface FilePlace {
+export interface FileLocation {
   objects: ObjectStore;
   encryptionKeys?: string | undefined;
   hash?(): Hash;
@@ -41,12 +41,12 @@ const TAG = 16;
 const DESCRIPTION = ".json";
 
 export class KeptFiles {
-  readonly place: FilePlace;
+  readonly location: FileLocation;
   readonly #sealing: Sealing;
 
-  constructor(place: FilePlace) {
-    this.place = place;
-    this.#sealing = new Sealing(place.encryptionKeys);
+  constructor(location: FileLocation) {
+    this.location = location;
+    this.#sealing = new Sealing(location.encryptionKeys);
   }
 
   /** Stores a file at `key`. `data` is read once, and never held as a whole. */
@@ -55,7 +55,7 @@ export class KeptFiles {
     data: AsyncIterable<Uint8Array>,
     about: Pick<Description, "job" | "name" | "mimeType">,
   ): Promise<Description> {
-    const { objects } = this.place;
+    const { objects } = this.location;
     const hash = this.hash();
     let size = 0;
     const counted = async function* () {
@@ -81,7 +81,7 @@ export class KeptFiles {
 
   /** @throws {Error} for one that no key opens */
   async describe(key: string): Promise<Description | undefined> {
-    const stored = await this.place.objects.read(key + DESCRIPTION);
+    const stored = await this.location.objects.read(key + DESCRIPTION);
     if (!stored) return undefined;
     const value = JSON.parse(new TextDecoder().decode(await bytesOf(stored)));
     const { param } = await this.#sealing.record({ id: key, param: value, value: {} } as PromiseRecord);
@@ -104,7 +104,7 @@ export class KeptFiles {
     { from, to } = { from: 0, to: size },
     isReused = true,
   ): Promise<AsyncGenerator<Uint8Array> | undefined> {
-    const { objects } = this.place;
+    const { objects } = this.location;
     const isWhole = from === 0 && to === size;
     const first = Math.floor(from / CHUNK);
     const all = size + TAG * Math.max(1, Math.ceil(size / CHUNK));
@@ -138,18 +138,18 @@ export class KeptFiles {
 
   /** Removes a file: the description first, without which it does not exist. */
   async remove(key: string): Promise<void> {
-    await this.place.objects.remove(key + DESCRIPTION);
-    await this.place.objects.remove(key);
+    await this.location.objects.remove(key + DESCRIPTION);
+    await this.location.objects.remove(key);
   }
 
   /** Removes all files of a job, and of all generations of its name. */
   async removeAll(promiseId: string): Promise<void> {
-    for await (const { key } of this.place.objects.list(`${await folderOf(promiseId)}/`))
-      await this.place.objects.remove(key);
+    for await (const { key } of this.location.objects.list(`${await folderOf(promiseId)}/`))
+      await this.location.objects.remove(key);
   }
 
   hash(): Hash {
-    return this.place.hash?.() ?? platformHash();
+    return this.location.hash?.() ?? platformHash();
   }
 }
 

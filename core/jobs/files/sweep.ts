@@ -7,7 +7,7 @@ const DESCRIPTION = ".json";
 
 /** How old something must be to be swept, in milliseconds. */
 export interface Ages {
-  /** What has no description: no attempt that is under way is younger than what it stores. */
+  /** For files without a description: no running attempt is younger than its files. */
   unfinished?: number;
   /** A file whose job is gone; default: the same. */
   gone?: number;
@@ -22,7 +22,7 @@ export async function* sweepInSteps(
   client: ResonateClient,
   { unfinished = 24 * 3_600_000, gone = unfinished }: Ages = {},
 ): AsyncGenerator<number, void, undefined> {
-  const { objects } = files.place;
+  const { objects } = files.location;
   const now = Date.now();
   let isOurs = false;
   const orphans: string[] = [];

@@ -25,7 +25,7 @@ export const isHeld = ({ all, callers, jobs }: Held, job: string): boolean =>
 
 const isPending = ({ state }: PromiseRecord): boolean => state === "pending";
 
-/** A sequence of promises, each pending for as long as what it lists is held: those who wait look at the next one then. */
+/** A sequence of promises, each pending while its callers and jobs are held: those who wait look at the next one then. */
 export class Holds {
   readonly #client: Pick<ResonateClient, "call">;
   readonly #namespace: string;

@@ -23,7 +23,7 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
   if (newest.state === "resolved") return "it is complete";
   if (n !== generation) return `a newer attempt is ${newest.id.slice(namespace.length)}: name that one`;
   const id = idOf(n + 1);
-  const { [REQUEST_TAG]: _request, [RESERVATION]: _place, [EARLIER]: _earlier, ...tags } = known.tags;
+  const { [REQUEST_TAG]: _request, [RESERVATION]: _reservation, [EARLIER]: _earlier, ...tags } = known.tags;
   const after = known.state === "rejected_canceled" && { [CLEANED_UP]: cleanUpId(known.id) };
   const data = {
     id,

@@ -1,4 +1,4 @@
-type Order = Pick<typeof import("./order.ts"), "takePlace">;
+type Order = Pick<typeof import("./order.ts"), "takePosition">;
 
 /** Set by `define` in wrangler.toml where the Worker has this code as a module. Elsewhere the bundle contains it. */
 declare const CALLER_MODULE: string | undefined;

@@ -1,29 +1,29 @@
 /**
- * The order of the jobs of a kind that have the same key, of which only so many run at once. Each start takes a place: the
- * next promise in a sequence, which names the job; a tag of the job names the place. Starts of one moment share a place, in
- * which they stand in their order. A job that is executed for the first time looks at the jobs before it, and begins when
- * fewer of them are pending than may run at once; otherwise it sleeps until one of those ends. A mark below a begun job
- * lists which of them still ran, so that nobody looks further.
+ * The order of the jobs of a kind that have the same key, of which only so many run at once. Each start takes a position:
+ * the next promise in a sequence, which names the job; a tag of the job names the position. Starts of one moment share a
+ * position, in which they stand in their order. A job that is executed for the first time looks at the jobs before it, and
+ * begins when fewer of them are pending than may run at once; otherwise it sleeps until one of those ends. A mark below a
+ * begun job lists which of them still ran, so that nobody looks further.
  */
 import { hashed, type Job } from "../../definitions/job.ts";
 import type { Lease } from "../../engine/runtime.ts";
 import { childOf, decodeValue, ORDER } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { begunId, chainLink, orderId, placeTimerId } from "../../store/ids.ts";
+import { begunId, chainLink, orderId, positionTimerId } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
 
-/** How long after its place a job is created at most, in milliseconds. Later, those behind it pass. */
+/** How long after its position a job is created at most, in milliseconds. Later, those behind it pass. */
 const GRACE = 30_000;
 
-/** How many places in a row may be missing, since those of jobs that ended long ago are removed. */
+/** How many positions in a row may be missing, since those of jobs that ended long ago are removed. */
 const MISSING = 32;
 
-/** How many starts share a place at most: each of them sends the names of all. */
+/** How many starts share a position at most: each of them sends the names of all. */
 const TOGETHER = 100;
 
 /**
- * For how long the end of an order is remembered, in milliseconds, and of how many orders. Older places may be removed, but
+ * For how long the end of an order is remembered, in milliseconds, and of how many orders. Older positions may be removed, but
  * none of the last day: see `BOOKKEEPING_RETENTION`.
  */
 const REMEMBERED = { for: 3_600_000, most: 10_000 };
@@ -34,7 +34,7 @@ interface Start {
   by: string;
 }
 
-/** A start that has no place yet, or has just got the `n`th; `at` is when it last tried to get one. */
+/** A start that has no position yet, or has just got the `n`th; `at` is when it last tried to get one. */
 interface Waiting extends Start {
   timeoutAt: number;
   at: number;
@@ -42,7 +42,7 @@ interface Waiting extends Start {
 }
 
 /**
- * What the starts of a process know of an order and of each other, values alone, so requests may share it: the newest place
+ * What the starts of a process know of an order and of each other, values alone, so requests may share it: the newest position
  * that was seen, when, and who waits for the next one.
  */
 interface Order {
@@ -53,18 +53,18 @@ interface Order {
 
 export type Orders = Map<string, Order>;
 
-/** The starts that share a place, in their order. */
+/** The starts that share a position, in their order. */
 function startsIn({ param }: PromiseRecord): Start[] {
   const { job, by, also = [] } = decodeValue(param) as Start & { also?: Start[] };
   return [{ job, by }, ...also];
 }
 
 /**
- * Takes a place for a job that is about to be created, and for all others of this process that wait for one; returns the
- * job's tag. One request where no other process has taken a place since the one that is remembered in `orders`, and two
+ * Takes a position for a job that is about to be created, and for all others of this process that wait for one; returns the
+ * job's tag. One request where no other process has taken a position since the one that is remembered in `orders`, and two
  * where many start at once; otherwise the end is looked for first.
  */
-export async function takePlace<Args>(
+export async function takePosition<Args>(
   client: ResonateClient,
   namespace: string,
   { id, job, args, timeoutAt }: { id: string; job: Job<Args>; args: Args; timeoutAt: number },
@@ -92,14 +92,14 @@ export async function takePlace<Args>(
       const [first, ...also] = starts.map(({ job, by }) => ({ job, by }));
       const n = order.n + 1;
       const lasts = Math.max(...starts.map((each) => each.timeoutAt));
-      const place = await client.call(childOf(chain + n, lasts, { param: { ...first, also } }));
+      const position = await client.call(childOf(chain + n, lasts, { param: { ...first, also } }));
       const isNew = n > order.n;
       saw(n);
       let isOthers = true;
-      for (const { by } of startsIn(place as PromiseRecord)) {
-        const placed = waiting.get(by);
-        if (!placed) continue;
-        placed.n = n;
+      for (const { by } of startsIn(position as PromiseRecord)) {
+        const one = waiting.get(by);
+        if (!one) continue;
+        one.n = n;
         isOthers = !waiting.delete(by);
       }
       if (isNew && isOthers) await look(n);
@@ -112,7 +112,7 @@ export async function takePlace<Args>(
 
 /**
  * When a job may begin: `now`, which is marked then; when one of these promises has settled; or never, since it was created
- * so long after its place that those behind it have passed (`late`).
+ * so long after its position that those behind it have passed (`late`).
  *
  * @throws {LeaseLost}
  */
@@ -128,14 +128,14 @@ export async function turnOf(
   if (own && createdAt > own.createdAt + GRACE) return "late";
   const ahead = new Set<string>();
   const add = (promise: PromiseRecord | undefined) => promise?.state === "pending" && ahead.add(promise.id);
-  for await (const { job, place, at } of startsBefore(id, link, own, lease)) {
-    const until = place.createdAt + GRACE;
+  for await (const { job, position, at } of startsBefore(id, link, own, lease)) {
+    const until = position.createdAt + GRACE;
     const other = await lease.get(job);
     if (!other && now < until) {
-      const due = Math.min(place.createdAt + nextLook(now - place.createdAt), until);
-      ahead.add((await lease.create(placeTimerId(id, at, due), undefined, { due })).id);
+      const due = Math.min(position.createdAt + nextLook(now - position.createdAt), until);
+      ahead.add((await lease.create(positionTimerId(id, at, due), undefined, { due })).id);
     }
-    if (other?.tags[ORDER] === place.id && other.createdAt <= until) {
+    if (other?.tags[ORDER] === position.id && other.createdAt <= until) {
       add(other);
       const begun = await lease.get(begunId(job));
       const beside = begun ? (decodeValue(begun.param) as { beside: string[] }).beside : [];
@@ -158,13 +158,13 @@ async function* startsBefore(
   { chain, n }: { chain: string; n: number },
   own: PromiseRecord | undefined,
   lease: Lease,
-): AsyncGenerator<{ job: string; place: PromiseRecord; at: string }> {
+): AsyncGenerator<{ job: string; position: PromiseRecord; at: string }> {
   for (let m = n, missing = 0; m > 0 && missing < MISSING; m--) {
-    const place = m === n ? own : await lease.get(chain + m);
-    missing = place ? 0 : missing + 1;
-    if (!place) continue;
-    const jobs = startsIn(place).map(({ job }) => job);
+    const position = m === n ? own : await lease.get(chain + m);
+    missing = position ? 0 : missing + 1;
+    if (!position) continue;
+    const jobs = startsIn(position).map(({ job }) => job);
     const end = m === n ? jobs.indexOf(id) : jobs.length;
-    for (let i = end - 1; i >= 0; i--) yield { job: jobs[i] as string, place, at: `${m}.${i}` };
+    for (let i = end - 1; i >= 0; i--) yield { job: jobs[i] as string, position, at: `${m}.${i}` };
   }
 }

@@ -95,7 +95,7 @@ export class HookTable {
     this.all("DELETE FROM deliveries WHERE subscription = ?", id);
   }
 
-  /** A further gap takes the place of one that is on its way, whose attempt under way tells of no later loss. */
+  /** A further gap replaces one that is on its way, whose attempt under way tells of no later loss. */
   add(delivery: Delivery): void {
     const { subscription, position, type, message_id, attempts, next_at } = delivery;
     const values = [subscription, position, type, message_id, attempts, next_at];

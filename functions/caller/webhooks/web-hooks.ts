@@ -398,7 +398,7 @@ export class WebHooks {
     return Promise.all(all.map((one) => this.#open(id, one)));
   }
 
-  /** Encrypts a secret where the deployment encrypts what it stores. */
+  /** Encrypts a secret where the deployment encrypts its state. */
   async #seal(id: string, secret: string): Promise<string> {
     if (!this.#sealing.isOn) return secret;
     const { param } = await this.#sealing.seal({ id, param: { headers: {}, data: secret.slice("whsec_".length) } });

@@ -20,7 +20,7 @@ const ALIKE: Target = { at: "least", value: 0.9 };
 
 export async function measureGrowth(bench: Bench, rounds: number, seconds: number): Promise<Figure[]> {
   await using started = new AsyncDisposableStack();
-  const places: { url: string; operations: Operation[] }[] = [];
+  const edges: { url: string; operations: Operation[] }[] = [];
   for (const size of SIZES) {
     const data = await mkdtemp(join(tmpdir(), "durable-mcp-edge-bench-"));
     started.defer(() => rm(data, { recursive: true }));
@@ -28,13 +28,13 @@ export async function measureGrowth(bench: Bench, rounds: number, seconds: numbe
     const resonate = started.use(await startResonate({ own: true, args: ["--data", data] }));
     const edge = started.use(await bench.serve("product", resonate.env));
     const url = `${edge.url}/mcp`;
-    places.push({ url, operations: await describeOperations(bench, url) });
+    edges.push({ url, operations: await describeOperations(bench, url) });
   }
   const figures: Figure[] = [];
   for (const name of MEASURED) {
     const rates = SIZES.map((): number[] => []);
     for (let round = -1; round < rounds; round++) {
-      const order = [...places.entries()];
+      const order = [...edges.entries()];
       if (round % 2 === 1) order.reverse();
       for (const [i, { url, operations }] of order) {
         const operation = operations.find((each) => each.name === name);

@@ -54,8 +54,8 @@ async function measureHinted(bench: Bench, samples: number): Promise<Figure[]> {
   await using workers = new AsyncDisposableStack();
   const VIEW_KEY = "v".repeat(32);
   return await measure(HINT, bench, samples, { RESONATE_URL: gate.url, VIEW_KEY }, async (url) => {
-    const place = { RESONATE_GROUP: bench.group, RESONATE_NAMESPACE: bench.namespace };
-    workers.use(await startWorker({ ...bench.resonate.env, ...place, EDGE_URL: url, VIEW_KEY }));
+    const own = { RESONATE_GROUP: bench.group, RESONATE_NAMESPACE: bench.namespace };
+    workers.use(await startWorker({ ...bench.resonate.env, ...own, EDGE_URL: url, VIEW_KEY }));
     return async (id) => (await bench.resonate.settled(id)).settledAt ?? Number.NaN;
   });
 }

@@ -4,7 +4,7 @@ import { registerHooks } from "node:module";
 type Owner = Record<string, unknown>;
 
 /** What the guard replaces: whose it is, and its name. The original `Date` has the original `now`. */
-const PLACES: [owner: object, name: string][] = [
+const METHODS: [owner: object, name: string][] = [
   [globalThis, "Date"],
   [globalThis, "fetch"],
   [globalThis, "setTimeout"],
@@ -15,7 +15,7 @@ const PLACES: [owner: object, name: string][] = [
   [performance, "now"],
   [process, "hrtime"],
 ];
-const standing = () => PLACES.map(([owner, name]) => (owner as Owner)[name]);
+const standing = () => METHODS.map(([owner, name]) => (owner as Owner)[name]);
 const originals = standing();
 let guards: unknown[] | undefined;
 
@@ -25,8 +25,8 @@ Object.assign(globalThis, { guardSwitch });
 process.on("SIGUSR2", () => {
   guards ??= standing();
   guardSwitch.isOn = !guardSwitch.isOn;
-  const placed = guardSwitch.isOn ? guards : originals;
-  for (const [i, [owner, name]] of PLACES.entries()) (owner as Owner)[name] = placed[i];
+  const methods = guardSwitch.isOn ? guards : originals;
+  for (const [i, [owner, name]] of METHODS.entries()) (owner as Owner)[name] = methods[i];
   const replaced = standing().filter((each, i) => each !== originals[i]).length;
   console.log(JSON.stringify({ msg: "guard switched", replaced }));
 });

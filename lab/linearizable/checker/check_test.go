@@ -27,7 +27,7 @@ func (b *builder) add(now int, request string, status int, data string) *builder
 	return b.during(b.order-1, b.order, now, now, request, status, data)
 }
 
-// during appends a request with the places of its sending and its answer; status 0 is a request that was lost.
+// during appends a request with the positions of its sending and its answer; status 0 is a request that was lost.
 func (b *builder) during(call, answered, from, until int, request string, status int, data string) *builder {
 	answer := ""
 	if status != 0 {

@@ -2,14 +2,14 @@
 import { FORM } from "../../../core/jobs/form.ts";
 import { Figures, type RunnerNews } from "../../../core/jobs/operating/figures.ts";
 import type { WorkerReport } from "../../../core/jobs/operating/worker-report.ts";
-import { operateName, type Placeable } from "../../../core/store/object-address.ts";
+import { type Locatable, operateName } from "../../../core/store/object-address.ts";
 
 /** How long what happens at once is gathered, and the least time between two reports, in milliseconds: each writes some rows. */
 const GATHER = 2_000;
 const PAUSE = 30_000;
 
 /** The objects among which is that of the operators. */
-export interface OperateObjects extends Placeable {
+export interface OperateObjects extends Locatable {
   get(id: object, options?: object): { operate(call: "report", given: [WorkerReport]): Promise<object> };
 }
 
@@ -24,7 +24,7 @@ interface RunnerReportsOptions {
 /** Says nothing while nothing happens, so that the platform can put the server to sleep. */
 export class RunnerReports {
   readonly #options: RunnerReportsOptions;
-  readonly #figures = new Figures(() => this.#arm(GATHER), Date.now()); // Above what it counted before it slept.
+  readonly #figures = new Figures(() => this.#arm(GATHER), Date.now()); // Above its counts before it slept.
   #kinds: RunnerNews["kinds"] = {};
   #running = 0;
   #unsent: WorkerReport | undefined;

@@ -49,7 +49,7 @@ export class Runner {
     }
   }
 
-  /** Whether the runner may still have in memory what it listens for. */
+  /** Whether the runner may still be in memory, with its listeners. */
   get #isAwake(): boolean {
     return this.#running > 0 || Date.now() - this.#lastRun < LINGER;
   }
@@ -78,7 +78,7 @@ export class Runner {
         await this.#durable();
         await this.#ask("/news", `[${messages.join()}]`);
       } catch (error) {
-        // The next task brings a new address, and the runner asks for what it has missed.
+        // The next task brings a new address, and the runner asks for the messages it has missed.
         console.warn(JSON.stringify({ level: "warn", msg: "news not told", reason: String(error) }));
         return this.#close();
       }

@@ -1,6 +1,6 @@
 /**
  * Edge, Resonate object and what a container's Worker does, in one Worker. There are no containers in workerd: what a test says
- * stands for them, `ENGINE`, is asked in their place, and what a container would ask of `http://resonate/` comes in under
+ * stands for them, `ENGINE`, is asked instead of them, and what a container would ask of `http://resonate/` comes in under
  * `/container`.
  */
 import edge from "../../../functions/index.ts";

@@ -24,8 +24,8 @@ test("who waits for what is told, and which kinds nobody takes; what changed cod
     WAIT_SECONDS: "1",
     OPERATOR_TOKENS: JSON.stringify([{ name: "olga", sha256 }]),
   };
-  const place = "test/operate/brewing/brewing";
-  const programs = { edge: `${place}-edge.ts`, worker: `${place}-worker.ts` };
+  const base = "test/operate/brewing/brewing";
+  const programs = { edge: `${base}-edge.ts`, worker: `${base}-worker.ts` };
   const stack = cleanup.use(await startOperated({ env, bindings, programs }));
   const [worker] = stack.workers;
   const operator = operatorAt(stack.origin, TOKEN);

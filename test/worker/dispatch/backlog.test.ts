@@ -72,7 +72,7 @@ describe.concurrent("a backlog", () => {
     expect(the.count("task.heartbeat")).toBeGreaterThan(5);
   });
 
-  test("goes on while a job pauses long before its next attempt: that holds no place", async () => {
+  test("goes on while a job pauses long before its next attempt: that holds no slot", async () => {
     await using the = await scene({ MAX_TASKS: "1" });
     const fault = { kind: "status", status: 503, retry_after: "1800" } as const;
     the.archive.control.inject({ fault, month: "2012-01", times: 1 });
@@ -84,7 +84,7 @@ describe.concurrent("a backlog", () => {
     expect(the.archive.control.count("2012-01")).toBe(1);
   });
 
-  test("goes on when a job is cancelled whose request hangs: the step hears of it, and its place is free", async () => {
+  test("goes on when a job is cancelled whose request hangs: the step hears of it, and its slot is free", async () => {
     await using the = await scene({ MAX_TASKS: "1", UPSTREAM_TIMEOUT_SECONDS: "3000" });
     the.archive.control.inject({ fault: { kind: "hang" }, month: "2012-01" });
     await using _worker = await the.worker();

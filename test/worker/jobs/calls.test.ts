@@ -109,31 +109,31 @@ function oneAtATime(kind: string) {
       {},
       new ResonateClient({ url, token, onRequest: (each) => requests.push(each) }),
     );
-  /** The numbers of the places of the jobs, and the tags that lead to them. */
-  const places = async (count: number) => {
+  /** The numbers of the positions of the jobs, and the tags that lead to them. */
+  const positions = async (count: number) => {
     const jobs = await Promise.all(
       Array.from({ length: count }, (_, i) => resonate.get(`${namespace}${kind}_${i + 1}`)),
     );
     const ids = jobs.map((each) => each?.tags[ORDER] ?? "");
     return { ids, numbers: ids.map((id) => Number(/\d+$/.exec(id)?.[0])) };
   };
-  return { job, requests, store, places };
+  return { job, requests, store, positions };
 }
 
 test("a start under a key costs three requests, however many were started before it", { timeout: 30_000 }, async () => {
-  const { job, requests, store, places } = oneAtATime("queued");
+  const { job, requests, store, positions } = oneAtATime("queued");
   const one = store();
   for (let n = 1; n <= 40; n++) await startJob(one, job, { n }, Date.now());
   requests.length = 0;
   await startJob(one, job, { n: 41 }, Date.now());
   expect(requests).toEqual(["promise.get", "promise.create", "promise.create"]);
-  // Another process takes a place, which the first does not know of.
+  // Another process takes a position, which the first does not know of.
   await startJob(store(), job, { n: 42 }, Date.now());
   await startJob(one, job, { n: 43 }, Date.now());
-  expect((await places(43)).numbers).toEqual(Array.from({ length: 43 }, (_, i) => i + 1));
+  expect((await positions(43)).numbers).toEqual(Array.from({ length: 43 }, (_, i) => i + 1));
 });
 
-test("of two starts that share a place the first comes first, although its job is created last", {
+test("of two starts that share a position the first comes first, although its job is created last", {
   timeout: 60_000,
 }, async () => {
   const id = (n: number) => `${namespace}visit_eve_${n}`;
@@ -142,8 +142,8 @@ test("of two starts that share a place the first comes first, although its job i
   const before = (await resonate.settled(id(1), 30_000)).tags[ORDER] ?? "";
   const next = before.replace(/1$/, "2");
   const starts = { job: id(2), by: "one", also: [{ job: id(3), by: "another" }] };
-  const place = childOf(next, Date.now() + 60_000, { param: starts });
-  expect((await resonate.call(place.kind, place.data)).head.status).toBe(200);
+  const position = childOf(next, Date.now() + 60_000, { param: starts });
+  expect((await resonate.call(position.kind, position.data)).head.status).toBe(200);
   const start = (n: number) =>
     resonate.start({ id: id(n), func: "visit", args: { customer: "eve", n }, group, tags: { [ORDER]: next } });
   await start(3);
@@ -157,10 +157,10 @@ test("of two starts that share a place the first comes first, although its job i
   expect(lines).toEqual(["begin eve 2", "end eve 2", "begin eve 3", "end eve 3"]);
 });
 
-test("fifty starts of one moment, of two processes, have a place each at a few requests", {
+test("fifty starts of one moment, of two processes, have a position each at a few requests", {
   timeout: 60_000,
 }, async () => {
-  const { job, requests, store, places } = oneAtATime("crowded");
+  const { job, requests, store, positions } = oneAtATime("crowded");
   const stores = [store(), store()];
   const count = 50;
   const starts = Array.from({ length: count }, (_, i) =>
@@ -168,7 +168,7 @@ test("fifty starts of one moment, of two processes, have a place each at a few r
   );
   await Promise.all(starts);
   expect(requests.length / count).toBeLessThan(10);
-  const { ids } = await places(count);
+  const { ids } = await positions(count);
   const named: string[] = [];
   for (const id of new Set(ids)) {
     const { param } = (await resonate.get(id)) as PromiseRecord;

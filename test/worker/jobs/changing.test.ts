@@ -38,8 +38,18 @@ const start = (code: string) =>
 
 beforeAll(async () => {
   [resonate, folder] = await Promise.all([startResonate(), mkdtemp(join(tmpdir(), "changing-"))]);
-  const place = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
-  store = new RemoteStore(place, [titles, halves, pages, eggs, listener, trip, resumedTrip, forecast, strictForecast]);
+  const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
+  store = new RemoteStore(endpoint, [
+    titles,
+    halves,
+    pages,
+    eggs,
+    listener,
+    trip,
+    resumedTrip,
+    forecast,
+    strictForecast,
+  ]);
   worker = await start("first");
 });
 afterAll(async () => {
@@ -142,7 +152,7 @@ test("a result is had again while it is fresh, and made anew when it is not", as
 
 test.each([
   ["a response", "the function returned a Response: return await value.json() or await value.text()"],
-  ["a gap", "the function returned undefined in a list at [0]: return null in its place"],
+  ["a gap", "the function returned undefined in a list at [0]: return null instead"],
   ["another shape", "the function returned what does not fit the output of pages: text: "],
   ["too much", 'step "read" returned 1100002 bytes of JSON; up to 1000000 are stored. Put the data where it belongs'],
 ])("what cannot be kept fails the job with what to return instead: %s", async (what, words) => {

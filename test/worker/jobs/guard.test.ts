@@ -22,8 +22,8 @@ const launch = async () => {
 };
 beforeAll(async () => {
   resonate = await startResonate();
-  const place = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env });
-  store = new RemoteStore(place, [order, lasting, forgetful, request, telling] as Job[]);
+  const endpoint = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env });
+  store = new RemoteStore(endpoint, [order, lasting, forgetful, request, telling] as Job[]);
   await launch();
 });
 afterAll(async () => {

@@ -78,7 +78,7 @@ describe.concurrent("/metrics", () => {
     expect(await of("worker_leases_lost_total", '{job="weather_data"}')).toBe(0);
   });
 
-  test("shows what runs, what waits for a place and what was handed back", async () => {
+  test("shows what runs, what waits for a slot and what was handed back", async () => {
     await using the = await scene({ MAX_TASKS: "1", DRAIN_SECONDS: "1" });
     the.archive.control.inject({ fault: { kind: "hang" } });
     await the.gather();

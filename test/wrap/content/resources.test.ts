@@ -85,7 +85,7 @@ test("prompts and resources that two servers have under one name, or address, ar
   await ada.close();
 });
 
-test("a tool that two servers have under one name is refused in a sentence, without the places in the bundle", async () => {
+test("a tool that two servers have under one name is refused in a sentence, without the positions in the bundle", async () => {
   const snapshot = { server: { name: "s", version: "1" }, revision: "2025-11-25", resources: false };
   const tools = [{ name: "report", inputSchema: { type: "object" } }];
   const pair = ["east", "west"].map((name) => ({

@@ -12,7 +12,7 @@ export type JsonObject = Record<string, unknown>;
 /** A task at the server. */
 export interface RemoteTask {
   taskId: string;
-  /** The session in which the task was made. */
+  /** The session in which the task was made; 1c007cb stored it under this name. */
   place: Session;
   /** The poll interval that the server asks for, in milliseconds. */
   every?: number;

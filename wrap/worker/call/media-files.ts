@@ -2,7 +2,7 @@
 import { getExtension } from "hono/utils/mime";
 import type { Step } from "../../../core/definitions/context.ts";
 import { type FileReference, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
-import { NO_PLACE } from "../../../core/jobs/files/attempt-files.ts";
+import { KEEPS_NO_FILES } from "../../../core/jobs/files/attempt-files.ts";
 import { base64Of, FILES } from "../../../core/tools/content.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
 
@@ -33,7 +33,7 @@ export async function withFiles(step: Step, answer: Json): Promise<Json> {
 }
 
 function orNone(error: Error): undefined {
-  if (error.message !== NO_PLACE) throw error;
+  if (error.message !== KEEPS_NO_FILES) throw error;
 }
 
 /** The last part of a resource's address; for what has none, its kind, its number and the extension of its type. */

@@ -21,7 +21,7 @@ const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;
 /** Said of an answer with images, sounds or files that is too long to keep. */
-const HINT = "Where FILES_URL names a place for files, its images, sounds and files are kept there.";
+const HINT = "Where FILES_URL is set, its images, sounds and files are kept there.";
 /** The longest message of a protocol error, in characters. */
 const MAX_MESSAGE = 20_000;
 /** The largest data of one, in characters of JSON. */

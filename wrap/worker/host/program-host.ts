@@ -220,7 +220,7 @@ function fromProgram(line: string): void {
   else say(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
 }
 
-/** Drops a message that is too long: the call that it answers gets an error in its place, and the others go on. */
+/** Drops a message that is too long: the call that it answers gets an error instead, and the others go on. */
 function dropped(head: string, tail: string): void {
   const id = idIn(head, tail);
   say(user, "s", JSON.stringify(`A message of more than ${MAX_MESSAGE} bytes was dropped.\n`));

@@ -23,8 +23,8 @@ function rangeOf(apart: number): SimulatedJob {
       start: async (_job, args) => {
         const { n } = args as { n: number };
         const name = await simulated.other(`month_${n}`);
-        const place = (n * 77) % MONTHS;
-        simulated.clock.after(MINUTE + Math.floor(place / 10) * apart, () =>
+        const rank = (n * 77) % MONTHS;
+        simulated.clock.after(MINUTE + Math.floor(rank / 10) * apart, () =>
           simulated.sim.settle(name, "resolved", { n }),
         );
         return name;

@@ -1,4 +1,4 @@
-/** Runs a function for the first time: begins what it asks for, writes the outcomes, hands them over, and waits. */
+/** Runs a function for the first time: begins its commands, writes the outcomes, hands them over, and waits. */
 import { SECOND } from "../../../definitions/context.ts";
 import { deadlineId } from "../../../store/ids.ts";
 import type { Journal } from "../../journal.ts";

@@ -14,7 +14,7 @@ interface Frame {
 }
 
 /** ` at file:line` of the function, and the library that led there; empty where the stack does not tell. */
-export function placeOf(before = ""): string {
+export function sourceLine(before = ""): string {
   const frames = authorFrames(stackHere());
   const [called] = frames;
   const led = frames.findLast(({ file }) => !file.includes("/node_modules/"));

@@ -1,7 +1,7 @@
 /** Where Workers keep files, by their bindings. */
 import { type Bucket, bucketStore } from "../../store/files/r2.ts";
 import { s3Of } from "../../store/files/s3.ts";
-import type { FilePlace } from "./kept-files.ts";
+import type { FileLocation } from "./kept-files.ts";
 
 export interface FileBindings {
   /** A bucket of the account. */
@@ -13,7 +13,7 @@ export interface FileBindings {
   ENCRYPTION_KEYS?: string;
 }
 
-export function placeInWorkers(env: FileBindings): FilePlace | undefined {
+export function locationInWorkers(env: FileBindings): FileLocation | undefined {
   const { FILES, FILES_URL, ENCRYPTION_KEYS: encryptionKeys } = env;
   if (FILES) return { objects: bucketStore(FILES), encryptionKeys };
   return FILES_URL?.startsWith("http") ? { objects: s3Of(env), encryptionKeys } : undefined;

@@ -2,15 +2,15 @@
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { FilePlace } from "../../core/jobs/files/kept-files.ts";
+import type { FileLocation } from "../../core/jobs/files/kept-files.ts";
 import { s3Of } from "../../core/store/files/s3.ts";
 import { collectGarbage } from "../process/collect-garbage.ts";
 import { folderStore, readPath } from "./folder.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The place that `FILES_URL` names; undefined where it is not set. @throws {Error} naming what is missing */
-export function placeOf(env: Variables): FilePlace | undefined {
+/** The location that `FILES_URL` names; undefined where it is not set. @throws {Error} naming what is missing */
+export function locationOf(env: Variables): FileLocation | undefined {
   const { FILES_URL: url, ENCRYPTION_KEYS: encryptionKeys } = env;
   if (!url) return undefined;
   return {
