@@ -358,10 +358,7 @@ export class Executor {
         reports?.figures.waits({ job: nameOf(promise.id), kind, state: "failing", says: `${step}: ${reason}` });
         settlement.start(); // a job that is cancelled in the pause must not try again
       },
-      trace: (step, attempt, run) => {
-        const contained = () => instruments.contained({ log, step }, run);
-        return instruments.inSpan(`step ${step}`, { attributes: { attempt } }, contained, () => ({}));
-      },
+      trace: (step, attempt, run) => instruments.attempt({ log, step, attempt }, run),
     };
   }
 
