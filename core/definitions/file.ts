@@ -94,6 +94,12 @@ export function filesIn(value: unknown, most = Number.POSITIVE_INFINITY): FileRe
   return [...found.values()];
 }
 
+/** The bytes of the files that a step has stored, by the journal's entry of it, which has the step's path in `op`. */
+export function bytesOfFiles({ kind, op, value }: { kind?: string; op?: string; value?: unknown }): number {
+  const files = kind === "step" ? filesIn(value) : [];
+  return files.reduce((sum, { step, size }) => sum + (step === op ? size : 0), 0);
+}
+
 /** Whether a value is a reference to a file. */
 export function isFile(value: unknown): value is FileReference {
   const { uri, name, mimeType, size, sha256 } = Object(value);

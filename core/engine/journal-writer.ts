@@ -3,6 +3,7 @@ import { journalEntryId } from "../store/ids.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
 import type { Command } from "./replay/commands/command.ts";
 import type { Wakeup } from "./replay/commands/wakeup.ts";
+import type { Replay } from "./replay/replay.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
 
 /** How many settled promises one record lists at most. */
@@ -51,7 +52,7 @@ export class JournalWriter {
   }
 
   /** Writes what was posted, as much as may be under way at once, and hands the records over in order. */
-  async flush(handOver: (command: Command, record: JournalRecord) => Promise<void>): Promise<void> {
+  async flush(replay: Pick<Replay, "hand">): Promise<void> {
     const posted = this.#posted.filter(({ command }) => !command.isOver);
     const batch = posted.slice(0, maxUnderWay(this.#journal.events.length));
     this.#posted = posted.slice(batch.length);
@@ -61,7 +62,7 @@ export class JournalWriter {
       throw error;
     });
     for (const [i, { command, written }] of batch.entries()) {
-      await handOver(command, records[i] as JournalRecord);
+      await replay.hand(command, records[i] as JournalRecord);
       written.resolve();
     }
   }

@@ -3,7 +3,7 @@
  * A record never changes, except that a sleep ends and a question is answered.
  */
 import type { Question } from "../definitions/context.ts";
-import { filesIn } from "../definitions/file.ts";
+import { bytesOfFiles } from "../definitions/file.ts";
 import { fromBase64 } from "../store/base64.ts";
 import { RESERVATION, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
@@ -88,12 +88,6 @@ export class JournalRecord {
   }
 }
 
-/** The bytes of the files that an entry's step has stored. */
-export function bytesOfFiles(entry: JournalEntry): number {
-  const files = entry.kind === "step" ? filesIn(entry.value) : [];
-  return files.reduce((sum, { step, size }) => sum + (step === entry.op ? size : 0), 0);
-}
-
 /** What a record's command has stored in promises of its own: the parts of a large result, what `ctx.emit` has told. */
 function beside(event: JournalEntry): number {
   if (!("value" in event)) return 0;
@@ -153,7 +147,7 @@ export class Journal {
       if (promise.state === "pending") this.#pending.set(promise.id, recorded);
       this.size += recorded.size;
       this.stored += recorded.stored;
-      if (recorded.hasFiles) this.files += bytesOfFiles({ ...recorded.event, value: recorded.value } as JournalEntry);
+      if (recorded.hasFiles) this.files += bytesOfFiles({ ...recorded.event, value: recorded.value });
       return recorded;
     } catch {
       return undefined;

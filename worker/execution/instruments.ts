@@ -25,8 +25,8 @@ export interface Instruments {
   settled(job: string, outcome: "complete" | "failed"): void;
   retried(job: string): void;
   leaseLost(job: string): void;
-  /** Runs an attempt of a step so that an uncaught error of it fails the attempt alone. */
-  contained<Result>(about: { log: LineLog; step: string }, run: () => Promise<Result>): Promise<Result>;
+  /** Runs an attempt of a step, as a span, so that an uncaught error of it fails the attempt alone. */
+  attempt<Result>(about: { log: LineLog; step: string; attempt: number }, run: () => Promise<Result>): Promise<Result>;
   /** The span that a job's executions are parts of, and the surrounding one, each as a `traceparent`. */
   spanOf(promise: PromiseRecord): string | undefined;
   surroundingSpan(): string | undefined;

@@ -68,7 +68,10 @@ export const instruments: Instruments = {
   settled: (job, outcome) => settled.inc({ job, outcome }),
   retried: (job) => retries.inc({ job }),
   leaseLost: (job) => leasesLost.inc({ job }),
-  contained,
+  attempt: ({ log, step, attempt }, run) => {
+    const work = () => contained({ log, step }, run);
+    return isTracing() ? inSpan(`step ${step}`, { attributes: { attempt } }, work) : work();
+  },
   spanOf,
   surroundingSpan,
   inSpan: (name, about, work, describe) => (isTracing() ? inSpan(name, about, work, describe) : work()),

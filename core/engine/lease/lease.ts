@@ -1,13 +1,14 @@
 /** The lease on a job's task, as the server's protocol has it. */
 import { NonRetryableError } from "../../definitions/context.ts";
-import { childOf, encodeValue, lineage } from "../../store/codec.ts";
-import type { Acquired, PromiseRecord, TaskRecord, Value } from "../../store/connection/protocol.ts";
+import { bytesOfFiles } from "../../definitions/file.ts";
+import { childOf, encodeValue } from "../../store/codec.ts";
+import type { Acquired, PromiseRecord, TaskRecord } from "../../store/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../store/connection/server-rules.ts";
 import { isChildOf, leaseWakeupId, storedMarkId } from "../../store/ids.ts";
 import { bytesIn, MOST_OF_A_JOB, markOf, marksTo, STORED } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
-import { bytesOfFiles, type JournalEntry } from "../journal.ts";
+import type { JournalEntry } from "../journal.ts";
 import { type Lease, LeaseLost, type When } from "../runtime.ts";
 
 /** Sends one request, and repeats it while the server is away, for as long as the lease may last. */
@@ -116,14 +117,20 @@ export class TaskLease implements Lease {
   }
 
   async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
-    const value = encodeValue(param);
-    const bytes = bytesIn(value);
+    const { timeoutAt, isTimer } = this.#timeOf(when);
+    const action = childOf(id, timeoutAt, { param, ...(isTimer && { tags: { "resonate:timer": "true" } }) });
+    const bytes = bytesIn(action.data.param);
     this.#refuse(bytes);
     this.#stored += bytes;
     this.#files += bytesOfFiles(Object(param));
     const mark = markOf(this.#stored + this.#files);
     const isMarked = mark <= this.#counted.marked;
-    const [promise] = await Promise.all([this.#create(id, value, when), isMarked || this.#mark(mark)]);
+    const isOpenTimer = isTimer && when !== "resolved";
+    const created = async () => {
+      if (isOpenTimer && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
+      return this.#fenced(action);
+    };
+    const [promise] = await Promise.all([created(), isMarked || this.#mark(mark)]);
     return promise;
   }
 
@@ -131,9 +138,11 @@ export class TaskLease implements Lease {
   async #mark(n: number): Promise<void> {
     const { marked } = this.#counted;
     this.#counted.marked = n;
+    const { timeoutAt } = this.#timeOf("resolved");
+    const tags = { "resonate:timer": "true" };
     try {
       await Promise.all(
-        marksTo(n, marked).map((each) => this.#create(storedMarkId(this.id, each), encodeValue(undefined), "resolved")),
+        marksTo(n, marked).map((each) => this.#fenced(childOf(storedMarkId(this.id, each), timeoutAt, { tags }))),
       );
     } catch (error) {
       this.#counted.marked = marked;
@@ -141,15 +150,7 @@ export class TaskLease implements Lease {
     }
   }
 
-  async #create(id: string, param: Value, when: When): Promise<PromiseRecord> {
-    const { timeoutAt, isTimer } = this.#timeOf(when);
-    const isAddressed = isTimer && when !== "resolved" && (await this.#armsTargetsOnly());
-    const tags = {
-      ...lineage(id),
-      ...(isTimer && { "resonate:timer": "true" }),
-      ...(isAddressed && timerTags(timeoutAt)),
-    };
-    const action = { kind: "promise.create", data: { id, timeoutAt, param, tags } };
+  async #fenced(action: ReturnType<typeof childOf>): Promise<PromiseRecord> {
     const answer = (await this.#ask("task.fence", { action })) as { action: { data: { promise: PromiseRecord } } };
     return answer.action.data.promise;
   }

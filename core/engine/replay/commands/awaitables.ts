@@ -35,6 +35,12 @@ export class Awaitables {
     this.#parts = parts;
   }
 
+  /** Whether an open command waits for a promise. */
+  get any(): boolean {
+    for (const { awaited } of this.#parts.commands.open) if (awaited) return true;
+    return false;
+  }
+
   /** The command whose awaited promise settled first, among those whose outcome was not handed over. */
   get next(): Command | undefined {
     let first: Command | undefined;

@@ -58,7 +58,7 @@ export class CommandExecutor {
 
   /** Goes on until the job has ended, or waits for nothing that this worker does. @throws {LeaseLost} */
   async toEnd(): Promise<ExecutionEnd> {
-    const { writer, commands, run, replay, report, wakeup, clock, runtime } = this.#parts;
+    const { writer, commands, run, replay, awaitables, report, wakeup, clock, runtime } = this.#parts;
     for (;;) {
       wakeup.reset();
       if (this.#fault) throw this.#fault.error;
@@ -70,7 +70,7 @@ export class CommandExecutor {
       }
       this.#begin((command) => !hasEffects(command));
       if (writer.hasPosted) {
-        await writer.flush((command, record) => replay.hand(command, record));
+        await writer.flush(replay);
         continue;
       }
       await writer.pin((window) => some(commands.unbegun, (command) => isNew(command) && command.window >= window));
@@ -80,7 +80,7 @@ export class CommandExecutor {
         await this.#verify();
         return { kind: "failed", error: run.broken ?? end.error };
       }
-      if (!end && (await this.#handOverNext())) continue;
+      if (!end && awaitables.any && (await this.#handOverNext())) continue;
       const needed = [...commands.open].filter((command) => !end || hasEffects(command));
       if ((end || next) && needed.length === 0) {
         // What nothing awaits is reported when a turn is over.
@@ -128,7 +128,7 @@ export class CommandExecutor {
     for (;;) {
       wakeup.reset();
       if (this.#fault || run.broken || run.end || runtime.signal.aborted) return;
-      await writer.flush((command, record) => replay.hand(command, record));
+      await writer.flush(replay);
       const isBusy = writer.hasPosted || some(commands.open, ({ isRunning }) => isRunning);
       if (!isBusy || clock.now() >= end) break;
       await wakeup.wait(end);
@@ -149,7 +149,8 @@ export class CommandExecutor {
       command.isRunning = true;
       command.runningSince = now;
       perform(this.#parts, command, work).then(
-        () => wakeup.wake(),
+        // What it has recorded has woken the loop before.
+        () => command.isRunning || wakeup.wake(),
         (error) => {
           this.#fault ??= { error };
           wakeup.wake();

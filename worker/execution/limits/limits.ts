@@ -1,9 +1,9 @@
-import { LeaseLost } from "../../core/engine/execution.ts";
-import type { Limit } from "../../core/engine/runtime.ts";
-import { limitId } from "../../core/store/ids.ts";
-import { pause } from "../../core/store/pacing/backoff.ts";
-import { Turns } from "../../core/store/pacing/fair-semaphore.ts";
-import { reasonOf } from "./instruments.ts";
+import { LeaseLost } from "../../../core/engine/execution.ts";
+import type { Limit } from "../../../core/engine/runtime.ts";
+import { limitId } from "../../../core/store/ids.ts";
+import { pause } from "../../../core/store/pacing/backoff.ts";
+import { Turns } from "../../../core/store/pacing/fair-semaphore.ts";
+import { reasonOf } from "../instruments.ts";
 import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
 
 /** How soon all slots are tried again where no settlement is reported, in milliseconds. */

@@ -1,9 +1,9 @@
-import { childOf, decodeValue, encodeValue } from "../../core/store/codec.ts";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { limitSlotId } from "../../core/store/ids.ts";
-import { last } from "../../core/store/sequence.ts";
-import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+import { childOf, decodeValue, encodeValue } from "../../../core/store/codec.ts";
+import type { ResonateClient } from "../../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
+import { limitSlotId } from "../../../core/store/ids.ts";
+import { last } from "../../../core/store/sequence.ts";
+import type { PromiseWatcher } from "../../intake/promise-watcher.ts";
 
 /** How long a worker uses a slot for one attempt after the other before others can have it, in milliseconds. */
 const IN_A_ROW = 2_000;

@@ -1,0 +1,150 @@
+import { NondeterminismError } from "../../core/definitions/context.ts";
+import { machineClock } from "../../core/engine/clock.ts";
+import { Execution, LeaseLost } from "../../core/engine/execution.ts";
+import { Journal } from "../../core/engine/journal.ts";
+import { JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
+import { readNewest } from "../../core/engine/runs.ts";
+import { words } from "../../core/engine/steps/attempt.ts";
+import { decodeValue, encodeValue } from "../../core/store/codec.ts";
+import type { Acquired, PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { runId } from "../../core/store/ids.ts";
+import { pause } from "../../core/store/pacing/backoff.ts";
+import type { FoundCode } from "./code.ts";
+import type { Ending } from "./ending.ts";
+import { type LineLog, reasonOf } from "./instruments.ts";
+import { type AcquiredTask, ENDED, type JobSetup } from "./job-setup.ts";
+import type { CachedJob } from "./journal-cache.ts";
+import { Reporter } from "./reporter.ts";
+import { SettlementWatch } from "./settlement-watch.ts";
+
+/** How soon a job is cancelled whose clean-up was created by a caller that then did not cancel it, in milliseconds. */
+const TIME_TO_CANCEL = 5_000;
+
+/** Cleans up after cancelled jobs; each clean-up is a task of its own. */
+export class CleanUp {
+  readonly #setup: JobSetup;
+
+  constructor(setup: JobSetup) {
+    this.#setup = setup;
+  }
+
+  /** Gives up the child jobs of a cancelled job, whose clean-up this task is, and runs its function's own. */
+  async run(acquired: AcquiredTask, log: LineLog): Promise<Ending> {
+    const { task, tags } = { ...acquired, tags: acquired.promise.tags };
+    const id = tags["resonate:parent"] ?? "";
+    try {
+      const lease = this.#setup.leaseOn({ ...acquired, cleansUp: id });
+      const job = await this.#cancelled(id, lease);
+      if (!job) {
+        await lease.fulfill("resolved", undefined);
+        return "complete";
+      }
+      const jobs = await this.#setup.childJobs.giveUpAll(id, lease);
+      log.debug({ jobs }, "child jobs given up");
+      const found = this.#setup.codeFor(job);
+      const kind = (decodeValue(job.param) as { func?: string } | undefined)?.func ?? "";
+      const ended = { job: this.#setup.options.nameOf(id), kind, ms: (job.settledAt ?? Date.now()) - job.createdAt };
+      if (task.version === 1) this.#setup.options.reports?.figures.ended({ ...ended, outcome: "cancelled" });
+      // Jobs that an earlier version started hear nothing of their cancellation.
+      const isTold = typeof found === "object" && found.seed !== undefined;
+      if (!found && typeof (decodeValue(job.param) as { seed?: unknown } | undefined)?.seed === "string")
+        throw new LeaseLost("this worker has no code for its clean-up");
+      return isTold ? await this.#undo({ task, promise: job }, lease, found, log) : await this.#cleaned(lease, 0);
+    } catch (error) {
+      // The lease lapses, and another worker does it.
+      log.info({ reason: reasonOf(error) }, "job left");
+      return "left";
+    }
+  }
+
+  async #cleaned(lease: TaskLease, steps: number, stored?: number): Promise<Ending> {
+    await lease.fulfill("resolved", { steps }, stored);
+    return "complete";
+  }
+
+  /** The promise of a cancelled job; undefined where it had ended otherwise. A caller that died before it cancelled has it done here. */
+  async #cancelled(id: string, lease: TaskLease): Promise<PromiseRecord | undefined> {
+    const end = Date.now() + TIME_TO_CANCEL;
+    for (;;) {
+      const promise = await lease.get(id);
+      if (promise?.state !== "pending") return promise?.state === "rejected_canceled" ? promise : undefined;
+      if (Date.now() < end) await pause(50);
+      else {
+        const data = { id, state: "rejected_canceled" as const, value: encodeValue(undefined) };
+        await this.#setup.options.client.call({ kind: "promise.settle", data });
+      }
+    }
+  }
+
+  /** One execution of a cancelled job's clean-up: its function goes on from where it hears of the cancellation. */
+  async #undo(
+    acquired: Pick<Acquired, "task" | "promise">,
+    lease: TaskLease,
+    found: Exclude<FoundCode, string>,
+    log: LineLog,
+  ): Promise<Ending> {
+    const { cleanup, storage, implementation } = found;
+    const { promise } = acquired;
+    const { store, watcher, nameOf } = this.#setup.options;
+    const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
+    const { run } = journal;
+    lease.run = runId(promise.id, run?.n ?? 1);
+    lease.counted = journal;
+    const { args, seed } = run ?? found;
+    const code = run ? implementation.versionOf(run.version) : found.code;
+    if (!code) throw new LeaseLost("this worker has no code for its clean-up");
+    const time = implementation.job.cleanupTime;
+    const told = () => journal.events.find(({ event }) => event.kind === "cancelled");
+    const until = (told()?.promise.createdAt ?? Date.now()) + time;
+    const overdue = new Error(`it did not end within ${words(time)}`);
+    const stop = new AbortController();
+    const cancelTimer = machineClock.after(until - Date.now(), () => stop.abort(overdue));
+    const settlement = new SettlementWatch(promise.id, watcher, stop);
+    settlement.close();
+    const reporter = new Reporter(store.feeds, promise, undefined, log);
+    reporter.close();
+    const kind = implementation.job.kind;
+    const cached: CachedJob = { journal, newestEntry: undefined };
+    const about = { stop, settlement, children: [], seed, cleanup, storage };
+    const job = nameOf(promise.id);
+    const { onState, beforeSleep, cleanupUntil, ...runtime } = this.#setup.runtime(
+      { acquired, lease, cached, reporter, kind, job, log },
+      implementation,
+      about,
+    );
+    const cancelled = { at: promise.settledAt ?? Date.now(), deadline: promise.timeoutAt - cleanup };
+    try {
+      if (!told()) log.info({ cleans_up: job }, "clean-up started");
+      const inIt = { ...runtime, ...(run && { run, startedAt: run.startedAt }), deadline: until, cancelled };
+      const outcome = await new Execution(code as never, args, journal, lease, inIt).run();
+      if (outcome.kind === "asleep") return "asleep";
+      const { n = 0 } = told() ?? {};
+      const after = journal.events.filter((each) => each.n > n);
+      const lost = after.find(({ event }) => (event.kind === "step" || event.kind === "start") && event.error);
+      const broken =
+        outcome.kind === "failed" && outcome.error instanceof NondeterminismError ? outcome.error : undefined;
+      const reason =
+        outcome.kind === "blocked"
+          ? outcome.reason
+          : (broken?.message ?? (lost && "error" in lost.event ? lost.event.error?.message : undefined));
+      if (reason !== undefined) return await this.#cleanUpFailed(lease, journal, reason, log);
+      log.info({ cleans_up: job, records: after.length }, "clean-up done");
+      return await this.#cleaned(lease, after.length, journal.stored + journal.files);
+    } catch (error) {
+      const reason = error instanceof JobFull ? error : overdue;
+      if (reason === overdue && stop.signal.reason !== overdue) throw error;
+      return await this.#cleanUpFailed(lease, journal, reason.message, log);
+    } finally {
+      cancelTimer();
+      stop.abort(ENDED);
+    }
+  }
+
+  async #cleanUpFailed(lease: TaskLease, { stored, files }: Journal, reason: string, log: LineLog): Promise<Ending> {
+    log.error({ reason }, "clean-up failed");
+    const error = new Error(reason);
+    Object.defineProperty(error, "stack", { value: undefined });
+    await lease.fulfill("rejected", error, stored + files);
+    return "failed";
+  }
+}

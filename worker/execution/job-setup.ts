@@ -1,0 +1,234 @@
+/** What a worker gives to the execution of a job: the lease, the journal, and all that its function and its steps may use. */
+import type * as z from "zod";
+import { type Implementation, nextArgs } from "../../core/author/implement.ts";
+import type { Log } from "../../core/definitions/context.ts";
+import type { Job } from "../../core/definitions/job.ts";
+import { machineClock } from "../../core/engine/clock.ts";
+import { LeaseLost, type Runtime } from "../../core/engine/execution.ts";
+import { Journal } from "../../core/engine/journal.ts";
+import { type Send, TaskLease } from "../../core/engine/lease/lease.ts";
+import { nameIn } from "../../core/engine/replay/commands/commands.ts";
+import { stepsToKeep } from "../../core/engine/resume.ts";
+import { readNewest } from "../../core/engine/runs.ts";
+import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
+import { attemptFiles, type FetchPublic } from "../../core/jobs/files/attempt-files.ts";
+import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { decodeValue, EARLIER } from "../../core/store/codec.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateRefused } from "../../core/store/connection/failures.ts";
+import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { ServerRules } from "../../core/store/connection/server-rules.ts";
+import { resumptionId, runId, splitKey } from "../../core/store/ids.ts";
+import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
+import { ChildJobs } from "./child-jobs.ts";
+import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
+import type { JobExecution } from "./ending.ts";
+import type { Heartbeat } from "./heartbeat.ts";
+import { type Instruments, type LineLog, type Reports, reasonOf, thrown } from "./instruments.ts";
+import { type CachedJob, JournalCache } from "./journal-cache.ts";
+import { Limits } from "./limits/limits.ts";
+import type { SettlementWatch } from "./settlement-watch.ts";
+
+export interface SetupOptions {
+  implementations: readonly Implementation[];
+  /** The variables that the implementations read; checked when the executor is made. */
+  env: Readonly<Record<string, string | undefined>>;
+  /** Undefined where no files are kept. */
+  files: KeptFiles | undefined;
+  /** Undefined where nothing guards private addresses. */
+  fetchPublic: FetchPublic | undefined;
+  client: ResonateClient;
+  store: RemoteStore;
+  watcher: PromiseWatcher;
+  rules: ServerRules;
+  heartbeat: Heartbeat;
+  /** In milliseconds. */
+  lease: number;
+  /** The bound on the journals of sleeping jobs in memory, in bytes. */
+  maxJournalSize?: number | undefined;
+  namespace: string;
+  nameOf(id: string): string;
+  log: LineLog;
+  instruments: Instruments;
+  reports?: Reports | undefined;
+}
+
+/** A task that was acquired, with its promise and the records that came with it. */
+export type AcquiredTask = Pick<Acquired, "task" | "promise"> & Partial<Acquired> & { cleansUp?: string };
+
+/** Why a job goes on nowhere: every worker would get the same answer. */
+export const REFUSES = "the Resonate server refuses the request";
+
+export const LAPSED = "its lease had lapsed";
+
+/** Aborts what is still under way when an execution has ended. One instance, because each new one captures a stack. */
+export const ENDED = new DOMException("the job is no longer run here", "AbortError");
+
+export class JobSetup {
+  readonly options: SetupOptions;
+  readonly cache: JournalCache;
+  readonly childJobs: ChildJobs;
+  readonly #environments: ReadonlyMap<z.ZodType, unknown>;
+  readonly #limits: Limits;
+  readonly #callbackUrl: CallbackUrl | undefined;
+
+  /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
+  constructor(options: SetupOptions) {
+    this.options = options;
+    this.cache = new JournalCache(options.maxJournalSize);
+    this.childJobs = new ChildJobs(options);
+    this.#environments = environmentsOf(options.implementations, options.env);
+    this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
+    this.#callbackUrl = callbackUrls(options.env);
+  }
+
+  codeFor(promise: PromiseRecord): FoundCode | undefined {
+    return codeFor(promise, this.options.implementations);
+  }
+
+  /** What this worker gives to the execution of a job. */
+  runtime(
+    { acquired, cached, reporter, kind, log }: JobExecution,
+    { env, job }: Implementation,
+    about: {
+      stop: AbortController;
+      settlement: SettlementWatch;
+      children: string[];
+      seed: string | undefined;
+      cleanup: number;
+      storage: number;
+    },
+  ): Runtime {
+    const { task, promise } = acquired;
+    const { store, instruments, reports, nameOf, lease: patience } = this.options;
+    const { settlement, children, storage } = about;
+    const room = { taken: cached.journal.files, most: storage || Number.POSITIVE_INFINITY };
+    const { signal } = about.stop;
+    const owner = ownerOf(nameOf(promise.id), promise);
+    const callbackUrl = this.#callbackUrl;
+    const quiet = job.expectedAt !== undefined;
+    return {
+      jobName: nameOf(promise.id),
+      startedAt: promise.createdAt,
+      deadline: promise.timeoutAt - about.cleanup,
+      ...(about.cleanup > 0 && { cleanupUntil: promise.timeoutAt }),
+      seed: about.seed,
+      owner,
+      env: env ? this.#environments.get(env) : {},
+      log: logOf(log),
+      metrics: instruments.metrics,
+      signal,
+      start: async (child, given) => {
+        settlement.start(); // a cancelled job must not start more
+        const name = await this.childJobs.start({ id: promise.id, storage }, child as Job, given, signal);
+        if (signal.aborted) await this.childJobs.giveUpIfEnded(promise.id, [name]);
+        children.push(name);
+        return name;
+      },
+      cancel: (name) => this.childJobs.cancel(promise.id, name),
+      nextArgs: (args) => nextArgs(job, args),
+      ...(callbackUrl && { callbackUrl: (id) => callbackUrl(id, promise.timeoutAt) }),
+      promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
+      ...(cached.memo && { memo: cached.memo }),
+      ...(job.errors && { errors: job.errors }),
+      ...(job.budget && { budget: job.budget }),
+      ...(job.events && { events: job.events }),
+      files: (of) => attemptFiles(this.options.files, { ...of, room }, this.options.fetchPublic),
+      limit: (limit, signal) => this.#limits.take(limit, owner, signal),
+      beforeAttempt: () => this.#confirmLease(task),
+      onState: (state) => reporter.tell(state),
+      beforeSleep: () => reporter.beforeSleep({ quiet, patience }),
+      onFailure: (error, { step, reason, retry_in_ms }) => {
+        if (retry_in_ms === undefined) {
+          const stack = error instanceof Error ? thrown(error)?.stack : undefined;
+          if (stack) reports?.figures.threw(nameOf(promise.id), { reason: (error as Error).message, stack });
+          return;
+        }
+        instruments.retried(kind);
+        reports?.figures.count(kind, "retried");
+        reports?.figures.waits({ job: nameOf(promise.id), kind, state: "failing", says: `${step}: ${reason}` });
+        settlement.start(); // a job that is cancelled in the pause must not try again
+      },
+      trace: (step, attempt, run) => instruments.attempt({ log, step, attempt }, run),
+    };
+  }
+
+  leaseOn(acquired: AcquiredTask): TaskLease {
+    const { client, watcher, rules, lease: patience } = this.options;
+    const send: Send = async (kind, data, origin) => {
+      try {
+        return await client.send(kind as OperationKind, data as never, { origin, patience });
+      } catch (error) {
+        const isRefused = error instanceof ResonateRefused && error.status === 400;
+        const words = isRefused ? `${REFUSES} ${kind}` : reasonOf(error);
+        throw new LeaseLost(words, { cause: error });
+      }
+    };
+    const watch = (id: string, fresh: boolean, listener: (promise?: PromiseRecord) => void) =>
+      watcher.watch(id, fresh, listener);
+    return new TaskLease(acquired, send, watch, machineClock, rules);
+  }
+
+  /** The job's journal: from the cache, or read where the cache lacks records. */
+  async journalOf({ task, promise }: AcquiredTask, lease: TaskLease, log: LineLog): Promise<CachedJob> {
+    const cached = this.cache.take(promise.id);
+    const { journal } = cached;
+    if (task.version > 1 && journal.version !== task.version - 1) {
+      cached.newestEntry = undefined;
+      cached.journal = await readNewest(
+        journal,
+        promise.id,
+        (id) => lease.get(id),
+        (id, n) => lease.record(id, n),
+      );
+    }
+    lease.run = runId(promise.id, cached.journal.run?.n ?? 1);
+    lease.counted = cached.journal;
+    const earlier = promise.tags[EARLIER];
+    if (earlier !== undefined && !cached.journal.run && !cached.memo)
+      Object.assign(cached, await this.#resume(promise.id, earlier, lease, log));
+    return cached;
+  }
+
+  /** What the job keeps of the attempt before, from which it was asked to go on. Says which it is, once, with the job. */
+  async #resume(
+    id: string,
+    earlier: string,
+    lease: TaskLease,
+    log: LineLog,
+  ): Promise<Pick<CachedJob, "memo" | "args">> {
+    const { store, nameOf } = this.options;
+    const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
+    const own = store.onBehalfOf(id);
+    const steps = await stepsToKeep(before.events, async (path) => {
+      const awaited = own.idOf(nameIn(path));
+      return awaited === undefined ? undefined : (await lease.get(awaited))?.state;
+    });
+    const name = splitKey(nameOf(earlier)).name;
+    const anew = `${name} recorded work after a failure, which may have undone its steps: they are done again`;
+    const told = await lease.create(resumptionId(id), steps ? { from: name } : { anew }, "resolved");
+    const resumption = decodeValue(told.param) as Resumption;
+    if (lease.version === 1) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
+    if (!("from" in resumption && steps)) return { memo: new Map() };
+    return { memo: steps, ...(before.run && { args: before.run.args }) };
+  }
+
+  /** Rejects if another worker may have the job by now, which would do its work twice. @throws {LeaseLost} */
+  async #confirmLease(task: LeaseRef): Promise<void> {
+    const isOurs = await this.options.heartbeat.isOurs(task).catch((error) => {
+      throw new LeaseLost(reasonOf(error), { cause: error });
+    });
+    if (!isOurs) throw new LeaseLost(LAPSED);
+  }
+}
+
+function logOf(log: LineLog): Log {
+  return {
+    debug: (message, fields = {}) => log.debug(fields, message),
+    info: (message, fields = {}) => log.info(fields, message),
+    warn: (message, fields = {}) => log.warn(fields, message),
+    error: (message, fields = {}) => log.error(fields, message),
+  };
+}
