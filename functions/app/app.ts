@@ -8,10 +8,11 @@ import { checkHost, checkOrigin } from "../http/origins.ts";
 import { RequestLog } from "../http/request-log.ts";
 import { loadLazy } from "../load-lazy.ts";
 import { admitted, identify, tooManyRefused } from "./admission.ts";
-import { type App, createParts, type Deployment, type Edge } from "./composition.ts";
+import { createParts, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import { routePages } from "./page-routes.ts";
+import type { App, Edge } from "./parts.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;

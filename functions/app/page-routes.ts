@@ -1,12 +1,12 @@
 /** The routes of the pages: their files and the data that MCP does not have. Everything else they do at `/mcp`. */
 import type { Caller } from "../../core/definitions/caller.ts";
-import { mayHaveFiles } from "../files/load-files.ts";
+import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { assetResponse } from "../http/assets.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { jobPage } from "../pages/job-page.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { identify } from "./admission.ts";
-import type { App } from "./composition.ts";
+import type { App } from "./parts.ts";
 
 /** What a look at a job costs its caller, in requests. */
 const WEIGHT = 4;

@@ -5,7 +5,7 @@ import { childOf, decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
-import type { Edge } from "../app/composition.ts";
+import type { Edge } from "../app/parts.ts";
 import { isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
 import type { Sdk } from "../http/load-sdk.ts";

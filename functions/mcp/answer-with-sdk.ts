@@ -7,9 +7,9 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
+import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
-import { mayHaveFiles } from "../files/load-files.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";

@@ -9,6 +9,7 @@ import {
   ToolError,
 } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
+import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { labelsIn } from "../../core/jobs/caller/labels.ts";
 import { type DurablePromise, SearchRefused } from "../../core/jobs/remote-store.ts";
@@ -26,7 +27,6 @@ import {
 } from "../../core/tools/mcp.ts";
 import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
-import { mayHaveFiles } from "../files/load-files.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";

@@ -1,7 +1,7 @@
 /** What operators ask for at `/operate`: the page, its data, and what they do. */
 import * as z from "zod";
 import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
-import type { Edge } from "../app/composition.ts";
+import type { Edge } from "../app/parts.ts";
 import { type DoorEnv, operateRooms } from "../app/resonate-door.ts";
 import { askOperating, type CallerNamespace, roomList } from "../caller/callers.ts";
 import { assetResponse } from "../http/assets.ts";

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
-import type { Edge } from "../app/composition.ts";
+import type { Edge } from "../app/parts.ts";
 import { askOperating, type CallerNamespace, objectOf } from "../caller/callers.ts";
 import { readBytes } from "../http/bounded-body.ts";
 
