@@ -1,5 +1,5 @@
 /** The parts of an edge, which `composition.ts` makes and hands to the routes. Code that is loaded later knows these alone. */
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import type { Hono } from "hono/tiny";
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -17,8 +17,14 @@ import type { Settings } from "../operate/calls.ts";
 import type { Pages } from "../pages/sessions.ts";
 import type { Config } from "./config.ts";
 
-/** The routes of an edge. */
-export type App = Hono<{ Bindings: Partial<Config>; Variables: { edge: Edge; line: RequestLog } }>;
+/** The routes of an edge, and a request on its way through them. */
+export type App = Hono<RouteTypes>;
+export type Visit = Context<RouteTypes>;
+
+interface RouteTypes {
+  Bindings: Partial<Config>;
+  Variables: { edge: Edge; line: RequestLog };
+}
 
 export interface Edge {
   config: Config;

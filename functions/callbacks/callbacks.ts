@@ -1,7 +1,7 @@
 /** What outside systems send to the callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
 
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { childOf, decodeValue } from "../../core/store/codec.ts";
+import { CALLBACKS, childOf, decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
@@ -36,13 +36,13 @@ export async function receive(
   loadSdk: () => Promise<Sdk>,
 ): Promise<Response> {
   const sealed = new URL(request.url).pathname.split("/")[2] ?? "";
-  const found = request.method === "POST" ? await edge.pages.callback(sealed) : undefined;
+  const found = request.method === "POST" ? await edge.pages.seal?.open(CALLBACKS, sealed) : undefined;
   if (!found) {
     edge.refused.add(clientAddress(request) ?? "", 1);
     return answer(404, "This address is void, or its time is over.");
   }
-  const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
-  return limited ?? settle(edge.client, request, found, loadSdk);
+  const limited = await edge.rateLimit?.(`callback ${found.value}`, { weight: 1, of: 1 });
+  return limited ?? settle(edge.client, request, { id: String(found.value), until: found.until }, loadSdk);
 }
 
 /** Settles the promise of a callback with the request's body. The first one counts. */

@@ -39,7 +39,7 @@ export async function operatorOf(request: Request, env: OperatorEnv, edge: Edge)
 }
 
 function isLocal(request: Request, { OPERATE }: OperatorEnv, edge: Edge): boolean {
-  const isOpen = OPERATE === "local" && edge.pages.about.auth === "none";
+  const isOpen = OPERATE === "local" && edge.config.auth.AUTH_MODE === "none";
   return isOpen && isLoopback(new URL(request.url)) && !PASSED_ON.some((name) => request.headers.has(name));
 }
 
