@@ -47,7 +47,7 @@ export interface ImplementOptions<Args, Env> {
   earlier?: Record<number, DurableFunction<Args, unknown, Env>>;
 }
 
-/** By what `versionOf` returns, the author's own function. */
+/** The author's own function, by the one that `versionOf` returns. */
 export const authored = new WeakMap<object, object>();
 
 /**

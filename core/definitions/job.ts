@@ -4,7 +4,7 @@ import type { Budgets, ErrorClass } from "./context.ts";
 import type { EventDefinition } from "./event.ts";
 import type { View } from "./view.ts";
 
-/** A job was not started, and nothing else was done: why, in words for the caller. */
+/** The reason why a job was not started and nothing else was done, in words for the caller. */
 export class NotStarted extends Error {}
 
 /** Milliseconds. */
@@ -86,7 +86,7 @@ export interface JobOptions<Args, Result = unknown> {
    */
   keepFor?: number | "forever";
   /**
-   * Whether the same call may start a job again that ended without a result. `reason` is the error's message of a failed job.
+   * Whether the same call may start a job again that ended without a result. `reason` is the error message of a failed job.
    * Default: always.
    */
   restarts?(reason: string | undefined, args: Args): boolean;
@@ -102,8 +102,8 @@ export interface JobOptions<Args, Result = unknown> {
    */
   cleanup?: { for: number };
   /**
-   * What a start gets that finds a job of its name with other arguments, where `id` leaves some out: the job with a `note`
-   * that says so (the default), a refusal, or the job without a word (`accept`).
+   * What a start with other arguments gets where `id` leaves them out and the job exists: the job with a `note` that says so
+   * (the default), a refusal, or the job without a note (`accept`).
    */
   otherArguments?: "note" | "refuse" | "accept";
   /** Whether the result is the tool's whole answer, as the protocol has it (`content` and all), and not a value in one. */
@@ -127,7 +127,7 @@ export interface JobOptions<Args, Result = unknown> {
   /**
    * How many jobs of the kind with the same key run at once, on all workers together, in the order of their starts:
    * `{ key: ({ customer }) => customer, limit: 1 }`. The others sleep and hold no worker. A job keeps its turn through the
-   * death of its worker, until it ends. The key is all callers' in common. Temporal has no counterpart but a Workflow Id per
+   * death of its worker, until it ends. All callers share the keys. Temporal has no counterpart but a Workflow Id per
    * customer with Signals; Restate: a Virtual Object, with `limit: 1`.
    */
   concurrency?: { key(args: Args): string | number; limit: number };
