@@ -226,7 +226,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   const { concurrency: { limit: atOnce } = { limit: 1 } } = options;
   if (!Number.isSafeInteger(atOnce) || atOnce < 1) throw new Error(`${kind}: a concurrency is a limit from 1 on.`);
   for (const [of, { limit }] of Object.entries(options.budget ?? {})) {
-    if (!(Number.isFinite(limit) && limit >= 0)) throw new Error(`${kind}: ${limit} is no budget of ${of}.`);
+    if (!(Number.isFinite(limit) && limit >= 0)) throw new Error(`${kind}: a budget of ${of} is 0 or more, not ${limit}.`);
   }
   return {
     kind,

@@ -156,7 +156,7 @@ test("a file is made of a text, bytes, a Blob, a stream, a response, an iterable
   for (const { name, sha256, size } of files)
     expect([name, sha256, size]).toEqual([name, hashOf([Buffer.from("forms")]), 5]);
   const before = await kept();
-  await expect(store({ name: "failure", odd: "a failure" })).rejects.toThrow("the response is 404, and no file");
+  await expect(store({ name: "failure", odd: "a failure" })).rejects.toThrow("the response has status 404");
   await expect(store({ name: "number", odd: "a number" })).rejects.toThrow("step.file takes a text, bytes, a Blob");
   await expect(store({ name: "folder", odd: "a folder" })).rejects.toThrow("EISDIR");
   expect(await kept()).toEqual(before);
