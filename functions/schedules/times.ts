@@ -1,7 +1,7 @@
 /** When schedules fire. */
 import { CronExpressionParser } from "cron-parser";
+import type { When } from "./schedule.ts";
 import { SHORTEST } from "./shortest.ts";
-import type { When } from "./when.ts";
 
 /** The first firing after a time; undefined where there is none. Times are in milliseconds since the epoch. */
 export async function nextAfter(when: When, after: number): Promise<number | undefined> {
