@@ -64,7 +64,7 @@ export function wrappedTool(
     }
     if (canonical(first) !== canonical(args)) {
       throw new ToolError(
-        `Nothing was done: the call named ${JSON.stringify(key)} was made before, with other arguments (${preview(first)}). Choose another ${JOB_NAME}, or repeat the call as it was.`,
+        `Nothing was done: the call named ${JSON.stringify(key)} was made before, with other arguments (${preview(first)}). Choose another ${JOB_NAME}, or repeat the call unchanged.`,
       );
     }
     return promise;

@@ -55,7 +55,7 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
     throw new Error("Give the URL of a server, or a command after --.");
   }
   if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
-    throw new Error(`${url} is no http or https URL. A command goes after --.`);
+    throw new Error(`${url} is not an http or https URL. A command goes after --.`);
   }
   const { "header-file": headerFile, "env-file": envFile } = values;
   if (url !== undefined && (values.env || envFile)) throw new Error("--env is for a command: a URL takes --header.");

@@ -220,13 +220,14 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   }
   for (const span of [deadline, freshFor ?? 0]) {
     if (typeof span !== "function" && !Number.isFinite(span)) {
-      throw new Error(`${kind}: ${span} is no number of milliseconds.`);
+      throw new Error(`${kind}: ${span} is not a number of milliseconds.`);
     }
   }
   const { concurrency: { limit: atOnce } = { limit: 1 } } = options;
   if (!Number.isSafeInteger(atOnce) || atOnce < 1) throw new Error(`${kind}: a concurrency is a limit from 1 on.`);
   for (const [of, { limit }] of Object.entries(options.budget ?? {})) {
-    if (!(Number.isFinite(limit) && limit >= 0)) throw new Error(`${kind}: a budget of ${of} is 0 or more, not ${limit}.`);
+    if (!(Number.isFinite(limit) && limit >= 0))
+      throw new Error(`${kind}: a budget of ${of} is 0 or more, not ${limit}.`);
   }
   return {
     kind,

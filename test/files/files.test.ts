@@ -176,7 +176,7 @@ test("no other caller reads a file, and a void address leads nowhere", async () 
   const { error } = await readResource(file.uri, TOKENS.eve);
   expect(error).toMatchObject({ code: -32602, message: expect.stringContaining("Resource not found") });
   const take = eve.call("take_file", { name: "stolen", file: file.uri });
-  await expect(take).rejects.toThrow("no such file of this caller's");
+  await expect(take).rejects.toThrow("the caller has no such file");
   expect((await ada.call("take_file", { name: "own", file: file.uri })).result).toBe(file.sha256);
   const sealed = String(url.split("/").at(-1));
   for (const forged of [`${sealed.slice(0, -2)}AA`, file.uri, encodeURIComponent(file.uri), "x", ""])

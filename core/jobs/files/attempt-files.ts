@@ -210,7 +210,7 @@ async function fetched(
   throw new NonRetryableError(`${host} leads from one address to the next, more than ${REDIRECTS} times`);
 }
 
-const gone = (uri: string) => `${uri}: there is no such file of this caller's, or it is gone`;
+const gone = (uri: string) => `${uri}: the caller has no such file, or it is gone`;
 
 /** @throws {NonRetryableError} */
 function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_FILE }: FileLimits): void {
