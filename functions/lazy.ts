@@ -3,6 +3,7 @@
 export { takePosition } from "../core/jobs/starting/order.ts";
 export { Discovery } from "./app/discovery.ts";
 export { doorOf } from "./app/doors.ts";
+export { answerPage } from "./app/page-door.ts";
 export { cardOf } from "./built-in/card-of.ts";
 export { CallerObject } from "./caller/caller-object.ts";
 export { Files } from "./files/files.ts";

@@ -1,10 +1,10 @@
 /** The front page: the server, its health, its tools, and how to connect to it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
-import { hostSetups } from "../functions/pages/hosts.ts";
 import { Workers } from "./front/workers.tsx";
+import { hostSetups } from "./hosts.ts";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import { Copy, jobPath, Notice, Page, Part, useAbout, usePolling } from "./lib/components.tsx";
+import { Copy, jobPath, Notice, Page, Part, Section, useAbout, usePolling } from "./lib/components.tsx";
 import { fieldsOf, SchemaForm, textOf } from "./lib/form.tsx";
 import { type About, type FormSchema, hasSignedIn, startJob, type ToolInfo, unavailability } from "./lib/server.ts";
 
@@ -90,8 +90,7 @@ const Connect: FC<{ about: About }> = ({ about }) => {
   const cursor = btoa(JSON.stringify({ url, ...headers }));
   const code = JSON.stringify({ name, type: "http", url, ...headers });
   return (
-    <section aria-labelledby="connect">
-      <h2 id="connect">Connect</h2>
+    <Section id="connect" title="Connect">
       <p class="line">
         <code>{url}</code>
         <Copy text={url} what="the MCP endpoint" />
@@ -123,7 +122,7 @@ const Connect: FC<{ about: About }> = ({ about }) => {
         </p>
       )}
       {auth === "oauth" && <p class="muted">Your client signs you in at {about.issuer} when it connects.</p>}
-    </section>
+    </Section>
   );
 };
 
@@ -131,8 +130,7 @@ const Recent: FC = () => {
   const { jobs, isLost } = useJobs({ limit: 5 });
   if (!jobs) return null;
   return (
-    <section aria-labelledby="recent">
-      <h2 id="recent">Latest jobs</h2>
+    <Section id="recent" title="Latest jobs">
       {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
       {jobs.length === 0 ? (
         <p class="muted">None yet. Ask your client for one of the tools below.</p>
@@ -142,13 +140,12 @@ const Recent: FC = () => {
       <p>
         <a href="/jobs">All jobs</a>
       </p>
-    </section>
+    </Section>
   );
 };
 
 const Tools: FC<{ tools: ToolInfo[]; mayStart: boolean }> = ({ tools, mayStart }) => (
-  <section aria-labelledby="tools">
-    <h2 id="tools">Tools</h2>
+  <Section id="tools" title="Tools">
     {tools.map((tool) => (
       <details class="tool" key={tool.name}>
         <summary>
@@ -158,7 +155,7 @@ const Tools: FC<{ tools: ToolInfo[]; mayStart: boolean }> = ({ tools, mayStart }
         {tool.kind !== undefined && mayStart ? <Try tool={tool} /> : <Arguments schema={tool.inputSchema} />}
       </details>
     ))}
-  </section>
+  </Section>
 );
 
 /** Starts a job of the tool, and opens its page. */

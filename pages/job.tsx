@@ -1,5 +1,5 @@
 /** One job, live: its state, questions, result and timeline. */
-import { type Child, type FC, render, useEffect } from "hono/jsx/dom";
+import { type FC, render, useEffect } from "hono/jsx/dom";
 import { Chart } from "./chart/drawn.tsx";
 import { Actions } from "./job/actions.tsx";
 import { Doing } from "./job/doing.tsx";
@@ -9,7 +9,19 @@ import { Result } from "./job/result.tsx";
 import { Timeline } from "./job/timeline.tsx";
 import { Tree } from "./job/tree.tsx";
 import { useJob } from "./job/use-job.ts";
-import { Copy, jobPath, lengthOf, Notice, Page, StatusChip, Time, useAbout, useNow } from "./lib/components.tsx";
+import {
+  Copy,
+  Fact,
+  jobPath,
+  lengthOf,
+  Notice,
+  Page,
+  Section,
+  StatusChip,
+  Time,
+  useAbout,
+  useNow,
+} from "./lib/components.tsx";
 import { SchemaForm } from "./lib/form.tsx";
 import { answer, beginningOf, type FileInfo, type JobInfo } from "./lib/server.ts";
 import { SignIn } from "./lib/sign-in.tsx";
@@ -54,14 +66,12 @@ const Job: FC = () => {
           {(job.status === "complete" || job.view?.as === "countdown") && <Result job={job} />}
           <Actions job={job} tool={about?.tools.find(({ kind }) => kind === job.kind)} onDone={refresh} />
           {job.may_write && <ToldOfJob />}
-          <section aria-labelledby="timeline">
-            <h2 id="timeline">Timeline</h2>
+          <Section id="timeline" title="Timeline">
             <Timeline job={job} entries={timeline} />
-          </section>
-          <section aria-labelledby="arguments">
-            <h2 id="arguments">Arguments</h2>
+          </Section>
+          <Section id="arguments" title="Arguments">
             <Tree value={job.args} />
-          </section>
+          </Section>
         </>
       )}
     </Page>
@@ -110,13 +120,6 @@ const Facts: FC<{ job: JobInfo }> = ({ job }) => {
     </dl>
   );
 };
-
-const Fact: FC<{ name: string; isLive?: boolean; children?: Child }> = ({ name, isLive, children }) => (
-  <div>
-    <dt>{name}</dt>
-    <dd aria-live={isLive ? "polite" : undefined}>{children}</dd>
-  </div>
-);
 
 const Questions: FC<{ job: JobInfo; onAnswered(): void }> = ({ job, onAnswered }) => (
   <>

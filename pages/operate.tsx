@@ -1,6 +1,6 @@
 /** How a deployment is, for its operators, and what they do about it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
-import { Notice, Page, Scroll, Time, useAbout, usePolling } from "./lib/components.tsx";
+import { Notice, Page, Scroll, Table, Time, useAbout, usePolling } from "./lib/components.tsx";
 import { Refused } from "./lib/server.ts";
 import { TokenForm } from "./lib/token-form.tsx";
 import { Bulk } from "./operate/acting.tsx";
@@ -132,29 +132,20 @@ const Trail: FC = () => {
       <h1>Audit trail</h1>
       {problem !== "" && <Notice kind="error">{problem}</Notice>}
       <Scroll label="Entries">
-        <table class="jobs">
-          <thead>
-            <tr>
-              <th scope="col">What</th>
-              <th scope="col">Who</th>
-              <th scope="col">When</th>
+        <Table class="jobs" heads={["What", "Who", "When"]}>
+          {entries.map(({ n, at, who, what, about }) => (
+            <tr key={n}>
+              <th scope="row">
+                {what} <span class="muted">#{n}</span>
+                <span class="doing muted">{inWords(about)}</span>
+              </th>
+              <td>{who}</td>
+              <td>
+                <Time at={at} />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {entries.map(({ n, at, who, what, about }) => (
-              <tr key={n}>
-                <th scope="row">
-                  {what} <span class="muted">#{n}</span>
-                  <span class="doing muted">{inWords(about)}</span>
-                </th>
-                <td>{who}</td>
-                <td>
-                  <Time at={at} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </Scroll>
       {(entries.at(-1)?.n ?? 1) > 1 && (
         <button type="button" onClick={() => read(entries.at(-1)?.n)}>

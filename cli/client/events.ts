@@ -2,22 +2,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import * as z from "zod";
-import { readArguments } from "../arguments.ts";
-import { readProject, typed } from "../project.ts";
-import { CLIENT_OPTIONS, CLIENT_USAGE, connectionTo, endpointOf } from "./options.ts";
+import { flag, option, optionList, usageOf } from "../arguments.ts";
+import { CLIENT_OPTIONS, connectionTo, endpointOf, TOKEN_USAGE } from "./options.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "events", "[TYPE...] [options]")}
+const OPTIONS = {
+  follow: flag("go on until it is interrupted"),
+  cursor: option("CURSOR", "begin after the event that had this cursor"),
+  job: optionList("NAME", "only of this job; may be repeated"),
+  kind: optionList("KIND", "only of jobs of this kind; may be repeated"),
+  label: optionList("LABEL", "only of jobs with this label; may be repeated"),
+  ...CLIENT_OPTIONS,
+};
 
-Prints what has happened to the caller's jobs, a line of JSON an event: those that the server keeps, or with --follow those
+export const usage = usageOf(
+  "[TYPE...] [options]",
+  `Prints what has happened to the caller's jobs, a line of JSON an event: those that the server keeps, or with --follow those
 that happen from now on. TYPE is a type of event, such as job.ended; all when left out.
 
-  --follow         go on until it is interrupted
-  --cursor CURSOR  begin after the event that had this cursor
-  --job NAME       only of this job; may be repeated
-  --kind KIND      only of jobs of this kind; may be repeated
-  --label LABEL    only of jobs with this label; may be repeated
-${CLIENT_USAGE}
-`;
+${TOKEN_USAGE}`,
+  OPTIONS,
+);
 
 /** The longest pause between two looks, in milliseconds: a server may ask for longer ones. */
 const LONGEST_PAUSE = 2_000;
@@ -30,19 +34,8 @@ const Page = z.looseObject({
 });
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => {
-    const many = { type: "string", multiple: true } as const;
-    const own = {
-      follow: { type: "boolean", default: false },
-      cursor: { type: "string" },
-      job: many,
-      kind: many,
-      label: many,
-    } as const;
-    const { values, positionals } = parseArgs({ args, options: { ...CLIENT_OPTIONS, ...own }, allowPositionals: true });
-    return { ...values, types: positionals, url: endpointOf(values.url) };
-  });
-  const connection = connectionTo(options.url);
+  const { values: options, positionals: types } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  const connection = connectionTo(endpointOf(options.url));
   const request = <T>(method: string, params: object, schema: z.ZodType<T>) =>
     connection.ask(async (client) =>
       schema.parse(await client.request({ method, params } as never, z.looseObject({}))),
@@ -53,7 +46,7 @@ export async function run(args: string[]): Promise<void> {
       {},
       z.looseObject({ events: z.array(z.looseObject({ name: z.string() })) }),
     );
-    const names = options.types.length > 0 ? options.types : listed.events.map(({ name }) => name);
+    const names = types.length > 0 ? types : listed.events.map(({ name }) => name);
     const narrowing = {
       ...(options.job && { job_names: options.job }),
       ...(options.kind && { kinds: options.kind }),

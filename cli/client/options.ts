@@ -1,19 +1,19 @@
 /** The command line as a client of a server. */
 import { Connection } from "../../client/connection.ts";
+import { option, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { packageVersion } from "../package.ts";
 
-export const CLIENT_OPTIONS = { url: { type: "string" } } as const;
+export const CLIENT_OPTIONS = {
+  url: option("URL", "the server's MCP endpoint (default: that of the stack on this machine)"),
+};
 
-export const CLIENT_USAGE = `  --url URL        the server's MCP endpoint (default: that of the stack on this machine)
-  --help           show this text
+export const TOKEN_USAGE = "MCP_TOKEN in the environment is the caller's token, where the server wants one.";
 
-MCP_TOKEN in the environment is the caller's token, where the server wants one.`;
-
-/** The endpoint that the options name. @throws {Error} for text that is not a URL */
+/** The endpoint that the options name. @throws {WrongArguments} for text that is not a URL */
 export function endpointOf(url: string | undefined): URL {
   const given = url ?? stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp";
-  if (!URL.canParse(given)) throw new Error(`--url: ${given} is no address.`);
+  if (!URL.canParse(given)) throw new WrongArguments(`--url: ${given} is not a URL.`);
   return new URL(given);
 }
 

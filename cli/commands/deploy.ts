@@ -1,11 +1,12 @@
 /** `deploy`: deploys the whole project to Cloudflare: the edge, Resonate and the worker. */
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
+import { usageOf } from "../arguments.ts";
 import { type Configuration, readConfiguration } from "../bundle/bundle.ts";
 import { Account } from "../deploy/account.ts";
 import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
-import { type DeployOptions, readOptions } from "../deploy/deploy-options.ts";
+import { type DeployOptions, OPTIONS, readOptions } from "../deploy/deploy-options.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
 import { addToken, formOf, locationOf, type NewToken } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
@@ -13,33 +14,13 @@ import { run as examine } from "../doctor/doctor.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
 import { localSetups } from "../terminal/clients.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "deploy", "[options]")}
-
-Deploys the project in this folder to Cloudflare: creates what is missing, waits until the edge answers, runs the doctor, and
-prints the configuration of each client. The first time, at a terminal, it makes a caller and shows the token once.
-
-  --dry-run                 bundle, print the variables, and upload nothing
-  --caller NAME             make this caller if there is none yet, and show the token even if the output is no terminal
-  --container               run the jobs in a container of the account, or end with the reason why not
-  --no-container            run the jobs in the account's own Workers
-                            (neither: as before; the first time in a container if the account has them and Docker runs)
-  --image IMAGE             the container's image in a registry that Cloudflare accepts, instead of a build
-  --container-secrets FILE  set the secrets in this file for the container
-  --workers-elsewhere NAME  let workers on your own machines take jobs: makes a token for one, and shows the line to run
-  --operator NAME           make a token for commands that use the Resonate server directly (usage, backup, move)
-  --location HINT           the first time: where the Resonate server runs (wnam, enam, weur, eeur, apac and more)
-  --jurisdiction NAME       the first time: where its data must stay (eu, us, fedramp)
-  --paid                    set limits for requests, which needs the paid plan (default: if the account has Containers)
-  --other-form              deploy a version that keeps jobs in another form than what is deployed: stop its workers first
-  --no-wait                 do not wait until the edge answers, and do not run the doctor
-  --remove                  remove the deployment with all its data; asks first
-  --yes                     with --remove, do not ask
-  --help                    show this text
-
-Other options go to wrangler, in particular:
-
-  --secrets-file FILE       set the secrets in this file
-`;
+export const usage = usageOf(
+  "[options]",
+  `Deploys the project in this folder to Cloudflare: creates what is missing, waits until the edge answers, runs the doctor, and
+prints the configuration of each client. The first time, at a terminal, it makes a caller and shows the token once. Options
+that are not listed go to wrangler.`,
+  OPTIONS,
+);
 
 /** How long a new deployment may take until it answers, in milliseconds. */
 const PATIENCE = 120_000;

@@ -4,69 +4,60 @@ import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type CryptoKey, exportPKCS8, exportSPKI, generateKeyPair, importPKCS8, SignJWT } from "jose";
-import { readArguments } from "../arguments.ts";
-import { readProject, typed } from "../project.ts";
+import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "keys", "--namespace NAME/ --out DIR [options]")}
+const OPTIONS = {
+  namespace: option(
+    "NAME/",
+    `the prefix of all job names, to which the tokens are limited; NAME is also the name of the worker
+group`,
+  ),
+  out: option("DIR", "the folder to write to; existing files are never overwritten"),
+  days: optionOr("90", "N", "how long the tokens are valid (default 90)"),
+  key: option(
+    "FILE",
+    `sign with this private key instead of a new one: to renew tokens before they expire, or to add
+a deployment to the same Resonate server; writes no keys, and a task key only with --task-key`,
+  ),
+  encrypt: flag("also write ENCRYPTION_KEYS for both: edge and worker encrypt the content of jobs"),
+  operator: flag(
+    `also write operator.env: a token for the operator's commands, which may search and therefore opens
+all namespaces of the server`,
+  ),
+  "task-key": flag("with --key: also make a task and a view key, for a new namespace"),
+};
 
-Writes the keys and tokens by which the parts of one deployment authenticate to one another:
+export const usage = usageOf(
+  "--namespace NAME/ --out DIR [options]",
+  `Writes the keys and tokens by which the parts of one deployment authenticate to one another:
 
   private.pem  signs tokens; store it as a secret, no server needs it
   public.pem   verifies tokens; the Resonate server needs it
   edge.env     secrets of the edge: its Resonate token, its task and view keys, the namespace, the worker group
-  worker.env   environment of the worker: its Resonate token, the namespace, the worker group
-
-  --namespace NAME/  the prefix of all job names, to which the tokens are limited; NAME is also the name of the worker
-                     group
-  --out DIR          the folder to write to; existing files are never overwritten
-  --days N           how long the tokens are valid (default 90)
-  --key FILE         sign with this private key instead of a new one: to renew tokens before they expire, or to add
-                     a deployment to the same Resonate server; writes no keys, and a task key only with --task-key
-  --encrypt          also write ENCRYPTION_KEYS for both: edge and worker encrypt the content of jobs
-  --operator         also write operator.env: a token for the operator's commands, which may search and therefore opens
-                     all namespaces of the server
-  --task-key         with --key: also make a task and a view key, for a new namespace
-  --help             show this text
-`;
+  worker.env   environment of the worker: its Resonate token, the namespace, the worker group`,
+  OPTIONS,
+);
 
 /** EdDSA with Ed25519: the smallest keys that the Resonate server accepts. */
 const ALGORITHM = "EdDSA";
 
-interface Options {
-  namespace: string;
-  out: string;
-  days: number;
-  key: string | undefined;
-  taskKey: boolean;
-  operator: boolean;
-  encrypt: boolean;
-}
-
-/** @throws {Error} that names the wrong argument */
-function parseOptions(args: string[]): Options {
-  const { values } = parseArgs({
-    args,
-    options: {
-      namespace: { type: "string" },
-      out: { type: "string" },
-      days: { type: "string", default: "90" },
-      key: { type: "string" },
-      "task-key": { type: "boolean", default: false },
-      operator: { type: "boolean", default: false },
-      encrypt: { type: "boolean", default: false },
-    },
-  });
-  const { namespace, out, key } = values;
-  if (!namespace || !out) throw new Error("--namespace and --out are needed.");
+/** @throws {WrongArguments} */
+function parseOptions(args: string[]) {
+  const { values } = parseArgs({ args, options: OPTIONS });
+  const { namespace, out } = values;
+  if (!namespace || !out) throw new WrongArguments("--namespace and --out are needed.");
   // A token opens every id that begins with its namespace. With one "/", at the end, no namespace is a prefix of another.
   if (!/^[\w.-]+\/$/.test(namespace)) {
-    throw new Error(`--namespace must be letters, digits, ".", "_" or "-", and then one "/", not "${namespace}".`);
+    throw new WrongArguments(
+      `--namespace must be letters, digits, ".", "_" or "-", and then one "/", not "${namespace}".`,
+    );
   }
-  if (namespace === "default/") throw new Error('--namespace must not be "default/": that worker group is reserved.');
+  if (namespace === "default/")
+    throw new WrongArguments('--namespace must not be "default/": that worker group is reserved.');
   const days = Number(values.days);
-  if (!(days > 0 && days <= 3650)) throw new Error(`--days must be a number from 1 to 3650, not "${values.days}".`);
-  const { operator, encrypt } = values;
-  return { namespace, out, days, key, operator, encrypt, taskKey: key === undefined || values["task-key"] };
+  if (!(days > 0 && days <= 3650))
+    throw new WrongArguments(`--days must be a number from 1 to 3650, not "${values.days}".`);
+  return { ...values, namespace, out, days, hasTaskKey: values.key === undefined || values["task-key"] };
 }
 
 /** The owner of a token, for the Resonate server's log; it grants no rights. */
@@ -92,7 +83,10 @@ interface OutputFile {
   mode?: number;
 }
 
-async function make({ namespace, key, taskKey, operator, encrypt }: Options, expires: Date): Promise<OutputFile[]> {
+async function make(
+  { namespace, key, hasTaskKey, operator, encrypt }: ReturnType<typeof parseOptions>,
+  expires: Date,
+): Promise<OutputFile[]> {
   const files: OutputFile[] = [];
   let signing: CryptoKey;
   if (key === undefined) {
@@ -115,7 +109,7 @@ async function make({ namespace, key, taskKey, operator, encrypt }: Options, exp
     sign(signing, "worker", namespace, expires),
   ]);
   const secret = () => randomBytes(32).toString("hex");
-  const sealing = taskKey ? { TASK_KEY: secret(), VIEW_KEY: secret() } : {};
+  const sealing = hasTaskKey ? { TASK_KEY: secret(), VIEW_KEY: secret() } : {};
   files.push(
     { name: "edge.env", content: dotenv({ ...common, RESONATE_TOKEN: edge, ...sealing }) },
     { name: "worker.env", content: dotenv({ ...common, RESONATE_TOKEN: worker }) },
@@ -147,7 +141,7 @@ async function write(dir: string, files: OutputFile[]): Promise<void> {
 }
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => parseOptions(args));
+  const options = parseOptions(args);
   const expires = new Date(Date.now() + options.days * 24 * 60 * 60 * 1000);
   const files = await make(options, expires);
   await write(options.out, files);

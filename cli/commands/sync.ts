@@ -14,7 +14,7 @@ import {
   writeUpdate,
 } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
-import { readArguments } from "../arguments.ts";
+import { readArguments, usageOf } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
 import { wrappedBy } from "../wrap/registry.ts";
 import { silentLog } from "../wrap/silent-log.ts";
@@ -22,18 +22,14 @@ import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
 import { wrappedHere } from "../wrap/wrap-directory.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "sync", "[--accept [TOOL ...]]")}
-       ${typed(readProject(), "sync", "URL [options]")}
-       ${typed(readProject(), "sync", "[options] -- COMMAND ...")}
-
-Fetches the tools of every server that the project in this folder wraps, shows what has changed, and writes what narrows:
+export const usage = usageOf(
+  ["[--accept [TOOL ...]]", "URL [options]", "[options] -- COMMAND ..."],
+  `Fetches the tools of every server that the project in this folder wraps, shows what has changed, and writes what narrows:
 less of a tool, or none. --accept writes the rest as well: new tools, other texts, looser schemas, hints that a tool is safe;
-with names, of these tools alone. Where \`wrap\` was started in this folder, it accepts what that run has shown. With a URL or a command it adds that server to
-the project.
-
-${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
-  --help                    show this text
-`;
+with names, of these tools alone. Where \`wrap\` was started in this folder, it accepts what that run has shown. With a URL or
+a command it adds that server to the project.`,
+  OPTIONS,
+);
 
 export async function run(args: string[]): Promise<void> {
   const [flag, ...accept] = args;

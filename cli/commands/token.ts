@@ -1,11 +1,11 @@
 /** `token NAME`: prints a new static token once, and the entry that the edge needs for it. */
-import { WrongArguments } from "../arguments.ts";
-import { readProject, typed } from "../project.ts";
+import { usageOf, WrongArguments } from "../arguments.ts";
 import { newToken, TOKEN_NAME } from "../static-token.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "token", "NAME")}
-
-NAME is the caller's name: 1 to 64 letters, digits, ".", "_", "@" or "-", not starting with "-".`;
+export const usage = usageOf(
+  "NAME",
+  'NAME is the caller\'s name: 1 to 64 letters, digits, ".", "_", "@" or "-", not starting with "-".',
+);
 
 export async function run([name, ...rest]: string[]): Promise<void> {
   if (name === undefined || rest.length > 0 || !TOKEN_NAME.test(name)) throw new WrongArguments("Name one caller.");

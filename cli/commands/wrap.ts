@@ -10,7 +10,7 @@ import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
 import { updated } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
-import { readArguments } from "../arguments.ts";
+import { readArguments, usageOf } from "../arguments.ts";
 import { HOST } from "../launcher/stack.ts";
 import { start } from "../launcher/start.ts";
 import { readProject, typed } from "../project.ts";
@@ -23,17 +23,17 @@ import { writeProject } from "../wrap/wrap-project.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
-export const usage = () => `Usage: ${typed(readProject(), "wrap", "URL [options]")}
-       ${typed(readProject(), "wrap", "[options] -- COMMAND ...")}
+export const usage = (command: string): string => {
+  const start = typed(readProject(), "start");
+  return usageOf(
+    ["URL [options]", "[options] -- COMMAND ..."],
+    `Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of the MCP server at URL or started by COMMAND.
+Its tools become durable jobs. Its state is kept in a directory of its own below .resonate.
 
-Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of the MCP server at URL or started by COMMAND.
-Its tools become durable jobs.
-
-${OPTIONS.map(([option, text]) => `  ${option.padEnd(25)} ${text}`).join("\n")}
-  --help                    show this text
-
-Its state is kept in a directory of its own below .resonate. Also the options of ${typed(readProject(), "start")}: --port, --data, --memory and more.
-`;
+Also the options of ${start}: --port, --data, --memory and more.`,
+    OPTIONS,
+  )(command);
+};
 
 export async function run(args: string[]): Promise<void> {
   const given = readArguments(() => wrapArguments(args, process.env));

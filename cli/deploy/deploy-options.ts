@@ -1,70 +1,84 @@
+import { parseArgs } from "node:util";
+import { flag, option } from "../arguments.ts";
 import { TOKEN_NAME } from "../static-token.ts";
-
-export interface DeployOptions {
-  /** Arguments for wrangler. */
-  readonly others: readonly string[];
-  readonly isDry: boolean;
-  readonly noWait: boolean;
-  /** Whether an option says that the account is on the paid plan. */
-  readonly isPaid: boolean;
-  /** Whether this version may keep jobs in another form than what is deployed. */
-  readonly isOtherForm: boolean;
-  /** Whether the worker runs in a container; undefined to let the command decide. */
-  readonly container: boolean | undefined;
-  readonly values: Readonly<Partial<Record<ValueOption, string>>>;
-}
-
-type ValueOption = keyof typeof VALUES;
 
 const LOCATIONS = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "apac-se", "oc", "afr", "me"];
 const JURISDICTIONS = ["eu", "us", "fedramp", "fedramp-high"];
 
-const oneOf = (list: string[]) => ({
-  says: `one of ${list.join(", ")}`,
-  fits: (value: string) => list.includes(value),
-});
-const A_NAME = { says: "a name", fits: (value: string) => TOKEN_NAME.test(value) };
-const A_FILE = { says: "a file", fits: (value: string) => value !== "" };
+const OWN = {
+  caller: option(
+    "NAME",
+    "make this caller if there is none yet, and show the token even if the output is not a terminal",
+  ),
+  container: flag("run the jobs in a container of the account, or end with the reason why not"),
+  "no-container": flag(`run the jobs in the account's own Workers
+(neither: as before; the first time in a container if the account has them and Docker runs)`),
+  image: option("IMAGE", "the container's image in a registry that Cloudflare accepts, instead of a build"),
+  "container-secrets": option("FILE", "set the secrets in this file for the container"),
+  "workers-elsewhere": option(
+    "NAME",
+    "let workers on your own machines take jobs: makes a token for one, and shows the line to run",
+  ),
+  operator: option("NAME", "make a token for commands that use the Resonate server directly (usage, backup, move)"),
+  location: option("HINT", "the first time: where the Resonate server runs (wnam, enam, weur, eeur, apac and more)"),
+  jurisdiction: option("NAME", "the first time: where its data must stay (eu, us, fedramp)"),
+  paid: flag("set limits for requests, which needs the paid plan (default: if the account has Containers)"),
+  "other-form": flag("deploy a version that keeps jobs in another form than what is deployed: stop its workers first"),
+  "no-wait": flag("do not wait until the edge answers, and do not run the doctor"),
+};
 
-/** The options with a value, and the check of that value. */
-const VALUES = {
+/** For `--help`. */
+export const OPTIONS = {
+  "dry-run": flag("bundle, print the variables, and upload nothing"),
+  ...OWN,
+  remove: flag("remove the deployment with all its data; asks first"),
+  yes: flag("with --remove, do not ask"),
+  "secrets-file": option("FILE", "set the secrets in this file, as wrangler does"),
+};
+
+const oneOf = (list: string[]) => [`one of ${list.join(", ")}`, (value: string) => list.includes(value)] as const;
+const A_NAME = ["a name", (value: string) => TOKEN_NAME.test(value)] as const;
+
+/** What each option with a value needs, and whether a value is that. */
+const NEEDS = {
   caller: A_NAME,
   "workers-elsewhere": A_NAME,
   operator: A_NAME,
   location: oneOf(LOCATIONS),
   jurisdiction: oneOf(JURISDICTIONS),
-  image: {
-    says: "an image with its registry and tag",
-    fits: (value: string) => /^[^/]+\.[^/]+\/.+[:@].+$/.test(value),
-  },
-  "container-secrets": A_FILE,
-};
+  image: ["an image with its registry and tag", (value: string) => /^[^/]+\.[^/]+\/.+[:@].+$/.test(value)],
+  "container-secrets": ["a file", (value: string) => value !== ""],
+} as const;
+
+export type DeployOptions = ReturnType<typeof readOptions>;
 
 /** @throws {Error} for a missing or wrong value */
-export function readOptions(args: readonly string[]): DeployOptions {
-  const others: string[] = [];
-  const values: Partial<Record<ValueOption, string>> = {};
-  const flags = new Set<string>();
-  for (let i = 0; i < args.length; i++) {
-    const [, name = "", given] = /^--([\w-]+)(?:=(.*))?$/s.exec(args[i] ?? "") ?? [];
-    if (Object.hasOwn(VALUES, name)) {
-      const option = name as ValueOption;
-      const value = given ?? args[++i] ?? "";
-      const { says, fits } = VALUES[option];
-      if (value.startsWith("-") || !fits(value)) throw new Error(`--${name} needs ${says}.`);
-      values[option] = value;
-    } else if (["no-wait", "paid", "container", "no-container", "other-form"].includes(name)) flags.add(name);
-    else others.push(args[i] ?? "");
+export function readOptions(args: readonly string[]) {
+  const parsed = parseArgs({ args: [...args], options: OWN, strict: false, allowPositionals: true, tokens: true });
+  for (const [name, [needed, fits]] of Object.entries(NEEDS)) {
+    const value = parsed.values[name];
+    if (value !== undefined && (typeof value !== "string" || value.startsWith("-") || !fits(value)))
+      throw new Error(`--${name} needs ${needed}.`);
   }
-  if (flags.has("container") && flags.has("no-container")) throw new Error("--container or --no-container, not both.");
-  const container = flags.has("container") || values.image !== undefined ? true : undefined;
+  const own = parsed.tokens.flatMap((token) => {
+    if (token.kind !== "option" || !Object.hasOwn(OWN, token.name)) return [];
+    return token.inlineValue === false ? [token.index, token.index + 1] : [token.index];
+  });
+  /** Arguments for wrangler. */
+  const others = args.filter((_, i) => !own.includes(i));
+  const flags = parsed.values;
+  const values = flags as Partial<Record<keyof typeof NEEDS, string>>;
+  if (flags.container && flags["no-container"]) throw new Error("--container or --no-container, not both.");
+  const isContainer = Boolean(flags.container) || values.image !== undefined;
   return {
     others,
     values,
     isDry: others.includes("--dry-run"),
-    noWait: flags.has("no-wait"),
-    isPaid: flags.has("paid"),
-    isOtherForm: flags.has("other-form"),
-    container: flags.has("no-container") ? false : container,
+    noWait: Boolean(flags["no-wait"]),
+    isPaid: Boolean(flags.paid),
+    /** Whether this version may keep jobs in another form than what is deployed. */
+    isOtherForm: Boolean(flags["other-form"]),
+    /** Whether the worker runs in a container; undefined to let the command decide. */
+    container: flags["no-container"] ? false : isContainer || undefined,
   };
 }

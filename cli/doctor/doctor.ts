@@ -1,93 +1,77 @@
 /** `doctor`: checks a deployment from outside and inside, and names a remedy for each fault. */
 import { parseArgs, styleText } from "node:util";
-import { readArguments } from "../arguments.ts";
+import { addressIn, flag, option, optionOr, readArguments, usageOf, WrongArguments } from "../arguments.ts";
 import { DATA, type StackRecord, stackRecordIn } from "../launcher/data-directory.ts";
 import { readProject, typed } from "../project.ts";
 import { checkAlerts } from "./check-alerts.ts";
-import { AUTH_MODES, type AuthMode, checkAuth, checkEdge, checkReady } from "./check-edge.ts";
+import { AUTH_MODES, checkAuth, checkEdge, checkReady } from "./check-edge.ts";
 import { checkMcp } from "./check-mcp.ts";
 import { checkPlan } from "./check-plan.ts";
-import { checkResonate, type ResonateOptions } from "./check-resonate.ts";
+import { checkResonate } from "./check-resonate.ts";
 import { checkWorker } from "./check-worker.ts";
 import { checkWrapped } from "./check-wrapped.ts";
 import { type Finding, failed, skipped } from "./finding.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "doctor", "[--url https://HOST] [options]")}
+const OPTIONS = {
+  url: option("URL", "the edge"),
+  data: optionOr(DATA, "DIR", `without --url: the state directory of the stack on this machine (default ${DATA})`),
+  token: option(
+    "TOKEN",
+    "the token for calls to the edge; or DOCTOR_TOKEN, which other users of this machine cannot see",
+  ),
+  auth: option(
+    "MODE",
+    "what the edge should require: oauth, bearer or none (default: a token, except on this machine)",
+  ),
+  "env-file": option(
+    "FILE",
+    "read RESONATE_URL, RESONATE_TOKEN and RESONATE_NAMESPACE from this file (infra/keys/edge.env)",
+  ),
+  "worker-url": option("URL", "a worker's health address"),
+  wait: optionOr("20", "SECONDS", "how long the timer may take (default 20)"),
+  json: flag("print the findings as JSON"),
+};
 
-Checks the edge at HOST, or without --url the stack on this machine: whether it answers, how it authenticates callers, whether
+export const usage = usageOf(
+  "[--url https://HOST] [options]",
+  `Checks the edge at HOST, or without --url the stack on this machine: whether it answers, how it authenticates callers, whether
 it reaches its Resonate server, and, with a token if one is required, whether a timer of one second completes. With
 RESONATE_URL it checks that server too, and with OPERATOR_TOKEN what operators are alerted of, and how close the account's own
 server is to the limits of its plan.
 
-  --url URL         the edge
-  --data DIR        without --url: the state directory of the stack on this machine (default ${DATA})
-  --token TOKEN     the token for calls to the edge; or DOCTOR_TOKEN, which other users of this machine cannot see
-  --auth MODE       what the edge should require: oauth, bearer or none (default: a token, except on this machine)
-  --env-file FILE   read RESONATE_URL, RESONATE_TOKEN and RESONATE_NAMESPACE from this file (infra/keys/edge.env)
-  --worker-url URL  a worker's health address
-  --wait SECONDS    how long the timer may take (default 20)
-  --json            print the findings as JSON
-  --help            show this text
+Exit code: 0 when nothing has failed, 1 otherwise, 2 for wrong arguments.`,
+  OPTIONS,
+);
 
-Exit code: 0 when nothing has failed, 1 otherwise, 2 for wrong arguments.
-`;
-
-interface Options {
-  url: URL;
-  /** Whether this is the launcher's stack on this machine. */
-  isLocal: boolean;
-  token: string | undefined;
-  auth: AuthMode | undefined;
-  resonate: ResonateOptions | undefined;
-  workerUrl: URL | undefined;
-  wait: number;
-  json: boolean;
-  project: string;
-}
-
-/** @throws {Error} that names the wrong argument */
-function parseOptions(args: string[]): Options {
-  const { values } = parseArgs({
-    args,
-    options: {
-      url: { type: "string" },
-      data: { type: "string", default: DATA },
-      token: { type: "string" },
-      auth: { type: "string" },
-      "env-file": { type: "string" },
-      "worker-url": { type: "string" },
-      wait: { type: "string", default: "20" },
-      json: { type: "boolean", default: false },
-    },
-  });
-  if (values["env-file"] !== undefined) process.loadEnvFile(values["env-file"]);
+/** @throws {WrongArguments} */
+function parseOptions(args: string[]) {
+  const { values } = parseArgs({ args, options: OPTIONS });
+  const { "env-file": envFile, json } = values;
+  if (envFile !== undefined) readArguments(() => process.loadEnvFile(envFile));
   const auth = AUTH_MODES.find((mode) => mode === values.auth);
-  if (values.auth !== undefined && !auth) throw new Error(`--auth must be ${AUTH_MODES.join(", ")}.`);
+  if (values.auth !== undefined && !auth) throw new WrongArguments(`--auth must be ${AUTH_MODES.join(", ")}.`);
   const wait = Number(values.wait);
-  if (!(wait >= 1 && wait <= 300)) throw new Error("--wait must be a number of seconds from 1 to 300.");
+  if (!(wait >= 1 && wait <= 300)) throw new WrongArguments("--wait must be a number of seconds from 1 to 300.");
   const local = values.url === undefined ? localStack(values.data) : undefined;
   const { RESONATE_TOKEN, RESONATE_LOCAL_TOKEN, RESONATE_NAMESPACE: namespace = "" } = process.env;
   const resonateUrl = process.env.RESONATE_URL || local?.resonateUrl;
   const isEmbedded = local !== undefined && !process.env.RESONATE_URL;
   const secret = isEmbedded ? RESONATE_LOCAL_TOKEN || local.resonateToken : undefined;
   const workerUrl = values["worker-url"] ?? local?.workerUrl;
+  const resonate = resonateUrl && {
+    url: addressIn("RESONATE_URL", resonateUrl),
+    token: secret ?? (RESONATE_TOKEN || undefined),
+    isSecret: secret !== undefined,
+    namespace,
+  };
   return {
-    url: address("--url", values.url ?? local?.url),
+    url: addressIn("--url", values.url ?? local?.url),
+    /** Whether this is the launcher's stack on this machine. */
     isLocal: local !== undefined,
     token: values.token ?? (process.env.DOCTOR_TOKEN || undefined),
-    auth,
-    resonate: resonateUrl
-      ? {
-          url: address("RESONATE_URL", resonateUrl),
-          token: secret ?? (RESONATE_TOKEN || undefined),
-          isSecret: secret !== undefined,
-          namespace,
-        }
-      : undefined,
-    workerUrl: workerUrl === undefined ? undefined : address("--worker-url", workerUrl),
-    wait,
-    json: values.json,
+    workerUrl: workerUrl === undefined ? undefined : addressIn("--worker-url", workerUrl),
     project: local?.project ?? process.cwd(),
+    ...{ auth, resonate, wait, json },
   };
 }
 
@@ -102,21 +86,8 @@ function localStack(
 
 const local = (port: number) => `http://127.0.0.1:${port}`;
 
-function address(option: string, text = ""): URL {
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text);
-  throw new Error(`${option} must be an http:// or https:// address.`);
-}
-
-async function* examine({
-  url,
-  isLocal,
-  token,
-  auth,
-  resonate,
-  workerUrl,
-  wait,
-  project,
-}: Options): AsyncGenerator<Finding> {
+async function* examine(options: ReturnType<typeof parseOptions>): AsyncGenerator<Finding> {
+  const { url, isLocal, token, auth, resonate, workerUrl, wait, project } = options;
   const edge = await checkEdge(url);
   if (isLocal && edge.some(({ status }) => status === "failed")) {
     const here = readProject();
@@ -156,7 +127,7 @@ function print({ check, status, detail, fix }: Finding): void {
 }
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => parseOptions(args));
+  const options = parseOptions(args);
   const findings: Finding[] = [];
   for await (const finding of examine(options)) {
     findings.push(finding);

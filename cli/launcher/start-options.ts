@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
-import { HOSTS } from "../../functions/pages/hosts.ts";
+import { HOSTS } from "../../pages/hosts.ts";
+import { flag, option } from "../arguments.ts";
 import { PORT_NAMES, type PortName } from "../process/ports.ts";
 import { DATA } from "./data-directory.ts";
 import type { LocalService } from "./local-services.ts";
@@ -19,32 +20,18 @@ export interface Options {
   plain: boolean;
 }
 
-/** The text of `--help`; `command` is what the user types. */
-export function usage(command: string, what: string, services: readonly LocalService[]): string {
-  const lines = [
-    ...services.map(({ option }) => [`--${option.name}`, option.description]),
-    ["--port PORT", "the edge, which serves /mcp (default 8787)"],
-    ["--resonate-port PORT", "the embedded Resonate server (default 8001)"],
-    ["--worker-port PORT", "the worker's /health (default HEALTH_PORT, or 8081)"],
-    ["--data DIR", `where the embedded Resonate server keeps its state (default ${DATA})`],
-    ["--memory", "keep the state in memory only"],
-    ["--open", "open the front page in a browser: it has a form for each tool"],
-    ["--plain", "a line for all that happens to a job, instead of one a job that changes in place"],
-    ["--config CLIENT", `print how a client is told of the server: ${HOSTS.join(", ")}`],
-    ["--help", "show this text"],
-  ] as const;
-  return `Usage: ${command}
-
-${what}
-
-${lines.map(([option, text]) => `  ${option.padEnd(21)} ${text}`).join("\n")}
-
-A default port that is taken gives way to the next free one, which is kept for the same state from then on.
-
-Environment: RESONATE_URL (use that Resonate server instead of the embedded one), and all variables of the edge and the
-worker.
-`;
-}
+/** The options of `start`, `dev` and `wrap`, with one for each of the project's services. */
+export const optionsOf = (services: readonly LocalService[]) => ({
+  ...Object.fromEntries(services.map(({ option }) => [option.name, flag(option.description)])),
+  port: option("PORT", "the edge, which serves /mcp (default 8787)"),
+  "resonate-port": option("PORT", "the embedded Resonate server (default 8001)"),
+  "worker-port": option("PORT", "the worker's /health (default HEALTH_PORT, or 8081)"),
+  data: option("DIR", `where the embedded Resonate server keeps its state (default ${DATA})`),
+  memory: flag("keep the state in memory only"),
+  open: flag("open the front page in a browser: it has a form for each tool"),
+  plain: flag("a line for all that happens to a job, instead of one a job that changes in place"),
+  config: option("CLIENT", `print how to connect a client: ${HOSTS.join(", ")}`),
+});
 
 /** Reads the launcher's arguments and `HEALTH_PORT`. @throws {Error} that names the wrong one */
 export function parseOptions(
@@ -52,20 +39,7 @@ export function parseOptions(
   services: readonly LocalService[],
   { HEALTH_PORT }: NodeJS.ProcessEnv = {},
 ): Options {
-  const { values } = parseArgs({
-    args,
-    options: {
-      ...Object.fromEntries(services.map(({ option }) => [option.name, { type: "boolean" as const }])),
-      port: { type: "string" },
-      "resonate-port": { type: "string" },
-      "worker-port": { type: "string" },
-      data: { type: "string" },
-      memory: { type: "boolean", default: false },
-      config: { type: "string" },
-      open: { type: "boolean", default: false },
-      plain: { type: "boolean", default: false },
-    },
-  });
+  const { values } = parseArgs({ args, options: optionsOf(services) });
   if (values.memory && values.data !== undefined) throw new Error("--memory and --data exclude each other");
   const { config } = values;
   if (config !== undefined && !HOSTS.includes(config)) {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import getPort from "get-port";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { splitKey } from "../../core/store/ids.ts";
-import { readArguments } from "../arguments.ts";
+import { readArguments, usageOf } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { bundleEdge } from "../bundle/bundle.ts";
 import { programPath } from "../package.ts";
@@ -17,7 +17,7 @@ import { DATA, stackRecordIn, takeDirectory, writeRecord } from "./data-director
 import { develop, type Stoppable } from "./dev.ts";
 import { type LocalService, localServices } from "./local-services.ts";
 import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
-import { OPTION_OF, type Options, parseOptions, usage as startUsage, swallowedByNpm } from "./start-options.ts";
+import { OPTION_OF, type Options, optionsOf, parseOptions, swallowedByNpm } from "./start-options.ts";
 import { taskKey, viewKey } from "./task-key.ts";
 
 /** How long the server at `RESONATE_URL` may be unreachable at the start, in milliseconds. */
@@ -48,8 +48,13 @@ const say = (text: string) => out.say(text);
 export const run = (args: string[], command: string): Promise<void> => start(command as Command, args);
 
 export async function usage(command: string): Promise<string> {
-  const project = readProject();
-  return startUsage(typed(project, command, "[options]"), WHAT[command as Command], await localServices(project));
+  const does = `${WHAT[command as Command]}
+
+A default port that is taken gives way to the next free one, which is kept for the same state from then on.
+
+Environment: RESONATE_URL (use that Resonate server instead of the embedded one), and all variables of the edge and the
+worker.`;
+  return usageOf("[options]", does, optionsOf(await localServices(readProject())))(command);
 }
 
 /**
@@ -66,7 +71,7 @@ export async function start(
   const swallowed = swallowedByNpm(args, services, process.env);
   if (swallowed !== undefined) {
     const right = typed(project, command, swallowed);
-    console.error(`npm takes options for its own unless they are behind "--". Type: ${right}`);
+    console.error(`npm takes options for its own unless they come after "--". Type: ${right}`);
     process.exit(2);
   }
   const options = readArguments(() => parseOptions(args, services, process.env));

@@ -16,21 +16,26 @@ import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "../../worker/execution/child-jobs.ts";
-import { readArguments } from "../arguments.ts";
-import { readProject, typed } from "../project.ts";
-import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
+import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
+import { findServer, SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "histories", "save JOB … [options]")}
+const OPTIONS = {
+  to: optionOr("histories", "DIR", "where the files go (default histories)"),
+  redact: optionOr(
+    "",
+    "FIELDS",
+    "replaces the values of these fields, separated by commas, in arguments, records and results",
+  ),
+  ...SERVER_OPTIONS,
+};
 
-Writes the history of each job to a file: its arguments, and what its function had recorded. A run that ended with
+export const usage = usageOf(
+  "save JOB … [options]",
+  `Writes the history of each job to a file: its arguments, and what its function had recorded. A run that ended with
 ctx.continueAs has a file of its own, JOB.run-N.json. In a test, \`await replayHistories("histories", [functions])\` runs
-today's code over them. JOB is the name of a job in logs.
-
-  --to DIR         where the files go (default histories)
-  --redact FIELDS  replaces the values of these fields, separated by commas, in arguments, records and results
-${SERVER_USAGE}
-  --help           show this text
-`;
+today's code over them. JOB is the name of a job in logs.`,
+  OPTIONS,
+);
 
 /** A value in which each field of these names is replaced. */
 function redacted(value: unknown, fields: ReadonlySet<string>): unknown {
@@ -169,23 +174,15 @@ async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseR
 const isWait = ({ kind }: JournalEntry) => kind === "sleep" || kind === "ask";
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => {
-    const own = { to: { type: "string", default: "histories" }, redact: { type: "string", default: "" } } as const;
-    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { ...SERVER_OPTIONS, ...own } });
-    const [verb, ...jobs] = positionals;
-    if (verb !== "save" || jobs.length === 0) throw new Error("Name the jobs: save JOB …");
-    return {
-      jobs,
-      to: values.to,
-      fields: new Set(values.redact.split(",").filter(Boolean)),
-      server: findServer(values),
-    };
-  });
-  await withServer(options.server, async (server) => {
-    await mkdir(options.to, { recursive: true });
-    for (const job of options.jobs) {
-      const name = join(options.to, job.replace(/[^\w.~-]/g, "_").slice(0, 100));
-      for await (const history of historiesOf(server, job, options.fields)) {
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS });
+  const [verb, ...jobs] = positionals;
+  if (verb !== "save" || jobs.length === 0) throw new WrongArguments("Name the jobs: save JOB …");
+  const fields = new Set(values.redact.split(",").filter(Boolean));
+  await withServer(findServer(values), async (server) => {
+    await mkdir(values.to, { recursive: true });
+    for (const job of jobs) {
+      const name = join(values.to, job.replace(/[^\w.~-]/g, "_").slice(0, 100));
+      for await (const history of historiesOf(server, job, fields)) {
         const { run, end, records } = history;
         const file = end && "next" in end ? `${name}.run-${run?.n ?? 1}.json` : `${name}.json`;
         await writeFile(file, `${JSON.stringify(history, undefined, 1)}\n`);

@@ -7,23 +7,24 @@ import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { feedEntryId, isRoot } from "../../core/store/ids.ts";
-import { readArguments } from "../arguments.ts";
-import { readProject, typed } from "../project.ts";
-import { findServer, SERVER_OPTIONS, SERVER_USAGE, type Server, withServer } from "./resonate-server.ts";
+import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
+import { findServer, SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "jobs", "[options]")}
+const OPTIONS = {
+  kind: option("KIND", "only this kind"),
+  group: option("GROUP", "jobs of this worker group (default RESONATE_GROUP, or else workers)"),
+  most: optionOr("10000", "N", "the most jobs to examine (default 10000)"),
+  json: flag("print it as JSON"),
+  ...SERVER_OPTIONS,
+};
 
-Shows for each kind of job how many are under way, whether they are paused, and which are blocked (by code that does not
+export const usage = usageOf(
+  "[options]",
+  `Shows for each kind of job how many are under way, whether they are paused, and which are blocked (by code that does not
 fit their journal), failing (and retried), or waiting for an answer. It searches the server, which needs an operator's token:
-one that is limited to a namespace may not search.
-
-  --kind KIND      only this kind
-  --group GROUP    jobs of this worker group (default RESONATE_GROUP, or else workers)
-  --most N         the most jobs to examine (default 10000)
-  --json           print it as JSON
-${SERVER_USAGE}
-  --help           show this text
-`;
+one that is limited to a namespace may not search.`,
+  OPTIONS,
+);
 
 /** How many jobs are examined at once. */
 const AT_ONCE = 16;
@@ -97,20 +98,12 @@ function kindOf({ param }: PromiseRecord): string | undefined {
 }
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => {
-    const own = {
-      kind: { type: "string" },
-      group: { type: "string" },
-      most: { type: "string", default: "10000" },
-      json: { type: "boolean", default: false },
-    } as const;
-    const { values } = parseArgs({ args, options: { ...SERVER_OPTIONS, ...own } });
-    const most = Number(values.most);
-    if (!(most >= 1)) throw new Error("--most must be a number from 1 on.");
-    const server = findServer(values);
-    return { ...values, most, server: { ...server, group: values.group ?? server.group } };
-  });
-  const { server, most, kind: only, json } = options;
+  const { values } = parseArgs({ args, options: OPTIONS });
+  const { kind: only, json } = values;
+  const most = Number(values.most);
+  if (!(most >= 1)) throw new WrongArguments("--most must be a number from 1 on.");
+  const found = findServer(values);
+  const server = { ...found, group: values.group ?? found.group };
   const { all, more } = await withServer(server, async ({ client, namespace }) => {
     const { running, trouble, more } = await examineJobs(server, most, only);
     const pauses = new PausedKinds(client, namespace);

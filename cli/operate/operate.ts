@@ -1,14 +1,32 @@
 /** `operate`: what the page `/operate` shows and does, in the command line. */
 import { parseArgs } from "node:util";
 import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../functions/operate/calls.ts";
-import { readArguments, WrongArguments } from "../arguments.ts";
+import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { parseJson } from "../parse-json.ts";
-import { readProject, typed } from "../project.ts";
 
-export const usage = () => `Usage: ${typed(readProject(), "operate", "WHAT [options]")}
+const OPTIONS = {
+  state: { type: "string" },
+  kind: { type: "string" },
+  reason: { type: "string" },
+  caller: { type: "string" },
+  span: { type: "string" },
+  after: { type: "string" },
+  all: { type: "boolean" },
+  values: { type: "boolean" },
+  apply: { type: "boolean" },
+  "from-start": { type: "boolean" },
+  json: flag("print JSON"),
+  url: option(
+    "URL",
+    "the deployment's edge, with an operator's token in OPERATOR_TOKEN (default: the stack on this machine)",
+  ),
+  data: optionOr(DATA, "DIR", `the state directory of that stack (default ${DATA})`),
+} as const;
 
-  overview                what happened in the last hour (--span day, --span week), and what is wrong
+export const usage = usageOf(
+  "WHAT [options]",
+  `  overview                what happened in the last hour (--span day, --span week), and what is wrong
   jobs FILTER             the jobs that failed, or wait
   job JOB                 one job; with --values its arguments and result, which the audit trail notes
   retry JOB … | FILTER    has jobs tried again, from their last good step, or with --from-start from the start
@@ -19,40 +37,20 @@ export const usage = () => `Usage: ${typed(readProject(), "operate", "WHAT [opti
   trail                   who did what, as lines of JSON, oldest first; --after N goes on
 
 A FILTER is --state (failed, blocked, failing, answer, sleeping, job, worker; default failed), --kind, --reason (an error's first
-line) and --caller (its name in logs). With it, retry and cancel only count, and name some of the jobs; --apply does it.
-
-  --json       print JSON
-  --url URL    the deployment's edge, with an operator's token in OPERATOR_TOKEN (default: the stack on this machine)
-  --data DIR   the state directory of that stack (default ${DATA})
-  --help       show this text
-`;
-
-const OPTIONS = {
-  state: { type: "string" },
-  kind: { type: "string" },
-  reason: { type: "string" },
-  caller: { type: "string" },
-  span: { type: "string" },
-  after: { type: "string" },
-  url: { type: "string" },
-  all: { type: "boolean" },
-  values: { type: "boolean" },
-  apply: { type: "boolean" },
-  json: { type: "boolean" },
-  "from-start": { type: "boolean" },
-  data: { type: "string", default: DATA },
-} as const;
+line) and --caller (its name in logs). With it, retry and cancel only count, and name some of the jobs; --apply does it.`,
+  OPTIONS,
+);
 
 /** How long one answer may take, in milliseconds. */
 const TIMEOUT = 60_000;
 
 type Ask = <T>(path: string, query?: object, body?: Action) => Promise<T>;
 
-/** @throws {Error} when no option or local stack names an edge */
+/** @throws {WrongArguments} when no option or local stack names an edge */
 function askAt(url: string | undefined, data: string): Ask {
   const edge = url ?? stackRecordIn(data)?.url;
   if (edge === undefined)
-    throw new Error(`Name the edge with --url: ${data} has no record of a stack on this machine.`);
+    throw new WrongArguments(`Name the edge with --url: ${data} has no record of a stack on this machine.`);
   const { OPERATOR_TOKEN: token } = process.env;
   return async <T>(path: string, query: object = {}, body?: Action): Promise<T> => {
     const given = JSON.parse(JSON.stringify(query));
@@ -81,15 +79,12 @@ interface Asked {
 const read = (args: string[]) => parseArgs({ args, allowPositionals: true, options: OPTIONS });
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => {
-    const { values, positionals } = read(args);
-    const [what = "overview", ...names] = positionals;
-    const { state, kind, reason, caller } = values;
-    const filter = JSON.parse(JSON.stringify({ state, kind, reason, caller })) as Filter;
-    return { ask: askAt(values.url, values.data), what, names, filter, values };
-  });
-  const answer = await does(options);
-  if (answer !== undefined) console.log(options.values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
+  const { values, positionals } = read(args);
+  const [what = "overview", ...names] = positionals;
+  const { state, kind, reason, caller } = values;
+  const filter = JSON.parse(JSON.stringify({ state, kind, reason, caller })) as Filter;
+  const answer = await does({ ask: askAt(values.url, values.data), what, names, filter, values });
+  if (answer !== undefined) console.log(values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
 }
 
 interface Answer {

@@ -1,28 +1,22 @@
 /** `pause KIND` and `resume KIND`: stop and continue the jobs of a kind. */
 import { parseArgs } from "node:util";
 import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
-import { readArguments } from "../arguments.ts";
-import { readProject, typed } from "../project.ts";
-import { findServer, SERVER_OPTIONS, SERVER_USAGE, withServer } from "./resonate-server.ts";
+import { usageOf, WrongArguments } from "../arguments.ts";
+import { findServer, SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 
-export const usage = (command: string) => `Usage: ${typed(readProject(), command, "KIND [options]")}
-
-\`pause\` makes workers stop running jobs of a kind. Within five seconds they start none and resume none that sleeps or waits;
+export const usage = usageOf(
+  "KIND [options]",
+  `\`pause\` makes workers stop running jobs of a kind. Within five seconds they start none and resume none that sleeps or waits;
 jobs that execute at the moment go on to their next sleep or end. Jobs can still be started, and wait. The pause lasts until
-\`resume\`, also when servers or workers restart. Deadlines do not move.
-
-${SERVER_USAGE}
-  --help           show this text
-`;
+\`resume\`, also when servers or workers restart. Deadlines do not move.`,
+  SERVER_OPTIONS,
+);
 
 export async function run(args: string[], command: string): Promise<void> {
-  const { kind, server } = readArguments(() => {
-    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: SERVER_OPTIONS });
-    const [kind, ...rest] = positionals;
-    if (kind === undefined || rest.length > 0 || !/^\w+$/.test(kind)) throw new Error("Name one kind of job.");
-    return { kind, server: findServer(values) };
-  });
-  await withServer(server, async ({ client, namespace }) => {
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: SERVER_OPTIONS });
+  const [kind = "", ...rest] = positionals;
+  if (rest.length > 0 || !/^\w+$/.test(kind)) throw new WrongArguments("Name one kind of job.");
+  await withServer(findServer(values), async ({ client, namespace }) => {
     const kinds = new PausedKinds(client, namespace);
     if (command === "pause") {
       const since = await kinds.pause(kind);

@@ -1,20 +1,20 @@
 /** Finds the Resonate server that an operator's command talks to: a deployment's, the environment's, or this machine's. */
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateUnavailable, SearchRefused } from "../../core/store/connection/failures.ts";
+import { option, optionOr, readArguments, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { readProject, typed } from "../project.ts";
 
-/** The options that select the server, for `parseArgs`. */
+/** The options that select the server. */
 export const SERVER_OPTIONS = {
-  url: { type: "string" },
-  "env-file": { type: "string" },
-  data: { type: "string", default: DATA },
-} as const;
-
-/** The lines about {@link SERVER_OPTIONS} in a command's usage. */
-export const SERVER_USAGE = `  --url URL        a deployment that keeps its jobs itself; needs an operator's token in OPERATOR_TOKEN
-  --env-file FILE  read RESONATE_URL, RESONATE_TOKEN and RESONATE_NAMESPACE from this file
-  --data DIR       without RESONATE_URL: the state directory of the stack on this machine (default ${DATA})`;
+  url: option("URL", "a deployment that keeps its jobs itself; needs an operator's token in OPERATOR_TOKEN"),
+  "env-file": option("FILE", "read RESONATE_URL, RESONATE_TOKEN and RESONATE_NAMESPACE from this file"),
+  data: optionOr(
+    DATA,
+    "DIR",
+    `without RESONATE_URL: the state directory of the stack on this machine (default ${DATA})`,
+  ),
+};
 
 export interface Server {
   client: ResonateClient;
@@ -25,9 +25,10 @@ export interface Server {
   group: string;
 }
 
-/** @throws {Error} when no option, variable or local stack names a server */
+/** @throws {WrongArguments} when no option, variable or local stack names a server */
 export function findServer(values: { url?: string; "env-file"?: string; data: string }): Server {
-  if (values["env-file"] !== undefined) process.loadEnvFile(values["env-file"]);
+  const { "env-file": envFile } = values;
+  if (envFile !== undefined) readArguments(() => process.loadEnvFile(envFile));
   const { RESONATE_NAMESPACE: namespace = "", RESONATE_GROUP, ENCRYPTION_KEYS: encryptionKeys } = process.env;
   const { url, token, tokenSource } = endpointFrom(values);
   const client = new ResonateClient({ url, token, encryptionKeys: encryptionKeys || undefined });
@@ -42,7 +43,8 @@ function endpointFrom({ url: deployment, data }: { url?: string; data: string })
   }
   if (url) return { url, token: RESONATE_TOKEN || undefined, tokenSource: "RESONATE_TOKEN" };
   const local = stackRecordIn(data);
-  if (!local) throw new Error(`RESONATE_URL is not set, and ${data} has no record of a stack on this machine.`);
+  if (!local)
+    throw new WrongArguments(`RESONATE_URL is not set, and ${data} has no record of a stack on this machine.`);
   return { url: local.resonateUrl, token: local.resonateToken, tokenSource: data };
 }
 

@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { WrongArguments } from "../arguments.ts";
 import { mapFiles, type ScaffoldFiles, template } from "./files.ts";
 
 /** The names of a tool in its definition, in files and in code. */
@@ -16,10 +17,12 @@ export interface ToolNames {
   title: string;
 }
 
-/** @throws {Error} for an invalid name */
+/** @throws {WrongArguments} for an invalid name */
 export function toolNames(given: string): ToolNames {
   if (!/^[a-z][a-z0-9]*([_-][a-z0-9]+)*$/.test(given) || given.length > 60) {
-    throw new Error(`A tool is called by words of small letters and digits, such as send_invoice, not "${given}".`);
+    throw new WrongArguments(
+      `A tool's name is words of lower-case letters and digits, such as send_invoice, not "${given}".`,
+    );
   }
   const words = given.split(/[_-]/);
   const [first = "", ...others] = words;

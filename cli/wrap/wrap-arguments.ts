@@ -3,47 +3,34 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs, parseEnv } from "node:util";
 import { checkOptions, type WrapOptions } from "../../wrap/wrap-options.ts";
+import { flag, option, optionList } from "../arguments.ts";
 
-/** The options of `wrap` and `sync`, for `--help`. */
-export const OPTIONS = [
-  ["--name NAME", "the server's name here (default: from its URL or command)"],
-  ["--tools 'a,b_*'", "the tools to offer (default: all)"],
-  ["--prefix NAME", "a prefix for the names of its tools"],
-  ["--after SECONDS", "how long a call waits for its result before it returns its job (default 4)"],
-  ["--concurrency N", "how many calls are made at once (default 16)"],
-  ["--processes N", "so many processes of a command, each for one call at a time, whose questions are so told apart"],
-  ["--start-timeout SECONDS", "how long it may take to start (default: 30 for a URL, 600 for a command)"],
-  ["--revision DATE", "the revision of the protocol to speak, as 2025-11-25 (default: the newest that it has)"],
-  ["--repeatable 'a,b_*'", "tools whose calls may be repeated, despite their annotations"],
-  ["--once 'a,b_*'", "tools whose calls must not be repeated"],
-  ["--header 'NAME: VALUE'", "a header for every request to a URL; may be repeated"],
-  ["--env NAME[=VALUE]", "an environment variable for a command, by default with this shell's value; may be repeated"],
-  ["--header-file FILE", "such headers, one on each line: arguments can be read by every user of the machine"],
-  ["--env-file FILE", "such variables, one on each line"],
-  ["--follow", "take every change of its tools at once, also what is held back otherwise"],
-  ["--apps", "let hosts show the server's own MCP Apps, which may then call every tool here"],
-  ["--allow-private", "allow a URL in a private network, or on this machine"],
-] as const;
-
-const PARSED = {
-  name: { type: "string" },
-  tools: { type: "string" },
-  prefix: { type: "string" },
-  after: { type: "string" },
-  concurrency: { type: "string" },
-  processes: { type: "string" },
-  "start-timeout": { type: "string" },
-  revision: { type: "string" },
-  repeatable: { type: "string" },
-  once: { type: "string" },
-  header: { type: "string", multiple: true },
-  env: { type: "string", multiple: true },
-  "header-file": { type: "string" },
-  "env-file": { type: "string" },
-  follow: { type: "boolean" },
-  apps: { type: "boolean" },
-  "allow-private": { type: "boolean" },
-} as const;
+/** The options of `wrap` and `sync`. */
+export const OPTIONS = {
+  name: option("NAME", "the server's name here (default: from its URL or command)"),
+  tools: option("'a,b_*'", "the tools to offer (default: all)"),
+  prefix: option("NAME", "a prefix for the names of its tools"),
+  after: option("SECONDS", "how long a call waits for its result before it returns its job (default 4)"),
+  concurrency: option("N", "how many calls are made at once (default 16)"),
+  processes: option(
+    "N",
+    "so many processes of a command, each for one call at a time, whose questions are so told apart",
+  ),
+  "start-timeout": option("SECONDS", "how long it may take to start (default: 30 for a URL, 600 for a command)"),
+  revision: option("DATE", "the revision of the protocol to speak, as 2025-11-25 (default: the newest that it has)"),
+  repeatable: option("'a,b_*'", "tools whose calls may be repeated, despite their annotations"),
+  once: option("'a,b_*'", "tools whose calls must not be repeated"),
+  header: optionList("'NAME: VALUE'", "a header for every request to a URL; may be repeated"),
+  env: optionList(
+    "NAME[=VALUE]",
+    "an environment variable for a command, by default with this shell's value; may be repeated",
+  ),
+  "header-file": option("FILE", "such headers, one on each line: arguments can be read by every user of the machine"),
+  "env-file": option("FILE", "such variables, one on each line"),
+  follow: flag("take every change of its tools at once, also what is held back otherwise"),
+  apps: flag("let hosts show the server's own MCP Apps, which may then call every tool here"),
+  "allow-private": flag("allow a URL in a private network, or on this machine"),
+};
 
 export interface WrapArguments {
   options: WrapOptions;
@@ -61,14 +48,14 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   const before = end < 0 ? args : args.slice(0, end);
   const command = end < 0 ? [] : args.slice(end + 1);
   const { own, rest } = splitArguments(before);
-  const { values, positionals } = parseArgs({ args: own, options: PARSED, allowPositionals: true });
+  const { values, positionals } = parseArgs({ args: own, options: OPTIONS, allowPositionals: true });
   const [url, ...more] = positionals;
   if (more.length > 0) throw new Error(`There is one URL at most, not ${positionals.join(" ")}.`);
   if ((url === undefined) === (command.length === 0)) {
-    throw new Error("Give the URL of a server, or a command behind --.");
+    throw new Error("Give the URL of a server, or a command after --.");
   }
   if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
-    throw new Error(`${url} is no http or https URL. A command goes behind --.`);
+    throw new Error(`${url} is not an http or https URL. A command goes after --.`);
   }
   const { "header-file": headerFile, "env-file": envFile } = values;
   if (url !== undefined && (values.env || envFile)) throw new Error("--env is for a command: a URL takes --header.");
@@ -160,11 +147,11 @@ function splitArguments(args: readonly string[]): { own: string[]; rest: string[
   for (let i = 0; i < args.length; i++) {
     const arg = args[i] as string;
     const name = /^--([^=]+)/.exec(arg)?.[1];
-    const isOwn = name === undefined || Object.hasOwn(PARSED, name);
+    const isOwn = name === undefined || Object.hasOwn(OPTIONS, name);
     const target = isOwn ? own : rest;
     target.push(arg);
     const takesValue = isOwn
-      ? PARSED[name as keyof typeof PARSED]?.type === "string"
+      ? OPTIONS[name as keyof typeof OPTIONS]?.type === "string"
       : /^(port|data|config|.*-port)$/.test(name);
     if (name !== undefined && takesValue && !arg.includes("=") && i + 1 < args.length) target.push(args[++i] as string);
   }

@@ -72,6 +72,9 @@ const FILE = /^job:\/\/([^/?#"]+)\/files\/([0-9a-f]{16}-\d+\.\d+\.\d+)\/([^/?#"]
 export const fileUri = (job: string, id: string, name: string): string =>
   `job://${encodeURIComponent(job)}/files/${id}/${encodeURIComponent(name)}`;
 
+/** Whether a JSON text may name a file. */
+export const mayHaveFiles = (json: string): boolean => json.includes("/files/");
+
 /** What a file's URI names; undefined for any other text. */
 export function partsOfUri(uri: unknown): { job: string; id: string; name: string } | undefined {
   const [, job, id, name] = (typeof uri === "string" && FILE.exec(uri)) || [];

@@ -11,7 +11,7 @@ import { tooManyRequests } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import type { StreamSlot } from "../http/stream-slots.ts";
-import type { Edge } from "./composition.ts";
+import type { Edge } from "./parts.ts";
 
 /** How many calls to the Resonate server one unit of weight pays for: a look at a running job takes two or three. */
 const CALLS = 3;

@@ -8,16 +8,24 @@ import { checkHost, checkOrigin } from "../http/origins.ts";
 import { RequestLog } from "../http/request-log.ts";
 import { loadLazy } from "../load-lazy.ts";
 import { admitted, identify, tooManyRefused } from "./admission.ts";
-import { type App, createParts, type Deployment, type Edge } from "./composition.ts";
+import { createParts, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
-import { routePages } from "./page-routes.ts";
+import type { App, Edge } from "./parts.ts";
 
 /** A request id of Cloudflare's; ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
 
 /** The path names the resource that the metadata is about; clients that know no path ask without it. */
 const METADATA = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
+
+/** What browsers ask for. */
+const PAGES: [methods: string[], paths: string[]][] = [
+  [["GET"], ["/", "/jobs", "/jobs/*", "/assets/:file", "/favicon.ico", "/view/:sealed"]],
+  [["GET"], ["/pages/about", "/pages/job", "/pages/link/:link"]],
+  [["GET", "DELETE"], ["/pages/told"]],
+  [["POST", "DELETE"], ["/pages/session"]],
+];
 
 /**
  * The routes of the edge: `/mcp`, the pages, `/health` (the edge itself), `/ready` (the Resonate server behind it), the
@@ -98,7 +106,12 @@ export function createApp(deployment: Deployment): App {
     return reason === undefined ? c.json({ status: "ready", missing }) : c.json({ status: "unavailable", reason }, 503);
   });
 
-  routePages(app);
+  for (const [methods, paths] of PAGES) {
+    app.on(methods, paths, async (c) => {
+      const { answerPage } = await loadLazy();
+      return answerPage(c, identify);
+    });
+  }
 
   // What workers, operators, outside systems and readers of files ask for. The routes are public: what is refused is counted.
   const doors = ["/reports", "/callbacks/:sealed", "/files/:sealed", "/operate/*", "/resonate", "/resonate/*"];

@@ -1,9 +1,6 @@
 /** The composition root: makes the parts of an edge from its bindings. */
-import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
-import type { Hono } from "hono/tiny";
 import type { Tool } from "../../core/author/tool.ts";
-import type { Caller } from "../../core/definitions/caller.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
@@ -11,10 +8,9 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
 import { migrating } from "../../core/store/sealing.ts";
-import { type Auth, createAuth, resourceOf } from "../auth/auth.ts";
+import { createAuth, resourceOf } from "../auth/auth.ts";
 import {
   askOperating,
-  type CallerEvents,
   type CallerNamespace,
   createBlocks,
   createEvents,
@@ -23,70 +19,28 @@ import {
   tellingStarts,
   withoutRecords,
 } from "../caller/callers.ts";
-import { isInterest } from "../events/interest.ts";
 import { Events } from "../events/methods.ts";
-import { filesOf, type LoadFiles } from "../files/load-files.ts";
+import type { Files } from "../files/files.ts";
 import { EdgeLog } from "../http/log.ts";
-import { Counts, createRateLimit, type RateLimit } from "../http/rate-limit.ts";
-import type { RequestLog } from "../http/request-log.ts";
-import type { Trail } from "../http/scope.ts";
+import { Counts, createRateLimit } from "../http/rate-limit.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { StreamSlots } from "../http/stream-slots.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
 import { loadLazy } from "../load-lazy.ts";
-import { createMcp, type Mcp } from "../mcp/endpoint.ts";
+import { createMcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
 import { LegacyRevision } from "../mcp/message.ts";
 import type { Settings } from "../operate/calls.ts";
 import { Pages } from "../pages/sessions.ts";
 import { TaskHandles } from "../tasks/handle.ts";
 import type { Config } from "./config.ts";
+import type { Edge } from "./parts.ts";
 
 /** What a deployment offers, and how it describes itself. */
 export interface Deployment {
   jobs: readonly Job[];
   tools: readonly Tool[];
   identity: Identity;
-}
-
-/** The routes of an edge. */
-export type App = Hono<{ Bindings: Partial<Config>; Variables: { edge: Edge; line: RequestLog } }>;
-
-export interface Edge {
-  config: Config;
-  store: RemoteStore;
-  /** Of the Resonate server, for requests without a caller. */
-  client: ResonateClient;
-  mcp: Mcp;
-  auth: Auth;
-  /** A public document about the server, at its configured address or else the one that the request reached. */
-  discovery: (document: "card" | "catalog", request: Request) => Promise<object>;
-  rateLimit: RateLimit | undefined;
-  slots: StreamSlots;
-  /** Whether a caller has been blocked since its request was admitted; undefined where nobody is told apart. */
-  isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
-  /** What operators have set, as it was a moment ago; undefined where there are none. */
-  settings: (() => Promise<Settings | undefined>) | undefined;
-  trail: Trail | undefined;
-  /** Refused tokens, by the address that sent them. */
-  refused: Counts;
-  /** Why the Resonate server is not ready; undefined when it is. */
-  ready: SharedValue<string | undefined>;
-  /** The events of callers, and who is told of them; undefined where no object holds them. */
-  told: CallerEvents | undefined;
-  /** Makes the schedules of the definitions, once; undefined where none has one. */
-  deploy: (() => Promise<void>) | undefined;
-  /** What does not work for want of a binding. */
-  missing: string | undefined;
-  log: EdgeLog;
-  pages: Pages;
-  files: LoadFiles;
-  /** The host names that requests may be addressed to and come from; undefined for any. */
-  hosts: string[] | undefined;
-  /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
-  origins: readonly string[];
-  /** Answers pages of other servers' origins; undefined when none may call. */
-  cors: MiddlewareHandler | undefined;
 }
 
 /** How long what operators have set is remembered, in milliseconds. */
@@ -110,6 +64,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const { RESONATE_NAMESPACE: namespace } = config;
   const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
   const hooks = config.auth.AUTH_MODE !== "none";
+  const events = told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, jobs });
   if (config.ALLOW_LOOPBACK_CALLBACKS === "1")
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
@@ -121,14 +76,25 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const store = new RemoteStore(
     endpoint,
     jobs,
-    { quota: config.MAX_JOBS, storage: config.MAX_STORED_BYTES, records, isHeard: isInterest, tellStart },
+    {
+      quota: config.MAX_JOBS,
+      storage: config.MAX_STORED_BYTES,
+      records,
+      isHeard: () => events?.isHeard === true,
+      tellStart,
+    },
     client,
   );
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
-  const files = filesOf(env, pages);
+  let loadedFiles: Files | undefined;
+  const files = async () => {
+    const { Files } = await loadLazy();
+    loadedFiles ??= new Files(env, pages);
+    return loadedFiles;
+  };
   const origins = config.CORS_ORIGINS ?? [];
   const settings = new SharedValue<Settings>(SETTINGS);
   let known: Settings | undefined;
@@ -144,7 +110,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       tools,
       identity,
       handles,
-      events: told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, jobs }),
+      events,
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       links: pages,

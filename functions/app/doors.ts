@@ -4,7 +4,7 @@ import { clientAddress } from "../http/client-address.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { operate } from "../operate/routes.ts";
 import { receive as receiveReports } from "../reports/reports.ts";
-import type { Edge } from "./composition.ts";
+import type { Edge } from "./parts.ts";
 import { throughDoor } from "./resonate-door.ts";
 
 /** Answers a request; one without a right to it by 401. */

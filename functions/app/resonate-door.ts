@@ -8,7 +8,7 @@ import type { RoomListMethods } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
-import type { Edge } from "./composition.ts";
+import type { Edge } from "./parts.ts";
 
 /** The largest request, in bytes, as the object has it; what an operator writes back is larger. */
 const MAX_BODY = 2 * 1024 * 1024;

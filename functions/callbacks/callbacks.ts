@@ -1,11 +1,11 @@
 /** What outside systems send to the callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
 
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { childOf, decodeValue } from "../../core/store/codec.ts";
+import { CALLBACKS, childOf, decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
-import type { Edge } from "../app/composition.ts";
+import type { Edge } from "../app/parts.ts";
 import { isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
 import type { Sdk } from "../http/load-sdk.ts";
@@ -36,13 +36,13 @@ export async function receive(
   loadSdk: () => Promise<Sdk>,
 ): Promise<Response> {
   const sealed = new URL(request.url).pathname.split("/")[2] ?? "";
-  const found = request.method === "POST" ? await edge.pages.callback(sealed) : undefined;
+  const found = request.method === "POST" ? await edge.pages.seal?.open(CALLBACKS, sealed) : undefined;
   if (!found) {
     edge.refused.add(clientAddress(request) ?? "", 1);
     return answer(404, "This address is void, or its time is over.");
   }
-  const limited = await edge.rateLimit?.(`callback ${found.id}`, { weight: 1, of: 1 });
-  return limited ?? settle(edge.client, request, found, loadSdk);
+  const limited = await edge.rateLimit?.(`callback ${found.value}`, { weight: 1, of: 1 });
+  return limited ?? settle(edge.client, request, { id: String(found.value), until: found.until }, loadSdk);
 }
 
 /** Settles the promise of a callback with the request's body. The first one counts. */
@@ -59,7 +59,7 @@ async function settle(
   // The edge and the job's own code walk it.
   if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
   const sent = parsedAs(text, request.headers.get("content-type") ?? "");
-  if (!sent) return answer(400, "The body is no JSON.");
+  if (!sent) return answer(400, "The body is not JSON.");
   const get = (of: string) => client.call({ kind: "promise.get", data: { id: of } }, request.signal);
   const job = await get(rootOf(id));
   if (job?.state !== "pending") return answer(410, "The job has ended.");

@@ -45,6 +45,9 @@ export interface FileView extends Pick<FileReference, "name" | "mimeType" | "siz
   path: string;
 }
 
+/** Loads what serves files, where a job has one. */
+export type LoadFiles = () => Promise<Files>;
+
 export class Files {
   readonly #pages: FilePages;
   readonly #kept: KeptFiles | undefined;

@@ -1,4 +1,6 @@
-export type Sdk = typeof import("../sdk.ts");
+import type * as sdk from "../sdk.ts";
+
+export type Sdk = typeof sdk;
 
 /** Set by `define` in wrangler.toml where the Worker has the SDK as a module. Elsewhere the bundle contains the SDK. */
 declare const SDK_MODULE: string | undefined;

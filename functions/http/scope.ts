@@ -1,7 +1,7 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { AuthInfo, ServerContext } from "../../core/tools/mcp.ts";
-import type { LoadFiles } from "../files/load-files.ts";
+import type { LoadFiles } from "../files/files.ts";
 import type { StreamTerms } from "./event-stream.ts";
 import type { RequestLog } from "./request-log.ts";
 

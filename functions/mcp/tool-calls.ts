@@ -9,6 +9,7 @@ import {
   ToolError,
 } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
+import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { labelsIn } from "../../core/jobs/caller/labels.ts";
 import { type DurablePromise, SearchRefused } from "../../core/jobs/remote-store.ts";
@@ -26,7 +27,6 @@ import {
 } from "../../core/tools/mcp.ts";
 import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
-import { mayHaveFiles } from "../files/load-files.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
@@ -319,6 +319,20 @@ export function saidInMeta({
     ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),
     ...(typeof idempotencyKey === "string" && idempotencyKey !== "" && { idempotencyKey }),
   };
+}
+
+/** How much a report without news is greater than the one before. */
+const LEAST = 0.001;
+
+/** Reports the progress of a call under the token by which its caller asked for it. Each report is greater than the one before. */
+export function reporting(token: string | number | undefined, notify: NonNullable<CallRequest["notify"]>) {
+  if (token === undefined) return {};
+  let last = -LEAST;
+  const reportProgress: CallRequest["reportProgress"] = (progress, total, message) => {
+    last = Math.max(progress, last + LEAST);
+    notify("notifications/progress", { progressToken: token, progress: last, total, message });
+  };
+  return { reportProgress };
 }
 
 /** A request that says nothing of its client. */

@@ -4,7 +4,7 @@ import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
 import { isRoot, splitKey } from "../../core/store/ids.ts";
 import { sizeOf } from "../../core/store/size.ts";
-import type { Edge } from "../app/composition.ts";
+import type { Edge } from "../app/parts.ts";
 
 /**
  * A job as operators see it, by its name in logs: what its caller sees, and its lease, versions and sizes. Arguments and

@@ -1,7 +1,7 @@
 /** Who is an operator: the holder of an operator's token, a caller whose OAuth token says so, or this machine's user. */
 import { parse, serialize } from "hono/utils/cookie";
 import type { OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
-import type { Edge } from "../app/composition.ts";
+import type { Edge } from "../app/parts.ts";
 import { isLoopback } from "../auth/auth-config.ts";
 import { isSame } from "../auth/secret.ts";
 import { isOwnPage } from "../pages/sessions.ts";
@@ -39,7 +39,7 @@ export async function operatorOf(request: Request, env: OperatorEnv, edge: Edge)
 }
 
 function isLocal(request: Request, { OPERATE }: OperatorEnv, edge: Edge): boolean {
-  const isOpen = OPERATE === "local" && edge.pages.about.auth === "none";
+  const isOpen = OPERATE === "local" && edge.config.auth.AUTH_MODE === "none";
   return isOpen && isLoopback(new URL(request.url)) && !PASSED_ON.some((name) => request.headers.has(name));
 }
 

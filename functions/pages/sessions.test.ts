@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { readConfig } from "../app/config.ts";
+import { follow, session } from "./cookies.ts";
 import { Seal } from "./seal.ts";
 import { Pages } from "./sessions.ts";
 
@@ -24,7 +25,7 @@ describe("a link to a job", () => {
   test("is at the configured host, and leads to the job's page", async () => {
     const url = await pages().urlOf("timer_a/b", ada);
     expect(url).toMatch(/^https:\/\/tools\.example\/view\/[\w-]+$/);
-    const followed = await pages().follow(sealedIn(url), true);
+    const followed = await follow(pages(), sealedIn(url), true);
     expect(followed?.path).toMatch(/^\/jobs\/timer_a%2Fb\?link=[\w-]{16}$/);
     expect(followed?.cookie).toMatch(
       /; Max-Age=\d+; Path=\/pages\/link\/[\w-]{16}; HttpOnly; Secure; SameSite=Strict$/,
@@ -44,16 +45,16 @@ describe("a link to a job", () => {
     ["its caller blocked", { BLOCKED_CALLERS: "ada" }],
   ])("is void with %s", async (_what, env) => {
     const sealed = sealedIn(await pages().urlOf("timer_tea", ada));
-    expect(await pages(env).follow(sealed, true)).toBeUndefined();
+    expect(await follow(pages(env), sealed, true)).toBeUndefined();
   });
 
   test("is void when its caller is blocked by any of its names", async () => {
     const caller = await callerOf(JSON.stringify(["https://issuer.example", "auth0|ada"]));
     const sealed = sealedIn(await pages().urlOf("timer_tea", caller));
-    expect(await pages().follow(sealed, true)).toBeDefined();
+    expect(await follow(pages(), sealed, true)).toBeDefined();
     for (const name of ["auth0|ada", caller.label])
-      expect(await pages({ BLOCKED_CALLERS: `bob,${name}` }).follow(sealed, true)).toBeUndefined();
-    expect(await pages({ BLOCKED_CALLERS: "ada" }).follow(sealed, true)).toBeDefined();
+      expect(await follow(pages({ BLOCKED_CALLERS: `bob,${name}` }), sealed, true)).toBeUndefined();
+    expect(await follow(pages({ BLOCKED_CALLERS: "ada" }), sealed, true)).toBeDefined();
   });
 
   test("is void when it has expired, has been changed, or was sealed for another purpose", async () => {
@@ -61,16 +62,16 @@ describe("a link to a job", () => {
     for (let i = 0; i < sealed.length; i++) {
       const changed = sealed.slice(0, i) + (sealed[i] === "A" ? "B" : "A") + sealed.slice(i + 1);
       // The last character may have unused bits.
-      if (i < sealed.length - 1) expect(await pages().follow(changed, true)).toBeUndefined();
+      if (i < sealed.length - 1) expect(await follow(pages(), changed, true)).toBeUndefined();
     }
-    const session = await new Seal(HOSTED.VIEW_KEY).close(
+    const other = await new Seal(HOSTED.VIEW_KEY).close(
       "session",
       { job: "timer_tea", caller: ada },
       Date.now() + 1_000,
     );
-    expect(await pages().follow(session, true)).toBeUndefined();
+    expect(await follow(pages(), other, true)).toBeUndefined();
     vi.useFakeTimers({ now: Date.now() + 8 * 24 * 3_600_000, toFake: ["Date"] });
-    expect(await pages().follow(sealed, true)).toBeUndefined();
+    expect(await follow(pages(), sealed, true)).toBeUndefined();
     vi.useRealTimers();
   });
 
@@ -85,10 +86,10 @@ describe("a link to a job", () => {
 
   test("is no session: that is a cookie which no other host of the domain can set, where there is TLS", async () => {
     const until = Date.now() + 60_000;
-    expect(await pages().session("token", until, true)).toMatch(
+    expect(await session(pages(), "token", until, true)).toMatch(
       /^__Host-session=.*; Path=\/; HttpOnly; Secure; SameSite=Strict$/,
     );
-    const [set = ""] = ((await pages().session("token", until, true)) ?? "").split(";");
+    const [set = ""] = ((await session(pages(), "token", until, true)) ?? "").split(";");
     const from = (url: string, cookie: string) =>
       pages().withSession(new Request(url, { headers: { cookie, "sec-fetch-site": "same-origin" } }));
     expect((await from("https://tools.example/", set)).headers.get("authorization")).toBe("Bearer token");

@@ -1,4 +1,6 @@
-type Times = typeof import("./times.ts");
+import type * as times from "./times.ts";
+
+type Times = typeof times;
 
 /** Set by `define` in wrangler.toml where the Worker has this code, and the library it needs, as a module. Elsewhere the bundle contains it. */
 declare const CRON_MODULE: string | undefined;

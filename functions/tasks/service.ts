@@ -1,9 +1,10 @@
 import type { Caller } from "../../core/definitions/caller.ts";
+import { mayHaveFiles } from "../../core/definitions/file.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
-import { type LoadFiles, mayHaveFiles } from "../files/load-files.ts";
+import type { LoadFiles } from "../files/files.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";

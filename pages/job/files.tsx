@@ -3,7 +3,7 @@ import { csvParseRows, tsvParseRows } from "d3-dsv";
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
 import { type FileReference, sizeInWords } from "../../core/definitions/file.ts";
 import type { ChartView } from "../../core/definitions/view.ts";
-import { Scroll } from "../lib/components.tsx";
+import { Scroll, Section, Table } from "../lib/components.tsx";
 import { chartOf } from "./rows.ts";
 import { Tree } from "./tree.tsx";
 
@@ -30,8 +30,7 @@ interface FilesProps<File extends ShownFile> {
 
 export function Files<File extends ShownFile>({ files, source }: FilesProps<File>) {
   return (
-    <section aria-labelledby="files">
-      <h2 id="files">Files</h2>
+    <Section id="files" title="Files">
       {files.map((file) => (
         <figure class="file" key={file.uri}>
           <figcaption>
@@ -43,7 +42,7 @@ export function Files<File extends ShownFile>({ files, source }: FilesProps<File
           <Content key={file.uri} {...{ file, source: source as unknown as FileSource<ShownFile> }} />
         </figure>
       ))}
-    </section>
+    </Section>
   );
 }
 
@@ -108,26 +107,15 @@ const Rows: FC<RowsProps> = ({ name, rows: [head = [], ...rows], Chart }) => {
       <details open={!chart}>
         <summary>As a table</summary>
         <Scroll label={name}>
-          <table>
-            <thead>
-              <tr>
-                {head.map((title, i) => (
-                  <th scope="col" key={i}>
-                    {title}
-                  </th>
+          <Table heads={head}>
+            {rows.slice(0, MOST_ROWS).map((row, i) => (
+              <tr key={i}>
+                {row.map((cell, n) => (
+                  <td key={n}>{cell}</td>
                 ))}
               </tr>
-            </thead>
-            <tbody>
-              {rows.slice(0, MOST_ROWS).map((row, i) => (
-                <tr key={i}>
-                  {row.map((cell, n) => (
-                    <td key={n}>{cell}</td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </Table>
         </Scroll>
         {rows.length > MOST_ROWS && <p class="muted quiet">{rows.length - MOST_ROWS} more lines are in the file.</p>}
       </details>

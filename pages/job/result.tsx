@@ -1,7 +1,7 @@
 import { type FC, useState } from "hono/jsx/dom";
 import { columnsOf } from "../chart/columns.ts";
 import { Chart } from "../chart/drawn.tsx";
-import { lengthOf, Scroll, Time, useNow } from "../lib/components.tsx";
+import { lengthOf, Scroll, Section, Table, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
 
@@ -23,8 +23,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   if (typeof text === "string" && typeof characters === "number") return <Beginning {...{ text, characters }} />;
   const columns = view?.as === "chart" ? columnsOf(view, result) : undefined;
   return (
-    <section aria-labelledby="result">
-      <h2 id="result">Result</h2>
+    <Section id="result" title="Result">
       {view?.as === "chart" && columns ? (
         <>
           {isDrawn ? (
@@ -35,28 +34,25 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
           <details open={!isDrawn}>
             <summary>As a table</summary>
             <Scroll label="Table">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">{columns.x[0]?.length === 10 ? "Day" : "Time"}</th>
-                    {columns.columns.map(({ label, unit }) => (
-                      <th scope="col" key={label}>
-                        {label} {unit !== undefined && <span class="muted">{unit}</span>}
-                      </th>
+              <Table
+                heads={[
+                  columns.x[0]?.length === 10 ? "Day" : "Time",
+                  ...columns.columns.map(({ label, unit }) => (
+                    <>
+                      {label} {unit !== undefined && <span class="muted">{unit}</span>}
+                    </>
+                  )),
+                ]}
+              >
+                {columns.x.slice(0, MOST).map((moment, i) => (
+                  <tr key={moment}>
+                    <th scope="row">{moment}</th>
+                    {columns.columns.map(({ label, values }) => (
+                      <td key={label}>{values[i] ?? "–"}</td>
                     ))}
                   </tr>
-                </thead>
-                <tbody>
-                  {columns.x.slice(0, MOST).map((moment, i) => (
-                    <tr key={moment}>
-                      <th scope="row">{moment}</th>
-                      {columns.columns.map(({ label, values }) => (
-                        <td key={label}>{values[i] ?? "–"}</td>
-                      ))}
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+                ))}
+              </Table>
             </Scroll>
             {columns.x.length > MOST && <p class="muted">{columns.x.length - MOST} more lines are in the CSV.</p>}
           </details>
@@ -64,20 +60,19 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
       ) : (
         <Tree value={result} />
       )}
-    </section>
+    </Section>
   );
 };
 
 /** The beginning of a result that is stored in parts. */
 const Beginning: FC<{ text: string; characters: number }> = ({ text, characters }) => (
-  <section aria-labelledby="result">
-    <h2 id="result">Result</h2>
+  <Section id="result" title="Result">
     <p class="muted">
       It has {characters} characters as JSON text, of which these are the first. A client reads all of it, in parts:
       with probe_status, or as a resource.
     </p>
     <span class="leaf">{text} …</span>
-  </section>
+  </Section>
 );
 
 const Countdown: FC<{ job: JobInfo; until: string }> = ({ job, until }) => {

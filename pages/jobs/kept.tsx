@@ -1,6 +1,6 @@
 /** What the server keeps of the viewer: its size, a download of it, and its removal. */
 import { type FC, useState } from "hono/jsx/dom";
-import { Notice } from "../lib/components.tsx";
+import { Notice, Section } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
 import { call, job, type ListedJob, Refused } from "../lib/server.ts";
 
@@ -27,8 +27,7 @@ export const Kept: FC<{ stored: Stored | undefined; onChange(): void }> = ({ sto
     onChange();
   };
   return (
-    <section aria-labelledby="kept">
-      <h2 id="kept">What is kept of you</h2>
+    <Section id="kept" title="What is kept of you">
       {stored && (
         <p>
           {megabytes(stored.bytes)} of at most {megabytes(stored.limit)} are stored of your jobs.
@@ -53,7 +52,7 @@ export const Kept: FC<{ stored: Stored | undefined; onChange(): void }> = ({ sto
         {said}
       </p>
       {problem !== "" && <Notice kind="error">{problem}</Notice>}
-    </section>
+    </Section>
   );
 };
 

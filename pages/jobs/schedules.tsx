@@ -1,6 +1,6 @@
 import { type FC, useState } from "hono/jsx/dom";
 import type { SeenSchedule } from "../../functions/caller/seen.ts";
-import { jobPath, Notice, Time } from "../lib/components.tsx";
+import { jobPath, Notice, Section, Time } from "../lib/components.tsx";
 import { call } from "../lib/server.ts";
 
 /** The viewer's schedules, the next to fire first, each with its last firings; nothing where there is none. */
@@ -14,8 +14,7 @@ export const Schedules: FC<{ schedules?: SeenSchedule[] | undefined; onEnd(): vo
     onEnd();
   };
   return (
-    <section aria-labelledby="schedules">
-      <h2 id="schedules">Schedules</h2>
+    <Section id="schedules" title="Schedules">
       {problem !== "" && <Notice kind="error">{problem}</Notice>}
       <ul class="told">
         {schedules.map(({ job_name, next_at, last, isOfDefinition }) => (
@@ -40,6 +39,6 @@ export const Schedules: FC<{ schedules?: SeenSchedule[] | undefined; onEnd(): vo
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 };

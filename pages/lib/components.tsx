@@ -39,6 +39,37 @@ export function useNow(): number {
   return now;
 }
 
+/** A part of a page under the heading that names it. */
+export const Section: FC<{ id: string; title: string; children?: Child }> = ({ id, title, children }) => (
+  <section aria-labelledby={id}>
+    <h2 id={id}>{title}</h2>
+    {children}
+  </section>
+);
+
+export const Table: FC<{ heads: readonly Child[]; class?: string; children?: Child }> = (props) => (
+  <table class={props.class}>
+    <thead>
+      <tr>
+        {props.heads.map((head, i) => (
+          <th scope="col" key={i}>
+            {head}
+          </th>
+        ))}
+      </tr>
+    </thead>
+    <tbody>{props.children}</tbody>
+  </table>
+);
+
+/** An entry of a list of facts, `dl.facts`. */
+export const Fact: FC<{ name: string; isLive?: boolean; children?: Child }> = ({ name, isLive, children }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd aria-live={isLive ? "polite" : undefined}>{children}</dd>
+  </div>
+);
+
 /** Something wide, to be scrolled by keyboard too. */
 export const Scroll: FC<{ label: string; children?: Child }> = ({ label, children }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling must be possible by keyboard

@@ -1,7 +1,7 @@
 /** Who is told of the viewer's jobs, or of one job, and how the last delivery went; with a way to end it. */
 import { type FC, useState } from "hono/jsx/dom";
 import type { Seen, SeenListener, SeenSubscription } from "../../functions/caller/seen.ts";
-import { Notice, Time, usePolling } from "./components.tsx";
+import { Notice, Section, Time, usePolling } from "./components.tsx";
 import { endSubscription, told } from "./server.ts";
 
 /** How often they are read while the page is visible, in milliseconds. */
@@ -38,8 +38,7 @@ export const Told: FC<ToldProps> = ({ title, subscriptions = [], listeners = [],
     onEnd();
   };
   return (
-    <section aria-labelledby="told">
-      <h2 id="told">{title}</h2>
+    <Section id="told" title={title}>
       {problem !== "" && <Notice kind="error">{problem}</Notice>}
       <ul class="told">
         {subscriptions.map((each) => (
@@ -66,7 +65,7 @@ export const Told: FC<ToldProps> = ({ title, subscriptions = [], listeners = [],
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 };
 

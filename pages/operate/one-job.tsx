@@ -1,6 +1,6 @@
-import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
+import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { Tree } from "../job/tree.tsx";
-import { Notice, Scroll, StatusChip, Time } from "../lib/components.tsx";
+import { Fact, Notice, Scroll, Section, StatusChip, Time } from "../lib/components.tsx";
 import type { Status } from "../lib/server.ts";
 import { Act, jobLink } from "./acting.tsx";
 import { job as ask, type OneJob } from "./ask.ts";
@@ -89,15 +89,13 @@ export const Job: FC<{ name: string }> = ({ name }) => {
         )}
       </p>
       {failure?.stack && (
-        <section aria-labelledby="stack">
-          <h2 id="stack">Stack</h2>
+        <Section id="stack" title="Stack">
           <Scroll label="The stack">
             <pre>{failure.stack}</pre>
           </Scroll>
-        </section>
+        </Section>
       )}
-      <section aria-labelledby="journal">
-        <h2 id="journal">Journal</h2>
+      <Section id="journal" title="Journal">
         <ol class="timeline">
           {job.timeline.map(({ n, kind, op, at, over, error, attempt, bytes }) => (
             <li
@@ -113,9 +111,8 @@ export const Job: FC<{ name: string }> = ({ name }) => {
             </li>
           ))}
         </ol>
-      </section>
-      <section aria-labelledby="values">
-        <h2 id="values">Arguments and result</h2>
+      </Section>
+      <Section id="values" title="Arguments and result">
         {values ? (
           <Tree value={values} />
         ) : (
@@ -134,14 +131,7 @@ export const Job: FC<{ name: string }> = ({ name }) => {
             <span class="muted">The audit trail notes that you read them.</span>
           </p>
         )}
-      </section>
+      </Section>
     </>
   );
 };
-
-const Fact: FC<{ name: string; children?: Child }> = ({ name, children }) => (
-  <div>
-    <dt>{name}</dt>
-    <dd>{children}</dd>
-  </div>
-);

@@ -2,7 +2,7 @@ import { type FC, useState } from "hono/jsx/dom";
 import type { ChartView } from "../../core/definitions/view.ts";
 import { FREE } from "../../functions/operate/plan.ts";
 import { Chart } from "../chart/drawn.tsx";
-import { lengthOf, Part, Scroll, Time } from "../lib/components.tsx";
+import { lengthOf, Part, Scroll, Section, Table, Time } from "../lib/components.tsx";
 import { Act, jobLink } from "./acting.tsx";
 import type { Action, Filter, Overview } from "./ask.ts";
 
@@ -56,8 +56,7 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
   const stuck = waits.filter(({ state }) => state === "blocked").reduce((n, each) => n + each.n, 0);
   const isKnown = workers.length > 0;
   return (
-    <section aria-labelledby="now">
-      <h2 id="now">Now</h2>
+    <Section id="now" title="Now">
       {!isKnown && (
         <p class="notice">
           No worker has reported yet, so it is not known what runs, waits or fails. Workers report where they have the
@@ -110,7 +109,7 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
         </p>
       )}
       <Ended chart={chart} key={`${overview.span} ${chart.time.at(-1)} ${chart.ended} ${chart.failed}`} />
-    </section>
+    </Section>
   );
 };
 
@@ -135,8 +134,7 @@ export const HeldBack: FC<{ overview: Overview; onDone(): void }> = ({ overview,
   ];
   if (all.length === 0) return null;
   return (
-    <section aria-labelledby="held">
-      <h2 id="held">Held back</h2>
+    <Section id="held" title="Held back">
       <ul class="told">
         {all.map(({ what, name, action, link }) => (
           <li key={`${what} ${name}`}>
@@ -147,7 +145,7 @@ export const HeldBack: FC<{ overview: Overview; onDone(): void }> = ({ overview,
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 };
 
@@ -184,35 +182,25 @@ const Ended: FC<{ chart: Overview["chart"] }> = ({ chart }) => {
 };
 
 export const Failures: FC<{ overview: Overview }> = ({ overview: { groups } }) => (
-  <section aria-labelledby="failures">
-    <h2 id="failures">Failures</h2>
+  <Section id="failures" title="Failures">
     {groups.length === 0 ? (
       <p class="muted">None.</p>
     ) : (
       <Scroll label="Table of failures">
-        <table class="jobs">
-          <thead>
-            <tr>
-              <th scope="col">Reason</th>
-              <th scope="col">Kind</th>
-              <th scope="col">Jobs</th>
+        <Table class="jobs" heads={["Reason", "Kind", "Jobs"]}>
+          {groups.map(({ kind, reason, count: n }) => (
+            <tr key={`${kind} ${reason}`}>
+              <th scope="row">
+                <a href={filterLink({ kind, reason, state: "failed" })}>{reason || "no reason given"}</a>
+              </th>
+              <td>{kind}</td>
+              <td>{n.toLocaleString()}</td>
             </tr>
-          </thead>
-          <tbody>
-            {groups.map(({ kind, reason, count: n }) => (
-              <tr key={`${kind} ${reason}`}>
-                <th scope="row">
-                  <a href={filterLink({ kind, reason, state: "failed" })}>{reason || "no reason given"}</a>
-                </th>
-                <td>{kind}</td>
-                <td>{n.toLocaleString()}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </Scroll>
     )}
-  </section>
+  </Section>
 );
 
 const STATES = {
@@ -225,8 +213,7 @@ const STATES = {
 };
 
 export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_whole, at } }) => (
-  <section aria-labelledby="waiting">
-    <h2 id="waiting">Waiting</h2>
+  <Section id="waiting" title="Waiting">
     {waits.length === 0 && <p class="muted">No job is known to wait.</p>}
     <ul class="told">
       {waits.map(({ kind, state, n, since }) => (
@@ -241,67 +228,54 @@ export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_w
       ))}
     </ul>
     {!waits_whole && <p class="muted">There are more: only so many are known by name.</p>}
-  </section>
+  </Section>
 );
 
 const Before: FC<{ n: number | undefined }> = ({ n = 0 }) => <span class="muted">({n.toLocaleString()})</span>;
 
 export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => (
-  <section aria-labelledby="kinds">
-    <h2 id="kinds">Kinds</h2>
+  <Section id="kinds" title="Kinds">
     <p class="muted">In brackets: the same time {overview.span === "week" ? "a week" : "a day"} before.</p>
     <Scroll label="Table of kinds">
-      <table class="jobs">
-        <thead>
-          <tr>
-            <th scope="col">Kind</th>
-            <th scope="col">Started</th>
-            <th scope="col">Complete</th>
-            <th scope="col">Failed</th>
-            <th scope="col">Took</th>
-            <th scope="col">Slowest</th>
-            <th scope="col">
-              <span class="muted">Steer</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0, before }) => {
-            const slowest = overview.slowest.find((each) => each.kind === kind);
-            const isPaused = overview.kinds_paused.includes(kind);
-            return (
-              <tr key={kind}>
-                <th scope="row">
-                  {kind}
-                  {isPaused && <span class="doing muted">paused</span>}
-                </th>
-                <td>
-                  {started} <Before n={before.started} />
-                </td>
-                <td>
-                  {complete} <Before n={before.complete} />
-                </td>
-                <td>
-                  {failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}{" "}
-                  <Before n={before.failed} />
-                </td>
-                <td>{complete + failed + cancelled > 0 ? lengthOf(ms / (complete + failed + cancelled)) : "–"}</td>
-                <td>{slowest ? <a href={jobLink(slowest.job)}>{lengthOf(slowest.ms)}</a> : "–"}</td>
-                <td>
-                  <Act
-                    action={{ do: isPaused ? "resume" : "pause", of: { kind } }}
-                    words={isPaused ? "Resume" : "Pause"}
-                    onDone={onDone}
-                    key={String(isPaused)}
-                  />
-                </td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Table
+        class="jobs"
+        heads={["Kind", "Started", "Complete", "Failed", "Took", "Slowest", <span class="muted">Steer</span>]}
+      >
+        {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0, before }) => {
+          const slowest = overview.slowest.find((each) => each.kind === kind);
+          const isPaused = overview.kinds_paused.includes(kind);
+          return (
+            <tr key={kind}>
+              <th scope="row">
+                {kind}
+                {isPaused && <span class="doing muted">paused</span>}
+              </th>
+              <td>
+                {started} <Before n={before.started} />
+              </td>
+              <td>
+                {complete} <Before n={before.complete} />
+              </td>
+              <td>
+                {failed > 0 ? <a href={filterLink({ kind, state: "failed" })}>{failed}</a> : 0}{" "}
+                <Before n={before.failed} />
+              </td>
+              <td>{complete + failed + cancelled > 0 ? lengthOf(ms / (complete + failed + cancelled)) : "–"}</td>
+              <td>{slowest ? <a href={jobLink(slowest.job)}>{lengthOf(slowest.ms)}</a> : "–"}</td>
+              <td>
+                <Act
+                  action={{ do: isPaused ? "resume" : "pause", of: { kind } }}
+                  words={isPaused ? "Resume" : "Pause"}
+                  onDone={onDone}
+                  key={String(isPaused)}
+                />
+              </td>
+            </tr>
+          );
+        })}
+      </Table>
     </Scroll>
-  </section>
+  </Section>
 );
 
 export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } }) => {
@@ -309,8 +283,7 @@ export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } 
   // Those of before matter when there are no others.
   const shown = here.length > 0 ? here : workers.slice(0, 3);
   return (
-    <section aria-labelledby="workers">
-      <h2 id="workers">Workers</h2>
+    <Section id="workers" title="Workers">
       <ul class="told">
         {shown.map((worker) => (
           <li key={worker.worker}>
@@ -327,7 +300,7 @@ export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } 
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 };
 
@@ -335,8 +308,7 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
   overview: { callers, settings, held },
   onDone,
 }) => (
-  <section aria-labelledby="callers">
-    <h2 id="callers">Callers today</h2>
+  <Section id="callers" title="Callers today">
     <p class="muted">UTC; up to a minute behind.</p>
     {callers.length === 0 && (
       <p class="muted">No caller is known: none has started a job today, or callers are not told apart.</p>
@@ -369,5 +341,5 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
         );
       })}
     </ul>
-  </section>
+  </Section>
 );

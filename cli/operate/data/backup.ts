@@ -1,39 +1,35 @@
 /** `backup`: writes all jobs and results of a deployment or of this machine to a file or the deployment's bucket. */
 import { parseArgs } from "node:util";
-import { readArguments } from "../../arguments.ts";
+import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { copyFiles, filesBeside, writeBackup } from "../../backup/backup-file.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { openServer } from "../../backup/paused-server.ts";
-import { SOURCE_OPTIONS, sourceUsage } from "../../backup/server-options.ts";
+import { SOURCE_OPTIONS } from "../../backup/server-options.ts";
 import { filesIn } from "../../launcher/data-directory.ts";
-import { readProject, typed } from "../../project.ts";
 
-export const usage =
-  () => `Usage: ${typed(readProject(), "backup", "(--out FILE | --to-bucket) [--url https://HOST | --data DIR]")}
+const OPTIONS = {
+  out: option("FILE", "a file that only you can read"),
+  "to-bucket": flag("the deployment's bucket (R2, bound as BACKUPS), under a name that is printed"),
+  ...SOURCE_OPTIONS,
+};
 
-Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
-results, what belongs to callers (events, subscriptions, their lists), and the key that seals task ids. The server pauses meanwhile, and tells callers to repeat their calls.
-Files of jobs that DIR keeps are copied to FILE.files. Others are not in it: copy their folder or bucket (FILES_URL) as well,
-afterwards.
-
-  --out FILE   a file that only you can read
-  --to-bucket  the deployment's bucket (R2, bound as BACKUPS), under a name that is printed
-${sourceUsage(12)}
-  --help       show this text
-`;
+export const usage = usageOf(
+  "(--out FILE | --to-bucket) [--url https://HOST | --data DIR]",
+  `Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
+results, what belongs to callers (events, subscriptions, their lists), and the key that seals task ids. The server pauses
+meanwhile, and tells callers to repeat their calls. Files of jobs that DIR keeps are copied to FILE.files. Others are not in
+it: copy their folder or bucket (FILES_URL) as well, afterwards.`,
+  OPTIONS,
+);
 
 const WITHOUT_FILES =
   "Files of jobs are not in it, where jobs have stored any: copy their folder or bucket (FILES_URL) as well.";
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => {
-    const own = { out: { type: "string" }, "to-bucket": { type: "boolean", default: false } } as const;
-    const { values } = parseArgs({ args, options: { ...own, ...SOURCE_OPTIONS } });
-    if (values["to-bucket"] === (values.out !== undefined)) throw new Error("Give --out FILE or --to-bucket.");
-    if (values["to-bucket"] && values.url === undefined) throw new Error("The bucket is the deployment's: give --url.");
-    return values;
-  });
-  const { out, url } = options;
+  const { values: options } = parseArgs({ args, options: OPTIONS });
+  const { out, url, "to-bucket": toBucket } = options;
+  if (toBucket === (out !== undefined)) throw new WrongArguments("Give --out FILE or --to-bucket.");
+  if (toBucket && url === undefined) throw new WrongArguments("The bucket is the deployment's: give --url.");
   await using server = await openServer(options);
   if (out !== undefined) {
     const count = await writeBackup(out, server.head, server.pages());
@@ -48,14 +44,14 @@ export async function run(args: string[]): Promise<void> {
     let n = 0;
     for await (const rows of operator.roomPages())
       await operator.ask("POST", "page", { name, page: `rooms/${n++}` }, JSON.stringify(rows));
-    const pages = n + (await toBucket(operator, name));
+    const pages = n + (await writePages(operator, name));
     console.log(WITHOUT_FILES);
     console.log(`${pages} pages are in the bucket, under ${name}.`);
   }
 }
 
 /** Has the server write some pages per request, until all are written. */
-async function toBucket(operator: OperatorClient, name: string): Promise<number> {
+async function writePages(operator: OperatorClient, name: string): Promise<number> {
   for (let query = { name, page: "0" }; ; ) {
     const { pages, page, after } = await operator.ask("POST", "bucket", query);
     if (pages !== undefined) return pages;

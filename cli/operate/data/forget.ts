@@ -7,25 +7,30 @@ import { keysOf } from "../../../core/definitions/caller.ts";
 import { openDatabase } from "../../../server/node/database.ts";
 import { NodeSql } from "../../../server/node/node-sql.ts";
 import { countOf, forgetSome, type Owner, sharedBy } from "../../../server/wire/callers.ts";
-import { readArguments } from "../../arguments.ts";
+import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { DATA } from "../../launcher/data-directory.ts";
-import { readProject, typed } from "../../project.ts";
 import { checkPostgres, checkSqlite, quote } from "./database.ts";
 
-export const usage =
-  () => `Usage: ${typed(readProject(), "forget", "CALLER (--sqlite FILE | --postgres | --data DIR | --url URL) [--namespace NAME/] [--apply]")}
+const OPTIONS = {
+  sqlite: option("FILE", "the file of a Resonate server 0.9.8; the server may run"),
+  postgres: flag("writes a script for psql, as `retention` does"),
+  data: option("DIR", `the state of the embedded server (${DATA}), which must be stopped`),
+  url: option(
+    "URL",
+    "a deployment that keeps its jobs itself, which may run; needs an operator's token in OPERATOR_TOKEN",
+  ),
+  namespace: optionOr("", "NAME/", "the namespace of the deployment; not with --url"),
+  apply: flag("remove them"),
+};
 
-Removes all jobs of a caller, including those under way, with their steps, results and progress feeds, the caller's list and
+export const usage = usageOf(
+  "CALLER (--sqlite FILE | --postgres | --data DIR | --url URL) [--namespace NAME/] [--apply]",
+  `Removes all jobs of a caller, including those under way, with their steps, results and progress feeds, the caller's list and
 quota reservations, and the records of the shared jobs that the caller started; shared jobs stay. CALLER is the name of a
-static token, or the name that the log gives to the caller of an OAuth token. Without --apply it only prints the count.
-
-  --sqlite FILE      the file of a Resonate server 0.9.8; the server may run
-  --postgres         writes a script for psql, as \`retention\` does
-  --data DIR         the state of the embedded server (${DATA}), which must be stopped
-  --url URL          a deployment that keeps its jobs itself, which may run; needs an operator's token in OPERATOR_TOKEN
-  --namespace NAME/  the namespace of the deployment; not with --url
-`;
+static token, or the name that the log gives to the caller of an OAuth token. Without --apply it only prints the count.`,
+  OPTIONS,
+);
 
 /** How many promises one transaction removes. */
 const BATCH = 500;
@@ -118,21 +123,15 @@ ${apply ? removal : "\\echo nothing was removed: this is what --apply would remo
 }
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => {
-    const elsewhere = { data: { type: "string" }, url: { type: "string" } } as const;
-    const sources = { sqlite: { type: "string" }, postgres: { type: "boolean" }, ...elsewhere } as const;
-    const others = { namespace: { type: "string", default: "" }, apply: { type: "boolean", default: false } } as const;
-    const { values, positionals } = parseArgs({ args, allowPositionals: true, options: { ...sources, ...others } });
-    const [caller, ...rest] = positionals;
-    if (caller === undefined || rest.length > 0) throw new Error("Name one caller.");
-    const given = [values.sqlite, values.postgres, values.data, values.url].filter((source) => source !== undefined);
-    if (given.length !== 1) throw new Error("One of --sqlite, --postgres, --data and --url says where the jobs are.");
-    if (values.url !== undefined && values.namespace !== "") throw new Error("The deployment knows its own namespace.");
-    return { ...values, caller };
-  });
-  const { caller, namespace, apply, sqlite, data, url } = options;
+  const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS });
+  const { namespace, apply, sqlite, postgres, data, url } = values;
+  const [caller, ...rest] = positionals;
+  if (caller === undefined || rest.length > 0) throw new WrongArguments("Name one caller.");
+  if ([sqlite, postgres || undefined, data, url].filter((source) => source !== undefined).length !== 1)
+    throw new WrongArguments("One of --sqlite, --postgres, --data and --url says where the jobs are.");
+  if (url !== undefined && namespace !== "") throw new WrongArguments("The deployment knows its own namespace.");
   const owner = { caller, namespace };
-  if (options.postgres) return console.log(await postgresScript(owner, apply));
+  if (postgres) return console.log(await postgresScript(owner, apply));
   const source = sqlite !== undefined ? { sqlite } : { data: data ?? DATA };
   const count = await (url === undefined
     ? forget({ ...owner, source, apply })

@@ -6,17 +6,23 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ResonateClient } from "../../../core/store/connection/client.ts";
 import { checkSupport } from "../../../core/store/support.ts";
-import { readArguments } from "../../arguments.ts";
+import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
 import { moveRows } from "../../backup/move-rows.ts";
 import { openServer } from "../../backup/paused-server.ts";
-import { SOURCE_OPTIONS, sourceUsage } from "../../backup/server-options.ts";
+import { SOURCE_OPTIONS } from "../../backup/server-options.ts";
 import { readProject, typed } from "../../project.ts";
 
-export const usage =
-  () => `Usage: ${typed(readProject(), "move", "--to URL [--url https://HOST | --data DIR | --from FILE]")}
+const OPTIONS = {
+  to: option("URL", "the new server"),
+  ...SOURCE_OPTIONS,
+  from: option("FILE", "instead of both: a file from `backup --out`"),
+  undo: flag("with --url: resume the deployment's own server, which pauses after a move, as if nothing had been moved"),
+};
 
-Moves all jobs to the Resonate server at URL. If that server requires a token, RESONATE_TOKEN must hold one for every
+export const usage = usageOf(
+  "--to URL [--url https://HOST | --data DIR | --from FILE]",
+  `Moves all jobs to the Resonate server at URL. If that server requires a token, RESONATE_TOKEN must hold one for every
 promise that is moved. First stop the workers, so that no step runs twice; then move; then point the edge and the workers to
 the new server with the file that is printed. A move that was interrupted can be repeated.
 
@@ -24,31 +30,19 @@ the new server with the file that is printed. A move that was interrupted can be
             questions
   not kept  start and end times: ended jobs count as ended now, for retention too. Task ids, which contain the start time:
             the same call returns a new one
-  again     a step that was under way runs again, as after a crash
-
-${sourceUsage(12)}
-  --from FILE  instead of both: a file from \`backup --out\`
-  --undo       with --url: resume the deployment's own server, which pauses after a move, as if nothing had been moved
-  --help       show this text
-`;
+  again     a step that was under way runs again, as after a crash`,
+  OPTIONS,
+);
 
 export async function run(args: string[]): Promise<void> {
-  const options = readArguments(() => {
-    const own = {
-      to: { type: "string" },
-      from: { type: "string" },
-      undo: { type: "boolean", default: false },
-    } as const;
-    const { values } = parseArgs({ args, options: { ...own, ...SOURCE_OPTIONS } });
-    if (values.undo && values.url === undefined) throw new Error("--undo needs the deployment's --url.");
-    if (!values.undo && !/^https?:\/\/./.test(values.to ?? "")) throw new Error("--to needs the new server's address.");
-    return values;
-  });
+  const { values: options } = parseArgs({ args, options: OPTIONS });
+  const { to: url = "", from } = options;
   if (options.undo) {
+    if (options.url === undefined) throw new WrongArguments("--undo needs the deployment's --url.");
     await using _server = await openServer(options); // closing it resumes it
     return console.log("It goes on.");
   }
-  const { to: url = "", from } = options;
+  if (!/^https?:\/\/./.test(url)) throw new WrongArguments("--to needs the new server's address.");
   const token = process.env.RESONATE_TOKEN || undefined;
   const client = new ResonateClient({ url, token, timeout: 30_000 });
   const unsupported = await checkSupport(client, process.env.RESONATE_NAMESPACE ?? "");

@@ -4,8 +4,7 @@ import { parseArgs } from "node:util";
 import { KEEP } from "../../../core/store/codec.ts";
 import { CHILD, GENERATION } from "../../../core/store/ids.ts";
 import { SUPPORTED_RELEASE } from "../../../core/store/support.ts";
-import { WrongArguments } from "../../arguments.ts";
-import { readProject, typed } from "../../project.ts";
+import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { defineIdFunctions, expiredBookkeeping } from "../bookkeeping.ts";
 import { checkPostgres, checkSqlite, quote } from "./database.ts";
 
@@ -99,28 +98,26 @@ ${apply ? removal : "\\echo nothing was removed: this is what --apply would remo
 `;
 }
 
-export const usage =
-  () => `Usage: ${typed(readProject(), "retention", "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]")}
+const OPTIONS = {
+  days: option("DAYS", "how long ago jobs ended that are removed"),
+  sqlite: option("FILE", "the server's file; the server may run"),
+  postgres: flag(
+    "writes a script for psql:  … --postgres | docker compose -f infra/compose.yaml exec -T postgres psql -U resonate resonate",
+  ),
+  namespace: optionOr("", "NAME/", "only jobs whose promises begin with it"),
+  apply: flag("remove them"),
+};
 
-Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
+export const usage = usageOf(
+  "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]",
+  `Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
 steps, its progress feed and all generations of its name. Also removes what had counted, limited and listed jobs. Without
---apply it only prints the counts.
-
-  --sqlite FILE      the server's file; the server may run
-  --postgres         writes a script for psql:  … --postgres | docker compose -f infra/compose.yaml exec -T postgres psql -U resonate resonate
-  --namespace NAME/  only jobs whose promises begin with it`;
+--apply it only prints the counts.`,
+  OPTIONS,
+);
 
 export async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      days: { type: "string" },
-      sqlite: { type: "string" },
-      postgres: { type: "boolean", default: false },
-      namespace: { type: "string", default: "" },
-      apply: { type: "boolean", default: false },
-    },
-  });
+  const { values } = parseArgs({ args, options: OPTIONS });
   const days = Number(values.days);
   if (!(days > 0) || (values.sqlite === undefined) !== values.postgres)
     throw new WrongArguments("Give --days, a number above 0, and --sqlite FILE or --postgres.");

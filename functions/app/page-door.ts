@@ -1,0 +1,146 @@
+/** What browsers ask for: the files of the pages, and the data that MCP does not have. Everything else they do at `/mcp`. */
+import type { Caller } from "../../core/definitions/caller.ts";
+import { mayHaveFiles } from "../../core/definitions/file.ts";
+import { latestOf } from "../../core/jobs/feed/partial.ts";
+import { timelineOf } from "../../core/jobs/feed/timeline.ts";
+import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
+import { newerGeneration } from "../../core/jobs/starting/start.ts";
+import { statusOf, viewOf } from "../../core/jobs/status.ts";
+import { assetResponse } from "../http/assets.ts";
+import { clientAddress } from "../http/client-address.ts";
+import { aboutOf } from "../pages/about.ts";
+import { endOfSession, follow, linked, session } from "../pages/cookies.ts";
+import { isOwnPage } from "../pages/sessions.ts";
+import type { identify } from "./admission.ts";
+import type { Visit } from "./parts.ts";
+
+/** What a look at a job costs its caller, in requests. */
+const WEIGHT = 4;
+
+const FILES: Readonly<Record<string, string>> = {
+  "/": "index.html",
+  "/jobs": "jobs.html",
+  "/favicon.ico": "icon.svg",
+};
+
+const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
+
+/** Finds the caller of a request. Code that is loaded later has no authentication of its own. */
+type Identify = typeof identify;
+
+export async function answerPage(c: Visit, identify: Identify): Promise<Response> {
+  const { path, method } = c.req;
+  switch (`${method === "HEAD" ? "GET" : method} ${path.split("/", 3).join("/")}`) {
+    case "GET /pages/about":
+      return c.json(aboutOf(c.var.edge.pages));
+    case "GET /pages/job":
+    case "GET /pages/link":
+      return showJob(c, identify);
+    case "GET /pages/told":
+    case "DELETE /pages/told":
+      return showTold(c, identify);
+    case "POST /pages/session":
+      return signIn(c, identify);
+    case "DELETE /pages/session":
+      return isOwnPage(c.req.raw) ? withCookie(c, endOfSession(isSecure(c))) : c.json(NOT_HERE, 403);
+    default:
+      if (method !== "GET" && method !== "HEAD") return c.notFound();
+      return path.startsWith("/view/") ? openLink(c) : showFile(c);
+  }
+}
+
+async function showFile(c: Visit): Promise<Response> {
+  const { path } = c.req;
+  const file = path.startsWith("/assets/") ? path.slice("/assets/".length) : (FILES[path] ?? "job.html");
+  return (await assetResponse(c.var.edge.pages, file, c.req.raw)) ?? c.notFound();
+}
+
+async function showJob(c: Visit, identify: Identify): Promise<Response> {
+  const { edge, line } = c.var;
+  const { pages, rateLimit } = edge;
+  const name = c.req.query("name") ?? "";
+  const link = c.req.path === "/pages/job" ? undefined : await linked(pages, c.req.raw, name);
+  const identified = await identify(c.req.raw, edge, line);
+  if (identified instanceof Response && !link) return identified;
+  // A link leads to the job of its caller, even if the viewer has a job of the same name.
+  const isOwn = !(identified instanceof Response) && (!link || link.id === identified.caller.id);
+  const own = isOwn ? identified : undefined;
+  const caller = (own?.caller ?? link) as Caller;
+  // Views by a link are not the owner's requests.
+  const key = own?.key ?? clientAddress(c.req.raw) ?? `link of ${caller.key}`;
+  const refused =
+    (await rateLimit?.(key, { weight: WEIGHT, of: WEIGHT })) ??
+    (own && (await edge.auth.authorize(own.request, own.scopes, ["read"])));
+  if (refused) return refused;
+  const store = own?.store ?? edge.store.as(caller, line.requestId);
+  const { signal } = c.req.raw;
+  const promise = await store.get(name, signal);
+  if (!promise) return c.json({ error: "No job has this name." }, 404, PRIVATE);
+  const from = Math.max(1, Math.floor(Number(c.req.query("from"))) || 1);
+  const shown = await jobPage(store, promise, from, signal);
+  const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
+  const files = mayHaveFiles(JSON.stringify(shown)) && (await (await edge.files()).viewsIn(shown, caller));
+  const page = { ...shown, ...(task && { task }), ...(files && { files }), may_write: own !== undefined };
+  return c.json(page, 200, PRIVATE);
+}
+
+/** A job as its page shows it, with its timeline from the `from`th record on. */
+async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {
+  const { job, args, deadline } = promise;
+  const [{ feed, questions }, newer, timeline, waits] = await Promise.all([
+    jobSnapshotOf(store, promise, signal, "recent"),
+    newerGeneration(store, promise, signal),
+    timelineOf(promise.id, from, (id) => store.child(id, signal)),
+    store.isOffered(promise, signal),
+  ]);
+  const partial = await latestOf(store, promise.id, feed.entry, signal);
+  const { questions: _asked, ...doing } = feed.entry ?? { questions: {} };
+  return {
+    ...viewOf(promise.name, promise),
+    kind: job.kind,
+    args,
+    view: job.view,
+    deadline: new Date(deadline).toISOString(),
+    doing,
+    questions: [...questions].map(([key, { question }]) => ({ key, ...question })),
+    timeline,
+    waits,
+    ...(partial && { partial }),
+    ...(newer && { newer: { job_name: newer.name, status: statusOf(newer) } }),
+  };
+}
+
+/** Who is told of the caller's jobs. A link shows nothing of this: it is asked for as the viewer alone. */
+async function showTold(c: Visit, identify: Identify): Promise<Response> {
+  const { edge, line } = c.var;
+  const { job, end } = c.req.query();
+  const isRead = c.req.method !== "DELETE";
+  const own = isRead || isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
+  if (own instanceof Response) return own;
+  const refused = await edge.auth.authorize(own.request, own.scopes, [isRead ? "read" : "write"]);
+  if (refused) return refused;
+  const seen = await edge.told?.seen(own.caller, job, isRead ? undefined : end);
+  return c.json(seen ?? {}, 200, PRIVATE);
+}
+
+async function openLink(c: Visit): Promise<Response> {
+  const found = await follow(c.var.edge.pages, c.req.path.slice("/view/".length), isSecure(c));
+  if (!found) return c.text("This link is void, or its time is over.", 404, PRIVATE);
+  return c.body(null, 303, { ...PRIVATE, location: found.path, "set-cookie": found.cookie });
+}
+
+async function signIn(c: Visit, identify: Identify): Promise<Response> {
+  const { edge, line } = c.var;
+  const token = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
+  const identified = isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
+  if (identified instanceof Response) return identified;
+  const cookie = await session(edge.pages, token, identified.expires, isSecure(c));
+  return cookie ? withCookie(c, cookie) : c.json(NOT_HERE, 403);
+}
+
+const withCookie = (c: Visit, cookie: string) => c.body(null, 204, { ...PRIVATE, "set-cookie": cookie });
+
+const isSecure = (c: Visit): boolean => c.req.url.startsWith("https:");
+
+const NOT_HERE = { error: "Only a page of this server may; it signs in where sessions are switched on (VIEW_KEY)." };

@@ -1,0 +1,65 @@
+/** The parts of an edge, which `composition.ts` makes and hands to the routes. Code that is loaded later knows these alone. */
+import type { Context, MiddlewareHandler } from "hono";
+import type { Hono } from "hono/tiny";
+import type { Caller } from "../../core/definitions/caller.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { Auth } from "../auth/auth.ts";
+import type { CallerEvents } from "../caller/callers.ts";
+import type { LoadFiles } from "../files/files.ts";
+import type { EdgeLog } from "../http/log.ts";
+import type { Counts, RateLimit } from "../http/rate-limit.ts";
+import type { RequestLog } from "../http/request-log.ts";
+import type { RequestScope, Trail } from "../http/scope.ts";
+import type { SharedValue } from "../http/shared-value.ts";
+import type { StreamSlots } from "../http/stream-slots.ts";
+import type { Settings } from "../operate/calls.ts";
+import type { Pages } from "../pages/sessions.ts";
+import type { Config } from "./config.ts";
+
+/** The routes of an edge, and a request on its way through them. */
+export type App = Hono<RouteTypes>;
+export type Visit = Context<RouteTypes>;
+
+interface RouteTypes {
+  Bindings: Partial<Config>;
+  Variables: { edge: Edge; line: RequestLog };
+}
+
+export interface Edge {
+  config: Config;
+  store: RemoteStore;
+  /** Of the Resonate server, for requests without a caller. */
+  client: ResonateClient;
+  /** Answers an MCP request of an admitted caller. */
+  mcp: (request: Request, scope: RequestScope) => Promise<Response>;
+  auth: Auth;
+  /** A public document about the server, at its configured address or else the one that the request reached. */
+  discovery: (document: "card" | "catalog", request: Request) => Promise<object>;
+  rateLimit: RateLimit | undefined;
+  slots: StreamSlots;
+  /** Whether a caller has been blocked since its request was admitted; undefined where nobody is told apart. */
+  isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
+  /** What operators have set, as it was a moment ago; undefined where there are none. */
+  settings: (() => Promise<Settings | undefined>) | undefined;
+  trail: Trail | undefined;
+  /** Refused tokens, by the address that sent them. */
+  refused: Counts;
+  /** Why the Resonate server is not ready; undefined when it is. */
+  ready: SharedValue<string | undefined>;
+  /** The events of callers, and who is told of them; undefined where no object holds them. */
+  told: CallerEvents | undefined;
+  /** Makes the schedules of the definitions, once; undefined where none has one. */
+  deploy: (() => Promise<void>) | undefined;
+  /** What does not work for want of a binding. */
+  missing: string | undefined;
+  log: EdgeLog;
+  pages: Pages;
+  files: LoadFiles;
+  /** The host names that requests may be addressed to and come from; undefined for any. */
+  hosts: string[] | undefined;
+  /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
+  origins: readonly string[];
+  /** Answers pages of other servers' origins; undefined when none may call. */
+  cors: MiddlewareHandler | undefined;
+}
