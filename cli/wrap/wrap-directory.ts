@@ -1,10 +1,11 @@
 /** The directory of a wrapped server's state: by its command or URL, so that two in one folder share nothing. */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
-import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
+import { readSnapshot, type Update, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { FILES } from "./wrap-files.ts";
 
@@ -69,3 +70,19 @@ function optionsIn(project: string | undefined): WrapOptions | undefined {
 
 /** The folder of the files that the stack serves a server from. */
 export const projectIn = (data: string): string => join(data, "wrap");
+
+/** Writes them, and a `package.json` by which `sync` and the doctor find them, into the folder `root`. */
+export async function writeProject(
+  root: string,
+  options: WrapOptions,
+  now: Snapshot,
+  update: Update = { snapshot: now, taken: [], held: [] },
+): Promise<void> {
+  await mkdir(root, { recursive: true });
+  const manifest = { name: options.name, private: true, "durable-mcp-edge": { wrapped: FILES.options } };
+  await writeFile(join(root, "package.json"), json(manifest));
+  await writeFile(join(root, FILES.options), json(options));
+  await writeUpdate(pathToFileURL(join(root, FILES.snapshot)), update, now);
+}
+
+const json = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`;

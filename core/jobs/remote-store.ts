@@ -1,5 +1,4 @@
 /** The promises of a deployment's jobs. Nothing else of the edge touches the Resonate server. */
-
 import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { TRACE_TAG } from "../definitions/trace-context.ts";

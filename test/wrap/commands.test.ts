@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { writeProject } from "../../cli/wrap/wrap-project.ts";
+import { writeProject } from "../../cli/wrap/wrap-directory.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
