@@ -17,15 +17,15 @@ export interface WrapDirectory {
   isTaken: boolean;
 }
 
-/** The data directory of a server, below `home`, and its name. `isNamed`: the user has named it. */
-export function directoryOf(options: WrapOptions, isNamed: boolean, home = DATA): WrapDirectory {
+/** The data directory of a server, and its name. `isNamed`: the user has named it. */
+export function directoryOf(options: WrapOptions, isNamed: boolean): WrapDirectory {
   const id = identityOf(options);
-  const known = servers(home);
+  const known = servers();
   const own = known.find((each) => each.id === id);
   if (own && (!isNamed || own.name === options.name)) return { data: own.data, name: own.name, isTaken: false };
   const isTaken = known.some((each) => each.id !== id && each.name === options.name);
   const name = isTaken ? `${options.name}-${id.slice(0, 4)}` : options.name;
-  return { data: join(home, `${name}-${id}`), name, isTaken };
+  return { data: join(DATA, `${name}-${id}`), name, isTaken };
 }
 
 /** A text that stands for a program or an address, whole. */
@@ -35,9 +35,9 @@ function identityOf({ url, command, args, cwd }: Partial<WrapOptions>): string {
 }
 
 /** The servers that were wrapped in this folder. */
-function servers(home: string): { id: string; name: string; data: string }[] {
-  const folders = existsSync(home) ? readdirSync(home).map((name) => join(home, name)) : [];
-  return [home, ...folders].flatMap((data) => {
+function servers(): { id: string; name: string; data: string }[] {
+  const folders = existsSync(DATA) ? readdirSync(DATA).map((name) => join(DATA, name)) : [];
+  return [DATA, ...folders].flatMap((data) => {
     const options = optionsIn(stackRecordIn(data, false)?.project);
     return options ? [{ id: identityOf(options), name: options.name, data }] : [];
   });
@@ -50,8 +50,8 @@ export async function agreedIn(root: string, options: WrapOptions): Promise<Snap
   return readSnapshot(pathToFileURL(join(root, FILES.snapshot)));
 }
 
-export const wrappedHere = (home = DATA): string[] =>
-  servers(home)
+export const wrappedHere = (): string[] =>
+  servers()
     .map(({ data }) => projectIn(data))
     .filter((root) => existsSync(join(root, FILES.options)));
 
