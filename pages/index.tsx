@@ -1,64 +1,12 @@
 /** The front page: the server, its health, its tools, and how to connect to it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
-import { hostSetups } from "../functions/pages/hosts.ts";
+import { Workers } from "./front/workers.tsx";
+import { hostSetups } from "./hosts.ts";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import {
-  Copy,
-  jobPath,
-  lengthOf,
-  Notice,
-  Page,
-  Part,
-  Section,
-  useAbout,
-  useNow,
-  usePolling,
-} from "./lib/components.tsx";
+import { Copy, jobPath, Notice, Page, Part, Section, useAbout, usePolling } from "./lib/components.tsx";
 import { fieldsOf, SchemaForm, textOf } from "./lib/form.tsx";
-import {
-  type About,
-  job as askJob,
-  call,
-  type FormSchema,
-  hasSignedIn,
-  type ListedJob,
-  startJob,
-  type ToolInfo,
-  unavailability,
-} from "./lib/server.ts";
-
-/** How often jobs are read, and how long a worker may take to take one, in milliseconds. */
-const EVERY = 10_000;
-const SOON = 5_000;
-
-/** A job that no worker takes; null when none waits. */
-type Waiting = Pick<ListedJob, "job_name" | "started_at"> | null;
-
-async function look(): Promise<Waiting> {
-  const { jobs } = await call<{ jobs: ListedJob[] }>("list_jobs", { status: "running", limit: 20 });
-  // A job that reports has been taken.
-  const newest = jobs.find(
-    ({ started_at, doing }) => doing === undefined && Date.now() - Date.parse(started_at) > SOON,
-  );
-  if (!newest) return null;
-  const { status, waits } = await askJob(newest.job_name, 1);
-  return status === "running" && waits ? newest : null;
-}
-
-const Workers: FC = () => {
-  const [waiting, setWaiting] = useState<Waiting | undefined>(undefined);
-  const now = useNow();
-  // A failed look shows nothing.
-  usePolling(() => look().then(setWaiting, () => setWaiting(undefined)), EVERY);
-  if (!waiting) return <Part name="Workers" isKnown={waiting === null} isWell text="no job of yours waits for one" />;
-  return (
-    <Part name="Workers" isKnown isWell={false} text="jobs are waiting: no worker takes them">
-      {" · "}
-      <a href={jobPath(waiting.job_name)}>{waiting.job_name}</a> for {lengthOf(now - Date.parse(waiting.started_at))}
-    </Part>
-  );
-};
+import { type About, type FormSchema, hasSignedIn, startJob, type ToolInfo, unavailability } from "./lib/server.ts";
 
 const Front: FC = () => {
   const about = useAbout();

@@ -79,21 +79,20 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
   }
   if (expected === "none") {
     return failed(
-      "a token is demanded, and none was expected",
+      "it asks for a token, and none was expected",
       "Run the doctor without --auth none, or change AUTH_MODE.",
     );
   }
   const challenge = answer.headers.get("WWW-Authenticate") ?? "";
   const metadataUrl = /\bresource_metadata="([^"]+)"/.exec(challenge)?.[1];
   if (metadataUrl === undefined) {
-    if (expected !== "oauth") return ok("a static token is demanded (AUTH_MODE bearer)");
+    if (expected !== "oauth") return ok("it asks for a static token (AUTH_MODE bearer)");
     return failed(
       "the refusal does not say where the authorization server is",
       "Set AUTH_MODE to oauth: MCP clients find the authorization server by the resource_metadata of a 401.",
     );
   }
-  if (expected === "bearer")
-    return failed("OAuth is demanded, and static tokens were expected", "Set AUTH_MODE to bearer.");
+  if (expected === "bearer") return failed("it asks for OAuth, not for static tokens", "Set AUTH_MODE to bearer.");
   return checkMetadata(origin, metadataUrl);
 }
 

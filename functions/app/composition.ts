@@ -19,7 +19,6 @@ import {
   tellingStarts,
   withoutRecords,
 } from "../caller/callers.ts";
-import { isInterest } from "../events/interest.ts";
 import { Events } from "../events/methods.ts";
 import type { Files } from "../files/files.ts";
 import { EdgeLog } from "../http/log.ts";
@@ -65,6 +64,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const { RESONATE_NAMESPACE: namespace } = config;
   const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
   const hooks = config.auth.AUTH_MODE !== "none";
+  const events = told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, jobs });
   if (config.ALLOW_LOOPBACK_CALLBACKS === "1")
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
@@ -76,7 +76,13 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const store = new RemoteStore(
     endpoint,
     jobs,
-    { quota: config.MAX_JOBS, storage: config.MAX_STORED_BYTES, records, isHeard: isInterest, tellStart },
+    {
+      quota: config.MAX_JOBS,
+      storage: config.MAX_STORED_BYTES,
+      records,
+      isHeard: () => events?.isHeard === true,
+      tellStart,
+    },
     client,
   );
   const { TASK_KEY, RESONATE } = config;
@@ -104,7 +110,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       tools,
       identity,
       handles,
-      events: told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, jobs }),
+      events,
       kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
       log,
       links: pages,

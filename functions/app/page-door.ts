@@ -1,11 +1,16 @@
 /** What browsers ask for: the files of the pages, and the data that MCP does not have. Everything else they do at `/mcp`. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
+import { latestOf } from "../../core/jobs/feed/partial.ts";
+import { timelineOf } from "../../core/jobs/feed/timeline.ts";
+import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
+import { newerGeneration } from "../../core/jobs/starting/start.ts";
+import { statusOf, viewOf } from "../../core/jobs/status.ts";
 import { assetResponse } from "../http/assets.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { aboutOf } from "../pages/about.ts";
 import { endOfSession, follow, linked, session } from "../pages/cookies.ts";
-import { jobPage } from "../pages/job-page.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import type { identify } from "./admission.ts";
 import type { Visit } from "./parts.ts";
@@ -78,6 +83,32 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   const files = mayHaveFiles(JSON.stringify(shown)) && (await (await edge.files()).viewsIn(shown, caller));
   const page = { ...shown, ...(task && { task }), ...(files && { files }), may_write: own !== undefined };
   return c.json(page, 200, PRIVATE);
+}
+
+/** A job as its page shows it, with its timeline from the `from`th record on. */
+async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {
+  const { job, args, deadline } = promise;
+  const [{ feed, questions }, newer, timeline, waits] = await Promise.all([
+    jobSnapshotOf(store, promise, signal, "recent"),
+    newerGeneration(store, promise, signal),
+    timelineOf(promise.id, from, (id) => store.child(id, signal)),
+    store.isOffered(promise, signal),
+  ]);
+  const partial = await latestOf(store, promise.id, feed.entry, signal);
+  const { questions: _asked, ...doing } = feed.entry ?? { questions: {} };
+  return {
+    ...viewOf(promise.name, promise),
+    kind: job.kind,
+    args,
+    view: job.view,
+    deadline: new Date(deadline).toISOString(),
+    doing,
+    questions: [...questions].map(([key, { question }]) => ({ key, ...question })),
+    timeline,
+    waits,
+    ...(partial && { partial }),
+    ...(newer && { newer: { job_name: newer.name, status: statusOf(newer) } }),
+  };
 }
 
 /** Who is told of the caller's jobs. A link shows nothing of this: it is asked for as the viewer alone. */

@@ -1,15 +1,14 @@
 /** Authentication and authorization of callers. */
-import { ANYONE, type Caller } from "../../core/definitions/caller.ts";
+import { ANYONE, type Caller, callerOf } from "../../core/definitions/caller.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
 import type { Access } from "../http/scope.ts";
-import { type AuthConfig, isLoopback, type OAuthConfig } from "./auth-config.ts";
-import { bearerVerifier } from "./bearer.ts";
+import { type AuthConfig, isLoopback, type OAuthConfig, type Token } from "./auth-config.ts";
 import { isBlocked } from "./blocked.ts";
 import { KeysUnavailable } from "./keys.ts";
 import { OAuthVerifier } from "./oauth.ts";
-import { type Demands, metadataOf, refuse, unavailable } from "./refusal.ts";
-import { TokenRefused, type Verified } from "./token.ts";
+import { type Demands, metadataOf, refuse, TokenRefused, unavailable, type Verified } from "./refusal.ts";
+import { isSame } from "./secret.ts";
 
 interface Authenticated {
   caller: Caller;
@@ -57,6 +56,22 @@ export function createAuth(config: AuthConfig, address: PublicAddress, log: Edge
     case "oauth":
       return createResourceServer(config, address, log, title);
   }
+}
+
+/** Verifies a token that the operator hands out, of which only hashes are known here. @throws {TokenRefused} for an unknown one */
+function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Verified> {
+  const known = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
+  return async (token) => {
+    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
+    // All are compared, so that the time taken does not tell which one matched.
+    const [match] = known.filter((each) => isSame(each.hash, hash));
+    if (!match) throw new TokenRefused("The token is not known");
+    return { caller: await callerOf(match.name, match.name), scopes: [] };
+  };
+}
+
+function fromHex(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(text.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }
 
 /** A resource server by the MCP authorization specification. */

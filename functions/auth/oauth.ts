@@ -11,7 +11,7 @@ import {
 import { callerOf } from "../../core/definitions/caller.ts";
 import type { OAuthConfig } from "./auth-config.ts";
 import { type Keys, PublishedKeys } from "./keys.ts";
-import { TokenRefused, type Verified } from "./token.ts";
+import { TokenRefused, type Verified } from "./refusal.ts";
 
 /** Algorithms with public keys: those who can verify a token must not be able to make one. */
 const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
@@ -89,7 +89,7 @@ function orRefused<Result>(decode: () => Result): Result {
   try {
     return decode();
   } catch {
-    throw refused("it is no JWT");
+    throw refused("it is not a JWT");
   }
 }
 

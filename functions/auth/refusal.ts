@@ -1,7 +1,29 @@
-/** The responses to requests without an acceptable token. */
+/** What a token says, and the responses to requests without an acceptable one. */
+import type { Caller } from "../../core/definitions/caller.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { loadSdk, type Sdk } from "../http/load-sdk.ts";
-import type { RefusalCode, TokenRefused } from "./token.ts";
+
+/** The content of a verified access token. */
+export interface Verified {
+  caller: Caller;
+  scopes: readonly string[];
+  /** When the token expires, in milliseconds since the epoch; undefined for one that does not. */
+  expires?: number;
+}
+
+/** The error codes of RFC 6750, and `missing` for a request without a token. */
+type RefusalCode = "missing" | "invalid_request" | "invalid_token" | "insufficient_scope";
+
+/** A token is not acceptable. The message is for its sender. */
+export class TokenRefused extends Error {
+  override name = "TokenRefused";
+  readonly code: RefusalCode;
+
+  constructor(message: string, code: RefusalCode = "invalid_token") {
+    super(message);
+    this.code = code;
+  }
+}
 
 /** In seconds. */
 const RETRY_AFTER = 5;

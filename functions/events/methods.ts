@@ -1,18 +1,19 @@
-/** The methods of the Events extension. */
+/** The Events extension: the types of events that a deployment tells of, and its methods. */
 import * as z from "zod";
 import type { Caller } from "../../core/definitions/caller.ts";
+import type { EventDefinition } from "../../core/definitions/event.ts";
 import type { Job } from "../../core/definitions/job.ts";
+import { JobView } from "../../core/jobs/status.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
 import type { CallerEvents, EventQuery } from "../caller/callers.ts";
+import { JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION } from "../caller/schedules/occurrence.ts";
 import { CODES } from "../caller/webhooks/codes.ts";
 import { isSecret } from "../caller/webhooks/post.ts";
 import type { Refused } from "../caller/webhooks/web-hooks.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
-import { type EventType, eventTypes, Narrowing } from "./event-types.ts";
-import { noteInterest } from "./interest.ts";
 
 /** The key under which the extension is declared. */
 export const EVENTS = "io.modelcontextprotocol/events";
@@ -29,11 +30,97 @@ const HEARTBEAT = 20_000;
 /** What keeps a stream of events alive between: the extension has no comments on it. An empty event is nothing to a reader. */
 const NO_COMMENT = "\n";
 
+/** For how long starts of callers who are not told apart are noted after somebody asked for events, in milliseconds. */
+const INTEREST = 600_000;
+
 /** The pause after a failure to read, in milliseconds. */
 const AFTER_ERROR = 2_000;
 
 /** How long before its deadline a stream ends by itself, in milliseconds. */
 const BEFORE_END = 1_000;
+
+/** How many names and kinds one subscription may be narrowed to. */
+const MOST_NARROWED = 100;
+
+/** What narrows a subscription. */
+const Narrowing = z.strictObject({
+  job_names: z.array(z.string().max(600)).min(1).max(MOST_NARROWED).optional().describe("Of these jobs alone."),
+  kinds: z.array(z.string().max(64)).min(1).max(MOST_NARROWED).optional().describe("Of jobs of these kinds alone."),
+  labels: z
+    .array(z.string().max(64))
+    .min(1)
+    .max(MOST_NARROWED)
+    .optional()
+    .describe("Of jobs with one of these labels alone."),
+  schedule: z.string().max(600).optional().describe("Of the jobs that this schedule starts, by its job name."),
+});
+
+const ofAJob = {
+  job_name: z.string(),
+  kind: z.string(),
+  labels: z.array(z.string()).optional().describe("Those that the caller gave it."),
+  view_url: z.string().optional().describe("Its page."),
+};
+
+const Question = z.object({
+  ...ofAJob,
+  question: z.string().describe("Its key."),
+  message: z.string().optional(),
+  answered_by: z.enum(["user", "anyone"]).optional().describe("anyone: answer_question takes the answer."),
+  answer_schema: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of the answer."),
+});
+
+const Progress = z.object({
+  ...ofAJob,
+  message: z.string().optional(),
+  done: z.number().optional(),
+  total: z.number().optional(),
+});
+
+const Output = z.object({
+  ...ofAJob,
+  offset: z.int(),
+  output: z.unknown(),
+  summary: z.object({ characters: z.int(), part: z.string() }).optional(),
+});
+
+const Ended = JobView.omit({ doing: true, newer: true, waiting_for: true }).extend(ofAJob);
+
+interface EventType {
+  name: string;
+  description: string;
+  delivery: readonly ("poll" | "push" | "webhook")[];
+  inputSchema: object;
+  payloadSchema: object;
+}
+
+const schemaOf = (schema: z.ZodType, io: "input" | "output"): object => {
+  const { $schema: _, ...plain } = z.toJSONSchema(schema, { io });
+  return plain;
+};
+
+/** The events that these jobs tell, one of each name. */
+const ownEvents = (jobs: readonly Job[]): EventDefinition[] => [
+  ...new Map(jobs.flatMap(({ events = [] }) => events.map((event) => [event.name, event]))).values(),
+];
+
+/** `hooks`: whether they are delivered by web hook as well. */
+function eventTypes(hooks: boolean, jobs: readonly Job[]): EventType[] {
+  const delivery: EventType["delivery"] = hooks ? ["poll", "push", "webhook"] : ["poll", "push"];
+  const inputSchema = schemaOf(Narrowing, "input");
+  const type = (name: string, description: string, payload: z.ZodType): EventType => ({
+    ...{ name, description, delivery, inputSchema, payloadSchema: schemaOf(payload, "output") },
+  });
+  return [
+    type(JOB_ENDED, "A job that the caller started has ended: with its result, or why there is none.", Ended),
+    type(JOB_QUESTION, "A job that the caller started waits for an answer.", Question),
+    type(JOB_PROGRESS, "How far a job is that the caller started; at most one in 5 seconds a job.", Progress),
+    type(JOB_OUTPUT, "A partial result of a job that the caller started.", Output),
+    ...ownEvents(jobs).map(({ name, payload }) =>
+      type(name, payload.description ?? "", z.object({ ...ofAJob, payload })),
+    ),
+  ];
+}
 
 const Subscription = z.object({
   name: z.string(),
@@ -61,6 +148,8 @@ export class Events {
   readonly #codes: (typeof CODES)[keyof typeof CODES];
   readonly #types: readonly EventType[];
   readonly #kinds: ReadonlySet<string>;
+  /** When somebody last asked this isolate for events, in milliseconds since the epoch. */
+  #asked = 0;
 
   constructor(options: EventsOptions) {
     const { events, codes, hooks, jobs } = options;
@@ -70,13 +159,18 @@ export class Events {
     this.#codes = CODES[codes];
   }
 
+  /** Whether somebody may be told of a job that begins now. */
+  get isHeard(): boolean {
+    return Date.now() - this.#asked < INTEREST;
+  }
+
   list(): Record<string, unknown> {
     return { events: this.#types };
   }
 
   /** @throws {ProtocolError} for a request that is not valid */
   async poll(params: Record<string, unknown>, scope: RequestScope): Promise<Record<string, unknown>> {
-    noteInterest();
+    this.#asked = Date.now();
     const page = await this.#read(this.#queryOf(params), scope);
     const { truncated, hasMore, isBusy } = page;
     const events = page.events.map(({ cursor: _, ...event }) => event);
@@ -97,7 +191,7 @@ export class Events {
     scope: RequestScope,
     disconnected: AbortSignal,
   ): Response {
-    noteInterest();
+    this.#asked = Date.now();
     let query = this.#queryOf(params);
     const _meta = { [SUBSCRIPTION_ID]: id };
     const end = (send: (message: object) => void) => {
@@ -181,8 +275,7 @@ export class Events {
   }
 
   #hookOf(params: Record<string, unknown>, { key }: Caller): z.infer<typeof Hook> {
-    if (key === "")
-      throw this.#error("Forbidden", { reason: "web hooks are for callers who are told apart by a token" });
+    if (key === "") throw this.#error("Forbidden", { reason: "web hooks are for callers who sign in" });
     const { data, error } = Hook.safeParse(params);
     if (!data) throw invalidParams(wordsOf(error));
     return data;

@@ -28,17 +28,22 @@ export function createRateLimit(limiter: RateLimiterBinding | undefined, most: n
   if (limiter) {
     return async (key, { weight, of }) => {
       const outcomes = await Promise.all(Array.from({ length: weight }, () => limiter.limit({ key })));
-      return outcomes.every(({ success }) => success)
-        ? undefined
-        : tooManyRequests("as many as this server allows", of);
+      if (outcomes.every(({ success }) => success)) return undefined;
+      // The binding does not tell its limit.
+      return tooManyRequests(
+        "as many as this server allows",
+        of,
+        PERIOD,
+        " If it is refused alone, ask for less at once.",
+      );
     };
   }
   if (most === 0) return undefined;
   const counts = new Counts();
-  return async (key, { weight, of, isDone }) =>
-    counts.add(key, weight, isDone ? undefined : most) && counts.of(key) <= most
-      ? undefined
-      : tooManyRequests(String(most), of, counts.secondsLeft);
+  return async (key, { weight, of, isDone }) => {
+    if (counts.add(key, weight, isDone ? undefined : most) && counts.of(key) <= most) return undefined;
+    return of > most && !isDone ? tooMuch(most, of) : tooManyRequests(String(most), of, counts.secondsLeft);
+  };
 }
 
 /** Counts by key, forgotten at the end of each period. */
@@ -69,9 +74,20 @@ export class Counts {
   }
 }
 
-export function tooManyRequests(most: string, weight: number, seconds = PERIOD): Response {
-  const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.` : "";
-  const error_description = `Nothing was done: too many requests; a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;
-  const headers = { "retry-after": String(seconds) };
-  return Response.json({ error: "rate_limit_exceeded", error_description }, { status: 429, headers });
+export function tooManyRequests(most: string, weight: number, seconds = PERIOD, advice = ""): Response {
+  const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.${advice}` : "";
+  const words = `too many requests; a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;
+  return refusal(words, { "retry-after": String(seconds) });
 }
+
+/** The response to a request that is more than the whole limit: nobody is to come back with it. */
+const tooMuch = (most: number, weight: number): Response =>
+  refusal(
+    `this request counts as ${weight}, for what it touches, and a caller may make ${most} in ${PERIOD} seconds. Trying again does not help. Ask for at most ${most} at once: for fewer jobs, or for a long range in several shorter ones.`,
+  );
+
+const refusal = (words: string, headers: Record<string, string> = {}): Response =>
+  Response.json(
+    { error: "rate_limit_exceeded", error_description: `Nothing was done: ${words}` },
+    { status: 429, headers },
+  );

@@ -15,13 +15,11 @@ import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
 import type { Cards } from "../resources/cards.ts";
 import { readJob } from "../resources/job-resource.ts";
-import { templatesOf } from "../resources/templates.ts";
 import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
 import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
-import { CACHE, capabilities, type Identity } from "./identity.ts";
-import { growing } from "./progress.ts";
-import { type CallRequest, saidInMeta, type ToolCalls } from "./tool-calls.ts";
+import { CACHE, capabilities, type Identity, templatesOf } from "./identity.ts";
+import { type CallRequest, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 
 export interface SdkOptions {
   calls: ToolCalls;
@@ -123,7 +121,7 @@ function callOf(context: ServerContext): CallRequest {
   const { [LOG_LEVEL]: logLevel } = { ...envelope } as { [LOG_LEVEL]?: unknown };
   // Delivery fails only when the client has left.
   const tell = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
-  const call = {
+  return {
     notify: tell,
     scope: scopeOf(context),
     declaresTasks: declaresTasks(context),
@@ -135,14 +133,7 @@ function callOf(context: ServerContext): CallRequest {
     ...saidInMeta({ ..._meta }),
     ...(logLevel !== undefined && { logLevel }),
     requestState: context.mcpReq.requestState<string>(),
-  };
-  const progressToken = _meta?.progressToken;
-  if (progressToken === undefined) return call;
-  return {
-    ...call,
-    reportProgress: growing((progress, total, message) => {
-      tell("notifications/progress", { progressToken, progress, ...(total !== undefined && { total }), message });
-    }),
+    ...reporting(_meta?.progressToken, tell),
   };
 }
 

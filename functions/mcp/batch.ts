@@ -3,7 +3,6 @@ import { isStream } from "../http/event-stream.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
 import { invalidRequest } from "./body.ts";
 import { asMessage, type Message } from "./message.ts";
-import { weightOfSize } from "./weight.ts";
 
 const REVISION = "2025-03-26";
 
@@ -18,7 +17,8 @@ interface BatchServer {
 /** Answers the messages of a batch one after another, with a list of their responses. */
 export async function serveBatch(
   batch: unknown[],
-  size: number,
+  /** What its size alone costs. */
+  least: number,
   headers: Headers,
   scope: RequestScope,
   server: BatchServer,
@@ -37,7 +37,7 @@ export async function serveBatch(
   const weight = demands.reduce((sum, demand) => sum + demand.weight, batch.length - demands.length);
   if (weight > MOST || waiting > 1) return tooMuch(`touches ${weight}, and ${waiting} of its calls would wait`);
   const refused = await scope.admit({
-    weight: Math.max(weight, weightOfSize(size)),
+    weight: Math.max(weight, least),
     access: demands.flatMap(({ access }) => access),
     streams: waiting > 0,
   });

@@ -5,8 +5,11 @@ import { loadSdk } from "../http/load-sdk.ts";
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
 
-/** The parsed body, the response that refuses it, or the request for the SDK to refuse. */
-export type Body = { parsed: unknown; size: number } | Response | Request;
+/** How many characters of a body cost as much as one request: they are read, checked, and may be stored. */
+const CHARACTERS = 20_000;
+
+/** The parsed body and what its size alone costs, the response that refuses it, or the request for the SDK to refuse. */
+export type Body = { parsed: unknown; weight: number } | Response | Request;
 
 /** The media types that are accepted without asking the SDK. */
 const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
@@ -27,7 +30,7 @@ export async function readBody(request: Request): Promise<Body> {
   }
   return isTooDeep(text)
     ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed)
-    : { parsed, size: text.length };
+    : { parsed, weight: Math.ceil(text.length / CHARACTERS) };
 }
 
 /** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */

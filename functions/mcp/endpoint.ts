@@ -16,7 +16,6 @@ import { CallsInFlight, clientOf } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
 import { answerIn, createMethods, demandOf } from "./methods.ts";
 import { type CallRules, ToolCalls } from "./tool-calls.ts";
-import { weightOfSize } from "./weight.ts";
 
 /** Answers an MCP request of an admitted caller. */
 export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;
@@ -94,9 +93,9 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     const body = await readBody(request);
     if (body instanceof Response) return body;
     if (body instanceof Request) return (await bySdk())({ request: body, scope });
-    const { parsed, size } = body;
+    const { parsed } = body;
     if (Array.isArray(parsed)) {
-      return serveBatch(parsed, size, request.headers, scope, {
+      return serveBatch(parsed, body.weight, request.headers, scope, {
         demandOf: (message) => demandOf(methods, message),
         answer: (member, message, memberScope) => {
           if (message) note(memberScope, message);
@@ -108,7 +107,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
     if (message) note(scope, message);
     const access = !message && answerIn(parsed) ? (["write"] as const) : [];
     const demand = message ? demandOf(methods, message) : { weight: 1, access, streams: false };
-    const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, weightOfSize(size)) });
+    const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, body.weight) });
     return refused ?? answer(request, parsed, message, scope);
   };
 }

@@ -3,20 +3,18 @@
  * without the SDK, whose server and transport cost several times what the call itself does.
  */
 import type { Passed } from "../../core/author/tool.ts";
+import { jobNames } from "../../core/tools/arguments.ts";
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { boundedStream, eventStream, isStream } from "../http/event-stream.ts";
 import type { Access, Demand, RequestScope } from "../http/scope.ts";
 import { loadLazy } from "../load-lazy.ts";
-import { templatesOf } from "../resources/templates.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
 import { showsForms } from "../tasks/task.ts";
-import { CACHE, capabilities, type Identity } from "./identity.ts";
+import { CACHE, capabilities, type Identity, templatesOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
-import { growing } from "./progress.ts";
-import { type CallRequest, type CallResult, saidInMeta, type ToolCalls } from "./tool-calls.ts";
-import { weightOfCall, weightOfSubscription } from "./weight.ts";
+import { type CallRequest, type CallResult, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 
 type Params = Message["params"];
 
@@ -225,7 +223,7 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
         const asks = await calls.asksInSession(name, request.headers.get("mcp-session-id"), scope.caller);
         const run = async (send: (message: object) => void, aborted: AbortSignal) => {
           const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params });
-          const call = { ...callOf(plain, scope, aborted), notify, ...progress(plain, notify) };
+          const call = { ...callOf(plain, scope, aborted), notify, ...reporting(plain.progressToken, notify) };
           const again = (more: Partial<CallRequest>) => calls.call(name, args, { ...call, ...more });
           const answer = await answerTo(id, plain, info, () => (asks ? asking(again, call, send) : again({})));
           if (answer && !open.signal.aborted) send(answer.message);
@@ -289,15 +287,6 @@ function callOf(
   };
 }
 
-/** How a call reports its progress, where its caller asked for it. */
-function progress({ progressToken }: Plain, notify: NonNullable<CallRequest["notify"]>) {
-  if (progressToken === undefined) return {};
-  const reportProgress = growing((progress, total, message) => {
-    notify("notifications/progress", { progressToken, progress, total, message });
-  });
-  return { reportProgress };
-}
-
 /** The JSON response to a call; undefined where it is the SDK's to give. */
 async function respond(id: Message["id"], plain: Plain, info: object, call: () => Promise<object>) {
   const answer = await answerTo(id, plain, info, call);
@@ -339,4 +328,32 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 
 function json(body: string, status = 200): Response {
   return new Response(body, { status, headers: { "content-type": "application/json" } });
+}
+
+/** The cost of a name or of a whole call, in requests to the Resonate server, where it is more than a look at a job. */
+const OF_A_NAME: ReadonlyMap<unknown, number> = new Map([
+  ["cancel_job", 4],
+  ["forget_jobs", 2],
+]);
+const OF_A_CALL: ReadonlyMap<unknown, number> = new Map([
+  ["list_jobs", 10],
+  ["schedule_job", 6],
+]);
+
+/** The cost of a `tools/call`: 1 or more. */
+function weightOfCall({ name, arguments: args }: Record<string, unknown>): number {
+  return OF_A_CALL.get(name) ?? (OF_A_NAME.get(name) ?? 1) * (typeof name === "string" ? namesIn(args) : 1);
+}
+
+/** The number of jobs that a call names; 1 where its arguments will be refused. */
+function namesIn(args: unknown): number {
+  if (typeof args !== "object" || args === null || !Object.hasOwn(args, "job_names")) return 1;
+  return jobNames.safeParse((args as { job_names: unknown }).job_names).data?.length ?? 1;
+}
+
+/** The cost of a subscription: the number of its tasks, up to the most that it may name. */
+function weightOfSubscription({ notifications }: Record<string, unknown>): number {
+  if (typeof notifications !== "object" || notifications === null || !("taskIds" in notifications)) return 1;
+  const { taskIds } = notifications;
+  return Array.isArray(taskIds) ? Math.max(1, Math.min(taskIds.length, 100)) : 1;
 }

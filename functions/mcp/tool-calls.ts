@@ -321,6 +321,20 @@ export function saidInMeta({
   };
 }
 
+/** How much a report without news is greater than the one before. */
+const LEAST = 0.001;
+
+/** Reports the progress of a call under the token by which its caller asked for it. Each report is greater than the one before. */
+export function reporting(token: string | number | undefined, notify: NonNullable<CallRequest["notify"]>) {
+  if (token === undefined) return {};
+  let last = -LEAST;
+  const reportProgress: CallRequest["reportProgress"] = (progress, total, message) => {
+    last = Math.max(progress, last + LEAST);
+    notify("notifications/progress", { progressToken: token, progress: last, total, message });
+  };
+  return { reportProgress };
+}
+
 /** A request that says nothing of its client. */
 const NO_CALL = {
   declaresTasks: false,

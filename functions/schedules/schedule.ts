@@ -1,10 +1,24 @@
 /** Schedules. A schedule is a job without a worker: the object of its caller fires it, see `functions/caller/schedules/`. */
 import * as z from "zod";
 import { defineJob, type Job } from "../../core/definitions/job.ts";
-import { When } from "./when.ts";
 
 /** How long a schedule lasts at most, in milliseconds: ten years. */
 const LONGEST = 10 * 366 * 86_400_000;
+
+/** When a schedule fires: by one of the three. */
+export const When = z.object({
+  /** Five fields: minute, hour, day of the month, month, day of the week. */
+  cron: z.string().optional(),
+  /** By an IANA name. Default: UTC. */
+  timezone: z.string().optional(),
+  /** In seconds, counted from `from`. */
+  every: z.number().optional(),
+  /** Milliseconds since the epoch. */
+  from: z.number().optional(),
+  /** Once, ISO 8601. */
+  at: z.string().optional(),
+});
+export type When = z.infer<typeof When>;
 
 export const Schedule = z.object({
   name: z.string(),

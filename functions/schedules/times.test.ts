@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { When } from "./schedule.ts";
 import { lastBetween, nextAfter, problemIn } from "./times.ts";
-import type { When } from "./when.ts";
 
 const at = (text: string) => Date.parse(text);
 const DAY = 86_400_000;

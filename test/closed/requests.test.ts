@@ -134,6 +134,32 @@ describe("the limit", () => {
       expect((await send(url, { body: probe(40) })).status).toBe(200);
     }));
 
+  test("does not have a client come back with what is more than all of it: it says how much can be asked for", () => {
+    const bindings = { RATE_LIMIT: "60", WAIT_SECONDS: "1", ...bearerBindings({ ada: "ada" }) };
+    const headers = { authorization: "Bearer ada" };
+    return limited(bindings, async ({ url }) => {
+      const words =
+        /counts as 100, .* may make 60 in 60 seconds. Trying again does not help. Ask for at most 60 at once/;
+      const refused = await send(url, { headers, body: probe(100) });
+      expect([refused.status, refused.headers["retry-after"]]).toEqual([429, undefined]);
+      expect(JSON.parse(refused.text).error_description).toMatch(words);
+      const range = async (to: string) => {
+        const where = { latitude: 5, longitude: 1, confirm: true };
+        const { messages } = await send(url, {
+          headers,
+          body: call("weather_range", { ...where, from: "2000-01", to }),
+        });
+        return messages.at(-1)?.result;
+      };
+      const whole = await range("2008-04");
+      expect(whole).toMatchObject({ isError: true, content: [{ text: expect.stringMatching(words) }] });
+      // The two refused requests count as one each.
+      expect((await range("2004-10")).isError ?? false).toBe(false);
+      const again = await send(url, { headers, body: probe(10) });
+      expect(Number(again.headers["retry-after"])).toBeGreaterThan(0);
+    });
+  });
+
   test("counts a new range for the months that workers then gather, before it is there", () => {
     const bindings = { RATE_LIMIT: "160", WAIT_SECONDS: "1", ...bearerBindings({ ada: "ada", bob: "bob" }) };
     return limited(bindings, async ({ url }) => {
