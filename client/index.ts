@@ -33,7 +33,7 @@ export interface ClientOptions<Tools extends ClientTools> {
 declare const RESULT: unique symbol;
 
 /**
- * A job by its name, with the type of its result. A name alone is one as well.
+ * A job by its name, with the type of its result. Methods take a name alone as well.
  *
  * @example
  * const known: JobReference<{ url: string }> = { name: "wait_for_site_https://example.com" };
@@ -112,8 +112,8 @@ export interface JobClient<Tools extends ClientTools> extends AsyncDisposable {
    */
   wait<Result>(job: string | JobReference<Result>, signal?: AbortSignal): Promise<Result>;
   /**
-   * The job as `probe_status` describes it, at first and at each change, until its end. Its `partial.values` are those that
-   * were not told before; its result is for {@link JobClient.wait}.
+   * The job as `probe_status` describes it, now and after each change, until its end. `partial.values` holds only new values.
+   * For the result see {@link JobClient.wait}.
    */
   follow(job: string | JobReference, signal?: AbortSignal): AsyncIterable<JobView>;
   /**
@@ -123,11 +123,11 @@ export interface JobClient<Tools extends ClientTools> extends AsyncDisposable {
    * @throws {ToolRefused} for an answer that does not fit, and for a question that is not open
    */
   answer(job: string | JobReference, question: string, answer: unknown): Promise<void>;
-  /** Stops a job for good. False: it had ended by itself, does not exist, or goes on for others who started it. */
+  /** Stops a job for good. Resolves with false where it had ended, does not exist, or goes on for others who started it. */
   cancel(job: string | JobReference): Promise<boolean>;
 }
 
-/** Of how long a job is looked at for changes, in seconds. */
+/** The time between two looks of {@link JobClient.follow} at a job, in seconds. */
 const GLANCE = 2;
 
 /**

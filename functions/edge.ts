@@ -77,6 +77,6 @@ function jobsOf(tools: readonly Tool[]): Job[] {
 function duplicates(names: readonly string[]): string[] {
   const repeated = new Set(names.filter((name, i) => names.indexOf(name) !== i));
   return [...repeated].map(
-    (name) => `Two tools are called ${name}, the engine's counted. A wrapped server takes a prefix.`,
+    (name) => `Two tools are called ${name}, built-in ones included. Give a wrapped server a prefix.`,
   );
 }

@@ -90,7 +90,7 @@ export async function replayed<Args, Result>(
   };
   const run = (plan: Plan) =>
     trial(() => code as Runnable, args, { ...world(), ...(plan.deaths.length === 0 && { inputs }) }, plan);
-  // The outcome that an author has in mind who thinks of it as code that runs once.
+  // The outcome that an author expects of code that runs once.
   const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
   if (awake.error?.name === "NondeterminismError") throw thrown(awake, options);
   const first = await run({ deaths: [], isWarm: true });

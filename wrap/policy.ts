@@ -22,7 +22,7 @@ export function policyOf(tool: ListedTool, { name, policies = {} }: Pick<WrapOpt
   if (once && freshFor !== undefined) {
     const option = given.freshFor === undefined ? "shared" : "freshFor";
     throw new Error(
-      `wrapServer: ${name} is told ${option} for ${tool.name}, which is not known to be safe to repeat: say repeatable as well`,
+      `wrapServer: ${option} for ${tool.name} of ${name} needs repeatable as well: the tool does not say that it is safe to repeat`,
     );
   }
   return { once, freshFor, shared, because };

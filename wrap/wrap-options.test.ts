@@ -32,12 +32,12 @@ test("a call is repeated only where something says that it is safe", () => {
   expect(policyOf(tool({ idempotentHint: true }), { name }).once).toBe(false);
   const policies = { "report_*": { repeatable: false } };
   expect(policyOf(tool({ readOnlyHint: true }), { name, policies }).once).toBe(true);
-  expect(() => policyOf(tool(), { name, policies: { "*": { freshFor: 1 } } })).toThrow(/say repeatable/);
+  expect(() => policyOf(tool(), { name, policies: { "*": { freshFor: 1 } } })).toThrow(/needs repeatable as well/);
 });
 
 test("options that cannot be are refused in words", () => {
-  expect(() => wrapServer({ name: "Acme", url: "https://a.example" })).toThrow(/small letters/);
-  expect(() => wrapServer({ name: "acme" })).toThrow(/a url, or a command/);
+  expect(() => wrapServer({ name: "Acme", url: "https://a.example" })).toThrow(/lower-case letters/);
+  expect(() => wrapServer({ name: "acme" })).toThrow(/a url or a command/);
   expect(() => wrapServer({ name: "acme", url: "file:///etc/passwd" })).toThrow(/http/);
 });
 

@@ -107,11 +107,13 @@ export function checkOptions(options: WrapOptions): void {
     throw new Error(`wrapServer: ${what}`);
   };
   if (!/^[a-z][a-z0-9-]{0,30}$/.test(name)) {
-    wrong(`a name is up to 31 small letters, digits and "-", beginning with a letter, not ${JSON.stringify(name)}`);
+    wrong(
+      `a name is up to 31 lower-case letters, digits and "-", beginning with a letter, not ${JSON.stringify(name)}`,
+    );
   }
-  if ((url === undefined) === (command === undefined)) wrong(`${name} has a url, or a command: one of them`);
+  if ((url === undefined) === (command === undefined)) wrong(`${name} needs either a url or a command`);
   if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
-    wrong(`the url of ${name} is no http or https URL`);
+    wrong(`the url of ${name} is not an http or https URL`);
   }
   if (url === undefined && headers !== undefined) wrong(`${name} has headers, which only a url takes`);
   if (command === undefined && env !== undefined) wrong(`${name} has env, which only a command takes`);

@@ -64,7 +64,7 @@ export function wrappedTool(
     }
     if (canonical(first) !== canonical(args)) {
       throw new ToolError(
-        `Nothing was done: the call named ${JSON.stringify(key)} was made before, with other arguments (${preview(first)}). Choose another ${JOB_NAME}, or repeat the call as it was.`,
+        `Nothing was done: the call named ${JSON.stringify(key)} was made before, with other arguments (${preview(first)}). Choose another ${JOB_NAME}, or repeat the call unchanged.`,
       );
     }
     return promise;
@@ -137,7 +137,7 @@ async function identified(
   const args = named ? rest : given;
   if (named && name !== undefined && name !== null && name !== "") {
     if (typeof name !== "string" || name.length > MAX_KEY + job.prefix.length + tool.name.length) {
-      throw new ToolError(`Nothing was done: ${JOB_NAME}: accepted is a text of up to ${MAX_KEY} characters.`);
+      throw new ToolError(`Nothing was done: ${JOB_NAME} must be a text of up to ${MAX_KEY} characters.`);
     }
     // The full job name from an earlier answer works as well.
     const whole = `${job.prefix}${tool.name}.`;

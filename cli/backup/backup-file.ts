@@ -62,7 +62,7 @@ export async function readHead(file: string): Promise<BackupHead> {
     if (head?.format === FORMAT) return { key: head.key ?? null };
     break;
   }
-  throw new Error(`${file} is no backup of this product.`);
+  throw new Error(`${file} is not a backup of this product.`);
 }
 
 /** Reads the rows of a backup. @throws {Error} at its end, if it is incomplete */

@@ -45,7 +45,7 @@ export class OperatorClient {
     const said = parseJson(text);
     if (response.status === 404 && said?.refused === undefined) {
       throw new NoServer(
-        `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or this is no such deployment.`,
+        `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or another server runs there.`,
       );
     }
     if (!response.ok || said?.refused !== undefined) {

@@ -13,7 +13,7 @@ export const TOKEN_USAGE = "MCP_TOKEN in the environment is the caller's token, 
 /** The endpoint that the options name. @throws {WrongArguments} for text that is not a URL */
 export function endpointOf(url: string | undefined): URL {
   const given = url ?? stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp";
-  if (!URL.canParse(given)) throw new WrongArguments(`--url: ${given} is no address.`);
+  if (!URL.canParse(given)) throw new WrongArguments(`--url: ${given} is not a URL.`);
   return new URL(given);
 }
 

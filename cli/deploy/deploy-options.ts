@@ -6,7 +6,10 @@ const LOCATIONS = ["wnam", "enam", "sam", "weur", "eeur", "apac", "apac-ne", "ap
 const JURISDICTIONS = ["eu", "us", "fedramp", "fedramp-high"];
 
 const OWN = {
-  caller: option("NAME", "make this caller if there is none yet, and show the token even if the output is no terminal"),
+  caller: option(
+    "NAME",
+    "make this caller if there is none yet, and show the token even if the output is not a terminal",
+  ),
   container: flag("run the jobs in a container of the account, or end with the reason why not"),
   "no-container": flag(`run the jobs in the account's own Workers
 (neither: as before; the first time in a container if the account has them and Docker runs)`),

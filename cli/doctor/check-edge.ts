@@ -88,14 +88,14 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
   if (expected === "none") {
     return failed(
       check,
-      "a token is demanded, and none was expected",
+      "it asks for a token, and none was expected",
       "Run the doctor without --auth none, or change AUTH_MODE.",
     );
   }
   const challenge = answer.headers.get("WWW-Authenticate") ?? "";
   const metadataUrl = /\bresource_metadata="([^"]+)"/.exec(challenge)?.[1];
   if (metadataUrl === undefined) {
-    if (expected !== "oauth") return ok(check, "a static token is demanded (AUTH_MODE bearer)");
+    if (expected !== "oauth") return ok(check, "it asks for a static token (AUTH_MODE bearer)");
     return failed(
       check,
       "the refusal does not say where the authorization server is",
@@ -103,7 +103,7 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
     );
   }
   if (expected === "bearer")
-    return failed(check, "OAuth is demanded, and static tokens were expected", "Set AUTH_MODE to bearer.");
+    return failed(check, "it asks for OAuth, not for static tokens", "Set AUTH_MODE to bearer.");
   return checkMetadata(check, origin, metadataUrl);
 }
 

@@ -30,7 +30,7 @@ export const optionsOf = (services: readonly LocalService[]) => ({
   memory: flag("keep the state in memory only"),
   open: flag("open the front page in a browser: it has a form for each tool"),
   plain: flag("a line for all that happens to a job, instead of one a job that changes in place"),
-  config: option("CLIENT", `print how a client is told of the server: ${HOSTS.join(", ")}`),
+  config: option("CLIENT", `print how to connect a client: ${HOSTS.join(", ")}`),
 });
 
 /** Reads the launcher's arguments and `HEALTH_PORT`. @throws {Error} that names the wrong one */

@@ -71,7 +71,7 @@ export async function start(
   const swallowed = swallowedByNpm(args, services, process.env);
   if (swallowed !== undefined) {
     const right = typed(project, command, swallowed);
-    console.error(`npm takes options for its own unless they are behind "--". Type: ${right}`);
+    console.error(`npm takes options for its own unless they come after "--". Type: ${right}`);
     process.exit(2);
   }
   const options = readArguments(() => parseOptions(args, services, process.env));

@@ -16,7 +16,7 @@ const DEVELOPMENT = ["@cloudflare/containers", "@types/node", "typescript", "vit
 function checkName(name: string): void {
   if (/^[a-z]([a-z0-9-]{0,52}[a-z0-9])?$/.test(name)) return;
   throw new Error(
-    `A server is called by up to 54 small letters, digits and "-", beginning with a letter, not "${name}".`,
+    `A server's name is up to 54 lower-case letters, digits and "-", beginning with a letter, not "${name}".`,
   );
 }
 

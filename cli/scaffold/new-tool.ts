@@ -21,7 +21,7 @@ export interface ToolNames {
 export function toolNames(given: string): ToolNames {
   if (!/^[a-z][a-z0-9]*([_-][a-z0-9]+)*$/.test(given) || given.length > 60) {
     throw new WrongArguments(
-      `A tool is called by words of small letters and digits, such as send_invoice, not "${given}".`,
+      `A tool's name is words of lower-case letters and digits, such as send_invoice, not "${given}".`,
     );
   }
   const words = given.split(/[_-]/);

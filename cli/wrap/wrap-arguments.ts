@@ -52,10 +52,10 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   const [url, ...more] = positionals;
   if (more.length > 0) throw new Error(`There is one URL at most, not ${positionals.join(" ")}.`);
   if ((url === undefined) === (command.length === 0)) {
-    throw new Error("Give the URL of a server, or a command behind --.");
+    throw new Error("Give the URL of a server, or a command after --.");
   }
   if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
-    throw new Error(`${url} is no http or https URL. A command goes behind --.`);
+    throw new Error(`${url} is not an http or https URL. A command goes after --.`);
   }
   const { "header-file": headerFile, "env-file": envFile } = values;
   if (url !== undefined && (values.env || envFile)) throw new Error("--env is for a command: a URL takes --header.");

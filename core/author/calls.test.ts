@@ -244,6 +244,6 @@ test("an amount that is not a number, and a budget that is not defined, are refu
       budgeted(5, "fail", (ctx) => ctx.spend(amount, { of })),
       {},
     );
-  await expect(spends(Number.NaN, "tokens")).rejects.toThrow("ctx.spend: NaN is no amount of tokens");
+  await expect(spends(Number.NaN, "tokens")).rejects.toThrow("ctx.spend: NaN is not an amount of tokens");
   await expect(spends(1, "euros")).rejects.toThrow('ctx.spend: there is no budget of "euros"');
 });

@@ -1,4 +1,4 @@
-/** Keeps what a step has brought that is too large for one promise: see `tools/byte-range.ts`. */
+/** Stores a step's value that is too large for one promise: see `tools/byte-range.ts`. */
 
 import type { Step } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";

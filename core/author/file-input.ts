@@ -29,7 +29,7 @@ export function fileInput({ mimeTypes, max = MAX_INPUT }: FileLimits = {}): z.Zo
     if (/^data:/i.test(from)) return from.length <= MAX_DATA;
     return from.length <= MAX_ADDRESS && (partsOfUri(from) !== undefined || isHttps(from));
   };
-  const words = `it is none of these, or too long. ${description}`;
+  const words = `it is not accepted, or too long. ${description}`;
   return z.preprocess(given, z.unknown().refine(isFile, words).meta({ type: "string", description })) as never;
 }
 

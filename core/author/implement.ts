@@ -47,7 +47,7 @@ export interface ImplementOptions<Args, Env> {
   earlier?: Record<number, DurableFunction<Args, unknown, Env>>;
 }
 
-/** By what `versionOf` returns, the author's own function. */
+/** The author's own function, by the one that `versionOf` returns. */
 export const authored = new WeakMap<object, object>();
 
 /**
@@ -98,9 +98,9 @@ export function nextArgs(job: Job, args: unknown): unknown {
 
 function parsed<Args>(job: Job<Args>, args: unknown): Args {
   const { success, data, error } = parsedAtOnce(job, args);
-  const once = "What is stored has gone through the schema once already: what a schema transforms it has to";
+  const once = "Stored arguments are what the schema made of them, which it must";
   if (!success)
-    throw new NondeterminismError(`these are not arguments of ${job.kind}: ${problems(error)}. ${once} accept as well`);
+    throw new NondeterminismError(`these are not arguments of ${job.kind}: ${problems(error)}. ${once} accept`);
   const path = changed(args, data);
   if (path === undefined) return data;
   throw new NondeterminismError(
@@ -115,7 +115,7 @@ function parsedAtOnce<Args>(job: Job<Args>, args: unknown) {
   } catch (error) {
     if (!(error instanceof $ZodAsyncError)) throw error;
     throw new NondeterminismError(
-      `the arguments of ${job.kind} are checked by something asynchronous, and are checked again when the job runs. Do that in a step`,
+      `the arguments of ${job.kind} are checked by something asynchronous, and again when the job runs. Do that in a step`,
     );
   }
 }

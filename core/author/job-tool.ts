@@ -38,11 +38,11 @@ const PATIENCE = 45_000;
 
 /** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
 export const PROGRESS_INTERVAL = 2_500;
-/** When a job's own reports are looked for at first, in milliseconds; then after this share of the time that has passed. */
+/** The pause before the first look for a job's own reports, in milliseconds; later ones are this share of the time since. */
 const PASS_FIRST = 200;
 const PASS_SHARE = 0.1;
 
-/** Named in answers that start a job: hosts that search tools may show a model no others than it searched for. */
+/** Named in answers that start a job: hosts that search tools may show a model only those that it searched for. */
 const COLLECTING = ["await_result", "probe_status"];
 
 type MaybePromise<T> = T | Promise<T>;
@@ -271,7 +271,7 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
 interface WaitOptions {
   name?: string;
   consent?: readonly string[];
-  /** Whether what the job reports is told soon, and as it is: with its own numbers and words alone. */
+  /** Whether the job's own reports are passed on soon and unchanged, and no others. */
   passes?: boolean;
   /** Gets the job's result before it is answered with. */
   onResult?(result: unknown): void;

@@ -56,11 +56,11 @@ export interface ToolContext {
   now: number;
   /** Aborted when the caller goes away. */
   signal: AbortSignal;
-  /** By when the caller must be answered, in milliseconds since the epoch. */
+  /** The time by which the caller must have an answer, in milliseconds since the epoch. */
   until: number;
   /** Whether the client understands tasks, and so follows a job as a task. */
   tasks: boolean;
-  /** Whether the client can put a running job's questions to its user: as a task's, or in answer to the call. */
+  /** Whether the client can ask its user a running job's questions: those of a task, or of the answer to a call. */
   asks: boolean;
   /** Whether arguments may express the user's consent; see {@link ToolOptions.consent}. */
   mayConfirm: boolean;
@@ -68,7 +68,7 @@ export interface ToolContext {
   inputResponses: Record<string, unknown>;
   /** `idempotencyKey` in the request's `_meta`: repeats of a call have the same. */
   idempotencyKey?: string;
-  /** Reports progress, where the caller asked for it. A report without news is sent slightly greater, as the protocol demands. */
+  /** Reports progress, where the caller asked for it. A repeated value is sent slightly greater, as the protocol demands. */
   reportProgress?: (progress: number, total: number | undefined, message?: string) => void;
 }
 
@@ -107,15 +107,15 @@ export interface ToolOptions<Args> {
   input: Schema<Args>;
   /**
    * Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. A tool whose work is a job
-   * is idempotent by default. Say `readOnlyHint: true` of one that changes nothing in the world: hosts call it without a
-   * question, and several side by side.
+   * is idempotent by default. Set `readOnlyHint: true` for a tool that changes nothing: hosts call it without asking, also
+   * several at once.
    */
   annotations?: ToolAnnotations;
   /** The arguments by which a model says that the user agreed to something. A deployment may remove them. */
   consent?: readonly string[];
   /**
-   * The most characters of an answer, counted over the whole message, which holds structured content twice. Hosts that cut
-   * long answers are told. A larger result of a job comes as a summary with a way to the rest; a larger answer of a tool
+   * The most characters of an answer: of the whole message, which holds structured content twice. Hosts that cut long
+   * answers are told. A larger result of a job comes as a summary with a way to the rest; a larger answer of a tool
    * without a job is an error. At least 5,000; default 50,000.
    */
   maxAnswer?: number;
@@ -139,7 +139,7 @@ export interface CallContext extends ToolContext {
   notify?(method: string, params: object): void;
   /** Whether its client has cancelled the call; false where it has merely lost its connection, or time is up. */
   isCancelled?(): boolean;
-  /** Says what its caller is to do if the call fails from here on, where a repeat is another call. */
+  /** Sets what the caller is told to do if the call fails from now on: for calls whose repetition is another call. */
   advise?(words: string): void;
 }
 
@@ -154,15 +154,15 @@ export interface ToolSchedule {
   cron?: string;
   /** The zone of `cron`, by its IANA name. Default: UTC. */
   timezone?: string;
-  /** In milliseconds, from a minute; counted from the epoch. */
+  /** In milliseconds, at least a minute; the firings are its multiples since the epoch. */
   every?: number;
   /** Once, ISO 8601. */
   at?: string;
   /** The tool's arguments. Default: none. */
   arguments?: Record<string, unknown>;
-  /** A firing that nobody was there for is left out (the default), or the newest one is made up for. */
+  /** Of the firings that were missed, none is made up for (`skip`, the default), or the newest one (`last`). */
   missed?: "skip" | "last";
-  /** While the job of the last firing runs, one is left out (the default), waits, or starts beside it. */
+  /** While the job of the last firing runs, the next is left out (`skip`, the default), waits, or starts beside it. */
   overlap?: "skip" | "queue" | "allow";
 }
 
@@ -229,7 +229,7 @@ export interface Acceptance {
   readonly changes: readonly string[];
 }
 
-/** The server behind tools: what it offers besides tools passes to it. */
+/** The server behind tools, to which requests for prompts, resources and the like pass. */
 export interface ServerBehind {
   /** The combined capabilities of all servers behind the edge. */
   together(servers: readonly ServerBehind[]): Passed;

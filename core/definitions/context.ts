@@ -114,11 +114,10 @@ export interface Step<Env = unknown> {
    */
   file(name: string, data: FileData, options?: { mimeType?: string }): Promise<FileReference>;
   /**
-   * The bytes of a file: by the reference to one of this job's or of another job of the same caller, of a `data:` URI, or of what
-   * a client gave for a `fileInput`, which may have an `https` address. The stream fails where the bytes are not those that were
-   * stored.
+   * The bytes of a file: of this job or another one of the same caller by its reference, of a `data:` URI, or of a `fileInput`
+   * that a client gave, also from an `https` address. The stream fails where the bytes are not those that were stored.
    *
-   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, for a private address, and for any other
+   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, for a private address, and for any other text
    *
    * @example
    * const file = await ctx.step("report", (step) => step.file("report.csv", "a,b\n1,2\n"));
@@ -420,9 +419,8 @@ export interface Context<Env = unknown> {
   ): Promise<ChildJob<Result>>;
 
   /**
-   * Waits for another job of the same caller, and returns its result: a job by its name, as an argument has it, or in a
-   * branch a {@link ChildJob} that was started outside of it. Holds no worker meanwhile. Throws a {@link JobFailed} when
-   * the job ends without a result.
+   * Waits for another job of the same caller, and returns its result. Takes the job's name, or a {@link ChildJob}, also in a
+   * branch that did not start it. Holds no worker meanwhile. Throws a {@link JobFailed} when the job ends without a result.
    *
    * @example const text = await ctx.await(await ctx.start(report, { day: "2026-11-21" }));
    */
@@ -487,8 +485,8 @@ export interface Context<Env = unknown> {
   event(name: string, payload: unknown): Promise<void>;
 
   /**
-   * The time, in milliseconds since the epoch: that of the Resonate server when the newest outcome came about that the
-   * function knows of. The same whenever the function runs again.
+   * The Resonate server's time of the newest outcome that the function knows of, in milliseconds since the epoch. The same
+   * whenever the function runs again.
    *
    * @example
    * const end = ctx.now() + HOUR;
@@ -656,7 +654,7 @@ export class JobFailed extends Error {
 /**
  * The job was cancelled: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run as its
  * clean-up. Steps that were under way have a few seconds to end before, if the worker lives that runs them. `unfinished`
- * names those that did not, or with whose outcome the function would have ended: whether they had their effect is unknown.
+ * names those that did not, and those whose outcome would have ended the function: whether they had their effect is unknown.
  *
  * @example
  * try {

@@ -91,12 +91,12 @@ describe("a definition", () => {
     [
       "a time in words",
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", deadline: "1 h" as never }),
-      "a: 1 h is no number of milliseconds",
+      "a: 1 h is not a number of milliseconds",
     ],
     [
       "no time",
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", freshFor: Number.NaN }),
-      "a: NaN is no number of milliseconds",
+      "a: NaN is not a number of milliseconds",
     ],
   ])("with %s is refused", (_what, make, word) => {
     expect(make).toThrow(word);

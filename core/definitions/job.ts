@@ -4,7 +4,7 @@ import type { Budgets, ErrorClass } from "./context.ts";
 import type { EventDefinition } from "./event.ts";
 import type { View } from "./view.ts";
 
-/** A job was not started, and nothing else was done: why, in words for the caller. */
+/** The reason why a job was not started and nothing else was done, in words for the caller. */
 export class NotStarted extends Error {}
 
 /** Milliseconds. */
@@ -86,7 +86,7 @@ export interface JobOptions<Args, Result = unknown> {
    */
   keepFor?: number | "forever";
   /**
-   * Whether the same call may start a job again that ended without a result. `reason` is the error's message of a failed job.
+   * Whether the same call may start a job again that ended without a result. `reason` is the error message of a failed job.
    * Default: always.
    */
   restarts?(reason: string | undefined, args: Args): boolean;
@@ -102,8 +102,8 @@ export interface JobOptions<Args, Result = unknown> {
    */
   cleanup?: { for: number };
   /**
-   * What a start gets that finds a job of its name with other arguments, where `id` leaves some out: the job with a `note`
-   * that says so (the default), a refusal, or the job without a word (`accept`).
+   * What a start with other arguments gets where `id` leaves them out and the job exists: the job with a `note` that says so
+   * (the default), a refusal, or the job without a note (`accept`).
    */
   otherArguments?: "note" | "refuse" | "accept";
   /** Whether the result is the tool's whole answer, as the protocol has it (`content` and all), and not a value in one. */
@@ -127,7 +127,7 @@ export interface JobOptions<Args, Result = unknown> {
   /**
    * How many jobs of the kind with the same key run at once, on all workers together, in the order of their starts:
    * `{ key: ({ customer }) => customer, limit: 1 }`. The others sleep and hold no worker. A job keeps its turn through the
-   * death of its worker, until it ends. The key is all callers' in common. Temporal has no counterpart but a Workflow Id per
+   * death of its worker, until it ends. All callers share the keys. Temporal has no counterpart but a Workflow Id per
    * customer with Signals; Restate: a Virtual Object, with `limit: 1`.
    */
   concurrency?: { key(args: Args): string | number; limit: number };
@@ -220,13 +220,14 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   }
   for (const span of [deadline, freshFor ?? 0]) {
     if (typeof span !== "function" && !Number.isFinite(span)) {
-      throw new Error(`${kind}: ${span} is no number of milliseconds.`);
+      throw new Error(`${kind}: ${span} is not a number of milliseconds.`);
     }
   }
   const { concurrency: { limit: atOnce } = { limit: 1 } } = options;
   if (!Number.isSafeInteger(atOnce) || atOnce < 1) throw new Error(`${kind}: a concurrency is a limit from 1 on.`);
   for (const [of, { limit }] of Object.entries(options.budget ?? {})) {
-    if (!(Number.isFinite(limit) && limit >= 0)) throw new Error(`${kind}: ${limit} is no budget of ${of}.`);
+    if (!(Number.isFinite(limit) && limit >= 0))
+      throw new Error(`${kind}: a budget of ${of} is 0 or more, not ${limit}.`);
   }
   return {
     kind,

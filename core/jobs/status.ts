@@ -53,7 +53,7 @@ export const JobView = z.object({
   error: z.string().optional().describe("Why there is no result, for every status but running and complete."),
   partial: Partial.optional(),
   doing: z.string().optional().describe("What it is doing, while it is running."),
-  run: z.number().optional().describe("Which of its runs it is in, where it goes on from one to the next."),
+  run: z.number().optional().describe("The number of its current run, where it has several."),
   newer: z
     .object({ job_name: z.string(), status: JobStatus })
     .optional()

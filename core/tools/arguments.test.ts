@@ -43,9 +43,9 @@ test("what is missing is named, and what was sent instead", async () => {
   expect(await check(place, { lat: 5, job_name: "x", colour: "red" })).toEqual({
     problems: [
       "latitude: is missing. Accepted: Degrees north.",
-      '"lat" is no argument of this tool. Did you mean latitude?',
-      '"job_name" is no argument of this tool. Did you mean job_names?',
-      '"colour" is no argument of this tool.',
+      '"lat" is not an argument of this tool. Did you mean latitude?',
+      '"job_name" is not an argument of this tool. Did you mean job_names?',
+      '"colour" is not an argument of this tool.',
     ],
   });
 });
@@ -65,14 +65,14 @@ test.each([
   const field = z.string().optional();
   const input = inputOf(z.object({ latitude: field, longitude: field, job_names: field, timezone: field }));
   const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
-  const note = `Ignored: "${given}" is no argument of this tool.${hint}`;
+  const note = `Ignored: "${given}" is not an argument of this tool.${hint}`;
   expect(await check(input, { [given]: "x" })).toEqual({ args: {}, note });
 });
 
 test("an argument that is not known is ignored, and said so", async () => {
   expect(await check(place, { latitude: 5, lattitude: 6 })).toEqual({
     args: { latitude: 5 },
-    note: 'Ignored: "lattitude" is no argument of this tool. Did you mean latitude?',
+    note: 'Ignored: "lattitude" is not an argument of this tool. Did you mean latitude?',
   });
 });
 

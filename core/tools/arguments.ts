@@ -106,7 +106,7 @@ function unknownIn({ properties = {} }: JsonSchema, args: Record<string, unknown
     .map((name) => {
       const meant = closest(name.slice(0, MAX_NAME).toLowerCase(), known);
       const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
-      return `${preview(name.slice(0, MAX_NAME))} is no argument of this tool.${hint}`;
+      return `${preview(name.slice(0, MAX_NAME))} is not an argument of this tool.${hint}`;
     });
 }
 

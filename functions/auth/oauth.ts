@@ -89,7 +89,7 @@ function orRefused<Result>(decode: () => Result): Result {
   try {
     return decode();
   } catch {
-    throw refused("it is no JWT");
+    throw refused("it is not a JWT");
   }
 }
 

@@ -78,7 +78,7 @@ export async function giveAnswer(
   if ("reason" in checked) {
     const schema = JSON.stringify(open.question.requestedSchema);
     throw refused(
-      `answer: ${content === undefined ? "it is no JSON" : checked.reason}. Accepted: JSON that fits ${schema}.`,
+      `answer: ${content === undefined ? "it is not JSON" : checked.reason}. Accepted: JSON that fits ${schema}.`,
     );
   }
   if (!(await store.feeds.answer(open.promiseId, checked.answer)))

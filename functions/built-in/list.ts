@@ -43,7 +43,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
       kind: z.enum(kinds).optional(),
       search: z
         .string()
-        .refine((text) => text.length <= 200, "accepted are up to 200 characters")
+        .refine((text) => text.length <= 200, "must have up to 200 characters")
         .optional(),
       limit: z.int().min(1).max(MAX_LIMIT).optional(),
       cursor: z.string().optional().describe("next_cursor."),
@@ -63,7 +63,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
       if (cursor && !from) {
         throw new ToolError(
           refusal("list_jobs", [
-            "cursor: it is none of list_jobs. Accepted: the next_cursor of an earlier call, as it was.",
+            "cursor: it is not of list_jobs. Accepted: the next_cursor of an earlier call, unchanged.",
           ]),
         );
       }

@@ -63,7 +63,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const problem = await problemIn(when, now);
       if (problem !== undefined) throw refused(problem);
       const args = objectIn(given.arguments);
-      if (!args) throw refused("arguments: accepted is a JSON object");
+      if (!args) throw refused("arguments: must be a JSON object");
       const checked = await check(tool.input, args);
       if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));
       const next = await nextAfter(when, now);

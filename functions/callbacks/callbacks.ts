@@ -59,7 +59,7 @@ async function settle(
   // The edge and the job's own code walk it.
   if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
   const sent = parsedAs(text, request.headers.get("content-type") ?? "");
-  if (!sent) return answer(400, "The body is no JSON.");
+  if (!sent) return answer(400, "The body is not JSON.");
   const get = (of: string) => client.call({ kind: "promise.get", data: { id: of } }, request.signal);
   const job = await get(rootOf(id));
   if (job?.state !== "pending") return answer(410, "The job has ended.");

@@ -275,8 +275,7 @@ export class Events {
   }
 
   #hookOf(params: Params, { key }: Caller): z.infer<typeof Hook> {
-    if (key === "")
-      throw this.#error("Forbidden", { reason: "web hooks are for callers who are told apart by a token" });
+    if (key === "") throw this.#error("Forbidden", { reason: "web hooks are for callers who sign in" });
     const { data, error } = Hook.safeParse(params);
     if (!data) throw invalidParams(wordsOf(error));
     return data;

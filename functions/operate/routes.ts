@@ -62,7 +62,7 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
     if (!edge.pages.seal) return refuse(403, "No browser can sign in here: that takes a VIEW_KEY.");
     const cookie = await session(request, env as OperatorEnv, edge);
     return cookie === undefined
-      ? refuse(401, "This is no operator's token.")
+      ? refuse(401, "This is not an operator's token.")
       : new Response(null, { status: 204, headers: { ...HEADERS, "set-cookie": cookie } });
   }
   const who = await operatorOf(request, env as OperatorEnv, edge);
@@ -100,7 +100,7 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
       const body = await readBytes(request, MAX_BODY);
       if (typeof body === "number") return refuse(body, "The body is too large, or did not arrive.");
       const { data } = Asked.safeParse(parsed(body));
-      if (!data) return refuse(400, `The body is no action: ${ACTIONS}.`);
+      if (!data) return refuse(400, `The body is not an action: ${ACTIONS}.`);
       if ((data.do === "retry" || data.do === "cancel") && !data.jobs === !data.filter)
         return refuse(400, `${data.do} takes either jobs or a filter.`);
       return answer(await ask("act", who, data));

@@ -52,7 +52,7 @@ export async function receive(request: Request, _env: object, { config }: Edge):
   if (body === 413) return answer(413, `A body has up to ${MAX_REPORT} bytes.`);
   if (body === 408) return answer(408, "The body did not arrive in time.");
   const { data } = Batch.safeParse(parsed(new TextDecoder().decode(body)));
-  if (!data) return answer(400, "The body is no batch of reports.");
+  if (!data) return answer(400, "The body is not a batch of reports.");
   const { ended, started, worker } = data;
   const keys = [...new Set([...Object.keys(ended), ...Object.keys(started)])];
   // An object that misses it looks later.

@@ -138,16 +138,16 @@ describe("an argument that a tool does not know", () => {
   test("is named where one is missing, with the one that was meant", async () => {
     const place = await call("start_gathering", { lat: 47.6, lon: -122.3, ...month });
     expect(place.content[0].text).toMatch(/^Nothing was done: [\s\S]*latitude: is missing/);
-    expect(place.content[0].text).toContain('"lat" is no argument of this tool. Did you mean latitude?');
-    expect(place.content[0].text).toContain('"lon" is no argument of this tool. Did you mean longitude?');
+    expect(place.content[0].text).toContain('"lat" is not an argument of this tool. Did you mean latitude?');
+    expect(place.content[0].text).toContain('"lon" is not an argument of this tool. Did you mean longitude?');
     const probe = await call("probe_status", { job_name: "timer_tea" });
-    expect(probe.content[0].text).toContain('"job_name" is no argument of this tool. Did you mean job_names?');
+    expect(probe.content[0].text).toContain('"job_name" is not an argument of this tool. Did you mean job_names?');
   });
 
   test("is noted otherwise, and the call is made", async () => {
     const { content, structuredContent } = await call("set_timer", { timer_name: "noted", seconds: 3_600, why: "tea" });
     expect(structuredContent).toMatchObject({ promise_id: "timer_noted", status: "running" });
-    expect(content.at(-1).text).toBe('Ignored: "why" is no argument of this tool.');
+    expect(content.at(-1).text).toBe('Ignored: "why" is not an argument of this tool.');
   });
 
   test("is noted where the call is answered with a task", async () => {
@@ -163,7 +163,7 @@ describe("an argument that a tool does not know", () => {
     const { content, isError } = await call("weather_range", { ...long, confirmed: true });
     expect(isError).toBe(true);
     expect(content[0].text).toMatch(/^Nothing was done: weather_range_.* takes 26 requests/);
-    expect(content[0].text).toContain('"confirmed" is no argument of this tool. Did you mean confirm?');
+    expect(content[0].text).toContain('"confirmed" is not an argument of this tool. Did you mean confirm?');
   });
 });
 

@@ -116,7 +116,7 @@ test("what is not accepted is answered with the range, the words or the form tha
       "limit: got 0. Accepted: a whole number from 1 to 100.",
   );
   expect(await problems("weather_range", { latitude: 0, longitude: 0, from: "2013", to: "2013-02" })).toBe(
-    'from: got "2013" (it is no month). Accepted: First month, YYYY-MM, from 1940-01.',
+    'from: got "2013" (it is not a month). Accepted: First month, YYYY-MM, from 1940-01.',
   );
 });
 
@@ -127,6 +127,6 @@ test("a deployment may take away the argument by which a model says that the use
   const checked = await check(input, { latitude: 1, longitude: 2, from: "2012-01", to: "2015-01", confirm: true });
   expect(checked).toEqual({
     args: { latitude: 1, longitude: 2, from: "2012-01", to: "2015-01" },
-    note: 'Ignored: "confirm" is no argument of this tool.',
+    note: 'Ignored: "confirm" is not an argument of this tool.',
   });
 });

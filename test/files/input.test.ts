@@ -108,7 +108,7 @@ test("a data: URI is read, and another job's file, by its reference and its addr
   expect(await look(uri)).toBe(sha256("mine"));
   expect(await look(result.first)).toBe(sha256("mine"));
   expect(await look({ uri })).toBe(sha256("mine"));
-  await expect(look(uri, callerAt(stack.url, TOKENS.eve))).rejects.toThrow("no such file of this caller's");
+  await expect(look(uri, callerAt(stack.url, TOKENS.eve))).rejects.toThrow("the caller has no such file");
 });
 
 test.each([

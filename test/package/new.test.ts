@@ -20,7 +20,7 @@ async function make(args: string[], cwd = folder) {
 const text = (path: string) => readFile(join(folder, path), "utf8");
 
 test.each([
-  [["My Server", "--package", "1.0.0"], 'A server is called by up to 54 small letters, digits and "-"'],
+  [["My Server", "--package", "1.0.0"], 'A server\'s name is up to 54 lower-case letters, digits and "-"'],
   [["1st", "--package", "1.0.0"], 'beginning with a letter, not "1st".'],
   [["there", "--package", "1.0.0"], "/there is there already."],
   [["mine", "--package", "gone.tgz"], "/gone.tgz does not exist."],

@@ -97,7 +97,7 @@ export async function until<T>(what: string, condition: () => T | Promise<T>, ms
   for (let pause = 10; ; pause = Math.min(1.5 * pause, 150)) {
     const value = await condition();
     if (value) return value;
-    if (Date.now() > deadline) throw new Error(`waited ${ms} ms in vain for: ${what}`);
+    if (Date.now() > deadline) throw new Error(`waited ${ms} ms for: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }

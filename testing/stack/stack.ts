@@ -39,8 +39,8 @@ export interface TestStackOptions {
   /** The ports of edge and Resonate server. Default: free ones. */
   ports?: { edge?: number; resonate?: number };
   /**
-   * Variables for the workers, over the environment of the test. `LEASE_SECONDS` defaults to 3: for so long the jobs of a
-   * killed worker wait.
+   * Variables for the workers, over the environment of the test. `LEASE_SECONDS` defaults to 3: the jobs of a killed worker
+   * wait that long.
    */
   env?: Record<string, string>;
   /** Bindings of the edge, over those of the wrangler configuration. Default: `AUTH_MODE` is `none`. */

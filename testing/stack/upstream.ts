@@ -46,9 +46,9 @@ export interface Upstream extends AsyncDisposable {
   readonly url: string;
   /** Every request so far, the oldest first. */
   readonly requests: readonly UpstreamRequest[];
-  /** From now on it answers every request so, or as the function says. */
+  /** Sets the answer to every later request, or the function that makes it. */
   answers(answer: UpstreamAnswer | ((request: UpstreamRequest) => UpstreamAnswer)): void;
-  /** It answers the next requests with these, one each, and then as {@link answers} says. */
+  /** Sets the answers to the next requests, one each; after them {@link answers} holds again. */
   answersOnce(...answers: UpstreamAnswer[]): void;
   /** Resolves when there have been `times` requests in all. Rejects after `ms` milliseconds, by default 15,000. */
   asked(times: number, ms?: number): Promise<void>;

@@ -91,7 +91,7 @@ function monthIndex(yearMonth: string): number {
 /** Has no pattern in its schema, because some clients cannot read patterns; the description gives the form. */
 const yearMonth = z
   .string()
-  .refine((month) => YearMonth.safeParse(month).success, { message: "it is no month", abort: true })
+  .refine((month) => YearMonth.safeParse(month).success, { message: "it is not a month", abort: true })
   .refine((month) => month >= `${FIRST_YEAR}`, `the archive begins in ${FIRST_YEAR}`);
 
 const input = z.object({

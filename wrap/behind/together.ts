@@ -138,7 +138,7 @@ function together(servers: readonly Server[]): Passed {
     const { server, there } = promptOf(name);
     const params = { name: there.name, ...(args !== undefined && { arguments: args }) };
     const prompt = await ask(server, "prompts/get", params, context);
-    if (!Array.isArray(prompt.messages)) throw refused(`${server.name}: what it answered is no prompt`);
+    if (!Array.isArray(prompt.messages)) throw refused(`${server.name}: its answer is not a prompt`);
     return prompt;
   };
 
@@ -153,7 +153,7 @@ function together(servers: readonly Server[]): Passed {
     const own = type === "ref/prompt" ? { type, name: there.name } : { type, uri: there.uriTemplate };
     const params = { ref: own, argument, ...(given !== undefined && { context: given }) };
     const { completion } = await ask(server, "completion/complete", params, context);
-    if (!Array.isArray(Object(completion).values)) throw refused(`${server.name}: what it answered is no completion`);
+    if (!Array.isArray(Object(completion).values)) throw refused(`${server.name}: its answer is not a completion`);
     return { completion };
   };
 

@@ -66,7 +66,7 @@ export class ToolList {
   #end(): void {
     this.isFull = true;
     this.left.push(
-      `Its list is longer than ${MAX_READ} ${this.#noun}s or ${MAX_ALL} characters: what comes behind the first ${this.tools.length} is not read.`,
+      `Its list is longer than ${MAX_READ} ${this.#noun}s or ${MAX_ALL} characters: what comes after the first ${this.tools.length} is not read.`,
     );
   }
 }

@@ -293,7 +293,7 @@ const isPrivate = (error: unknown): boolean =>
   error instanceof Error && (error.name === "PrivateAddress" || isPrivate(error.cause));
 
 async function readCredentials(text: string | undefined, variable: string) {
-  const wrong = new Error(`${variable}: expected is JSON, from callers to objects of names and values`);
+  const wrong = new Error(`${variable} must be JSON: from callers to objects of names and values`);
   let parsed: unknown;
   try {
     parsed = JSON.parse(text ?? "");

@@ -20,7 +20,7 @@ export function checkSqlite(db: DatabaseSync, file: string): void {
     const found = db.prepare(`SELECT name FROM pragma_table_xinfo(${quote(table)}) ORDER BY name`).all();
     if (found.map(({ name }) => name).join(",") !== columns) {
       throw new Error(
-        `${file} is no database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs.`,
+        `${file} is not a database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs.`,
       );
     }
   }
@@ -34,7 +34,7 @@ export function checkPostgres(): string {
       columns,
     ]) => `  IF (SELECT string_agg(column_name, ',' ORDER BY column_name COLLATE "C") FROM information_schema.columns
       WHERE table_schema = current_schema() AND table_name = '${table}') IS DISTINCT FROM '${columns}'
-  THEN RAISE EXCEPTION 'this is no database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs'; END IF;`,
+  THEN RAISE EXCEPTION 'this is not a database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs'; END IF;`,
   );
   return `\\set ON_ERROR_STOP on
 \\set QUIET on

@@ -32,11 +32,11 @@ export async function run(args: string[]): Promise<void> {
   if ([from, bucket, time, bookmark].filter(Boolean).length !== 1)
     throw new WrongArguments("Give --from, --from-bucket, --time or --bookmark.");
   if (from === undefined && url === undefined) throw new WrongArguments("Only a deployment has that: give --url.");
-  if (time && Number.isNaN(Date.parse(time))) throw new WrongArguments(`${time} is no time.`);
+  if (time && Number.isNaN(Date.parse(time))) throw new WrongArguments(`${time} is not a time.`);
   if (url !== undefined && (time !== undefined || bookmark !== undefined)) {
     const to: Record<string, string> = time === undefined ? { bookmark: bookmark ?? "" } : { time };
     const { undo } = await new OperatorClient(url).ask("POST", "recover", to);
-    console.log(`It is as it was. What it was before that: --bookmark ${undo}`);
+    console.log(`It is restored. To undo this: --bookmark ${undo}`);
     return;
   }
   const backup = from === undefined ? await inBucket(new OperatorClient(url ?? ""), bucket ?? "") : await inFile(from);

@@ -261,7 +261,7 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
   ],
   "no name": [/^ctx\.step: its name must be a text of 1 to 200 characters/, (ctx) => ctx.step("", () => 1)],
   "one key twice": [/^ctx\.all: two items have the key "a"\. Give each/, (ctx) => ctx.all(["a", "a"], async () => 1)],
-  "items without keys": [/^ctx\.all: items that are no strings/, (ctx) => ctx.all([{}], async () => 1)],
+  "items without keys": [/^ctx\.all: items other than strings/, (ctx) => ctx.all([{}], async () => 1)],
   "no concurrency": [
     /^ctx\.all: concurrency is NaN; it/,
     (ctx) => ctx.all(["a"], async () => 1, { concurrency: Number.NaN }),

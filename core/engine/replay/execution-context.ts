@@ -625,7 +625,7 @@ function mustBeCalled({ kind, name }: Command, fn: unknown): void {
 
 function plainKey(item: unknown): string {
   if (typeof item === "string" || typeof item === "number") return String(item);
-  throw new NondeterminismError("ctx.all: items that are no strings or numbers need a key: { key: (item) => … }");
+  throw new NondeterminismError("ctx.all: items other than strings and numbers need a key: { key: (item) => … }");
 }
 
 /** A value that is short enough to be told. @throws {NondeterminismError} */

@@ -10,7 +10,7 @@ export function labelsIn(given: unknown): readonly string[] {
   const isList = Array.isArray(given) && given.every((label) => typeof label === "string" && LABEL.test(label));
   const labels = isList ? [...new Set<string>(given)] : [];
   if (isList && labels.length <= MOST_LABELS) return labels;
-  throw new NotStarted(`its labels are not accepted: up to ${MOST_LABELS} texts of 1 to 64 characters are`);
+  throw new NotStarted(`its labels must be up to ${MOST_LABELS} texts of 1 to 64 characters`);
 }
 
 /** The labels in the parameter of a job's promise. */

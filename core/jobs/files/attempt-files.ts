@@ -210,7 +210,7 @@ async function fetched(
   throw new NonRetryableError(`${host} leads from one address to the next, more than ${REDIRECTS} times`);
 }
 
-const gone = (uri: string) => `${uri}: there is no such file of this caller's, or it is gone`;
+const gone = (uri: string) => `${uri}: the caller has no such file, or it is gone`;
 
 /** @throws {NonRetryableError} */
 function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_FILE }: FileLimits): void {
@@ -264,7 +264,7 @@ async function* bytesIn(data: FileData, { location }: KeptFiles): AsyncGenerator
   else if (data instanceof Blob) yield* chunksOf(data.stream());
   else if (data instanceof ReadableStream) yield* chunksOf(data);
   else if (isResponse(data)) {
-    if (!data.ok) throw new Error(`step.file: the response is ${data.status}, and no file`);
+    if (!data.ok) throw new Error(`step.file: the response has status ${data.status}`);
     if (data.body) yield* chunksOf(data.body);
   } else if (Symbol.asyncIterator in Object(data)) {
     for await (const each of data as AsyncIterable<Uint8Array | string>)

@@ -99,7 +99,7 @@ describe("a request", () => {
 
   test("that searches for longer than there is time says what is quicker", async () => {
     const client = await clientOf(() => {}, { timeout: 50 });
-    await expect(client.search({ tags: {} })).rejects.toThrow("one is found quicker by its name");
+    await expect(client.search({ tags: {} })).rejects.toThrow("look for one by its name");
   });
 });
 

@@ -155,7 +155,7 @@ export class ResonateClient {
     } catch (error) {
       if (error instanceof ResonateRefused && error.status === 403) throw new SearchRefused();
       if (!(error instanceof Error) || !isTimeout(error.cause)) throw error;
-      throw new ResonateUnavailable("it did not search all its jobs in time; one is found quicker by its name", {
+      throw new ResonateUnavailable("it did not search all its jobs in time; look for one by its name", {
         cause: error.cause,
       });
     }

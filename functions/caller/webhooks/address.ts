@@ -10,12 +10,12 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 /** Why no web hook is sent to an address; undefined where it may be. `allowsLoopback`: for development. */
 export function callbackProblem(text: string, allowsLoopback: boolean): string | undefined {
   const url = URL.parse(text);
-  if (!url || text.length > 2_000) return "it is no address, or longer than 2,000 characters";
+  if (!url || text.length > 2_000) return "it is not a URL, or longer than 2,000 characters";
   if (url.username || url.password) return "it holds a name or a password";
   if (url.hash) return "it holds a fragment";
   if (allowsLoopback && LOOPBACK.test(url.hostname) && /^https?:$/.test(url.protocol)) return undefined;
   if (url.protocol !== "https:") return "it must begin with https://";
-  return isPublicHost(url.hostname) ? undefined : "its host is no public one";
+  return isPublicHost(url.hostname) ? undefined : "its host is not public";
 }
 
 /** Whether a host, as `URL` has it (IPv4 addresses in their usual form), may be public. */

@@ -183,7 +183,7 @@ describe("answer_question", () => {
         { colour: 5 },
         /answer_question does not accept.*\nanswer: .*Accepted: JSON that fits \{"type":"object"/,
       ],
-      ["colour", "red", /answer: it is no JSON/],
+      ["colour", "red", /answer: it is not JSON/],
       ["color", { colour: "red" }, /question: "color" is not open. Accepted: colour/],
     ] as const) {
       const refused = await answer(open.job, question, given);

@@ -93,6 +93,6 @@ test("a tool that two servers have under one name is refused in a sentence, with
     snapshot: { ...snapshot, tools },
   }));
   const started = startEdge({ port: 0, bindings: { WRAP_PAIR: JSON.stringify(pair) }, entry: EDGE });
-  const words = "Two tools are called report, the engine's counted. A wrapped server takes a prefix.";
+  const words = "Two tools are called report, built-in ones included. Give a wrapped server a prefix.";
   await expect(started).rejects.toThrow(new RegExp(`^${words}$`));
 });

@@ -35,7 +35,7 @@ test("of 200,000 tools and a schema 8,000 deep so much is read as is offered, an
   expect(output).toContain('"deep" is not read: it is nested more than 64 deep.');
   expect(output).toContain('"wide" is not read: it is described in more than 64000 characters.');
   expect(output).toMatch(
-    /Its list is longer than 2000 tools or 4000000 characters: what comes behind the first 2000 is/,
+    /Its list is longer than 2000 tools or 4000000 characters: what comes after the first 2000 is/,
   );
   const [, url = ""] = /MCP endpoint +(\S+)/.exec(output) ?? [];
   const client = await connect(url);

@@ -139,7 +139,7 @@ export class CallRequests {
       return new Error((error as Error).message);
     }
     if (isRefused) {
-      return new OutcomeUnknown(`what has become of the call cannot be asked for any more: ${error.message}`);
+      return new OutcomeUnknown(`the server no longer says what became of the call: ${error.message}`);
     }
     return error instanceof AnswerLost || error instanceof NotSent
       ? new Error(`${this.#server.options.name}: ${error.message}`)

@@ -78,7 +78,7 @@ export function protocolError({ code, message, data }: RpcFailure): Json {
 /** The reason for a call that was sent `at` this time, and may have had its effect. */
 export function unknownEffect({ name }: WrapOptions, at: string, why: string): NonRetryableError {
   return new NonRetryableError(
-    `The call was sent to ${name} at ${at}, and ${why}: whether it had its effect is unknown. It is not sent again, because nothing says that a repeat is safe. Look what has become of it; to send it again, make another call.`,
+    `The call was sent to ${name} at ${at}, and ${why}: whether it had its effect is unknown. It is not sent again, because nothing says that a repeat is safe. Check what has become of it; to send it again, make another call.`,
   );
 }
 

@@ -77,7 +77,7 @@ export class Awaitables {
     if (id === undefined || id === lease.id) {
       const words =
         id === undefined
-          ? "it is no job's name. Pass the name of what ctx.start returned, or a tool's job_name"
+          ? "it is not the name of a job. Pass the name of what ctx.start returned, or a tool's job_name"
           : "it is this job: it would wait for itself";
       run.breaks(`ctx.await("${command.name}"): ${words}`);
       return;

@@ -29,7 +29,7 @@ export class Spending {
       );
     }
     if (!(Number.isFinite(amount) && amount >= 0)) {
-      throw new NondeterminismError(`ctx.spend: ${amount} is no amount of ${of}; it takes a number from 0 on`);
+      throw new NondeterminismError(`ctx.spend: ${amount} is not an amount of ${of}; it takes a number from 0 on`);
     }
     this.#account(of).spent += amount;
   }
