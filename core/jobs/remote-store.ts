@@ -1,5 +1,4 @@
 /** The promises of a deployment's jobs. Nothing else of the edge touches the Resonate server. */
-
 import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { TRACE_TAG } from "../definitions/trace-context.ts";
@@ -106,6 +105,16 @@ interface Scope {
   tellStart: TellStart | undefined;
 }
 
+/** Where callers are not told apart, and nothing is held of a start. */
+const UNBOUNDED: Scope = {
+  ...{ key: "", claimant: "", request: "", quota: 0, storage: 0, labels: [], onBehalf: false },
+  ...{ records: undefined, refuses: undefined, tellStart: undefined },
+  charge() {},
+  async admit() {},
+  isHeard: () => false,
+  trace: () => undefined,
+};
+
 /**
  * The jobs that one caller may see. A promise that is not one of them (its id belongs to no job or to another caller's, or
  * it calls another function than its job's) does not exist here: it is neither read, listened to nor settled.
@@ -123,43 +132,13 @@ export class RemoteStore {
   constructor(
     endpoint: JobsEndpoint,
     jobs: readonly Job[],
-    {
-      key = "",
-      claimant = "",
-      quota = 0,
-      storage = 0,
-      records,
-      charge = () => {},
-      admit = async () => {},
-      isHeard = () => false,
-      request = "",
-      trace = () => undefined,
-      labels = [],
-      refuses,
-      onBehalf = false,
-      tellStart,
-    }: Partial<Scope> = {},
+    scope: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = {
-      key,
-      claimant,
-      quota,
-      storage,
-      records,
-      charge,
-      admit,
-      isHeard,
-      request,
-      trace,
-      labels,
-      refuses,
-      onBehalf,
-      tellStart,
-    };
-    this.#names = new Names(jobs, endpoint.namespace, key);
+    this.#scope = { ...UNBOUNDED, ...scope };
+    this.#names = new Names(jobs, endpoint.namespace, this.#scope.key);
     this.#client = client;
     this.#shared = shared;
     this.feeds = new ProgressFeeds(client, shared.read);
@@ -272,26 +251,37 @@ export class RemoteStore {
     { earlier, after }: Before,
     reservation: string | undefined,
   ): Promise<DurablePromise> {
-    const own = ownTags(this.#names, job);
-    const again = {
-      ...(earlier && { [EARLIER]: earlier.id }),
-      ...(after && cleansUp(job) && { [CLEANED_UP]: cleanUpId(after.id) }),
-    };
-    const args = sent.call.args[0] as Args;
     const id = this.#names.id(job, name);
-    const taken = { id, job, args, timeoutAt };
+    const { claimant, key, request, trace, tellStart } = this.#scope;
+    const isClaimed = this.#claims(job);
+    const taken = { id, job, args: sent.call.args[0] as Args, timeoutAt };
     const order =
       job.concurrency && !(await this.get(name))
         ? await (await loadOrder()).takePosition(this.#client, this.#endpoint.namespace, taken, this.#shared.orders)
         : {};
-    const counted = { ...(reservation !== undefined && { [RESERVATION]: reservation }), ...order };
-    if (!this.#claims(job)) {
-      return this.#create(job, name, sent, timeoutAt, { ...own, ...again, ...counted });
-    }
-    const { claimant, key } = this.#scope;
-    const isOwn = this.#isCaller || key === "";
-    const tags = { [STARTER]: claimant, ...(isOwn && own), ...again, ...counted };
-    return this.#create(job, name, sent, timeoutAt, tags);
+    const target = job.runs !== "edge" && { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
+    const span = trace();
+    const tags = {
+      ...lineage(id),
+      ...target,
+      [VERSION_TAG]: String(job.version),
+      ...(job.keepFor !== undefined && { [KEEP]: String(job.keepFor) }),
+      ...(isClaimed && { [STARTER]: claimant }),
+      ...((!isClaimed || this.#isCaller || key === "") && ownTags(this.#names, job)),
+      ...(earlier && { [EARLIER]: earlier.id }),
+      ...(after && cleansUp(job) && { [CLEANED_UP]: cleanUpId(after.id) }),
+      ...(reservation !== undefined && { [RESERVATION]: reservation }),
+      ...order,
+      ...(request !== "" && { [REQUEST_TAG]: request }),
+      ...(span !== undefined && { [TRACE_TAG]: span }),
+    };
+    const told = target && tellStart?.(job.kind, this.#names.local(id));
+    const data = { id, timeoutAt, param: sent.param, tags };
+    const record = await this.#client.call({ kind: "promise.create", data });
+    await told;
+    const promise = record && this.#names.decode(record, sent);
+    if (!promise) throw new NameTaken(name);
+    return promise;
   }
 
   /** Makes an existing job one that this caller started too, so that nobody else cancels it. Returns it as it then is. */
@@ -597,35 +587,6 @@ export class RemoteStore {
     // What is reserved and not started comes back by itself.
     if (answer === "reserved" && start.count > 1) await admit(start.count);
     return { tag: tagOf(reservation), isKnown: answer === "known" };
-  }
-
-  async #create<Args>(
-    job: Job<Args>,
-    name: string,
-    sent: Sent,
-    timeoutAt: number,
-    tags: Record<string, string>,
-  ): Promise<DurablePromise> {
-    const id = this.#names.id(job, name);
-    const { param } = sent;
-    const target = job.runs !== "edge" && { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
-    const version = { [VERSION_TAG]: String(job.version) };
-    const keep = job.keepFor === undefined ? {} : { [KEEP]: String(job.keepFor) };
-    const { request, trace, tellStart } = this.#scope;
-    const span = trace();
-    const log = { ...(request !== "" && { [REQUEST_TAG]: request }), ...(span !== undefined && { [TRACE_TAG]: span }) };
-    const data = {
-      id,
-      timeoutAt,
-      param,
-      tags: { ...lineage(id), ...target, ...version, ...keep, ...tags, ...log },
-    };
-    const told = target && tellStart?.(job.kind, this.#names.local(id));
-    const record = await this.#client.call({ kind: "promise.create", data });
-    await told;
-    const promise = record && this.#names.decode(record, sent);
-    if (!promise) throw new NameTaken(name);
-    return promise;
   }
 
   async #cancel({ id, job }: DurablePromise): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {

@@ -30,8 +30,10 @@ import { loadLazy } from "../load-lazy.ts";
 import { createMcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
 import { LegacyRevision } from "../mcp/message.ts";
+import { ToolCalls } from "../mcp/tool-calls.ts";
 import type { Settings } from "../operate/calls.ts";
 import { Pages } from "../pages/sessions.ts";
+import { Cards } from "../resources/cards.ts";
 import { TaskHandles } from "../tasks/handle.ts";
 import type { Config } from "./config.ts";
 import type { Edge } from "./parts.ts";
@@ -89,6 +91,15 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
+  const kept = config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS);
+  const tasks = handles && { handles, links: pages, log, kept };
+  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
+  const rules = {
+    patience: config.WAIT_SECONDS * 1_000,
+    mayConfirm: config.CONFIRM_ARGUMENTS !== "off",
+    trusts: config.CONFIRM_ARGUMENTS === "always",
+  };
+  const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links: pages, rules });
   let loadedFiles: Files | undefined;
   const files = async () => {
     const { Files } = await loadLazy();
@@ -106,21 +117,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     log,
     pages,
     told,
-    mcp: createMcp({
-      tools,
-      identity,
-      handles,
-      events,
-      kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
-      log,
-      links: pages,
-      files: config.ASSETS,
-      rules: {
-        patience: config.WAIT_SECONDS * 1_000,
-        mayConfirm: config.CONFIRM_ARGUMENTS !== "off",
-        trusts: config.CONFIRM_ARGUMENTS === "always",
-      },
-    }),
+    mcp: createMcp({ identity, calls, tasks, events, cards }),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: async (document, request) => {
       const { Discovery } = await loadLazy();

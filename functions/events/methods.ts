@@ -135,6 +135,8 @@ const Hook = z.object({
   ttlMs: z.int().min(1).nullish(),
 });
 
+type Params = Record<string, unknown>;
+
 export interface EventsOptions {
   events: CallerEvents;
   codes: keyof typeof CODES;
@@ -164,12 +166,15 @@ export class Events {
     return Date.now() - this.#asked < INTEREST;
   }
 
-  list(): Record<string, unknown> {
-    return { events: this.#types };
-  }
+  /** The answers to requests but `events/stream`, by method. @throws {ProtocolError} for a request that is not valid */
+  readonly answers = {
+    "events/list": async () => ({ events: this.#types }),
+    "events/poll": (params, scope) => this.#poll(params, scope),
+    "events/subscribe": (params, { caller }) => this.#subscribe(params, caller),
+    "events/unsubscribe": (params, { caller }) => this.#unsubscribe(params, caller),
+  } satisfies Record<string, (params: Params, scope: RequestScope) => Promise<Params>>;
 
-  /** @throws {ProtocolError} for a request that is not valid */
-  async poll(params: Record<string, unknown>, scope: RequestScope): Promise<Record<string, unknown>> {
+  async #poll(params: Params, scope: RequestScope): Promise<Params> {
     this.#asked = Date.now();
     const page = await this.#read(this.#queryOf(params), scope);
     const { truncated, hasMore, isBusy } = page;
@@ -179,18 +184,13 @@ export class Events {
   }
 
   /** An empty result for a request that a stream may answer. @throws {ProtocolError} for any other */
-  check(params: Record<string, unknown>): Record<string, unknown> {
+  check(params: Params): Params {
     this.#queryOf(params);
     return {};
   }
 
   /** A stream of events until its deadline, or until the caller leaves. */
-  stream(
-    id: string | number,
-    params: Record<string, unknown>,
-    scope: RequestScope,
-    disconnected: AbortSignal,
-  ): Response {
+  stream(id: string | number, params: Params, scope: RequestScope, disconnected: AbortSignal): Response {
     this.#asked = Date.now();
     let query = this.#queryOf(params);
     const _meta = { [SUBSCRIPTION_ID]: id };
@@ -244,8 +244,8 @@ export class Events {
     );
   }
 
-  /** Has events delivered by web hook, or goes on with it. @throws {ProtocolError} */
-  async subscribe(params: Record<string, unknown>, caller: Caller): Promise<Record<string, unknown>> {
+  /** Has events delivered by web hook, or goes on with it. */
+  async #subscribe(params: Params, caller: Caller): Promise<Params> {
     const { limit: _, ...query } = this.#queryOf(params);
     const { delivery, ttlMs } = this.#hookOf(params, caller);
     const { mode = "webhook", url, secret = "" } = delivery;
@@ -259,8 +259,8 @@ export class Events {
     return this.#granted(await this.#events.subscribe(caller, { ...query, url: href, secret, ttlMs }));
   }
 
-  /** Ends a subscription by web hook. @throws {ProtocolError} */
-  async unsubscribe(params: Record<string, unknown>, caller: Caller): Promise<Record<string, unknown>> {
+  /** Ends a subscription by web hook. */
+  async #unsubscribe(params: Params, caller: Caller): Promise<Params> {
     const { name, narrowed } = this.#queryOf(params);
     const { url } = this.#hookOf(params, caller).delivery;
     if (!URL.canParse(url)) throw this.#error("NotFound", { kind: "subscription" });
@@ -274,24 +274,24 @@ export class Events {
     return page;
   }
 
-  #hookOf(params: Record<string, unknown>, { key }: Caller): z.infer<typeof Hook> {
+  #hookOf(params: Params, { key }: Caller): z.infer<typeof Hook> {
     if (key === "") throw this.#error("Forbidden", { reason: "web hooks are for callers who sign in" });
     const { data, error } = Hook.safeParse(params);
     if (!data) throw invalidParams(wordsOf(error));
     return data;
   }
 
-  #granted(answer: object | Refused): Record<string, unknown> {
+  #granted(answer: object | Refused): Params {
     if (!("refused" in answer)) return { ...answer };
     if (answer.refused === "InvalidUrl") throw invalidParams(`delivery.url: ${answer.data.problem}`);
     throw this.#error(answer.refused, answer.data);
   }
 
-  #error(name: keyof (typeof CODES)["sep"], data: Record<string, unknown>): ProtocolError {
+  #error(name: keyof (typeof CODES)["sep"], data: Params): ProtocolError {
     return new ProtocolError(this.#codes[name], name, data);
   }
 
-  #queryOf(params: Record<string, unknown>): EventQuery {
+  #queryOf(params: Params): EventQuery {
     const { name } = params;
     if (typeof name === "string" && !this.#types.some((type) => type.name === name)) {
       const known = this.#types.map((type) => type.name).join(", ");

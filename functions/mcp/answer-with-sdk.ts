@@ -13,23 +13,13 @@ import type { Events } from "../events/methods.ts";
 import { KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
-import type { Cards } from "../resources/cards.ts";
 import { readJob } from "../resources/job-resource.ts";
 import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
-import type { TaskService } from "../tasks/service.ts";
 import { showsCards, showsForms } from "../tasks/task.ts";
-import { CACHE, capabilities, type Identity, templatesOf } from "./identity.ts";
+import { MAX_BODY } from "./body.ts";
+import { CACHE, capabilities, templatesOf } from "./identity.ts";
+import type { Offered } from "./methods.ts";
 import { type CallRequest, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
-
-export interface SdkOptions {
-  calls: ToolCalls;
-  tasks: TaskService | undefined;
-  events: Events | undefined;
-  identity: Identity;
-  cards: Cards | undefined;
-  /** In bytes. */
-  maxBody: number;
-}
 
 export interface SdkRequest {
   request: Request;
@@ -46,7 +36,7 @@ export interface SdkRequest {
  */
 export function createSdk(
   { createMcpHandler, Server }: Sdk,
-  { calls, tasks, events, identity, cards, maxBody }: SdkOptions,
+  { calls, tasks, events, identity, cards }: Offered,
 ): (request: SdkRequest) => Promise<Response> {
   const TasksServer = tasksServer(Server);
   const { passed } = calls;
@@ -95,7 +85,7 @@ export function createSdk(
     if (events) registerEventMethods(server, events, calls);
     return server;
   };
-  const options = { maxRequestBodySize: maxBody, keepAliveMs: KEEP_ALIVE };
+  const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE };
   return async ({ request, scope, parsedBody, streamed }) => {
     const handler = createMcpHandler(createServer, { ...options, ...(streamed && { responseMode: "sse" }) });
     const more = { authInfo: authInfoOf(scope), ...(parsedBody !== undefined && { parsedBody }) };
@@ -140,16 +130,11 @@ function callOf(context: ServerContext): CallRequest {
 /** What a stream sends is no affair of the SDK's, which judges the request. */
 function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Events, calls: ToolCalls): void {
   const params = z.looseObject({});
-  server.setRequestHandler("events/list", { params }, () => events.list());
-  server.setRequestHandler("events/poll", { params }, (given, context) =>
-    calls.explained(events.poll(given, scopeOf(context)), context.mcpReq.signal),
-  );
-  server.setRequestHandler("events/subscribe", { params }, (given, context) =>
-    calls.explained(events.subscribe(given, scopeOf(context).caller), context.mcpReq.signal),
-  );
-  server.setRequestHandler("events/unsubscribe", { params }, (given, context) =>
-    calls.explained(events.unsubscribe(given, scopeOf(context).caller), context.mcpReq.signal),
-  );
+  for (const [method, answer] of Object.entries(events.answers)) {
+    server.setRequestHandler(method, { params }, (given, context) =>
+      calls.explained(answer(given, scopeOf(context)), context.mcpReq.signal),
+    );
+  }
   server.setRequestHandler("events/stream", { params }, (given) => events.check(given));
 }
 

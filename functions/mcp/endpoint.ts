@@ -1,52 +1,22 @@
-import type { Tool } from "../../core/author/tool.ts";
-import type { Events } from "../events/methods.ts";
-import type { Assets } from "../http/assets.ts";
 import { loadSdk } from "../http/load-sdk.ts";
-import type { EdgeLog } from "../http/log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { TRAILED } from "../operate/calls.ts";
-import { Cards } from "../resources/cards.ts";
-import type { TaskHandles } from "../tasks/handle.ts";
-import type { JobLinks } from "../tasks/service.ts";
 import { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
-import { invalidRequest, MAX_BODY, notAllowed, readBody } from "./body.ts";
-import type { Identity } from "./identity.ts";
+import { invalidRequest, notAllowed, readBody } from "./body.ts";
 import { CallsInFlight, clientOf } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
-import { answerIn, createMethods, demandOf } from "./methods.ts";
-import { type CallRules, ToolCalls } from "./tool-calls.ts";
-
-/** Answers an MCP request of an admitted caller. */
-export type Mcp = (request: Request, scope: RequestScope) => Promise<Response>;
-
-export interface McpOptions {
-  tools: readonly Tool[];
-  identity: Identity;
-  /** Absent where no key seals task ids: then no tasks are offered. */
-  handles: TaskHandles | undefined;
-  /** Absent where no object keeps what has happened. */
-  events: Events | undefined;
-  /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
-  kept: number | undefined;
-  log: EdgeLog;
-  links: JobLinks;
-  /** The files of which cards are made; undefined in a deployment without cards. */
-  files: Assets | undefined;
-  rules: CallRules;
-}
+import { answerIn, createMethods, demandOf, type Offered } from "./methods.ts";
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
-export function createMcp({ tools, identity, handles, events, kept, log, links, files, rules }: McpOptions): Mcp {
-  const tasks = handles && { handles, links, log, kept };
-  const cards = files && new Cards(files, identity.info.name, tools);
-  const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links, rules });
+export function createMcp(offered: Offered): (request: Request, scope: RequestScope) => Promise<Response> {
+  const { calls } = offered;
   const inFlight = new CallsInFlight();
-  const methods = createMethods(calls, { tasks, events, identity, inFlight });
+  const methods = createMethods(offered, inFlight);
 
   let loaded: ReturnType<typeof createSdk> | undefined;
   const bySdk = async () => {
-    loaded ??= createSdk(await loadSdk(), { calls, tasks, events, identity, cards, maxBody: MAX_BODY });
+    loaded ??= createSdk(await loadSdk(), offered);
     return loaded;
   };
 
@@ -56,7 +26,7 @@ export function createMcp({ tools, identity, handles, events, kept, log, links, 
   ) => {
     line.method = method;
     line.trace(Object(params._meta).traceparent);
-    if (method === "tools/call" && calls.has(params.name)) line.tool = params.name;
+    if (method === "tools/call" && calls.find(params.name)) line.tool = String(params.name);
     const what = line.tool ?? method;
     if (trail && TRAILED.includes(what)) waitUntil?.(trail(caller.label, what, params));
   };

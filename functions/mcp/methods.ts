@@ -7,14 +7,15 @@ import { jobNames } from "../../core/tools/arguments.ts";
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
 import { boundedStream, eventStream, isStream } from "../http/event-stream.ts";
-import type { Access, Demand, RequestScope } from "../http/scope.ts";
+import type { Demand, RequestScope } from "../http/scope.ts";
 import { loadLazy } from "../load-lazy.ts";
+import type { Cards } from "../resources/cards.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
 import { showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity, templatesOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
-import { type CallRequest, type CallResult, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
+import { accessOf, type CallRequest, type CallResult, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 
 type Params = Message["params"];
 
@@ -32,10 +33,8 @@ interface MethodRequest {
 interface Method {
   /** What a plain request holds; without it no request for the method is plain. */
   form?: PlainForm;
-  access?(params: Params): Access | undefined;
-  /** What a request costs; 1 by default. */
-  weight?(params: Params): number;
-  streams?(params: Params): boolean;
+  /** What a request needs, where that is more than one that touches no job. */
+  demand?(params: Params): Partial<Demand>;
   /** The response; undefined where it is the SDK's to give. */
   answer?(request: MethodRequest): Response | Promise<Response | undefined> | undefined;
 }
@@ -43,25 +42,26 @@ interface Method {
 export type Methods = ReadonlyMap<string, Method>;
 
 /** What a request demands before it is answered. */
-export function demandOf(methods: Methods, { method: name, params }: Message): Demand {
-  const method = methods.get(name);
-  const access = method?.access?.(params);
-  return {
-    weight: method?.weight?.(params) ?? 1,
-    access: access === undefined ? [] : [access],
-    streams: method?.streams?.(params) ?? false,
-  };
-}
+export const demandOf = (methods: Methods, { method, params }: Message): Demand => ({
+  ...{ weight: 1, access: [], streams: false },
+  ...methods.get(method)?.demand?.(params),
+});
 
-/** What the server offers besides its tools. */
-interface Offered {
-  tasks: TaskService | undefined;
-  events: Events | undefined;
+const reads = (): Partial<Demand> => ({ access: ["read"] });
+const writes = (): Partial<Demand> => ({ access: ["write"] });
+
+/** What the server offers. */
+export interface Offered {
   identity: Identity;
-  inFlight: CallsInFlight;
+  calls: ToolCalls;
+  /** Undefined where no key seals task ids. */
+  tasks: TaskService | undefined;
+  /** Undefined where no object keeps what has happened. */
+  events: Events | undefined;
+  cards: Cards | undefined;
 }
 
-export function createMethods(calls: ToolCalls, { tasks, events, identity, inFlight }: Offered): Methods {
+export function createMethods({ identity, calls, tasks, events }: Offered, inFlight: CallsInFlight): Methods {
   const { info, instructions } = identity;
   const { passed } = calls;
 
@@ -114,25 +114,25 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
       "resources/templates/list": listed({ resourceTemplates: templatesOf(passed) }),
       // Reading a resource of a server behind the tools starts a job.
       "resources/read": {
-        access: ({ uri }) => (passed?.weightOfRead(uri) ? "write" : "read"),
-        weight: ({ uri }) => passed?.weightOfRead(uri) || 1,
+        demand({ uri }) {
+          const weight = passed?.weightOfRead(uri);
+          return weight ? { access: ["write"], weight } : reads();
+        },
       },
       "tools/call": toolCall(calls, info, inFlight),
       "tasks/get": {
         form: { params: ["taskId"], namedBy: "taskId" },
-        access: () => "read",
+        demand: reads,
         async answer({ message: { id, params }, plain, request: { signal }, scope }) {
           if (!tasks || plain?.era !== "modern" || !plain.declaresTasks) return undefined;
           const { showsForms } = plain;
           return respond(id, plain, info, () => getTask(tasks, params.taskId, { ...scope, signal, showsForms }));
         },
       },
-      "tasks/update": { access: () => "write" },
-      "tasks/cancel": { access: () => "write" },
+      "tasks/update": { demand: writes },
+      "tasks/cancel": { demand: writes },
       "subscriptions/listen": {
-        access: () => "read",
-        weight: weightOfSubscription,
-        streams: () => true,
+        demand: (params) => ({ ...reads(), weight: weightOfSubscription(params), streams: true }),
         answer: async ({ message, request, scope, sdk }) => {
           if (!tasks) return undefined;
           const { subscribe } = await loadLazy();
@@ -146,41 +146,28 @@ export function createMethods(calls: ToolCalls, { tasks, events, identity, inFli
 
 /** The methods of servers behind the tools. Asking them starts a job. */
 const passedMethods = ({ prompts, methods }: Passed, listed: (result: object) => Method): Record<string, Method> => ({
-  ...Object.fromEntries(Object.keys(methods).map((method) => [method, { access: () => "write" as const }])),
+  ...Object.fromEntries(Object.keys(methods).map((method) => [method, { demand: writes }])),
   ...(prompts.length > 0 && { "prompts/list": listed({ prompts }) }),
 });
 
 function eventMethods(events: Events, calls: ToolCalls, info: object): Record<string, Method> {
   const params = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
-  return {
-    "events/list": {
-      form: { params: ["cursor"] },
-      access: () => "read",
-      answer: ({ message: { id }, plain }) => plain && respond(id, plain, info, async () => events.list()),
-    },
-    "events/poll": {
+  const answered = (name: keyof Events["answers"], params: string[], weight = 1): Record<string, Method> => ({
+    [name]: {
       form: { params },
-      access: () => "read",
+      demand: () => ({ ...reads(), weight }),
       answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
-        plain && respond(id, plain, info, () => calls.explained(events.poll(params, scope), signal)),
+        plain && respond(id, plain, info, () => calls.explained(events.answers[name](params, scope), signal)),
     },
-    "events/subscribe": {
-      form: { params: [...params, "delivery", "ttlMs"] },
-      access: () => "read",
-      weight: () => 4,
-      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
-        plain && respond(id, plain, info, () => calls.explained(events.subscribe(params, scope.caller), signal)),
-    },
-    "events/unsubscribe": {
-      form: { params: ["name", "arguments", "delivery"] },
-      access: () => "read",
-      answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
-        plain && respond(id, plain, info, () => calls.explained(events.unsubscribe(params, scope.caller), signal)),
-    },
+  });
+  return {
+    ...answered("events/list", ["cursor"]),
+    ...answered("events/poll", params),
+    ...answered("events/subscribe", [...params, "delivery", "ttlMs"], 4),
+    ...answered("events/unsubscribe", ["name", "arguments", "delivery"]),
     "events/stream": {
       form: { params },
-      access: () => "read",
-      streams: () => true,
+      demand: () => ({ ...reads(), streams: true }),
       async answer({ message: { id, params }, plain, request, scope, sdk }) {
         const judged = plain ? await respond(id, plain, info, async () => events.check(params)) : await sdk();
         // An error is all the answer; else it is the stream.
@@ -193,18 +180,21 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
 
 /** `tools/call`. A tool that waits is answered with a stream, by the SDK if the tool may ask its caller something. */
 function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Method {
-  const waits = (params: Params) => calls.waits(params.name, saysTasks(params));
   return {
     form: { params: ["name", "arguments"], namedBy: "name" },
-    access: ({ name }) => calls.accessOf(name),
-    weight: weightOfCall,
-    streams: waits,
+    demand(params) {
+      const tool = calls.find(params.name);
+      const weight = weightOfCall(params);
+      return tool ? { weight, access: [accessOf(tool)], streams: calls.waits(tool, saysTasks(params)) } : { weight };
+    },
     async answer({ message: { id, params }, plain, request, scope, sdk }) {
-      const { name, arguments: args = {} } = params;
-      if (!calls.has(name)) return undefined;
-      const isLong = waits(params);
+      const { arguments: args = {} } = params;
+      const tool = calls.find(params.name);
+      if (!tool) return undefined;
+      const { name } = tool;
+      const isLong = calls.waits(tool, saysTasks(params));
       const { signal } = request;
-      const isOurs = plain && isRecord(args) && !(isLong && plain.showsForms && calls.mayAsk(name));
+      const isOurs = plain && isRecord(args) && !(isLong && plain.showsForms && tool.start);
       const { line } = scope;
       if (isOurs && !isLong) {
         const response = await respond(id, plain, info, () => calls.call(name, args, callOf(plain, scope, signal)));
@@ -220,7 +210,7 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
         line.release();
       };
       if (isOurs && isLong) {
-        const asks = await calls.asksInSession(name, request.headers.get("mcp-session-id"), scope.caller);
+        const asks = await calls.asksInSession(tool, request.headers.get("mcp-session-id"), scope.caller);
         const run = async (send: (message: object) => void, aborted: AbortSignal) => {
           const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params });
           const call = { ...callOf(plain, scope, aborted), notify, ...reporting(plain.progressToken, notify) };

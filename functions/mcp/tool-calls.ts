@@ -96,27 +96,13 @@ export class ToolCalls {
     return [...this.#tools.values()].map((tool) => tool.listing);
   }
 
-  has(name: unknown): name is string {
-    return this.#tools.has(name);
+  find(name: unknown): Tool | undefined {
+    return this.#tools.get(name);
   }
 
   /** Whether a call may take long, so that its answer should be streamed. */
-  waits(name: unknown, declaresTasks: boolean): boolean {
-    const tool = this.#tools.get(name);
-    return tool?.waits === true && !(declaresTasks && this.#tasks && tool.start);
-  }
-
-  /** What a call does with jobs. A tool that starts jobs writes, even if it declares itself read-only. */
-  accessOf(name: unknown): Access | undefined {
-    const tool = this.#tools.get(name);
-    if (!tool) return undefined;
-    const { readOnlyHint } = (tool.listing.annotations ?? {}) as { readOnlyHint?: boolean };
-    return readOnlyHint === true && !tool.job ? "read" : "write";
-  }
-
-  /** Whether a call may be answered with a question. */
-  mayAsk(name: string): boolean {
-    return this.#tools.get(name)?.start !== undefined;
+  waits(tool: Tool, declaresTasks: boolean): boolean {
+    return tool.waits && !(declaresTasks && this.#tasks && tool.start);
   }
 
   /** The id of a session of 2025 that says that its client shows forms: nothing is kept. Undefined where no key seals it. */
@@ -125,8 +111,8 @@ export class ToolCalls {
   }
 
   /** Whether the questions of a tool's job may be put to the client of a session. */
-  async asksInSession(name: string, session: string | null, { id }: Caller): Promise<boolean> {
-    if (session === null || !this.#tools.get(name)?.resume) return false;
+  async asksInSession({ resume }: Tool, session: string | null, { id }: Caller): Promise<boolean> {
+    if (session === null || !resume) return false;
     return (await this.#tasks?.handles.open(session, id))?.name === FORMS;
   }
 
@@ -351,6 +337,12 @@ function labelsGiven(given: unknown): { given: readonly string[] } | { problem: 
   } catch (error) {
     return { problem: `_meta["${LABELS_META}"]: ${(error as Error).message}` };
   }
+}
+
+/** What a call does with jobs. A tool that starts jobs writes, even if it declares itself read-only. */
+export function accessOf({ job, listing }: Tool): Access {
+  const { readOnlyHint } = (listing.annotations ?? {}) as ToolAnnotations;
+  return readOnlyHint === true && !job ? "read" : "write";
 }
 
 /** Whether a repeat of a call is safe, unless the tool says otherwise during the call. */

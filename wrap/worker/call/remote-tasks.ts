@@ -1,5 +1,4 @@
 /** Polls tasks at a wrapped server. */
-
 import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
