@@ -6,12 +6,12 @@ import { RemoteStore } from "../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../core/store/connection/client.ts";
 import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
 import { ServerRules } from "../core/store/connection/server-rules.ts";
+import { localId, splitGeneration, splitKey } from "../core/store/ids.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat } from "./execution/heartbeat.ts";
 import type { Instruments, LineLog, Reports } from "./execution/instruments.ts";
 import { Pauses } from "./intake/pauses.ts";
 import { PromiseWatcher } from "./intake/promise-watcher.ts";
-import { JobNames } from "./job-names.ts";
 
 interface CompositionOptions {
   client: ResonateClient;
@@ -78,4 +78,24 @@ export function compose({
     reports,
   });
   return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, files, log, reports };
+}
+
+/** Reads which job a promise id names. */
+class JobNames {
+  readonly #namespace: string;
+  readonly #implementations: readonly Implementation[];
+
+  constructor(namespace: string, implementations: readonly Implementation[]) {
+    this.#namespace = namespace;
+    this.#implementations = implementations;
+  }
+
+  /** The job's name: its promise id without the deployment's namespace, and with the key of its caller. */
+  nameOf = (id: string): string => localId(id, this.#namespace);
+
+  /** The kind of job, for metrics; `unknown` for a kind that is not implemented here. */
+  kindOf(id: string): string {
+    const { base } = splitGeneration(splitKey(this.nameOf(id)).name);
+    return this.#implementations.find(({ job }) => job.owns(base))?.job.kind ?? "unknown";
+  }
 }

@@ -1,5 +1,4 @@
 /** `durable-mcp-edge/wrap`: the tools of an existing server as durable tools. */
-
 import type { Tool } from "../core/author/tool.ts";
 import type { Job } from "../core/definitions/job.ts";
 import type { Worker } from "./at-once.ts";

@@ -1,13 +1,29 @@
 /** The server that is backed up or restored: a deployment's own, which pauses, or this machine's, which is stopped. */
+import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../../server/backup.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
+import { option, optionOr } from "../arguments.ts";
+import { prebuiltEdge } from "../build/prebuilt-edge.ts";
+import { DATA } from "../launcher/data-directory.ts";
+import { spawnEdge } from "../launcher/local-edge.ts";
+import { newToken } from "../static-token.ts";
+import { FILES } from "../wrap/wrap-files.ts";
 import type { BackupHead, Line } from "./backup-file.ts";
 import { NoServer, OperatorClient } from "./operator-client.ts";
-import { openRooms, type Rooms } from "./rooms.ts";
+
+export const SOURCE_OPTIONS = {
+  url: option("URL", "the deployment; needs an operator's token in OPERATOR_TOKEN (npm run deploy -- --operator NAME)"),
+  data: optionOr(
+    DATA,
+    "DIR",
+    `without --url: the state of the embedded server (default ${DATA}), which must be stopped`,
+  ),
+};
 
 /** How many rows one request or transaction writes. */
 const BATCH = 200;
@@ -151,4 +167,51 @@ async function* batches(rows: AsyncIterable<Line>): AsyncGenerator<Line[]> {
     size = 0;
   }
   if (batch.length > 0) yield batch;
+}
+
+/** Nothing listens there: what objects do by themselves, they leave for later. */
+const NOWHERE = "http://127.0.0.1:9";
+
+interface Rooms extends AsyncDisposable {
+  client: OperatorClient;
+}
+
+/**
+ * Opens the callers' objects of a data directory by an edge of its own: only workerd knows how they are stored. Undefined
+ * where the directory has no objects, unless `makes`. No stack may run with it.
+ */
+async function openRooms(data: string, makes: boolean): Promise<Rooms | undefined> {
+  const objects = join(data, "objects");
+  if (!makes && !existsSync(objects)) return undefined;
+  const folder = await mkdtemp(join(tmpdir(), "rooms-"));
+  const server = { name: "rooms", version: "1.0.0" };
+  await writeFile(join(folder, FILES.options), JSON.stringify({ name: "rooms", url: NOWHERE }));
+  await writeFile(join(folder, FILES.snapshot), JSON.stringify({ server, revision: "", resources: false, tools: [] }));
+  const { token, sha256 } = newToken();
+  const bindings = {
+    RESONATE_URL: NOWHERE,
+    RESONATE_NAMESPACE: process.env.RESONATE_NAMESPACE ?? "",
+    OPERATOR_TOKENS: JSON.stringify([{ name: "backup", sha256 }]),
+    // Callers' subscriptions do not end for want of a token.
+    AUTH_MODE: "oauth",
+    OAUTH_ISSUER: "https://nowhere.invalid",
+    ALLOWED_HOSTS: "127.0.0.1",
+    TASK_KEY: randomBytes(32).toString("hex"),
+    LOG_LEVEL: "error",
+  };
+  const { process: edge, listening } = await spawnEdge(await prebuiltEdge(folder), {
+    port: 0,
+    data: objects,
+    bindings,
+  });
+  const end = async () => {
+    edge.stop();
+    await edge.exited;
+    await rm(folder, { recursive: true, force: true });
+  };
+  const port = await listening.catch(async (error) => {
+    await end();
+    throw error;
+  });
+  return { client: new OperatorClient(`http://127.0.0.1:${port}`, token), [Symbol.asyncDispose]: end };
 }

@@ -5,7 +5,6 @@ import { extname, join } from "node:path";
 import type { BuildOptions } from "esbuild";
 import { isCheckout, thisPackage } from "../package.ts";
 import { readProject } from "../project.ts";
-import { cardChart, cardOf } from "./card.ts";
 import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
 /** The output folder in a checkout, which wrangler.toml refers to. */
@@ -36,8 +35,7 @@ export async function buildPages(root: string): Promise<string[]> {
 async function buildOf(root: string): Promise<string[]> {
   const sources = await sourcesOf(root);
   const stamp = `${join(root, OUT)}.stamp`;
-  const builders = [import.meta.filename, join(import.meta.dirname, "card.ts")];
-  const made = await hashFiles([...sources, join(root, "package-lock.json"), ...builders]);
+  const made = await hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
   if (existsSync(join(root, OUT)) && (await readFile(stamp, "utf8").catch(() => "")) === made) return sources;
   await mkdir(join(root, ".build"), { recursive: true });
   const building = `${join(root, OUT)}-${process.pid}`;
@@ -87,4 +85,28 @@ async function sourcesOf(root: string): Promise<string[]> {
   const entries = await readdir(join(root, "pages"), { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.endsWith(".test.ts"));
   return files.map((entry) => join(entry.parentPath, entry.name)).sort();
+}
+
+const FOLDER = "pages/card";
+
+/** The program that draws charts in cards. @throws {Error} with esbuild's message, if it does not compile */
+async function cardChart(esbuild: typeof import("esbuild"), options: BuildOptions): Promise<string> {
+  const entryPoints = [`${FOLDER}/chart.ts`];
+  const { outputFiles } = await esbuild.build({ ...options, format: "iife", entryPoints, write: false });
+  return outputFiles?.[0]?.text ?? "";
+}
+
+/** @throws {Error} with esbuild's message, if the card does not compile */
+async function cardOf(esbuild: typeof import("esbuild"), options: BuildOptions): Promise<string> {
+  const built = await esbuild.build({
+    ...options,
+    entryPoints: [`${FOLDER}/main.tsx`, `${FOLDER}/card.css`],
+    outdir: "out",
+    write: false,
+  });
+  const textOf = (ending: string) => built.outputFiles?.find(({ path }) => path.endsWith(ending))?.text ?? "";
+  const page = await readFile(join(options.absWorkingDir ?? "", FOLDER, "card.html"), "utf8");
+  return page
+    .replace("<style></style>", () => `<style>${textOf(".css")}</style>`)
+    .replace('<script type="module"></script>', () => `<script type="module">${textOf(".js")}</script>`);
 }

@@ -5,12 +5,10 @@
  */
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { ask } from "../doctor/finding.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { resolveModule } from "../package.ts";
 import { readProject, typed } from "../project.ts";
-
-/** How long the first answer may take, in milliseconds. */
-const TIMEOUT = 10_000;
 
 export const usage = () => `Usage: ${withoutNpmOutput(typed(readProject(), "proxy", "[URL] [options]"))}
 
@@ -30,12 +28,12 @@ export async function run(args: string[]): Promise<void> {
   const url = given ? first : (stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp");
   const options = given ? rest : args;
 
-  const reason = await unreachableReason(url);
-  if (reason !== undefined) {
+  const answer = await ask(url, { method: "HEAD" });
+  if (answer.status === undefined) {
     const project = readProject();
     const other = withoutNpmOutput(typed(project, "proxy", "URL"));
     console.error(
-      `No server answers at ${url} (${reason}). Start it: ${typed(project, "start")}; or give its URL: ${other}`,
+      `No server answers at ${url} (${answer.reason}). Start it: ${typed(project, "start")}; or give its URL: ${other}`,
     );
     process.exit(1);
   }
@@ -82,16 +80,4 @@ function taskIn(body: unknown): string | undefined {
   const id = params?.taskId;
   const isNamed = typeof method === "string" && /^tasks\/(get|update|cancel)$/.test(method);
   return isNamed && typeof id === "string" && /^[\x21-\x7e]+$/.test(id) ? id : undefined;
-}
-
-/** Why a URL cannot be reached; undefined for any HTTP answer. */
-async function unreachableReason(url: string): Promise<string | undefined> {
-  try {
-    const answer = await fetch(url, { method: "HEAD", redirect: "manual", signal: AbortSignal.timeout(TIMEOUT) });
-    await answer.body?.cancel();
-    return undefined;
-  } catch (error) {
-    const { cause, message } = error as Error & { cause?: NodeJS.ErrnoException };
-    return cause?.code ?? cause?.message ?? message;
-  }
 }

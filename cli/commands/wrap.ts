@@ -17,9 +17,8 @@ import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
-import { agreedIn, directoryOf, projectIn } from "../wrap/wrap-directory.ts";
+import { agreedIn, directoryOf, projectIn, writeProject } from "../wrap/wrap-directory.ts";
 import { FILES } from "../wrap/wrap-files.ts";
-import { writeProject } from "../wrap/wrap-project.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 

@@ -1,12 +1,12 @@
 /** Tells what a deployment alerts its operators of. */
 import type { Alert } from "../../functions/operate/calls.ts";
-import { type Finding, failed, ok, skipped, warning, whyNot } from "./finding.ts";
+import { type Finding, findings, whyNot } from "./finding.ts";
 
 const TIMEOUT = 10_000;
 
 /** `token`: an operator's; undefined for this machine's user. */
 export async function checkAlerts(edge: URL, token: string | undefined): Promise<Finding[]> {
-  const check = "alerts";
+  const { ok, skipped, warning, failed } = findings("alerts");
   try {
     const response = await fetch(new URL("/operate/overview", edge), {
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
@@ -14,15 +14,15 @@ export async function checkAlerts(edge: URL, token: string | undefined): Promise
     });
     if (!response.ok) {
       await response.body?.cancel();
-      return [skipped(check, `/operate answers ${response.status}: give an operator's token in OPERATOR_TOKEN`)];
+      return [skipped(`/operate answers ${response.status}: give an operator's token in OPERATOR_TOKEN`)];
     }
     const { alerts } = (await response.json()) as { alerts: Alert[] };
-    if (alerts.length === 0) return [ok(check, "none")];
+    if (alerts.length === 0) return [ok("none")];
     return alerts.map(({ name, says }) => {
       const isFault = name === "mixed-versions";
-      return (isFault ? failed : warning)(check, says, `See docs/operations.md#${name}.`);
+      return (isFault ? failed : warning)(says, `See docs/operations.md#${name}.`);
     });
   } catch (error) {
-    return [skipped(check, `/operate does not answer: ${whyNot(error)}`)];
+    return [skipped(`/operate does not answer: ${whyNot(error)}`)];
   }
 }

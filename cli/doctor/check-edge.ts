@@ -1,6 +1,6 @@
 /** Checks the edge without a token, as anyone on the internet sees it. */
 import { isLoopback } from "../../functions/auth/auth-config.ts";
-import { ask, checkClock, type Finding, failed, field, type HttpAnswer, ok, warning } from "./finding.ts";
+import { ask, checkClock, type Finding, field, findings, type HttpAnswer } from "./finding.ts";
 
 export const AUTH_MODES = ["oauth", "bearer", "none"] as const;
 export type AuthMode = (typeof AUTH_MODES)[number];
@@ -17,49 +17,42 @@ export async function checkEdge(origin: URL): Promise<Finding[]> {
 }
 
 function edgeFinding(origin: URL, answer: HttpAnswer): Finding {
-  const check = "edge";
+  const { ok, warning, failed } = findings("edge");
   if (answer.status === undefined) {
     return failed(
-      check,
       `${origin.origin} cannot be reached: ${answer.reason}`,
       "Check the address; deploy with `npm run deploy`, which prints it. Behind a domain of your own, check its DNS.",
     );
   }
   const error = field(answer.text, "error");
   if (typeof error === "string" && answer.status >= 500) {
-    return failed(check, `answers ${answer.status}: ${error}`, SET_VARIABLE);
+    return failed(`answers ${answer.status}: ${error}`, SET_VARIABLE);
   }
   if (answer.status !== 200 || field(answer.text, "status") !== "ok") {
     return failed(
-      check,
       `something else answers at ${origin.origin}/health, with ${answer.status}`,
       "Give the address of the edge itself; a proxy before it must pass on /health, /ready, /mcp and /.well-known.",
     );
   }
   if (origin.protocol === "http:" && !isLoopback(origin)) {
-    return warning(check, "answers, but tokens travel unencrypted", "Use the https:// address.");
+    return warning("answers, but tokens travel unencrypted", "Use the https:// address.");
   }
-  return ok(check, `answers at ${origin.origin}`);
+  return ok(`answers at ${origin.origin}`);
 }
 
 /** Whether the edge reaches its Resonate server. */
 export async function checkReady(origin: URL): Promise<Finding> {
-  const check = "edge to Resonate";
+  const { ok, warning, failed } = findings("edge to Resonate");
   const answer = await ask(new URL("/ready", origin));
   if (answer.status === 200) {
     const missing = field(answer.text, "missing");
-    if (typeof missing !== "string") return ok(check, "the edge reaches its Resonate server");
-    return warning(
-      check,
-      `the edge reaches its Resonate server, but ${missing}`,
-      "Bind it as docs/auth.md says, and deploy.",
-    );
+    if (typeof missing !== "string") return ok("the edge reaches its Resonate server");
+    return warning(`the edge reaches its Resonate server, but ${missing}`, "Bind it as docs/auth.md says, and deploy.");
   }
-  if (answer.status === undefined) return failed(check, `no answer at /ready: ${answer.reason}`, SEE_LOG);
+  if (answer.status === undefined) return failed(`no answer at /ready: ${answer.reason}`, SEE_LOG);
   const error = field(answer.text, "error");
-  if (answer.status === 500 && typeof error === "string") return failed(check, error, SET_VARIABLE);
+  if (answer.status === 500 && typeof error === "string") return failed(error, SET_VARIABLE);
   return failed(
-    check,
     `the edge says: ${field(answer.text, "reason") ?? `status ${answer.status}`}`,
     "Check the edge's RESONATE_URL and that the server runs: docker compose -f infra/compose.yaml ps. " +
       "With the tunnel, its public host name must point to http://resonate:8001.",
@@ -68,26 +61,24 @@ export async function checkReady(origin: URL): Promise<Finding> {
 
 /** Whether a call without a token is treated as `expected`; undefined expects that some kind of token is required. */
 export async function checkAuth(origin: URL, expected: AuthMode | undefined): Promise<Finding> {
-  const check = "authentication";
+  const { ok, failed } = findings("authentication");
   const answer = await ask(new URL("/mcp", origin), {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: "application/json, text/event-stream" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }),
   });
-  if (answer.status === undefined) return failed(check, `no answer at /mcp: ${answer.reason}`, SEE_LOG);
+  if (answer.status === undefined) return failed(`no answer at /mcp: ${answer.reason}`, SEE_LOG);
   if (answer.status !== 401) {
-    if (expected === "none") return ok(check, "none, as expected: everyone who reaches the edge may use it");
-    if (expected === undefined && isLoopback(origin)) return ok(check, "none, on this machine only");
-    if (answer.status >= 500) return failed(check, `/mcp answers ${answer.status}`, SEE_LOG);
+    if (expected === "none") return ok("none, as expected: everyone who reaches the edge may use it");
+    if (expected === undefined && isLoopback(origin)) return ok("none, on this machine only");
+    if (answer.status >= 500) return failed(`/mcp answers ${answer.status}`, SEE_LOG);
     return failed(
-      check,
       `a call without a token is answered (${answer.status}): everyone on the internet may use this deployment`,
       "Set AUTH_MODE to oauth or bearer, or run the doctor with --auth none if that is meant.",
     );
   }
   if (expected === "none") {
     return failed(
-      check,
       "it asks for a token, and none was expected",
       "Run the doctor without --auth none, or change AUTH_MODE.",
     );
@@ -95,40 +86,38 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
   const challenge = answer.headers.get("WWW-Authenticate") ?? "";
   const metadataUrl = /\bresource_metadata="([^"]+)"/.exec(challenge)?.[1];
   if (metadataUrl === undefined) {
-    if (expected !== "oauth") return ok(check, "it asks for a static token (AUTH_MODE bearer)");
+    if (expected !== "oauth") return ok("it asks for a static token (AUTH_MODE bearer)");
     return failed(
-      check,
       "the refusal does not say where the authorization server is",
       "Set AUTH_MODE to oauth: MCP clients find the authorization server by the resource_metadata of a 401.",
     );
   }
-  if (expected === "bearer")
-    return failed(check, "it asks for OAuth, not for static tokens", "Set AUTH_MODE to bearer.");
-  return checkMetadata(check, origin, metadataUrl);
+  if (expected === "bearer") return failed("it asks for OAuth, not for static tokens", "Set AUTH_MODE to bearer.");
+  return checkMetadata(origin, metadataUrl);
 }
 
 /** Follows a refusal as an MCP client does: to the metadata of the resource, then of the authorization server. */
-async function checkMetadata(check: string, origin: URL, metadataUrl: string): Promise<Finding> {
+async function checkMetadata(origin: URL, metadataUrl: string): Promise<Finding> {
+  const { ok, failed } = findings("authentication");
   const fix = "Check OAUTH_ISSUER and OAUTH_AUDIENCE of the edge; the audience is the address that clients connect to.";
   const metadata = await ask(metadataUrl);
-  if (metadata.status !== 200) return failed(check, `no protected-resource metadata at ${metadataUrl}`, fix);
+  if (metadata.status !== 200) return failed(`no protected-resource metadata at ${metadataUrl}`, fix);
   const resource = field(metadata.text, "resource");
   if (typeof resource !== "string" || !URL.canParse(resource) || new URL(resource).origin !== origin.origin) {
-    return failed(check, `the metadata is about ${resource}, not about ${origin.origin}`, fix);
+    return failed(`the metadata is about ${resource}, not about ${origin.origin}`, fix);
   }
   const servers = field(metadata.text, "authorization_servers");
   const issuer: unknown = Array.isArray(servers) ? servers[0] : undefined;
   if (typeof issuer !== "string" || !URL.canParse(issuer)) {
-    return failed(check, "the metadata names no authorization server", fix);
+    return failed("the metadata names no authorization server", fix);
   }
   for (const url of wellKnown(issuer)) {
     const server = await ask(url);
     if (server.status === 200 && field(server.text, "issuer") === issuer) {
-      return ok(check, `OAuth, by the authorization server ${issuer}`);
+      return ok(`OAuth, by the authorization server ${issuer}`);
     }
   }
   return failed(
-    check,
     `the authorization server ${issuer} does not publish its metadata`,
     "OAUTH_ISSUER must be exactly the issuer of an authorization server that runs and is reachable from the internet.",
   );

@@ -2,10 +2,10 @@
 import { randomBytes } from "node:crypto";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { packageVersion } from "../package.ts";
-import { type Finding, failed, ok, skipped, whyNot } from "./finding.ts";
+import { type Finding, findings, whyNot } from "./finding.ts";
 
-const HANDSHAKE = "MCP";
-const TIMER = "one-second timer";
+const mcp = findings("MCP");
+const timer = findings("one-second timer");
 
 export interface McpCheck {
   url: URL;
@@ -25,14 +25,14 @@ export async function checkMcp({ url, token, wait }: McpCheck): Promise<Finding[
     const has = (wanted: string) => tools.some((tool) => tool.name === wanted);
     if (!has("await_result")) {
       const fix = "Give the address of this product's /mcp.";
-      return [failed(HANDSHAKE, `${name} has no tool await_result`, fix), skipped(TIMER, "needs the tool")];
+      return [mcp.failed(`${name} has no tool await_result`, fix), timer.skipped("needs the tool")];
     }
     return [
-      ok(HANDSHAKE, `${name} ${version}, revision ${revision}, ${tools.length} tools`),
-      has("set_timer") ? await checkTimer(client, wait) : skipped(TIMER, "this server has no tool set_timer"),
+      mcp.ok(`${name} ${version}, revision ${revision}, ${tools.length} tools`),
+      has("set_timer") ? await checkTimer(client, wait) : timer.skipped("this server has no tool set_timer"),
     ];
   } catch (error) {
-    return [handshakeFailed(error, token !== undefined), skipped(TIMER, "needs a connection")];
+    return [handshakeFailed(error, token !== undefined), timer.skipped("needs a connection")];
   } finally {
     await client.close();
   }
@@ -41,12 +41,12 @@ export async function checkMcp({ url, token, wait }: McpCheck): Promise<Finding[
 function handshakeFailed(error: unknown, hasToken: boolean): Finding {
   const reason = whyNot(error);
   const isRefused = /\b(401|403)\b|unauthorized|forbidden/i.test(reason);
-  if (isRefused && !hasToken) return skipped(HANDSHAKE, "a token is needed: give one with --token or DOCTOR_TOKEN");
+  if (isRefused && !hasToken) return mcp.skipped("a token is needed: give one with --token or DOCTOR_TOKEN");
   const fix = isRefused
     ? "The token was refused: check that it has not expired, is meant for this deployment (audience) and has its scope, " +
       "or that its hash is in BEARER_TOKENS."
     : "Look at the edge's log while you run the doctor again: npx wrangler tail.";
-  return failed(HANDSHAKE, reason, fix);
+  return mcp.failed(reason, fix);
 }
 
 async function checkTimer(client: Client, wait: number): Promise<Finding> {
@@ -54,19 +54,18 @@ async function checkTimer(client: Client, wait: number): Promise<Finding> {
   const started = Date.now();
   const set = await call(client, "set_timer", { timer_name, seconds: 1 });
   if (typeof set === "string")
-    return failed(TIMER, set, "Nothing was started. See what is said of Resonate above and below.");
+    return timer.failed(set, "Nothing was started. See what is said of Resonate above and below.");
   const name = String(set.promise_id);
   const awaited = await call(client, "await_result", { job_names: [name], timeout_seconds: wait });
   if (typeof awaited === "string") {
-    return failed(TIMER, awaited, "The timer was set and could not be waited for. See what is said of Resonate.");
+    return timer.failed(awaited, "The timer was set and could not be waited for. See what is said of Resonate.");
   }
   const { results = {}, errors = {} } = awaited as { results?: object; errors?: Record<string, unknown> };
-  if (name in results) return ok(TIMER, `came through in ${((Date.now() - started) / 1_000).toFixed(1)} s`);
+  if (name in results) return timer.ok(`came through in ${((Date.now() - started) / 1_000).toFixed(1)} s`);
   if (name in errors) {
-    return failed(TIMER, `${errors[name]}`, "Look at the worker's log for this job, and check the clocks.");
+    return timer.failed(`${errors[name]}`, "Look at the worker's log for this job, and check the clocks.");
   }
-  return failed(
-    TIMER,
+  return timer.failed(
     `set, but no worker has fired it after ${wait} s`,
     "Check that a worker runs (docker compose -f infra/compose.yaml ps worker), that its log says ready, and that its " +
       "RESONATE_GROUP and RESONATE_NAMESPACE are the edge's. A worker that was killed lately is waited for up to a minute.",

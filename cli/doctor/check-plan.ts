@@ -1,7 +1,7 @@
 /** Checks how close a deployment is to the limits of its plan, by the counters of its Resonate object. */
 import { FREE, MOST_BYTES } from "../../functions/operate/plan.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
-import { type Finding, failed, ok, warning } from "./finding.ts";
+import { type Finding, findings } from "./finding.ts";
 
 /** The GB-s of an object that is awake all day. */
 const ALL_DAY = 10_800;
@@ -26,7 +26,7 @@ export async function checkPlan(edge: URL, token: string): Promise<Finding[]> {
     return judge(await new OperatorClient(edge.origin, token).ask("GET", "usage"));
   } catch (error) {
     const fix = "The token is one of OPERATOR_TOKENS, and RESONATE_PUBLIC is 1.";
-    return [failed("plan", (error as Error).message, fix)];
+    return [findings("plan").failed((error as Error).message, fix)];
   }
 }
 
@@ -35,25 +35,25 @@ export function judge({ requests, alarms, rows, awake, size }: Usage): Finding[]
 }
 
 function judgeSize(size: number): Finding {
-  const check = "Resonate's size";
+  const { ok, warning } = findings("Resonate's size");
   const said = `${(size / 1e6).toFixed(size < 1e8 ? 1 : 0)} MB of the 10 GB of an object`;
   const fix = "Move to a server of your own (npm run move): nothing is started beyond it.";
-  if (size > NEAR * MOST_BYTES) return warning(check, said, fix);
-  if (size > NEAR * FREE.size) return warning(check, `${said}; the free plan has 5 GB`, fix);
-  return ok(check, said);
+  if (size > NEAR * MOST_BYTES) return warning(said, fix);
+  if (size > NEAR * FREE.size) return warning(`${said}; the free plan has 5 GB`, fix);
+  return ok(said);
 }
 
 function judgeDay({ requests, rows, awake }: { requests: number; rows: number; awake: number }): Finding {
-  const check = "plan";
+  const { ok, warning } = findings("plan");
   const minutes = Math.max(1, Math.round(awake / 60_000));
   const said = `${rows} rows written and ${requests} requests in the ${minutes} min since its Resonate server woke`;
-  if (awake < LONG_ENOUGH) return ok(check, `${said}: it sleeps when nothing is asked, and tells no day of it yet`);
+  if (awake < LONG_ENOUGH) return ok(`${said}: too short for a figure a day, as it sleeps when nothing is asked`);
   const [dayRows, dayRequests] = [rows, requests].map((count) => Math.round((count / awake) * DAY)) as [number, number];
   const part = Math.max(dayRows / FREE.rows, dayRequests / FREE.requests);
   const day =
-    `${said}: ${dayRows} and ${dayRequests} a day, ${Math.round(part * 100)} % of what the free plan has; it has not slept, ` +
-    `as while a worker stays connected, and takes ${ALL_DAY} of the ${FREE.duration} GB-s a day so`;
-  if (part <= NEAR) return ok(check, day);
+    `${said}: ${dayRows} and ${dayRequests} a day, ${Math.round(part * 100)} % of what the free plan has; it has not slept ` +
+    `(a connected worker keeps it awake), which takes ${ALL_DAY} of the ${FREE.duration} GB-s a day`;
+  if (part <= NEAR) return ok(day);
   const fix = "On the free plan calls fail beyond it, until midnight UTC. docs/deploy.md says what the paid one costs.";
-  return warning(check, day, fix);
+  return warning(day, fix);
 }

@@ -4,9 +4,10 @@ import { decodeJwt } from "jose";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateUnavailable, SearchRefused } from "../../core/store/connection/failures.ts";
 import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
+import { pagesOf } from "../../core/store/connection/search-all.ts";
 import { checkSupport, SUPPORTED_RELEASES } from "../../core/store/support.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
-import { answerOf, checkClock, type Finding, failed, field, type HttpAnswer, ok, skipped, warning } from "./finding.ts";
+import { answerOf, checkClock, type Finding, field, findings, type HttpAnswer } from "./finding.ts";
 
 /** Warn of a token that expires within this time, in milliseconds. */
 const SOON = 14 * 24 * 60 * 60 * 1_000;
@@ -54,82 +55,69 @@ function get(client: ResonateClient, id: string): Promise<HttpAnswer> {
 }
 
 function checkVersion(url: URL, answer: HttpAnswer): Finding {
-  const check = "Resonate";
+  const { ok, failed } = findings("Resonate");
   if (answer.status === undefined) {
     return failed(
-      check,
       `${url.origin} cannot be reached: ${answer.reason}`,
       "Check RESONATE_URL and that the server runs: docker compose -f infra/compose.yaml ps, and logs resonate.",
     );
   }
   const reason = field(answer.text, "data");
   if (typeof reason === "string" && reason.startsWith("Unsupported protocol version")) {
-    return failed(
-      check,
-      reason,
-      "Run the release that infra/compose.yaml names; other releases speak other protocols.",
-    );
+    return failed(reason, "Run the release that infra/compose.yaml names; other releases speak other protocols.");
   }
   if (field(answer.text, "kind") !== "promise.get") {
     return failed(
-      check,
       `what answers at ${url.origin}, with ${answer.status}, is no Resonate server that this product knows`,
       "Check RESONATE_URL; releases before 0.9 have another protocol. A proxy before the server must pass on / and /poll.",
     );
   }
-  return ok(check, `answers at ${url.origin} and speaks protocol ${PROTOCOL_VERSION}`);
+  return ok(`answers at ${url.origin} and speaks protocol ${PROTOCOL_VERSION}`);
 }
 
 function checkProtection(url: URL, answer: HttpAnswer, token: string | undefined): Finding {
-  const check = "Resonate's protection";
-  if (answer.status === 401) return ok(check, "calls without a token are refused");
-  if (isLoopback(url) && token === undefined) return ok(check, "none, on this machine only");
+  const { ok, failed } = findings("Resonate's protection");
+  if (answer.status === 401) return ok("calls without a token are refused");
+  if (isLoopback(url) && token === undefined) return ok("none, on this machine only");
   return failed(
-    check,
     "calls without a token are answered: everyone who reaches the server can read, start and end every job",
     "Set RESONATE_AUTH__PUBLICKEY of the server to public.pem, as infra/compose.yaml does.",
   );
 }
 
 function checkClaims(token: string, namespace: string): Finding {
-  const check = "Resonate token";
+  const { ok, warning, failed } = findings("Resonate token");
   try {
     const { exp = 0, prefix, role } = decodeJwt(token);
     const expires = new Date(exp * 1_000);
     const day = expires.toISOString().slice(0, 10);
-    if (expires.getTime() < Date.now()) return failed(check, `expired on ${day}`, NEW_TOKENS);
+    if (expires.getTime() < Date.now()) return failed(`expired on ${day}`, NEW_TOKENS);
     if (role === "admin" || prefix === "") {
-      return warning(check, "opens every namespace of the server", NEW_TOKENS);
+      return warning("opens every namespace of the server", NEW_TOKENS);
     }
     if (typeof prefix !== "string" || !namespace.startsWith(prefix)) {
       return failed(
-        check,
         `is for the namespace ${prefix}, not ${namespace || "(none)"}`,
         "RESONATE_NAMESPACE must be the token's.",
       );
     }
-    if (expires.getTime() < Date.now() + SOON) return warning(check, `expires on ${day}`, NEW_TOKENS);
-    return ok(check, `for ${prefix}, until ${day}`);
+    if (expires.getTime() < Date.now() + SOON) return warning(`expires on ${day}`, NEW_TOKENS);
+    return ok(`for ${prefix}, until ${day}`);
   } catch {
-    return failed(check, "is not a JSON Web Token", NEW_TOKENS);
+    return failed("is not a JSON Web Token", NEW_TOKENS);
   }
 }
 
 function checkToken(answer: HttpAnswer): Finding {
-  const check = "Resonate access";
-  if (answer.status === 200 || answer.status === 404) return ok(check, "the token is accepted");
+  const { ok, failed } = findings("Resonate access");
+  if (answer.status === 200 || answer.status === 404) return ok("the token is accepted");
   if (answer.status === 401) {
-    return failed(
-      check,
-      "the server refuses the token",
-      `The server's public.pem belongs to another key. ${NEW_TOKENS}`,
-    );
+    return failed("the server refuses the token", `The server's public.pem belongs to another key. ${NEW_TOKENS}`);
   }
   if (answer.status === 403) {
-    return failed(check, "the token does not open this namespace", "RESONATE_NAMESPACE must be the token's.");
+    return failed("the token does not open this namespace", "RESONATE_NAMESPACE must be the token's.");
   }
   return failed(
-    check,
     answer.status === undefined ? answer.reason : `the server answers ${answer.status}`,
     "Look at its log: docker compose -f infra/compose.yaml logs resonate.",
   );
@@ -140,7 +128,7 @@ async function checkRelease(client: ResonateClient, namespace: string): Promise<
   const unsupported = await checkSupport(client, namespace);
   if (unsupported?.reason !== "release") return [];
   const fix = `Run release ${SUPPORTED_RELEASES}; infra/compose.yaml names one.`;
-  return [failed("Resonate's release", unsupported.words, fix)];
+  return [findings("Resonate's release").failed(unsupported.words, fix)];
 }
 
 /**
@@ -148,25 +136,21 @@ async function checkRelease(client: ResonateClient, namespace: string): Promise<
  * it: so each is asked for.
  */
 async function checkTimers(client: ResonateClient, namespace: string, due: number): Promise<Finding> {
-  const check = "Resonate's timers";
-  let [late, cursor]: [number, string | undefined] = [0, undefined];
+  const { ok, skipped, warning, failed } = findings("Resonate's timers");
+  let late = 0;
   try {
-    do {
-      const search = { state: "pending", tags: { "resonate:timer": "true" }, limit: 500 } as const;
-      const page = await client.search({ ...search, ...(cursor !== undefined && { cursor }) });
-      const overdue = page.promises.filter(({ id, timeoutAt }) => id.startsWith(namespace) && timeoutAt < due);
+    for await (const page of pagesOf(client, { state: "pending", tags: { "resonate:timer": "true" } })) {
+      const overdue = page.filter(({ id, timeoutAt }) => id.startsWith(namespace) && timeoutAt < due);
       for (const { id } of overdue) await get(client, id);
       late += overdue.length;
-      cursor = page.cursor ?? undefined;
-    } while (cursor !== undefined);
+    }
   } catch (error) {
-    if (error instanceof SearchRefused) return skipped(check, "the token may not search");
-    return failed(check, `they cannot be searched: ${(error as Error).message}`, "Look at the server's log.");
+    if (error instanceof SearchRefused) return skipped("the token may not search");
+    return failed(`they cannot be searched: ${(error as Error).message}`, "Look at the server's log.");
   }
-  if (late === 0) return ok(check, "none is overdue");
+  if (late === 0) return ok("none is overdue");
   const were = late === 1 ? "1 was overdue, and fired" : `${late} were overdue, and fired`;
   return warning(
-    check,
     `${were} only when this check asked for ${late === 1 ? "it" : "them"}`,
     "Update all workers: those of earlier versions make timers that release 0.10 does not fire. Or the server is overloaded.",
   );
@@ -174,17 +158,16 @@ async function checkTimers(client: ResonateClient, namespace: string, due: numbe
 
 /** Whether a connection for pushed messages opens: its headers must arrive at once, through every proxy. */
 async function checkPush(client: ResonateClient): Promise<Finding> {
-  const check = "Resonate's messages";
+  const { ok, failed } = findings("Resonate's messages");
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(5_000)]);
   try {
     await client.open({ group: "doctor", id: randomUUID(), onMessage() {}, signal });
-    return ok(check, "a connection for them opens");
+    return ok("a connection for them opens");
   } catch (error) {
     const status = error instanceof ResonateUnavailable ? error.status : undefined;
     if (status !== undefined) {
       return failed(
-        check,
         `their connection is answered with ${status}${status === 200 ? ", but with no stream" : ""}`,
         status === 503
           ? "The server has as many connections as it takes: raise RESONATE_TRANSPORTS__HTTP_POLL__MAX_CONNECTIONS."
@@ -192,7 +175,6 @@ async function checkPush(client: ResonateClient): Promise<Finding> {
       );
     }
     return failed(
-      check,
       "their connection does not open: workers get no jobs this way",
       "A proxy before the server holds answers back. Let it stream /poll (nginx: proxy_buffering off).",
     );

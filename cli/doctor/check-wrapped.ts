@@ -5,29 +5,26 @@ import { readProject, typed } from "../project.ts";
 import { wrappedBy } from "../wrap/registry.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { leftOut, policyTable } from "../wrap/table.ts";
-import { type Finding, failed, ok, warning, whyNot } from "./finding.ts";
+import { type Finding, findings, whyNot } from "./finding.ts";
 
 export async function* checkWrapped(root: string): AsyncGenerator<Finding> {
   for (const { options, snapshot: file } of await wrappedBy(readProject(root))) {
-    const check = `wrapped ${options.name}`;
+    const { ok, warning, failed } = findings(`wrapped ${options.name}`);
     const server = new WrappedServer(options, process.env);
     try {
       const now = await server.look(silentLog);
       const { name, version } = now.server;
       const table = policyTable(now, options).map((line) => `\n${" ".repeat(31)} ${line}`);
-      yield ok(check, `${name} ${version}, revision ${now.revision}, ${now.tools.length} tools${table.join("")}`);
+      yield ok(`${name} ${version}, revision ${now.revision}, ${now.tools.length} tools${table.join("")}`);
       const sync = (option = "") => `Type: ${typed(readProject(root), "sync", option)}, and deploy the edge again.`;
       const { taken, held } = updated(file && (await readSnapshot(file)), now, options);
       const said = (words: string, lines: string[]) =>
         `${words}:${lines.map((line) => `\n${" ".repeat(31)} ${line}`).join("")}`;
-      if (taken.length > 0) yield warning(check, said("its tools are not those that the edge lists", taken), sync());
-      if (held.length > 0)
-        yield warning(check, said("its tools are not those that you agreed to", held), sync("--accept"));
-      for (const line of leftOut(now, options))
-        yield warning(check, line, "Leave it out with `tools`, if that is meant.");
+      if (taken.length > 0) yield warning(said("its tools are not those that the edge lists", taken), sync());
+      if (held.length > 0) yield warning(said("its tools are not those that you agreed to", held), sync("--accept"));
+      for (const line of leftOut(now, options)) yield warning(line, "Leave it out with `tools`, if that is meant.");
     } catch (error) {
       yield failed(
-        check,
         whyNot(error),
         "Check its url or command, and that this shell has the variables that the worker's environment has.",
       );

@@ -10,7 +10,7 @@ import { checkPlan } from "./check-plan.ts";
 import { checkResonate } from "./check-resonate.ts";
 import { checkWorker } from "./check-worker.ts";
 import { checkWrapped } from "./check-wrapped.ts";
-import { type Finding, failed, skipped } from "./finding.ts";
+import { type Finding, findings } from "./finding.ts";
 
 const OPTIONS = {
   url: option("URL", "the edge"),
@@ -92,12 +92,12 @@ async function* examine(options: ReturnType<typeof parseOptions>): AsyncGenerato
   if (isLocal && edge.some(({ status }) => status === "failed")) {
     const here = readProject();
     const fix = `Start it: ${typed(here, "start")}. To check a deployment: ${typed(here, "doctor", "--url URL")}.`;
-    yield failed("stack", `no stack answers at ${url.origin}`, fix);
+    yield findings("stack").failed(`no stack answers at ${url.origin}`, fix);
     return;
   }
   yield* edge;
   if (edge.some(({ check, status }) => check === "edge" && status === "failed")) {
-    yield skipped("MCP", "the edge does not answer");
+    yield findings("MCP").skipped("the edge does not answer");
   } else {
     yield await checkReady(url);
     yield await checkAuth(url, auth);
@@ -105,9 +105,9 @@ async function* examine(options: ReturnType<typeof parseOptions>): AsyncGenerato
   }
 
   if (resonate) yield* await checkResonate(resonate);
-  else yield skipped("Resonate", "RESONATE_URL is not set: give --env-file");
+  else yield findings("Resonate").skipped("RESONATE_URL is not set: give --env-file");
   if (workerUrl) yield* await checkWorker(workerUrl);
-  else yield skipped("worker", "give --worker-url to ask it; the timer needs it in any case");
+  else yield findings("worker").skipped("give --worker-url to ask it; the timer needs it in any case");
   const { OPERATOR_TOKEN: operator } = process.env;
   if (isLocal || operator) yield* await checkAlerts(url, operator);
   if (!isLocal && operator) yield* await checkPlan(url, operator);

@@ -1,3 +1,5 @@
+import { parseJson } from "../parse-json.ts";
+
 /** The result of one check. */
 export interface Finding {
   check: string;
@@ -7,19 +9,12 @@ export interface Finding {
   fix?: string;
 }
 
-export const ok = (check: string, detail: string): Finding => ({ check, status: "ok", detail });
-export const skipped = (check: string, detail: string): Finding => ({ check, status: "skipped", detail });
-export const warning = (check: string, detail: string, fix: string): Finding => ({
-  check,
-  status: "warning",
-  detail,
-  fix,
-});
-export const failed = (check: string, detail: string, fix: string): Finding => ({
-  check,
-  status: "failed",
-  detail,
-  fix,
+/** Makes the findings of one check. */
+export const findings = (check: string) => ({
+  ok: (detail: string): Finding => ({ check, status: "ok", detail }),
+  skipped: (detail: string): Finding => ({ check, status: "skipped", detail }),
+  warning: (detail: string, fix: string): Finding => ({ check, status: "warning", detail, fix }),
+  failed: (detail: string, fix: string): Finding => ({ check, status: "failed", detail, fix }),
 });
 
 /** An HTTP answer, or the reason for its absence. `text` is cut at 1000 characters; `skew` is in milliseconds. */
@@ -60,25 +55,18 @@ export function whyNot(error: unknown): string {
 }
 
 /** The field `name` of a JSON object, or undefined. */
-export function field(text: string, name: string): unknown {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
-  } catch {
-    return undefined;
-  }
-}
+export const field = (text: string, name: string): unknown => parseJson(text)?.[name];
 
 /** The accepted difference of two clocks, in milliseconds: tokens are checked with a tolerance of a minute. */
 const TOLERANCE = 30_000;
 
 /** Whether the clock of the answering machine agrees with this machine's. */
 export function checkClock(check: string, answer: HttpAnswer): Finding {
-  if (answer.status === undefined || answer.skew === undefined) return skipped(check, "the answer has no date");
+  const { ok, skipped, failed } = findings(check);
+  if (answer.status === undefined || answer.skew === undefined) return skipped("the answer has no date");
   const seconds = Math.round(answer.skew / 1_000);
-  if (Math.abs(answer.skew) <= TOLERANCE) return ok(check, "agrees with this machine's");
+  if (Math.abs(answer.skew) <= TOLERANCE) return ok("agrees with this machine's");
   return failed(
-    check,
     `${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"} this machine's`,
     "Set the clock that is wrong, by NTP: with clocks apart, valid tokens are refused and timers fire early or late.",
   );

@@ -14,6 +14,7 @@ import { decodeValue, EARLIER, STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { pagesOf } from "../../core/store/connection/search-all.ts";
 import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "../../worker/execution/child-jobs.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
@@ -158,13 +159,9 @@ async function recordsOf(
 async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseRecord[]> {
   const found: PromiseRecord[] = [];
   try {
-    for (let cursor: string | undefined; ; ) {
-      const tags = { "resonate:origin": id };
-      const page = await client.search({ tags, limit: 500, ...(cursor !== undefined && { cursor }) });
-      found.push(...page.promises.filter((each) => isCallback(each.id, id)));
-      cursor = page.cursor;
-      if (cursor === undefined) return found;
-    }
+    for await (const page of pagesOf(client, { tags: { "resonate:origin": id } }))
+      found.push(...page.filter((each) => isCallback(each.id, id)));
+    return found;
   } catch (error) {
     if (error instanceof SearchRefused) return found;
     throw error;

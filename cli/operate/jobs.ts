@@ -6,6 +6,7 @@ import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { pagesOf } from "../../core/store/connection/search-all.ts";
 import { feedEntryId, isRoot } from "../../core/store/ids.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { findServer, SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
@@ -68,26 +69,18 @@ async function examineJobs(
     found.trouble.push({ job: id.slice(namespace.length), kind, state, says: doing(entry, Date.now()) ?? "" });
   };
   let examined = 0;
-  let cursor: string | undefined;
-  do {
-    const page = await client.search({ state: "pending", tags, limit: 500, ...(cursor !== undefined && { cursor }) });
-    const jobs = page.promises.flatMap((promise) => {
+  for await (const page of pagesOf(client, { state: "pending", tags })) {
+    found.more = examined >= most;
+    if (found.more) break;
+    const jobs = page.flatMap((promise) => {
       const kind = kindOf(promise);
       const isOther = !promise.id.startsWith(namespace) || !isRoot(promise.id);
       return isOther || kind === undefined || (only ?? kind) !== kind ? [] : [{ promise, kind }];
     });
     for (const { kind } of jobs) found.running[kind] = (found.running[kind] ?? 0) + 1;
-    await queue.addAll(
-      jobs.map(
-        ({ promise, kind }) =>
-          () =>
-            examine(promise, kind),
-      ),
-    );
+    await queue.addAll(jobs.map((job) => () => examine(job.promise, job.kind)));
     examined += jobs.length;
-    cursor = page.cursor ?? undefined;
-  } while (cursor !== undefined && examined < most);
-  found.more = cursor !== undefined;
+  }
   found.trouble.sort((a, b) => a.kind.localeCompare(b.kind) || STATES.indexOf(a.state) - STATES.indexOf(b.state));
   return found;
 }

@@ -1,6 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters, styleText } from "node:util";
+import { parseJson } from "../parse-json.ts";
 
 /** How much is shown: job events and problems (`news`), also the log lines of the author's code (`author`), or `all`. */
 export type Detail = "news" | "author" | "all";
@@ -101,12 +102,8 @@ const problem = (service: string, text: string) => `${mark("yellow", service)} $
 
 /** Parses a log line; undefined if it is not a JSON object. */
 export function parse(line: string): LogEntry | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null ? { ...value } : undefined;
-  } catch {
-    return undefined;
-  }
+  const value: unknown = parseJson(line);
+  return typeof value === "object" && value !== null ? { ...value } : undefined;
 }
 
 const message = (error: unknown): unknown => field(error, "message") ?? error;

@@ -1,10 +1,11 @@
 /** The directory of a wrapped server's state: by its command or URL, so that two in one folder share nothing. */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
-import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
+import { readSnapshot, type Update, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { FILES } from "./wrap-files.ts";
 
@@ -16,15 +17,15 @@ export interface WrapDirectory {
   isTaken: boolean;
 }
 
-/** The data directory of a server, below `home`, and its name. `isNamed`: the user has named it. */
-export function directoryOf(options: WrapOptions, isNamed: boolean, home = DATA): WrapDirectory {
+/** The data directory of a server, and its name. `isNamed`: the user has named it. */
+export function directoryOf(options: WrapOptions, isNamed: boolean): WrapDirectory {
   const id = identityOf(options);
-  const known = servers(home);
+  const known = servers();
   const own = known.find((each) => each.id === id);
   if (own && (!isNamed || own.name === options.name)) return { data: own.data, name: own.name, isTaken: false };
   const isTaken = known.some((each) => each.id !== id && each.name === options.name);
   const name = isTaken ? `${options.name}-${id.slice(0, 4)}` : options.name;
-  return { data: join(home, `${name}-${id}`), name, isTaken };
+  return { data: join(DATA, `${name}-${id}`), name, isTaken };
 }
 
 /** A text that stands for a program or an address, whole. */
@@ -34,9 +35,9 @@ function identityOf({ url, command, args, cwd }: Partial<WrapOptions>): string {
 }
 
 /** The servers that were wrapped in this folder. */
-function servers(home: string): { id: string; name: string; data: string }[] {
-  const folders = existsSync(home) ? readdirSync(home).map((name) => join(home, name)) : [];
-  return [home, ...folders].flatMap((data) => {
+function servers(): { id: string; name: string; data: string }[] {
+  const folders = existsSync(DATA) ? readdirSync(DATA).map((name) => join(DATA, name)) : [];
+  return [DATA, ...folders].flatMap((data) => {
     const options = optionsIn(stackRecordIn(data, false)?.project);
     return options ? [{ id: identityOf(options), name: options.name, data }] : [];
   });
@@ -49,8 +50,8 @@ export async function agreedIn(root: string, options: WrapOptions): Promise<Snap
   return readSnapshot(pathToFileURL(join(root, FILES.snapshot)));
 }
 
-export const wrappedHere = (home = DATA): string[] =>
-  servers(home)
+export const wrappedHere = (): string[] =>
+  servers()
     .map(({ data }) => projectIn(data))
     .filter((root) => existsSync(join(root, FILES.options)));
 
@@ -69,3 +70,19 @@ function optionsIn(project: string | undefined): WrapOptions | undefined {
 
 /** The folder of the files that the stack serves a server from. */
 export const projectIn = (data: string): string => join(data, "wrap");
+
+/** Writes them, and a `package.json` by which `sync` and the doctor find them, into the folder `root`. */
+export async function writeProject(
+  root: string,
+  options: WrapOptions,
+  now: Snapshot,
+  update: Update = { snapshot: now, taken: [], held: [] },
+): Promise<void> {
+  await mkdir(root, { recursive: true });
+  const manifest = { name: options.name, private: true, "durable-mcp-edge": { wrapped: FILES.options } };
+  await writeFile(join(root, "package.json"), json(manifest));
+  await writeFile(join(root, FILES.options), json(options));
+  await writeUpdate(pathToFileURL(join(root, FILES.snapshot)), update, now);
+}
+
+const json = (value: unknown) => `${JSON.stringify(value, undefined, 2)}\n`;

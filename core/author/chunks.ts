@@ -1,5 +1,4 @@
 /** Stores a step's value that is too large for one promise: see `tools/byte-range.ts`. */
-
 import type { Step } from "../definitions/context.ts";
 import { hashed } from "../definitions/job.ts";
 import { leaseOf } from "../engine/runtime.ts";

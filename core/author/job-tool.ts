@@ -1,5 +1,4 @@
 /** Tools whose work is a job. */
-
 import type * as z from "zod";
 import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/remote-store.ts";

@@ -12,7 +12,6 @@
  * 4. Work that runs side by side has names of its own: `ctx.all` and `ctx.race` see to that.
  * 5. Steps and functions return values that JSON can hold.
  */
-
 import type * as z from "zod";
 import type { FileData, FileLimits, FileReference, GivenFile } from "./file.ts";
 

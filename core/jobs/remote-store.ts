@@ -1,5 +1,4 @@
 /** The promises of a deployment's jobs. Nothing else of the edge touches the Resonate server. */
-
 import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { TRACE_TAG } from "../definitions/trace-context.ts";
@@ -106,6 +105,16 @@ interface Scope {
   tellStart: TellStart | undefined;
 }
 
+/** Where callers are not told apart, and nothing is held of a start. */
+const UNBOUNDED: Scope = {
+  ...{ key: "", claimant: "", request: "", quota: 0, storage: 0, labels: [], onBehalf: false },
+  ...{ records: undefined, refuses: undefined, tellStart: undefined },
+  charge() {},
+  async admit() {},
+  isHeard: () => false,
+  trace: () => undefined,
+};
+
 /**
  * The jobs that one caller may see. A promise that is not one of them (its id belongs to no job or to another caller's, or
  * it calls another function than its job's) does not exist here: it is neither read, listened to nor settled.
@@ -123,43 +132,13 @@ export class RemoteStore {
   constructor(
     endpoint: JobsEndpoint,
     jobs: readonly Job[],
-    {
-      key = "",
-      claimant = "",
-      quota = 0,
-      storage = 0,
-      records,
-      charge = () => {},
-      admit = async () => {},
-      isHeard = () => false,
-      request = "",
-      trace = () => undefined,
-      labels = [],
-      refuses,
-      onBehalf = false,
-      tellStart,
-    }: Partial<Scope> = {},
+    scope: Partial<Scope> = {},
     client = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = {
-      key,
-      claimant,
-      quota,
-      storage,
-      records,
-      charge,
-      admit,
-      isHeard,
-      request,
-      trace,
-      labels,
-      refuses,
-      onBehalf,
-      tellStart,
-    };
-    this.#names = new Names(jobs, endpoint.namespace, key);
+    this.#scope = { ...UNBOUNDED, ...scope };
+    this.#names = new Names(jobs, endpoint.namespace, this.#scope.key);
     this.#client = client;
     this.#shared = shared;
     this.feeds = new ProgressFeeds(client, shared.read);

@@ -1,5 +1,4 @@
 /** A job at one moment: its promise, the newest entry of its progress feed and its open questions. */
-
 import { doing, type QuestionEntry } from "./feed/progress-feed.ts";
 import type { DurablePromise, NewestEntry, RemoteStore } from "./remote-store.ts";
 import { type JobView, mayTell } from "./status.ts";

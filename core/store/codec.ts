@@ -1,5 +1,4 @@
 /** How promises are written and read: their tags and the values in them. */
-
 import { fromBase64, toBase64 } from "./base64.ts";
 import type { Value } from "./connection/protocol.ts";
 import { rootOf } from "./ids.ts";

@@ -1,5 +1,4 @@
 /** Tells whether this product works with a Resonate server. */
-
 import { encodeValue, lineage } from "./codec.ts";
 import type { ResonateClient } from "./connection/client.ts";
 import { journalEntryId } from "./ids.ts";

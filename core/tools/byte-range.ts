@@ -4,7 +4,6 @@
  * ({@link Parts}), by which any range of the whole is found; `author/chunks.ts` writes both. Only answers of wrapped servers
  * are kept so: what a durable function returns is bounded.
  */
-
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
 import { type JobView, viewOf } from "../jobs/status.ts";

@@ -1,5 +1,4 @@
 /** Tens of thousands of sleeping timers, of which some fire during a chaos run. */
-
 import type { Resonate } from "../../test/support/resonate.ts";
 import type { Stack } from "../../test/support/stack.ts";
 import { type Database, plant, readTemplate, sleeperId } from "../load/plant.ts";

@@ -1,5 +1,4 @@
 /** Timers that are due all at the same moment, and such that fell due while the server was down, beside other work. */
-
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";

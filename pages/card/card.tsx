@@ -6,10 +6,11 @@ import { type FileSource, Files } from "../job/files.tsx";
 import { Partial } from "../job/partial.tsx";
 import { Tree } from "../job/tree.tsx";
 import { lengthOf, Time, useNow } from "../lib/components.tsx";
+import { Fields, valuesOf } from "../lib/form.tsx";
+import type { FormSchema } from "../lib/server.ts";
 import type { Follower, Seen } from "./follow.ts";
 import type { Host } from "./host.ts";
 import type { CardFile, Job } from "./job.ts";
-import { Question } from "./question.tsx";
 
 export interface CardProps {
   host: Host;
@@ -237,4 +238,40 @@ function dateIn(value: unknown, path: string): number | undefined {
   const found = path.split(".").reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], value);
   const time = typeof found === "string" ? Date.parse(found) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
+}
+
+interface QuestionProps {
+  id: string;
+  message: string;
+  schema: FormSchema;
+  /** `content` is null when the user declines. */
+  onAnswer(content: Record<string, unknown> | null): Promise<void>;
+}
+
+function Question({ id, message, schema, onAnswer }: QuestionProps) {
+  const [isSending, setSending] = useState(false);
+  const send = async (content: Record<string, unknown> | null) => {
+    setSending(true);
+    await onAnswer(content);
+    setSending(false);
+  };
+  // The frames of some hosts do not allow forms to be submitted.
+  const answer = (event: Event) => {
+    const form = (event.currentTarget as HTMLElement).closest("form") as HTMLFormElement;
+    if (form.reportValidity()) void send(valuesOf(schema, form));
+  };
+  return (
+    <form>
+      <p>{message}</p>
+      <Fields id={id} schema={schema} />
+      <div class="actions">
+        <button type="button" class="main" disabled={isSending} onClick={answer}>
+          Answer
+        </button>
+        <button type="button" disabled={isSending} onClick={() => void send(null)}>
+          Decline
+        </button>
+      </div>
+    </form>
+  );
 }

@@ -1,4 +1,5 @@
 /** The embedded Resonate server over the real one's HTTP: `POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`, and `/usage`. */
+import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { statfsSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -10,7 +11,6 @@ import type { Resonate } from "../resonate.ts";
 import { MAX_BODY, respondTo, TOO_LARGE } from "../wire/answer.ts";
 import { decodePart } from "../wire/poll-address.ts";
 import { openDatabase } from "./database.ts";
-import { isLocalHost, isToken } from "./loopback.ts";
 import { NodeSql } from "./node-sql.ts";
 import { TimedResonate } from "./timed-resonate.ts";
 
@@ -219,4 +219,19 @@ function listen(handler: (req: IncomingMessage, res: ServerResponse) => void, po
     server.once("error", reject);
     server.listen(port, HOST, () => resolve(server));
   });
+}
+
+/** The names of this machine. A page whose name resolves to this machine sends its own name. */
+const NAMES = new Set(["127.0.0.1", "localhost", "[::1]"]);
+
+/** Whether a `Host` header names this machine, on any port. */
+function isLocalHost(host: string | undefined): boolean {
+  const url = URL.parse(`http://${host ?? ""}`);
+  return url !== null && url.pathname === "/" && NAMES.has(url.hostname);
+}
+
+/** Compares tokens in a time that does not tell where they differ. */
+function isToken(known: string, given: string | undefined): boolean {
+  const [a, b] = [known, given ?? ""].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
+  return timingSafeEqual(a, b);
 }

@@ -1,5 +1,4 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: the protocol over its `fetch`, time-outs by its alarm. */
-
 import type { FileBindings } from "../../core/jobs/files/location-in-workers.ts";
 import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
@@ -8,11 +7,10 @@ import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { located, type ObjectAddress } from "../../core/store/object-address.ts";
 import { Store } from "../engine/store.ts";
 import { Resonate } from "../resonate.ts";
-import { type Refuse, respondTo } from "../wire/answer.ts";
+import { MAX_BODY, type Refuse, respondTo, TOO_LARGE } from "../wire/answer.ts";
 import { decodePart } from "../wire/poll-address.ts";
 import { isAllowed, isWithinNamespace, PUBLIC, type PublicEnv } from "./access.ts";
 import { Alarm } from "./alarm.ts";
-import { readBody } from "./body.ts";
 import { type CallerObjects, CallerReports } from "./caller-reports.ts";
 import { ContainerWorker } from "./execution/container.ts";
 import { type RunnerNamespace, RunnerPool, SLOTS } from "./execution/runner-pool.ts";
@@ -226,4 +224,33 @@ export class ObjectServer implements Operated {
     request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
     return new Response(this.#streams.read(connection), { headers });
   }
+}
+
+/** How long a body may take to arrive, in milliseconds. */
+const TIME_LIMIT = 30_000;
+
+/** A request's body, or the answer to one that is too large or too slow. */
+async function readBody(request: Request): Promise<Uint8Array | Response> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<Response>((resolve) => {
+    timer = setTimeout(() => resolve(new Response("408 Request Timeout", { status: 408 })), TIME_LIMIT);
+  });
+  const body = await Promise.race([whole(request), late]).finally(() => clearTimeout(timer));
+  return body ?? new Response(TOO_LARGE, { status: 413 });
+}
+
+/** Undefined when the body is too large. */
+async function whole(request: Request): Promise<Uint8Array | undefined> {
+  const length = request.headers.get("content-length");
+  if (Number(length ?? 0) > MAX_BODY) return undefined;
+  // As the edge reads it: see `readBytes`.
+  if (length !== null) return new Uint8Array(await request.arrayBuffer());
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_BODY) return undefined;
+    chunks.push(chunk as Uint8Array<ArrayBuffer>);
+  }
+  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }

@@ -1,5 +1,4 @@
 /** Operators' commands at servers that ask for a token: what each may, and in what words it is refused what it may not. */
-
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

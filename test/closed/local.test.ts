@@ -3,7 +3,6 @@
  * account (`RESONATE_HOST=object`) the embedded server is what the edge lets through to the object. What is on the disk is
  * the Node host's; the others are about the host under test.
  */
-
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";

@@ -6,7 +6,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
 import { describe, expect, test, vi } from "vitest";
-import { openReverseProxy } from "../../cli/process/reverse-proxy.ts";
+import { openReverseProxy } from "../../cli/process/replaceable-service.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";

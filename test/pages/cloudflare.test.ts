@@ -1,5 +1,4 @@
 /** The pages as Cloudflare serves them: by its static assets, behind the Worker. */
-
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
 

@@ -1,5 +1,4 @@
 /** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
-
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import type { JournalEntry } from "../../core/engine/journal.ts";

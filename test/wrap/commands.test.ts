@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { writeProject } from "../../cli/wrap/wrap-project.ts";
+import { writeProject } from "../../cli/wrap/wrap-directory.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
@@ -134,7 +134,7 @@ test("two in one folder are two: addresses, tools and state of each are its own,
 test.each([
   [2, ["wrap"], /Give the URL of a server, or a command after --/],
   [2, ["wrap", "--after", "x", "https://a.example/mcp"], /--after takes seconds/],
-  [2, ["wrap", "ftp://a.example"], /no http or https URL/],
+  [2, ["wrap", "ftp://a.example"], /is not an http or https URL/],
   [1, ["wrap", "http://127.0.0.1:6553/mcp"], /allow it with allowPrivate \(--allow-private\)/],
   [1, ["wrap", "--", process.execPath, "-e", "console.error('no module named fastmcp')"], /no module named fastmcp/],
 ])("exits with %i: %j", async (code, args, words) => {

@@ -1,5 +1,4 @@
 /** A job in simulation that a test moves on execution by execution, with the code and the memory of its choice. */
-
 import { type Log, type Metrics, NondeterminismError } from "../../core/definitions/context.ts";
 import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";

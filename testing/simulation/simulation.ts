@@ -33,9 +33,9 @@ export class Simulation {
   };
 
   /** Creates a job's promise, with a task to be acquired. */
-  async start(id: string, param: unknown, timeoutAt: number, tags: Record<string, string> = {}): Promise<void> {
-    const all = { ...lineage(id), "resonate:target": GROUP, ...tags };
-    await this.send("promise.create", { id, timeoutAt, param: encodeValue(param), tags: all });
+  async start(id: string, param: unknown, timeoutAt: number): Promise<void> {
+    const tags = { ...lineage(id), "resonate:target": GROUP };
+    await this.send("promise.create", { id, timeoutAt, param: encodeValue(param), tags });
   }
 
   /** Acquires a job's task; undefined while the task is not pending. */

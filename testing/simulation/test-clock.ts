@@ -32,16 +32,12 @@ const NOTHING = "nothing has happened for long, and nothing is due: a step may n
 const openNow = (): number => process.getActiveResourcesInfo?.().length ?? 0;
 
 export class TestClock implements Clock {
-  #now: number;
+  /** Milliseconds since the epoch. */
+  #now = Date.UTC(2026, 0, 1);
   readonly #timers = new Set<Timer>();
   /** Counts events, to notice when there are none. */
   #moves = 0;
   #busy = 0;
-
-  /** `now` in milliseconds since the epoch. */
-  constructor(now = Date.UTC(2026, 0, 1)) {
-    this.#now = now;
-  }
 
   now = (): number => this.#now;
 

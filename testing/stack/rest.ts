@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ResonateClient, Search } from "../../core/store/connection/client.ts";
+import { pagesOf } from "../../core/store/connection/search-all.ts";
 
 /** Whether no job runs or is about to: all sleep, wait or have ended. */
 async function isAtRest(client: ResonateClient): Promise<boolean> {
@@ -36,10 +37,5 @@ export async function findJob(client: ResonateClient, name: string): Promise<str
 }
 
 async function* promises(client: ResonateClient, search: Search) {
-  for (let cursor: string | undefined; ; ) {
-    const found = await client.search({ ...search, limit: 1_000, ...(cursor !== undefined && { cursor }) });
-    yield* found.promises;
-    cursor = found.cursor;
-    if (cursor === undefined) return;
-  }
+  for await (const page of pagesOf(client, search)) yield* page;
 }

@@ -1,5 +1,4 @@
 /** The time of a stack's processes, as its test moves it. */
-
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";

@@ -1,5 +1,4 @@
 /** How an execution ends: what is stored, cached and logged. */
-
 import type { TaskLease } from "../../core/engine/lease/lease.ts";
 import type { JobEnd } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";

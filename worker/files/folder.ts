@@ -1,5 +1,4 @@
 /** A folder as the store of files: on one machine, or on a disk that all workers and edges share. */
-
 import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -1,5 +1,4 @@
 /** Ends a worker whose thread is blocked, by an endless loop or a blocking call. A second thread watches the first. */
-
 import { writeSync } from "node:fs";
 import { url } from "node:inspector";
 import { setTimeout as delay } from "node:timers/promises";

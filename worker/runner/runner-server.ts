@@ -1,5 +1,4 @@
 /** Runs jobs inside the account's own Workers: each task that wakes the runner, to its next suspension. */
-
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
@@ -13,7 +12,6 @@ import { located, type ObjectAddress, type ResonateNamespace } from "../../core/
 import { type Composition, compose } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
 import type { Instruments } from "../execution/instruments.ts";
-import { inSources } from "./load-source-lines.ts";
 import { lineLog } from "./log.ts";
 
 /** How long a task stays this runner's without a heartbeat, in milliseconds. */
@@ -176,3 +174,16 @@ function withoutContainer(implementation: Implementation): Implementation {
   };
   return { ...implementation, versionOf: () => refuse };
 }
+
+/** Set by the builder where the module is beside the runner's code, which is bundled. */
+declare const STACKS_MODULE: string | undefined;
+
+/** Names the sources' lines in a stack, where the code is bundled; not in one that cannot be told. */
+async function inSources(stack: string): Promise<string> {
+  if (typeof STACKS_MODULE === "undefined") return stack;
+  const { inSources } = await load(STACKS_MODULE).catch(() => ({ inSources: (same: string) => same }));
+  return inSources(stack);
+}
+
+/** Not a literal: the bundler would look for a file beside this one. */
+const load = (module: string): Promise<{ inSources(stack: string): string }> => import(module);

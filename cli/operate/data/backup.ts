@@ -3,8 +3,7 @@ import { parseArgs } from "node:util";
 import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { copyFiles, filesBeside, writeBackup } from "../../backup/backup-file.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
-import { openServer } from "../../backup/paused-server.ts";
-import { SOURCE_OPTIONS } from "../../backup/server-options.ts";
+import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
 import { filesIn } from "../../launcher/data-directory.ts";
 
 const OPTIONS = {

@@ -9,8 +9,7 @@ import { checkSupport } from "../../../core/store/support.ts";
 import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
 import { moveRows } from "../../backup/move-rows.ts";
-import { openServer } from "../../backup/paused-server.ts";
-import { SOURCE_OPTIONS } from "../../backup/server-options.ts";
+import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
 import { readProject, typed } from "../../project.ts";
 
 const OPTIONS = {

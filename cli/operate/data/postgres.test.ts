@@ -1,5 +1,4 @@
 /** The scripts that `retention` and `forget` write for Postgres, run by it on the schema of the real server. */
-
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";

@@ -2,7 +2,6 @@
  * The looks of an `until`. They are due at whole multiples of `every` after the first, and the pause before each is a
  * promise whose id holds its number: looks leave no records, so that each costs the same however many came before.
  */
-
 import { NondeterminismError, SECOND } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
 import { lookId } from "../../store/ids.ts";

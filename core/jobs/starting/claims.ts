@@ -7,7 +7,6 @@
  * next claim for nobody, and only then may cancel. A later claimant finds that claim, and so knows that the job is being
  * cancelled; an earlier claim keeps it from being made.
  */
-
 import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";

@@ -1,5 +1,4 @@
 /** Follows changes to promises, through losses of the connection over which they are pushed. */
-
 import type { Channel } from "../../store/connection/connections.ts";
 import { pause, persist } from "../../store/pacing/backoff.ts";
 import type { Settlement } from "../endpoint.ts";

@@ -1,5 +1,4 @@
 /** The Resonate client of edge, worker and doctor: a POST for each request, an SSE connection for pushed messages. */
-
 import { backoff, pause } from "../pacing/backoff.ts";
 import { maySeal, Sealing } from "../sealing.ts";
 import { type Channel, Connections, type ListenOptions, type OpenOptions } from "./connections.ts";

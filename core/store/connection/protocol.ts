@@ -45,17 +45,6 @@ export interface Found {
   cursor?: string;
 }
 
-/** Promises that the server creates by itself. This product makes no schedules. */
-export interface Schedule {
-  id: string;
-  cron: string;
-  promiseId: string;
-  promiseTags: Record<string, string>;
-  createdAt: number;
-  nextRunAt: number;
-  lastRunAt?: number | null;
-}
-
 /** A task with its promise and the promises of its branch that have settled. */
 export interface Acquired {
   task: TaskRecord;
@@ -103,7 +92,6 @@ interface Operations {
   "promise.settle": { data: Settle; answer: Promised };
   /** An addition of the embedded server: removes all generations of a job's name. 422 where one is pending. */
   "promise.forget": { data: { id: string }; answer: Nothing };
-  "promise.register_callback": { data: Await; answer: Promised };
   "promise.register_listener": { data: { awaited: string; address: string }; answer: Promised };
   "promise.search": {
     data: { state?: PromiseState; tags?: Record<string, string>; limit?: number; cursor?: string };
@@ -134,14 +122,10 @@ interface Operations {
     answer: { action: { kind: string; head: { status: number }; data: Promised }; preload: PromiseRecord[] };
   };
   "task.heartbeat": { data: { pid: string; tasks: LeaseRef[] }; answer: Nothing };
-  "task.halt": { data: { id: string }; answer: Nothing };
-  "task.continue": { data: { id: string }; answer: Nothing };
   "task.search": {
     data: { state?: TaskRecord["state"]; limit?: number; cursor?: string };
     answer: { tasks: TaskRecord[]; cursor?: string };
   };
-  "schedule.get": { data: { id: string }; answer: { schedule: Schedule } };
-  "schedule.search": { data: { limit?: number; cursor?: string }; answer: { schedules: Schedule[]; cursor?: string } };
 }
 
 export type OperationKind = keyof Operations;

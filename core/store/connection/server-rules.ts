@@ -1,5 +1,4 @@
 /** The rules in which the releases of the Resonate server differ, asked of the server itself. */
-
 import { encodeValue, lineage } from "../codec.ts";
 import { journalEntryId } from "../ids.ts";
 import type { ResonateClient } from "./client.ts";

@@ -12,9 +12,9 @@ export interface FanOut {
   charge(calls: number): void;
 }
 
-export function createFanOut(most = MOST): FanOut {
+export function createFanOut(): FanOut {
   const waiting: (() => void)[] = [];
-  let free = most;
+  let free = MOST;
   let count = 0;
   const fanOut = async <Result>(run: () => Promise<Result>) => {
     count += 1;

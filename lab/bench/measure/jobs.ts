@@ -1,5 +1,4 @@
 /** The worker: jobs from the first call to the last result, compared with the same work by the bare function. */
-
 import { sum } from "simple-statistics";
 import type { Step } from "../../../core/index.ts";
 import { MAX_NAMES } from "../../../core/tools/arguments.ts";

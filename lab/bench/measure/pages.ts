@@ -1,5 +1,4 @@
 /** The size of the pages, and the time until they show something on a slow machine. */
-
 import { randomUUID } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";

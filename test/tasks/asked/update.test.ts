@@ -1,5 +1,4 @@
 /** Answers to a task's questions. */
-
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { journalEntryId } from "../../../core/store/ids.ts";
 import { type Gate, startGate } from "../../support/gate.ts";

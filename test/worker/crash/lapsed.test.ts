@@ -2,7 +2,6 @@
  * A worker whose lease has lapsed without its knowing, with jobs that wait for their turn here: it asks the archive for none
  * of them. Only what was under way already when it was stopped is asked for again, by the worker that has the job by then.
  */
-
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { journalEntryId } from "../../../core/store/ids.ts";
 import { until } from "../../../testing/simulation/program.ts";

@@ -2,7 +2,6 @@
  * A server that refuses to suspend a job on promises of other jobs, and to renew the leases of several jobs in one request, as
  * those after 0.9.8 do: they are awaited and renewed all the same.
  */
-
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { feedEntryId, isChildOf } from "../../../core/store/ids.ts";
 import { until } from "../../../testing/simulation/program.ts";

@@ -1,5 +1,4 @@
 /** A limit for one upstream holds for all workers together, also when one of them dies. */
-
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";

@@ -1,5 +1,4 @@
 /** A loop of many looks costs no more with each of them, on the embedded server and on the real one. */
-
 import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,16 +1,18 @@
 /** Turns what a wrapped server answers, or fails to answer, into a job's result or reason. */
-
+import { getExtension } from "hono/utils/mime";
 import { keepInParts } from "../../../core/author/chunks.ts";
 import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
+import { type FileReference, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
+import { KEEPS_NO_FILES } from "../../../core/jobs/files/attempt-files.ts";
 import { PARTS } from "../../../core/store/parts.ts";
-import { FILES, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
+import { base64Of, FILES, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import type { CallToolResult } from "../../../core/tools/mcp.ts";
+import { MAX_MEDIA } from "../../../core/tools/results.ts";
 import { LOGS, type LogMessage } from "../../behind/logs.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
 import { MAX_KEPT_ANSWER, tooLong } from "../host/host-config.ts";
-import { withFiles } from "./media-files.ts";
 import { isTooDeep, readable } from "./readable.ts";
 
 type Json = Record<string, unknown>;
@@ -105,4 +107,40 @@ export function explained(error: unknown): unknown {
 
 export function explain(error: unknown): never {
   throw explained(error);
+}
+
+/** The answer with its largest media as files, until the others fit; as it is where nothing stores files. */
+async function withFiles(step: Step, answer: Json): Promise<Json> {
+  const content = [...((answer.content as Json[] | undefined) ?? [])];
+  const media = content.map((part, i) => ({ i, part, data: base64Of(part) })).filter(({ data }) => data !== "");
+  let size = media.reduce((sum, { data }) => sum + data.length, 0);
+  const files: FileReference[] = [];
+  for (const { i, part, data } of media.sort((a, b) => b.data.length - a.data.length)) {
+    if (size <= MAX_MEDIA) break;
+    const { mimeType, uri } = { ...(part.resource as Json | undefined), ...part } as {
+      mimeType?: string;
+      uri?: string;
+    };
+    const options = mimeType === undefined ? {} : { mimeType };
+    const file = await step
+      .file(nameOf(part.type, i, uri, mimeType), Buffer.from(data, "base64"), options)
+      .catch(orNone);
+    if (!file) return answer;
+    files.push(file);
+    content[i] = { type: "text", text: `${file.name} (${file.mimeType}, ${file.size} bytes) is kept as ${file.uri}` };
+    size -= data.length;
+  }
+  return files.length === 0 ? answer : { ...answer, content, [FILES]: files };
+}
+
+function orNone(error: Error): undefined {
+  if (error.message !== KEEPS_NO_FILES) throw error;
+}
+
+/** The last part of a resource's address; for what has none, its kind, its number and the extension of its type. */
+function nameOf(type: unknown, i: number, uri: string | undefined, mimeType = ""): string {
+  const last = uri?.split(/[?#]/)[0]?.split("/").at(-1) ?? "";
+  const named = last.replace(/[\p{Cc}\\]/gu, "").slice(-MAX_FILE_NAME);
+  const extension = getExtension(mimeType);
+  return named || `${type}-${i + 1}${extension === undefined ? "" : `.${extension}`}`;
 }

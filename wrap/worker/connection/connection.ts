@@ -2,7 +2,6 @@
  * One connection to a wrapped server. The SDK's client opens and keeps it. Calls go over its transport message by message, so
  * that fields which the SDK does not know reach the caller, and questions and tasks are recognized.
  */
-
 import type { Readable } from "node:stream";
 import {
   type Client,

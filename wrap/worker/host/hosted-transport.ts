@@ -36,7 +36,6 @@ export class HostedTransport implements Transport {
   onlost?: (id: string) => void;
   readonly host: string;
   readonly stderr = new PassThrough();
-  readonly pid = null;
   #connection: HostConnection | undefined;
   hasEnded = false;
   /** Makes request ids unique: the SDK's client counts from 0, and so did the clients of earlier workers. */

@@ -1,0 +1,16 @@
+import type { ResonateClient, Search } from "./client.ts";
+import type { PromiseRecord } from "./protocol.ts";
+
+/** How many promises are searched for at once. */
+const PAGE = 500;
+
+/** All promises that a search finds, page by page. @throws {SearchRefused} */
+export async function* pagesOf(client: ResonateClient, search: Search): AsyncGenerator<PromiseRecord[], void> {
+  for (let cursor: string | undefined; ; ) {
+    const page = await client.search({ limit: PAGE, ...search, ...(cursor !== undefined && { cursor }) });
+    yield page.promises;
+    // A server may say null.
+    cursor = page.cursor ?? undefined;
+    if (cursor === undefined) return;
+  }
+}
