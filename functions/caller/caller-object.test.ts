@@ -11,7 +11,7 @@ import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { CallerObject } from "./caller-object.ts";
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 60);
+const RUNS = 60 * Number(process.env.FUZZ_TIMES ?? 1);
 const KEY = "c0123456789abcdef.";
 const MINUTE = 60_000;
 /** The beginning of an hour. */

@@ -10,7 +10,6 @@ import {
 } from "../../core/jobs/caller/caller-record.ts";
 import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
-import type { TellStart } from "../../core/jobs/operating/starts.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
@@ -33,8 +32,7 @@ import type { OperateCalls, Settings } from "../operate/calls.ts";
 import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
-import type { Answer, CallerMethods, CallerNamespace, EventPage, EventQuery } from "./callers.ts";
-import { askOperating, createRecords, objectOf, roomList, tellingStarts } from "./callers.ts";
+import { type Answer, type CallerMethods, Callers, callersOf, type EventPage, type EventQuery } from "./callers.ts";
 import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
 import { CLEANS, JobTable } from "./job-table.ts";
 import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
@@ -161,7 +159,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
   /** The callers who are refused, by the configuration and by operators. */
   #blocked: readonly string[];
   #operating: Operating | undefined;
-  readonly #tellStart: TellStart | undefined;
+  /** Those of the deployment, of whom this is one; undefined where they cannot be reached. */
+  readonly #callers: Callers | undefined;
   /** What operators are to be told of the caller, and when. */
   readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
@@ -176,10 +175,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     };
     this.#client = new ResonateClient({ ...endpoint, timeout: PATIENCE, onRequest });
     this.#config = config;
-    this.#tellStart =
-      config.isOperated && config.CALLER
-        ? tellingStarts(config.CALLER as CallerNamespace, config.RESONATE_NAMESPACE)
-        : undefined;
+    this.#callers = callersOf(config);
     this.#env = env;
     this.#blocked = config.BLOCKED_CALLERS ?? [];
     this.#jobs = new JobTable(storage, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
@@ -220,7 +216,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       look: (id) => this.#lookAt([id]),
       note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
     });
-    this.#rooms = new RoomList(storage, (key) => objectOf(config.CALLER as CallerNamespace, endpoint.namespace, key));
+    this.#rooms = new RoomList(storage, (key) => (this.#callers as Callers).of(key));
     this.#hearing = this.#noted();
     this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
@@ -401,10 +397,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Asks whom operators have blocked, unless it was asked a moment ago. */
   async #askForBlocks(): Promise<void> {
-    const { CALLER, RESONATE_NAMESPACE, BLOCKED_CALLERS = [], isOperated } = this.#config;
-    if (!isOperated || !CALLER) return;
-    const ask = () => askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "settings");
-    const found = await this.#settings.get(ask).catch(() => undefined);
+    const { BLOCKED_CALLERS = [], isOperated } = this.#config;
+    const callers = this.#callers;
+    if (!isOperated || !callers) return;
+    const found = await this.#settings.get(() => callers.operate("settings")).catch(() => undefined);
     if (found) this.#blocked = [...BLOCKED_CALLERS, ...found.value.blocked];
   }
 
@@ -493,9 +489,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** Tells operators of the caller, once in a while, and at once when an alert begins or ends. */
   #tellOperators(): void {
-    const { CALLER, RESONATE_NAMESPACE, MAX_STORED_BYTES, isOperated } = this.#config;
+    const { MAX_STORED_BYTES, isOperated } = this.#config;
     const { key } = this.#takeover;
-    if (!isOperated || !CALLER || !key) return;
+    if (!isOperated || !this.#callers || !key) return;
     const { started, at, signs } = this.#figure;
     const [now, bytes] = [Date.now(), this.#jobs.stored];
     const failing = this.#hooks.list().filter(({ status }) => !status.active || status.lastError !== null).length;
@@ -510,7 +506,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const rows = this.#storage.written;
     this.#storage.written = 0;
     const figure = { key, started, running, bytes, failing, rows, isNews: seen !== signs };
-    askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "figure", figure).catch(() => {
+    this.#callers.operate("figure", figure).catch(() => {
       this.#figure.started += started;
       this.#storage.written += rows;
     });
@@ -563,16 +559,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#isListed = true;
     if (this.#jobs.get("listed") !== undefined) return;
     try {
-      await this.#list?.listRoom(key);
+      await this.#callers?.rooms.listRoom(key);
       this.#jobs.set("listed", "1");
     } catch {
       this.#isListed = false; // The next call lists it.
     }
-  }
-
-  get #list() {
-    const { CALLER, RESONATE_NAMESPACE } = this.#config;
-    return CALLER && roomList(CALLER as CallerNamespace, RESONATE_NAMESPACE);
   }
 
   /** Delivers what is due, beside the object's other work. */
@@ -666,11 +657,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   /** The caller's jobs, as the object itself starts them. */
   #store(isOwn: boolean): RemoteStore {
-    const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE } = this.#config;
+    const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE, isOperated } = this.#config;
     const key = this.#takeover.key ?? "";
-    const records = createRecords({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
+    const { record: records } = new Callers({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
     const limits = isOwn ? { isHeard: () => true } : { quota, storage };
-    const scope = { ...limits, records, tellStart: this.#tellStart };
+    const scope = { ...limits, records, tellStart: isOperated ? this.#callers?.tellStart : undefined };
     const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, scope, this.#client);
     return store.as({ id: "", key, label: "" }, crypto.randomUUID());
   }
@@ -717,7 +708,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       if (await this.#isForgotten().catch(() => false)) {
         const key = this.#takeover.key ?? "";
         await this.clear();
-        return this.#list?.forgetRoom(key);
+        return this.#callers?.rooms.forgetRoom(key);
       }
       await this.#doChores(now);
     }

@@ -68,7 +68,7 @@ async function main({ short, sections, seconds, out, ...options }: Options): Pro
   async function measureRequests(): Promise<void> {
     await using use = new AsyncDisposableStack();
     const measured = await prepareRequests(bench, { seconds, short }, use);
-    await measured.measure(short ? 5 : 8);
+    await measured.measure(short ? 3 : 8);
     if (recorded?.resonate === resonate) worse.push(...(await fallenRatios(recorded, measured, log)));
     else if (recorded)
       log(`Not compared: the recorded ratios were measured with an ${recorded.resonate} Resonate server.`);

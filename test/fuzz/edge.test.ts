@@ -70,7 +70,7 @@ test("bytes: any at all, and a request with some of its bytes changed, lost or a
   const any = fc.oneof(fc.uint8Array({ maxLength: 300 }), damaged).map((body) => new Uint8Array(body));
   await fc.assert(
     fc.asyncProperty(any, async (body) => expectSound(await post(body, validHeaders))),
-    { numRuns: 300 * TIMES },
+    { numRuns: 200 * TIMES },
   );
 });
 
@@ -94,7 +94,7 @@ test("JSON-RPC envelopes, alone and in batches, of both revisions", async () => 
       const more = version === undefined ? sent : { ...sent, "mcp-protocol-version": version };
       expectSound(await post(JSON.stringify(message), more));
     }),
-    { numRuns: 600 * TIMES },
+    { numRuns: 300 * TIMES },
   );
 });
 
@@ -115,9 +115,9 @@ test("the same answer with the SDK and, to a plain request, without", async () =
       });
       if (answer.answers.some(({ result }) => result !== undefined)) plain += 1;
     }),
-    { numRuns: 500 * TIMES },
+    { numRuns: 300 * TIMES },
   );
-  expect(plain).toBeGreaterThan(100 * TIMES);
+  expect(plain).toBeGreaterThan(60 * TIMES);
 });
 
 test("headers: of a request that is otherwise right, on any method and path", async () => {
@@ -136,7 +136,7 @@ test("headers: of a request that is otherwise right, on any method and path", as
       const body = method === "GET" || method === "HEAD" ? null : valid;
       expectSound(await target.send(path.startsWith("/") ? path : "/", { method, headers: sent, body }));
     }),
-    { numRuns: 400 * TIMES },
+    { numRuns: 200 * TIMES },
   );
 });
 
@@ -163,7 +163,7 @@ test("arguments, for every tool", async () => {
       if (wasRejected(reaction)) expect(reaction.answers[0]?.result.content[0].text).not.toBe("");
       accepted += reaction.started.length;
     }),
-    { numRuns: 700 * TIMES },
+    { numRuns: 400 * TIMES },
   );
   // What is accepted does start jobs, so that counting those of rejected calls means something.
   expect(accepted).toBeGreaterThan(20);
@@ -188,7 +188,7 @@ test("task ids, answers and subscriptions", async () => {
       expectSound(reaction);
       expect(wasRejected(reaction)).toBe(true);
     }),
-    { numRuns: 300 * TIMES },
+    { numRuns: 200 * TIMES },
   );
   const answered = fc.oneof(inputResponses, fc.constant({ q1: { action: "accept", content: { confirm: true } } }));
   await fc.assert(

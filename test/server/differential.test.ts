@@ -14,9 +14,9 @@ import { type Asking, asking, asTakenBy010 } from "./histories.ts";
 /** A schedule's next run depends on the time. */
 const LEFT_OUT = /^schedule\./;
 const HOUR = 3_600_000;
-/** The same histories each time, and others with `DIFFERENTIAL_SEED`. */
+/** The same histories each time, others with `DIFFERENTIAL_SEED`, and more with `FUZZ_TIMES`. */
 const SEED = Number(process.env.DIFFERENTIAL_SEED ?? 14);
-const RUNS = Number(process.env.DIFFERENTIAL_RUNS ?? 15);
+const RUNS = 15 * Number(process.env.FUZZ_TIMES ?? 1);
 const STEPS = 60;
 
 const hosts = new Map<string, Server>();

@@ -1,6 +1,6 @@
 // The embedded server's engine beside the real server of `RESONATE_BIN` in its debug mode, in which requests say what time it
 // is: on random histories every answer, and at each tick the whole state and all messages, are the same but for what
-// docs/resonate.md lists. `DIFFERENTIAL_RUNS=320` makes 30,000 steps, in five minutes; another `DIFFERENTIAL_SEED` makes others.
+// docs/resonate.md lists. `FUZZ_TIMES=40` makes 30,000 steps, in five minutes; another `DIFFERENTIAL_SEED` makes others.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ import { asTakenBy010, type TimedStep, timedHistory } from "./histories.ts";
 
 const binary = process.env.RESONATE_BIN;
 const SEED = Number(process.env.DIFFERENTIAL_SEED ?? 14);
-const RUNS = Number(process.env.DIFFERENTIAL_RUNS ?? 8);
+const RUNS = 8 * Number(process.env.FUZZ_TIMES ?? 1);
 const START = 1_800_000_000_000;
 
 let url: string;
