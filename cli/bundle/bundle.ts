@@ -122,12 +122,8 @@ export interface Configuration {
 export async function readConfiguration(config: string): Promise<Configuration> {
   // Loaded on demand: wrangler takes most of a second to load.
   const url = pathToFileURL(resolveModule("wrangler", dirname(config))).href;
-  const { unstable_readConfig }: Wrangler = await import(url);
+  const { unstable_readConfig } = await import(url);
   return unstable_readConfig({ config });
-}
-
-interface Wrangler {
-  unstable_readConfig(args: { config: string }): Configuration;
 }
 
 /** The name of a bundle's folder: a hash of its inputs. */

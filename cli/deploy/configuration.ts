@@ -25,13 +25,11 @@ export interface DeployedConfiguration extends AsyncDisposable {
 export async function withAdditions(config: string, { isPaid, containers }: Additions): Promise<DeployedConfiguration> {
   const none = { args: [], async [Symbol.asyncDispose]() {} };
   if (!isPaid && containers === undefined) return none;
-  const wrangler = pathToFileURL(resolveModule("wrangler", dirname(config))).href;
-  const { experimental_readRawConfig }: Wrangler = await import(wrangler);
-  const { rawConfig } = experimental_readRawConfig({ config });
-  const objects = rawConfig.durable_objects?.bindings ?? [];
+  const raw = await readRaw<{ limits?: object; durable_objects?: { bindings?: object[] } }>(config);
+  const objects = raw.durable_objects?.bindings ?? [];
   const made = {
-    ...rawConfig,
-    ...(isPaid && { limits: rawConfig.limits ?? LIMITS }),
+    ...raw,
+    ...(isPaid && { limits: raw.limits ?? LIMITS }),
     ...(containers !== undefined && {
       durable_objects: {
         bindings: [...objects, { name: "WORKER", class_name: "WorkerContainer", script_name: containers }],
@@ -43,8 +41,8 @@ export async function withAdditions(config: string, { isPaid, containers }: Addi
   return { args: ["--config", file], [Symbol.asyncDispose]: () => rm(file, { force: true }) };
 }
 
-interface Wrangler {
-  experimental_readRawConfig(args: { config: string }): {
-    rawConfig: { limits?: object; durable_objects?: { bindings?: object[] } };
-  };
+/** Reads a wrangler configuration as it is written, without wrangler's defaults. */
+export async function readRaw<Raw>(config: string): Promise<Raw> {
+  const { experimental_readRawConfig } = await import(pathToFileURL(resolveModule("wrangler", dirname(config))).href);
+  return experimental_readRawConfig({ config }).rawConfig;
 }

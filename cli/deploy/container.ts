@@ -2,10 +2,9 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { execa } from "execa";
-import { resolveModule } from "../package.ts";
 import type { Account, Bindings } from "./account.ts";
+import { readRaw } from "./configuration.ts";
 
 /** The container's configuration in a project, and in this repository. */
 const CONFIGS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as const;
@@ -86,23 +85,22 @@ export async function containerConfig(
 ): Promise<string | undefined> {
   const path = configIn(root);
   if (path === undefined) return undefined;
-  const { experimental_readRawConfig }: Wrangler = await import(pathToFileURL(resolveModule("wrangler", root)).href);
-  const { rawConfig } = experimental_readRawConfig({ config: path });
+  const raw = await readRaw<WorkerConfiguration>(path);
   const from = (file: string) => resolve(dirname(path), file);
-  const [container = { image: "" }] = rawConfig.containers;
+  const [container = { image: "" }] = raw.containers;
   const { image_build_context: context = ".", ...others } = container;
   const made = {
-    ...rawConfig,
+    ...raw,
     name: workerName(edge),
-    main: from(rawConfig.main),
-    vars: { ...rawConfig.vars, ...vars },
+    main: from(raw.main),
+    vars: { ...raw.vars, ...vars },
     containers: [
       image === undefined
         ? { ...others, image: from(container.image), image_build_context: from(context) }
         : { ...others, image },
     ],
     durable_objects: {
-      bindings: rawConfig.durable_objects.bindings.map((each) =>
+      bindings: raw.durable_objects.bindings.map((each) =>
         each.script_name === undefined ? each : { ...each, script_name: edge },
       ),
     },
@@ -113,13 +111,9 @@ export async function containerConfig(
   return file;
 }
 
-interface Wrangler {
-  experimental_readRawConfig(args: { config: string }): {
-    rawConfig: {
-      main: string;
-      vars?: Record<string, string>;
-      containers: { image: string; image_build_context?: string }[];
-      durable_objects: { bindings: { name: string; class_name: string; script_name?: string }[] };
-    };
-  };
+interface WorkerConfiguration {
+  main: string;
+  vars?: Record<string, string>;
+  containers: { image: string; image_build_context?: string }[];
+  durable_objects: { bindings: { name: string; class_name: string; script_name?: string }[] };
 }

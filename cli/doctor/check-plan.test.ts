@@ -10,9 +10,9 @@ test.each([
     "duration",
     quiet,
     "ok",
-    "it has not slept, as while a worker stays connected, and takes 10800 of the 13000 GB-s a day so",
+    "it has not slept (a connected worker keeps it awake), which takes 10800 of the 13000 GB-s a day",
   ],
-  ["one that has just woken tells no day", { ...quiet, awake: 5_000 }, "ok", "tells no day of it yet"],
+  ["one that has just woken tells no day", { ...quiet, awake: 5_000 }, "ok", "too short for a figure a day"],
   ["rows", { ...quiet, rows: { written: 3_000 } }, "warning", "72000 and 2640 a day, 72 %"],
   ["requests, with alarms among them", { ...quiet, alarms: 4_000 }, "warning", "6960 and 98400 a day, 98 %"],
 ])("%s", (_what, usage, status, detail) => {

@@ -47,12 +47,12 @@ function judgeDay({ requests, rows, awake }: { requests: number; rows: number; a
   const { ok, warning } = findings("plan");
   const minutes = Math.max(1, Math.round(awake / 60_000));
   const said = `${rows} rows written and ${requests} requests in the ${minutes} min since its Resonate server woke`;
-  if (awake < LONG_ENOUGH) return ok(`${said}: it sleeps when nothing is asked, and tells no day of it yet`);
+  if (awake < LONG_ENOUGH) return ok(`${said}: too short for a figure a day, as it sleeps when nothing is asked`);
   const [dayRows, dayRequests] = [rows, requests].map((count) => Math.round((count / awake) * DAY)) as [number, number];
   const part = Math.max(dayRows / FREE.rows, dayRequests / FREE.requests);
   const day =
-    `${said}: ${dayRows} and ${dayRequests} a day, ${Math.round(part * 100)} % of what the free plan has; it has not slept, ` +
-    `as while a worker stays connected, and takes ${ALL_DAY} of the ${FREE.duration} GB-s a day so`;
+    `${said}: ${dayRows} and ${dayRequests} a day, ${Math.round(part * 100)} % of what the free plan has; it has not slept ` +
+    `(a connected worker keeps it awake), which takes ${ALL_DAY} of the ${FREE.duration} GB-s a day`;
   if (part <= NEAR) return ok(day);
   const fix = "On the free plan calls fail beyond it, until midnight UTC. docs/deploy.md says what the paid one costs.";
   return warning(day, fix);

@@ -14,10 +14,13 @@ export const OPTIONS = {
   concurrency: option("N", "how many calls are made at once (default 16)"),
   processes: option(
     "N",
-    "so many processes of a command, each for one call at a time, whose questions are so told apart",
+    "how many processes of a command run, each for one call at a time, so that a question belongs to its call",
   ),
   "start-timeout": option("SECONDS", "how long it may take to start (default: 30 for a URL, 600 for a command)"),
-  revision: option("DATE", "the revision of the protocol to speak, as 2025-11-25 (default: the newest that it has)"),
+  revision: option(
+    "DATE",
+    "the revision of the protocol to speak, such as 2025-11-25 (default: the newest that it has)",
+  ),
   repeatable: option("'a,b_*'", "tools whose calls may be repeated, despite their annotations"),
   once: option("'a,b_*'", "tools whose calls must not be repeated"),
   header: optionList("'NAME: VALUE'", "a header for every request to a URL; may be repeated"),
@@ -25,9 +28,12 @@ export const OPTIONS = {
     "NAME[=VALUE]",
     "an environment variable for a command, by default with this shell's value; may be repeated",
   ),
-  "header-file": option("FILE", "such headers, one on each line: arguments can be read by every user of the machine"),
+  "header-file": option(
+    "FILE",
+    "a file with such headers, one on each line: every user of the machine can read arguments",
+  ),
   "env-file": option("FILE", "such variables, one on each line"),
-  follow: flag("take every change of its tools at once, also what is held back otherwise"),
+  follow: flag("take every change of its tools at once, also those that would wait for you"),
   apps: flag("let hosts show the server's own MCP Apps, which may then call every tool here"),
   "allow-private": flag("allow a URL in a private network, or on this machine"),
 };

@@ -84,7 +84,7 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
 /** Lets an identified caller's MCP request be answered within the caller's limits. */
 export async function admitted(
   { request, caller, scopes, expires, key, store, fanOut }: Identified,
-  { auth, rateLimit, slots, isBlocked, files }: Edge,
+  { auth, rateLimit, slots, callers, files }: Edge,
   line: RequestLog,
   answer: (request: Request, scope: RequestScope) => Promise<Response>,
 ): Promise<Response> {
@@ -108,9 +108,9 @@ export async function admitted(
   const renew = () => {
     slot?.renew();
     void settle();
-    if (!isBlocked || caller.key === "" || Date.now() - asked < BLOCKS) return;
+    if (!callers || caller.key === "" || Date.now() - asked < BLOCKS) return;
     asked = Date.now();
-    isBlocked(caller).then((is) => {
+    callers.isBlocked(caller).then((is) => {
       if (is) until = 0;
     });
   };

@@ -9,16 +9,7 @@ import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
 import { migrating } from "../../core/store/sealing.ts";
 import { createAuth, resourceOf } from "../auth/auth.ts";
-import {
-  askOperating,
-  type CallerNamespace,
-  createBlocks,
-  createEvents,
-  createRecords,
-  makeSchedules,
-  tellingStarts,
-  withoutRecords,
-} from "../caller/callers.ts";
+import { callersOf, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
 import type { Files } from "../files/files.ts";
 import { EdgeLog } from "../http/log.ts";
@@ -61,12 +52,9 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const settlements = listeners && createFeed(listeners);
   const endpoint = { ...endpointOf(config), settlements };
   const client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
-  const callers = config.CALLER as CallerNamespace | undefined;
-  const records = callers && createRecords(callers, config.RESONATE_NAMESPACE);
-  const { RESONATE_NAMESPACE: namespace } = config;
-  const told = callers && createEvents(callers, config.RESONATE_NAMESPACE);
+  const callers = callersOf(config);
   const hooks = config.auth.AUTH_MODE !== "none";
-  const events = told && new Events({ events: told, codes: config.EVENT_ERRORS, hooks, jobs });
+  const events = callers && new Events({ callers, codes: config.EVENT_ERRORS, hooks, jobs });
   if (config.ALLOW_LOOPBACK_CALLBACKS === "1")
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
@@ -74,16 +62,15 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const migration = migrating(config.ENCRYPTION_KEYS);
   if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
   const operated = config.isOperated ? callers : undefined;
-  const tellStart = operated && tellingStarts(operated, namespace);
   const store = new RemoteStore(
     endpoint,
     jobs,
     {
       quota: config.MAX_JOBS,
       storage: config.MAX_STORED_BYTES,
-      records,
+      records: callers?.record,
       isHeard: () => events?.isHeard === true,
-      tellStart,
+      tellStart: operated?.tellStart,
     },
     client,
   );
@@ -116,7 +103,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     client,
     log,
     pages,
-    told,
+    callers,
     mcp: createMcp({ identity, calls, tasks, events, cards }),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: async (document, request) => {
@@ -126,25 +113,21 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     },
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
-    isBlocked: callers && createBlocks(callers, config.RESONATE_NAMESPACE),
     settings:
       operated &&
       (() =>
         settings
-          .get(() => askOperating(operated, namespace, "settings"))
+          .get(() => operated.operate("settings"))
           .then(({ value }) => {
             known = value;
           })
           // What was known holds while it cannot be asked.
           .catch(() => {})
           .then(() => known)),
-    trail: operated && ((...given) => askOperating(operated, namespace, "heard", ...given).catch(() => {})),
+    trail: operated && ((...given) => operated.operate("heard", ...given).catch(() => {})),
     refused: new Counts(),
     ready: new SharedValue(READY),
-    deploy:
-      callers && tools.some(({ schedule }) => schedule)
-        ? once(() => makeSchedules(callers, namespace), log)
-        : undefined,
+    deploy: callers && tools.some(({ schedule }) => schedule) ? once(() => callers.makeSchedules(), log) : undefined,
     missing,
     hosts: config.ALLOWED_HOSTS,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],

@@ -120,7 +120,7 @@ async function showTold(c: Visit, identify: Identify): Promise<Response> {
   if (own instanceof Response) return own;
   const refused = await edge.auth.authorize(own.request, own.scopes, [isRead ? "read" : "write"]);
   if (refused) return refused;
-  const seen = await edge.told?.seen(own.caller, job, isRead ? undefined : end);
+  const seen = await edge.callers?.seen(own.caller, job, isRead ? undefined : end);
   return c.json(seen ?? {}, 200, PRIVATE);
 }
 

@@ -1,11 +1,10 @@
 /** The parts of an edge, which `composition.ts` makes and hands to the routes. Code that is loaded later knows these alone. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { Hono } from "hono/tiny";
-import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Auth } from "../auth/auth.ts";
-import type { CallerEvents } from "../caller/callers.ts";
+import type { Callers } from "../caller/callers.ts";
 import type { LoadFiles } from "../files/files.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { Counts, RateLimit } from "../http/rate-limit.ts";
@@ -38,8 +37,6 @@ export interface Edge {
   discovery: (document: "card" | "catalog", request: Request) => Promise<object>;
   rateLimit: RateLimit | undefined;
   slots: StreamSlots;
-  /** Whether a caller has been blocked since its request was admitted; undefined where nobody is told apart. */
-  isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
   /** What operators have set, as it was a moment ago; undefined where there are none. */
   settings: (() => Promise<Settings | undefined>) | undefined;
   trail: Trail | undefined;
@@ -47,8 +44,8 @@ export interface Edge {
   refused: Counts;
   /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
-  /** The events of callers, and who is told of them; undefined where no object holds them. */
-  told: CallerEvents | undefined;
+  /** The objects that hold what belongs to callers; undefined where none do. */
+  callers: Callers | undefined;
   /** Makes the schedules of the definitions, once; undefined where none has one. */
   deploy: (() => Promise<void>) | undefined;
   /** What does not work for want of a binding. */

@@ -31,7 +31,7 @@ export type Answer<T> = (
 };
 
 /** The part of a Durable Object namespace that is used. */
-export interface CallerNamespace {
+interface CallerNamespace {
   idFromName(name: string): object;
   get(id: object): CallerMethods;
 }
@@ -88,72 +88,77 @@ export interface CallerMethods extends Room, RoomListMethods {
   operate(call: keyof OperateCalls, given: unknown[]): Promise<Answer<unknown>>;
 }
 
-/** The events of each caller. Throws {@link ResonateUnavailable} where they cannot be read. */
-export interface CallerEvents {
-  read(caller: Caller, query: EventQuery): Promise<EventPage>;
-  subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused>;
-  unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused>;
-  seen(caller: Caller, job?: string, end?: string): Promise<Seen>;
-}
-
-export function createEvents(objects: CallerNamespace, namespace: string): CallerEvents {
-  const object = ({ key }: Caller) => objectOf(objects, namespace, key);
-  return {
-    read: (caller, query) => ask(() => object(caller).events(caller, query)),
-    subscribe: (caller, request) => ask(() => object(caller).subscribe(caller, request)),
-    unsubscribe: (caller, key) => ask(() => object(caller).unsubscribe(caller, key)),
-    seen: (caller, job, end) => ask(() => object(caller).seen(caller.key, job, end)),
-  };
-}
-
-/** Asks the object in which operators see and act. Throws {@link ResonateUnavailable} where it cannot be asked. */
-export const askOperating = <K extends keyof OperateCalls>(
-  objects: CallerNamespace,
-  namespace: string,
-  call: K,
-  ...given: Parameters<OperateCalls[K]>
-) =>
-  ask(() => objects.get(objects.idFromName(operateName(namespace))).operate(call, given)) as Promise<
-    Awaited<ReturnType<OperateCalls[K]>>
-  >;
-
-/** Tells operators of starts. */
-export const tellingStarts = (objects: CallerNamespace, namespace: string): TellStart =>
-  seldom((kind, job) => askOperating(objects, namespace, "started", kind, job).catch(() => {}));
-
-/** The object that lists those of the deployment's callers. */
-export const roomList = (objects: CallerNamespace, namespace: string): RoomListMethods =>
-  objects.get(objects.idFromName(`callers ${namespace}`));
-
-export const objectOf = (objects: CallerNamespace, namespace: string, key: string): CallerMethods =>
-  objects.get(objects.idFromName(callerName(namespace, key)));
-
 /**
- * The record of each caller, by its key: in one object of the deployment, which is its namespace at the Resonate server.
- * `charge` is told of the object's own calls to that server.
+ * The objects of a deployment's callers, which is its namespace at the Resonate server, and those in which operators act and
+ * backups read. What they are asked throws {@link ResonateUnavailable} where they cannot be reached.
  */
-export function createRecords(objects: CallerNamespace, namespace: string) {
-  return (key: string, charge?: (calls: number) => void): CallerRecord => {
-    const object = () => objectOf(objects, namespace, key);
-    return {
-      reserve: (job, most) => ask(() => object().reserve(key, job, most), charge),
-      stored: () => reached(() => object().stored()),
-      forget: (id, isHidden) => reached(() => object().forget(id, isHidden)),
-      list: (query) => ask(() => object().list(key, query)),
-      note: (jobs, onlyKnown = false) => reached(() => object().note(jobs, onlyKnown)),
-    };
-  };
+export class Callers {
+  readonly #objects: CallerNamespace;
+  readonly #namespace: string;
+
+  constructor(objects: CallerNamespace, namespace: string) {
+    this.#objects = objects;
+    this.#namespace = namespace;
+  }
+
+  of(key: string): CallerMethods {
+    return this.#objects.get(this.#objects.idFromName(callerName(this.#namespace, key)));
+  }
+
+  /** The object that lists those of the deployment's callers. */
+  get rooms(): RoomListMethods {
+    return this.#objects.get(this.#objects.idFromName(`callers ${this.#namespace}`));
+  }
+
+  /** The record of the caller with a key. `charge` is told of its object's own calls to the Resonate server. */
+  readonly record = (key: string, charge?: (calls: number) => void): CallerRecord => ({
+    reserve: (job, most) => ask(() => this.of(key).reserve(key, job, most), charge),
+    stored: () => reached(() => this.of(key).stored()),
+    forget: (id, isHidden) => reached(() => this.of(key).forget(id, isHidden)),
+    list: (query) => ask(() => this.of(key).list(key, query)),
+    note: (jobs, onlyKnown = false) => reached(() => this.of(key).note(jobs, onlyKnown)),
+  });
+
+  events(caller: Caller, query: EventQuery): Promise<EventPage> {
+    return ask(() => this.of(caller.key).events(caller, query));
+  }
+
+  subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused> {
+    return ask(() => this.of(caller.key).subscribe(caller, request));
+  }
+
+  unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused> {
+    return ask(() => this.of(caller.key).unsubscribe(caller, key));
+  }
+
+  seen({ key }: Caller, job?: string, end?: string): Promise<Seen> {
+    return ask(() => this.of(key).seen(key, job, end));
+  }
+
+  /** Whether a caller has been blocked since its request was admitted; where that cannot be asked, it has not. */
+  isBlocked(caller: Caller): Promise<boolean> {
+    return reached(() => this.of(caller.key).isBlocked(caller)).catch(() => false);
+  }
+
+  /** Makes the schedules of the deployment's definitions. */
+  makeSchedules(): Promise<void> {
+    return ask(() => this.of("").deploy());
+  }
+
+  /** Asks the object in which operators see and act. */
+  operate<K extends keyof OperateCalls>(call: K, ...given: Parameters<OperateCalls[K]>) {
+    const name = operateName(this.#namespace);
+    const answer = ask(() => this.#objects.get(this.#objects.idFromName(name)).operate(call, given));
+    return answer as Promise<Awaited<ReturnType<OperateCalls[K]>>>;
+  }
+
+  /** Tells operators of starts. */
+  readonly tellStart: TellStart = seldom((kind, job) => this.operate("started", kind, job).catch(() => {}));
 }
 
-/** Makes the schedules of the deployment's definitions. */
-export const makeSchedules = (objects: CallerNamespace, namespace: string): Promise<void> =>
-  ask(() => objectOf(objects, namespace, "").deploy());
-
-/** Whether a caller has been blocked since its request was admitted; where that cannot be asked, it has not. */
-export const createBlocks =
-  (objects: CallerNamespace, namespace: string) =>
-  (caller: Caller): Promise<boolean> =>
-    reached(() => objectOf(objects, namespace, caller.key).isBlocked(caller)).catch(() => false);
+/** Undefined where no Durable Object is bound as `CALLER`. */
+export const callersOf = ({ CALLER, RESONATE_NAMESPACE }: { CALLER?: unknown; RESONATE_NAMESPACE: string }) =>
+  CALLER ? new Callers(CALLER as CallerNamespace, RESONATE_NAMESPACE) : undefined;
 
 async function ask<T>(call: () => Promise<Answer<T>>, charge?: (calls: number) => void): Promise<T> {
   const answer = await reached(call);
@@ -171,7 +176,7 @@ async function reached<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What holds where no Durable Object is bound as `CALLER`; undefined where nothing is missing. */
+/** What holds without {@link callersOf}; undefined where nothing is missing. */
 export function withoutRecords({ CALLER, MAX_JOBS }: { CALLER?: unknown; MAX_JOBS: number }) {
   if (CALLER) return undefined;
   const starts = MAX_JOBS > 0 ? `no job is started, as MAX_JOBS (${MAX_JOBS}) cannot be counted, and ` : "";

@@ -7,7 +7,7 @@ import { JobView } from "../../core/jobs/status.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
-import type { CallerEvents, EventQuery } from "../caller/callers.ts";
+import type { Callers, EventQuery } from "../caller/callers.ts";
 import { JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION } from "../caller/schedules/occurrence.ts";
 import { CODES } from "../caller/webhooks/codes.ts";
 import { isSecret } from "../caller/webhooks/post.ts";
@@ -138,7 +138,7 @@ const Hook = z.object({
 type Params = Record<string, unknown>;
 
 export interface EventsOptions {
-  events: CallerEvents;
+  callers: Callers;
   codes: keyof typeof CODES;
   /** Whether web hooks are offered: to callers who are told apart. */
   hooks: boolean;
@@ -146,7 +146,7 @@ export interface EventsOptions {
 }
 
 export class Events {
-  readonly #events: CallerEvents;
+  readonly #callers: Callers;
   readonly #codes: (typeof CODES)[keyof typeof CODES];
   readonly #types: readonly EventType[];
   readonly #kinds: ReadonlySet<string>;
@@ -154,10 +154,10 @@ export class Events {
   #asked = 0;
 
   constructor(options: EventsOptions) {
-    const { events, codes, hooks, jobs } = options;
+    const { callers, codes, hooks, jobs } = options;
     this.#kinds = new Set(jobs.map(({ kind }) => kind));
     this.#types = eventTypes(hooks, jobs);
-    this.#events = events;
+    this.#callers = callers;
     this.#codes = CODES[codes];
   }
 
@@ -256,7 +256,7 @@ export class Events {
       );
     // The caller's object knows which addresses are public.
     const href = URL.parse(url)?.href ?? url;
-    return this.#granted(await this.#events.subscribe(caller, { ...query, url: href, secret, ttlMs }));
+    return this.#granted(await this.#callers.subscribe(caller, { ...query, url: href, secret, ttlMs }));
   }
 
   /** Ends a subscription by web hook. */
@@ -264,12 +264,12 @@ export class Events {
     const { name, narrowed } = this.#queryOf(params);
     const { url } = this.#hookOf(params, caller).delivery;
     if (!URL.canParse(url)) throw this.#error("NotFound", { kind: "subscription" });
-    return this.#granted(await this.#events.unsubscribe(caller, { name, narrowed, url: new URL(url).href }));
+    return this.#granted(await this.#callers.unsubscribe(caller, { name, narrowed, url: new URL(url).href }));
   }
 
   /** Reads events. Each is a look at its job, which is charged. */
   async #read(query: EventQuery, { caller, store }: RequestScope) {
-    const page = await this.#events.read(caller, query);
+    const page = await this.#callers.events(caller, query);
     store.charge(page.events.length);
     return page;
   }

@@ -37,7 +37,7 @@ interface Door {
   store: RemoteStore;
   refused: { add(address: string, weight: number): void };
   rateLimit: ((key: string, about: { weight: number; of: number }) => Promise<Response | undefined>) | undefined;
-  isBlocked: ((caller: Caller) => Promise<boolean>) | undefined;
+  callers: { isBlocked(caller: Caller): Promise<boolean> } | undefined;
 }
 
 /** A file, with its path for one caller. */
@@ -106,7 +106,7 @@ export class Files {
   async download(request: Request, sealed: string, address: string, door: Door): Promise<Response> {
     const opened = await this.#pages.seal?.open(PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || this.#pages.blocks(caller) || (caller.key !== "" && (await door.isBlocked?.(caller)))) {
+    if (!opened || this.#pages.blocks(caller) || (caller.key !== "" && (await door.callers?.isBlocked(caller)))) {
       door.refused.add(address, 1);
       return refused(404, "This address is void, or its time is over.");
     }

@@ -6,7 +6,7 @@ import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { Message, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isRoot, rootOf } from "../../core/store/ids.ts";
 import { readConfig } from "../app/config.ts";
-import { type CallerNamespace, createRecords } from "../caller/callers.ts";
+import { callersOf } from "../caller/callers.ts";
 import type { Hold, Joined, Wait } from "./feed.ts";
 
 /** How many waits are served at once, of one caller and of all; further ones poll. */
@@ -103,7 +103,7 @@ export class Listener extends DurableObject {
     super(state, env);
     const config = readConfig(env);
     this.#client = new ResonateClient(endpointOf(config));
-    this.#recordOf = config.CALLER && createRecords(config.CALLER as CallerNamespace, config.RESONATE_NAMESPACE);
+    this.#recordOf = callersOf(config)?.record;
   }
 
   /** An object of 1c007cb may have set an alarm, which fires once. */

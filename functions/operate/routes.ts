@@ -3,12 +3,11 @@ import * as z from "zod";
 import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import type { Edge } from "../app/parts.ts";
 import { type DoorEnv, operateRooms } from "../app/resonate-door.ts";
-import { askOperating, type CallerNamespace, roomList } from "../caller/callers.ts";
 import { assetResponse } from "../http/assets.ts";
 import { readBytes } from "../http/bounded-body.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
-import type { Action, Filter, OperateCalls, Span } from "./calls.ts";
+import type { Action, Filter, Span } from "./calls.ts";
 import { oneJob } from "./one-job.ts";
 import { operatorOf, session } from "./rights.ts";
 
@@ -48,13 +47,12 @@ const refuse = (status: number, error: string) => answer({ error }, status);
 /** Answers a request to a path under `/operate`. */
 export async function operate(request: Request, env: object, edge: Edge): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
-  const { CALLER, RESONATE, RESONATE_NAMESPACE: namespace, isOperated } = edge.config;
-  if (!CALLER) return refuse(404, "Not found.");
-  const objects = CALLER as CallerNamespace;
+  const { config, callers } = edge;
+  if (!callers) return refuse(404, "Not found.");
   if (pathname === "/operate/rooms") {
-    return operateRooms(request, env as DoorEnv, roomList(objects, namespace), RESONATE !== undefined);
+    return operateRooms(request, env as DoorEnv, callers.rooms, config.RESONATE !== undefined);
   }
-  if (!isOperated) return refuse(404, "Not found.");
+  if (!config.isOperated) return refuse(404, "Not found.");
   if (pathname === "/operate" && request.method === "GET")
     return (await assetResponse(edge.pages, "operate.html", request)) ?? refuse(404, "This deployment has no pages.");
   if (pathname === "/operate/session") {
@@ -67,23 +65,21 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
   }
   const who = await operatorOf(request, env as OperatorEnv, edge);
   if (who instanceof Response) return who;
-  const ask = <K extends keyof OperateCalls>(call: K, ...given: Parameters<OperateCalls[K]>) =>
-    askOperating(objects, namespace, call, ...given);
   const asked = Object.fromEntries(searchParams);
   switch (`${request.method} ${pathname}`) {
     case "GET /operate/overview":
-      return answer({ who, ...(await ask("overview", spanIn(asked.span))) });
+      return answer({ who, ...(await callers.operate("overview", spanIn(asked.span))) });
     case "GET /operate/metrics":
-      return new Response(metricsOf((await ask("overview", "hour")).alerts), { headers: HEADERS });
+      return new Response(metricsOf((await callers.operate("overview", "hour")).alerts), { headers: HEADERS });
     case "GET /operate/jobs": {
       const { data } = Filtered.safeParse(asked);
-      return data ? answer(await ask("jobs", data as Filter)) : refuse(400, "There is no such filter.");
+      return data ? answer(await callers.operate("jobs", data as Filter)) : refuse(400, "There is no such filter.");
     }
     case "GET /operate/job": {
       const job = asked.job ?? "";
       const values = asked.values === "1";
-      if (values) await ask("note", who, "values read", { job });
-      const [found, about] = await Promise.all([oneJob(edge, job, values, request), ask("about", job)]);
+      if (values) await callers.operate("note", who, "values read", { job });
+      const [found, about] = await Promise.all([oneJob(edge, job, values, request), callers.operate("about", job)]);
       return found ? answer({ ...found, ...about }) : refuse(404, "No job has this name in the log.");
     }
     case "GET /operate/trail": {
@@ -92,10 +88,12 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
         ...numberIn("after", asked.after),
         ...numberIn("limit", asked.limit),
       };
-      return answer({ entries: await ask("trail", { ...page, limit: Math.min(page.limit ?? 100, 1_000) }) });
+      return answer({
+        entries: await callers.operate("trail", { ...page, limit: Math.min(page.limit ?? 100, 1_000) }),
+      });
     }
     case "GET /operate/action":
-      return answer(await ask("action", Number(asked.n)));
+      return answer(await callers.operate("action", Number(asked.n)));
     case "POST /operate/act": {
       const body = await readBytes(request, MAX_BODY);
       if (typeof body === "number") return refuse(body, "The body is too large, or did not arrive.");
@@ -103,7 +101,7 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
       if (!data) return refuse(400, `The body is not an action: ${ACTIONS}.`);
       if ((data.do === "retry" || data.do === "cancel") && !data.jobs === !data.filter)
         return refuse(400, `${data.do} takes either jobs or a filter.`);
-      return answer(await ask("act", who, data));
+      return answer(await callers.operate("act", who, data));
     }
     default:
       return refuse(404, "Not found.");

@@ -4,7 +4,6 @@ import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
 import type { Edge } from "../app/parts.ts";
-import { askOperating, type CallerNamespace, objectOf } from "../caller/callers.ts";
 import { readBytes } from "../http/bounded-body.ts";
 
 const Ids = z.record(z.string(), z.array(z.string())).default({});
@@ -42,11 +41,11 @@ const Batch = z.object({ ended: Ids, started: Ids, worker: Worker.exactOptional(
 const answer = (status: number, error: string) => Response.json({ error }, { status });
 
 /** Passes reports on to the objects of the callers whom they concern. Nothing is read of a request without the token. */
-export async function receive(request: Request, _env: object, { config }: Edge): Promise<Response> {
+export async function receive(request: Request, _env: object, { config, callers }: Edge): Promise<Response> {
   if (request.method !== "POST") return answer(404, "Not found.");
-  const { VIEW_KEY, CALLER, RESONATE_NAMESPACE, isOperated } = config;
+  const { VIEW_KEY, isOperated } = config;
   const [, shown] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
-  if (!VIEW_KEY || !CALLER || !shown || !(await isReportToken(VIEW_KEY, shown)))
+  if (!VIEW_KEY || !callers || !shown || !(await isReportToken(VIEW_KEY, shown)))
     return answer(401, "Reports are taken from workers alone.");
   const body = await readBytes(request, MAX_REPORT);
   if (body === 413) return answer(413, `A body has up to ${MAX_REPORT} bytes.`);
@@ -56,13 +55,9 @@ export async function receive(request: Request, _env: object, { config }: Edge):
   const { ended, started, worker } = data;
   const keys = [...new Set([...Object.keys(ended), ...Object.keys(started)])];
   // An object that misses it looks later.
-  await Promise.allSettled(
-    keys.map((key) =>
-      objectOf(CALLER as CallerNamespace, RESONATE_NAMESPACE, key).heard(key, ended[key] ?? [], started[key] ?? []),
-    ),
-  );
+  await Promise.allSettled(keys.map((key) => callers.of(key).heard(key, ended[key] ?? [], started[key] ?? [])));
   // The worker tells it again after an error.
-  if (worker && isOperated) await askOperating(CALLER as CallerNamespace, RESONATE_NAMESPACE, "report", worker);
+  if (worker && isOperated) await callers.operate("report", worker);
   const headers = { [FORM_HEADER]: `${FORM}`, ...(!isOperated && { [UNREAD]: "worker" }) };
   return new Response(null, { status: 204, headers });
 }

@@ -42,10 +42,10 @@ export async function problemIn({ cron, timezone, every, at }: When, now: number
   try {
     new Intl.DateTimeFormat("en", { timeZone: timezone ?? "UTC" });
   } catch {
-    return `timezone: ${JSON.stringify(timezone)} is none. Accepted: an IANA name such as Europe/Zurich`;
+    return `timezone: ${JSON.stringify(timezone)} is unknown. Accepted: an IANA name such as Europe/Zurich`;
   }
   if (every !== undefined && !(every >= SHORTEST)) return `every: must be ${SHORTEST} seconds or more`;
-  if (at !== undefined && !(Date.parse(at) > now)) return "at: accepted is a time to come, ISO 8601 with its time zone";
+  if (at !== undefined && !(Date.parse(at) > now)) return "at: must be a time to come, ISO 8601 with its time zone";
   if (cron === undefined) return undefined;
   if (cron.trim().split(/\s+/).length !== 5)
     return "cron: must have five fields: minute, hour, day of the month, month, day of the week";

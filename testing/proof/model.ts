@@ -31,7 +31,7 @@ export interface Beginning {
 
 type Accounts = Record<string, { spent: number; limit: number }>;
 
-export const anew = (seed = ""): Beginning => ({ seed, seen: 1, accounts: {}, attempt: 1, kept: new Map() });
+export const anew = (): Beginning => ({ seed: "", seen: 1, accounts: {}, attempt: 1, kept: new Map() });
 
 interface Open {
   path: string;
@@ -208,12 +208,13 @@ class Model {
 class Scope implements ContextCalls {
   readonly #model: Model;
   readonly #prefix: string;
-  readonly #names = new Map<string, number>();
+  readonly #path: (name: string) => string;
   #drawn = 0;
 
   constructor(model: Model, prefix: string) {
     this.#model = model;
     this.#prefix = prefix;
+    this.#path = pathsWithin(prefix);
   }
 
   noted(name: string, what: string): void {
@@ -323,12 +324,16 @@ class Scope implements ContextCalls {
     };
     return this.#model.open(path, outcome, () => won !== undefined, true);
   }
+}
 
-  #path(name: string): string {
-    const count = (this.#names.get(name) ?? 0) + 1;
-    this.#names.set(name, count);
-    return `${this.#prefix}${name}${count === 1 ? "" : `#${count}`}`;
-  }
+/** The paths of calls in one context, by their names, which it numbers from the second of each. */
+export function pathsWithin(prefix: string): (name: string) => string {
+  const names = new Map<string, number>();
+  return (name) => {
+    const count = (names.get(name) ?? 0) + 1;
+    names.set(name, count);
+    return `${prefix}${name}${count === 1 ? "" : `#${count}`}`;
+  };
 }
 
 async function attempts(fn: (step: { attempt: number }) => unknown, { retry }: StepOptions): Promise<TreeEnd> {

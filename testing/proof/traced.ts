@@ -1,5 +1,5 @@
 import { type Context, JobCancelled, type Question } from "../../core/definitions/context.ts";
-import { CANCELLED } from "./model.ts";
+import { CANCELLED, pathsWithin } from "./model.ts";
 import { BUDGET, type ContextCalls } from "./program.ts";
 
 const question: Question = { message: "?", requestedSchema: { type: "object", properties: {} } };
@@ -7,16 +7,15 @@ const question: Question = { message: "?", requestedSchema: { type: "object", pr
 /** A context, of which is noted in what order outcomes come. */
 export class Traced implements ContextCalls {
   readonly #ctx: Context;
-  readonly #prefix: string;
   readonly #order: string[];
-  readonly #names = new Map<string, number>();
+  readonly #path: (name: string) => string;
   /** What is known of what may be spent: it shows that a question about it was answered. */
   readonly limits: Record<string, number | "denied">;
 
   constructor(ctx: Context, order: string[], limits: Record<string, number | "denied"> = {}, prefix = "") {
     this.#ctx = ctx;
     this.#order = order;
-    this.#prefix = prefix;
+    this.#path = pathsWithin(prefix);
     this.limits = limits;
   }
 
@@ -97,11 +96,5 @@ export class Traced implements ContextCalls {
   /** Everything that is open hears of it. */
   #cancelled(): void {
     if (!this.#order.includes(CANCELLED)) this.#order.push(CANCELLED);
-  }
-
-  #path(name: string): string {
-    const count = (this.#names.get(name) ?? 0) + 1;
-    this.#names.set(name, count);
-    return `${this.#prefix}${name}${count === 1 ? "" : `#${count}`}`;
   }
 }

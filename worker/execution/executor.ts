@@ -182,7 +182,7 @@ export class Executor {
       if (!own)
         return {
           kind: "blocked",
-          reason: `run ${run?.n} began with version ${run?.version}, of which no code is here`,
+          reason: `run ${run?.n} began with version ${run?.version}, whose code this worker lacks`,
         };
       // Steps of the attempt before are those of the run in which this one began.
       const { memo: _, ...later } = runtime;

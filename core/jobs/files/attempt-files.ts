@@ -143,7 +143,7 @@ export function attemptFiles(
       const description = key && (await files.describe(key));
       if (!key || !description) throw new NonRetryableError(gone(uri));
       if (typeof given !== "string" && "sha256" in given && given.sha256 !== description.sha256)
-        throw new NonRetryableError(`${uri} is not the file that the reference is to: its checksum differs`);
+        throw new NonRetryableError(`${uri} is not the file of the reference: its checksum differs`);
       fits(uri, description.mimeType, description.size, limits);
       const stream = await files.read(key, description);
       if (!stream) throw new NonRetryableError(gone(uri));

@@ -15,7 +15,7 @@ import { createStorage } from "../../../testing/stack/object-storage.ts";
 import { deployed } from "../../app/deployed.ts";
 import { type Schedule, schedule } from "../../schedules/schedule.ts";
 import { CallerObject } from "../caller-object.ts";
-import { createRecords } from "../callers.ts";
+import { Callers } from "../callers.ts";
 
 const KEY = "c0123456789abcdef.";
 const HOUR = 3_600_000;
@@ -62,7 +62,7 @@ async function deploy(change: Partial<Schedule>) {
   const { jobs, sim, state, env } = begin();
   const object = new CallerObject({ storage: createStorage() }, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
-  const records = createRecords({ idFromName: () => ({}), get: () => object }, "");
+  const { record: records } = new Callers({ idFromName: () => ({}), get: () => object }, "");
   const store = new RemoteStore(endpoint, jobs, { quota: 100, records }).as({ id: "a", key: KEY, label: "a" }, "r");
   const base = { name: "s", tool: "report", arguments: { of: "x" }, missed: "skip", overlap: "skip" } as const;
   const spec: Schedule = { ...base, when: { every: 3_600, from: BEGAN }, ...change };

@@ -239,7 +239,7 @@ describe("over http", () => {
     await stack.workers[0]?.kill();
     await stack.resonate.start();
     await stack.workers[0]?.start();
-    // How long a question that got lost is waited for.
+    // How long a question that was lost is waited for.
     let status = "working";
     for (let i = 0; i < 60 && status !== "completed"; i++) {
       await stack.clock.advance(1_000);
@@ -247,7 +247,7 @@ describe("over http", () => {
     }
     const { result } = await tasks.reaches(taskId, "completed", 60_000);
     expect(result.structuredContent.error).toMatch(
-      /question that got lost .* Whether the call had its effect is unknown/,
+      /question that was lost .* Whether the call had its effect is unknown/,
     );
     expect(await seen("t1")).toEqual(["research t1", "asked t1"]);
   });

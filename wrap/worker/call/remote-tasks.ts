@@ -22,7 +22,7 @@ const pauseOf = (every: number = POLL.usual) => Math.min(Math.max(every, POLL.le
 type Connect = () => Promise<Connection>;
 
 const unknownTask = (taskId: string, error: Error) =>
-  new OutcomeUnknown(`the server knows no task ${taskId} any more, which the call had become (${error.message})`);
+  new OutcomeUnknown(`the server no longer knows the task ${taskId}, which the call had become (${error.message})`);
 
 /** Reports each new status message of a task as progress. */
 function reporter({ progress }: Step): (task: JsonObject) => void {
@@ -124,7 +124,7 @@ export async function watchLegacyTask(
     if (waitsSince === undefined || Date.now() - waitsSince < LOST_AFTER) continue;
     await ask("tasks/cancel").catch(() => {});
     throw new OutcomeUnknown(
-      `the task ${taskId}, which the call had become, waits for the answer to a question that got lost with the worker, or the connection, that it came to. The server does not repeat it, and was told to cancel the task`,
+      `the task ${taskId}, which the call had become, waits for an answer to a question that was lost with the worker or the connection. The server does not repeat it, and was told to cancel the task`,
     );
   }
 }

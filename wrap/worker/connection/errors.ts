@@ -49,7 +49,7 @@ export class RpcError extends Error {
   /** `error`: as the server has sent it. */
   constructor(error: unknown) {
     const { code, message, data } = Object(error);
-    super(String(message ?? "it answered with an error that says nothing"));
+    super(String(message ?? "it answered with an error without a message"));
     this.code = Number.isSafeInteger(code) ? code : INTERNAL_ERROR;
     this.data = data;
   }
@@ -70,7 +70,7 @@ function answered({ status = 0, message }: SdkHttpError): string {
 /** {@link answered} where a connection was to be opened: with what to do about it. */
 export function notOpened(error: SdkHttpError): string {
   if (error.status !== 404 && error.status !== 405) return answered(error);
-  return `${answered(error)}. Give the URL of its streamable HTTP endpoint, often /mcp; the older transport, HTTP with SSE alone, is not spoken`;
+  return `${answered(error)}. Give the URL of its streamable HTTP endpoint, often /mcp; the older transport, HTTP with SSE alone, is not supported`;
 }
 
 /** Classifies the error of a request that could not be sent. */
