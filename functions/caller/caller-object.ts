@@ -8,22 +8,19 @@ import {
   type StartedJob,
   startedJob,
 } from "../../core/jobs/caller/caller-record.ts";
-import { type NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
-import type { Channel } from "../../core/store/connection/connections.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import { cleanUpId, isRoot, outputId, storedMarkId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
-import { besideIn, MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import { isBlocked } from "../auth/blocked.ts";
-import { keepsFiles, keptFilesOf } from "../files/kept.ts";
+import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
@@ -33,24 +30,16 @@ import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import { type Answer, type CallerMethods, Callers, callersOf, type EventPage, type EventQuery } from "./callers.ts";
-import { EVENT_RETENTION, EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
-import { CLEANS, JobTable } from "./job-table.ts";
+import { EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
+import { JobLooks, LOOKS } from "./job-looks.ts";
+import { JobTable } from "./job-table.ts";
 import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
-import {
-  endedEvent,
-  isTold,
-  JOB_ENDED,
-  JOB_PROGRESS,
-  type Occurrence,
-  occurrenceOf,
-  tellingEvents,
-  toldEvent,
-} from "./schedules/occurrence.ts";
+import { endedEvent, isTold, JOB_ENDED, type Occurrence, occurrenceOf } from "./schedules/occurrence.ts";
 import { Schedules } from "./schedules/schedules.ts";
 import { Listeners, type Seen } from "./seen.ts";
 import { type CallerStorage, CountedStorage } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
-import { type Running, Watch } from "./watch.ts";
+import { Watch } from "./watch.ts";
 import { callbackProblem, isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
 import { CODES } from "./webhooks/codes.ts";
 import {
@@ -65,9 +54,6 @@ import {
 /** How long the Resonate server may take to answer, in milliseconds. */
 const PATIENCE = 5_000;
 
-/** How many promises are looked at before a start is refused, and at an alarm. */
-const LOOKS = 40;
-
 /** How many steps of the takeover a call waits for, and an alarm does. */
 const STEPS = 8;
 
@@ -81,17 +67,11 @@ const HEARING = { first: 30_000, most: 3_600_000 };
 /** The pause after the schedules of definitions could not be made, in milliseconds. */
 const UNDEPLOYED = 10_000;
 
-/** How many of the things that a job has told are read at once. */
-const TOLD = 8;
-
 /** How many of the newest jobs are gone of a caller that was forgotten. */
 const FORGOTTEN = 5;
 
 /** How long an alarm waits for deliveries, in milliseconds. Those that take longer go on. */
 const DELIVERING = 5_000;
-
-/** The least time between two events of one job's progress, in milliseconds. */
-const PROGRESS = 5_000;
 
 /** For how long the caller's jobs are followed after it has asked for events, in milliseconds. */
 const INTEREST = 60_000;
@@ -129,6 +109,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #jobs: JobTable;
   readonly #log: EventLog;
   readonly #feeds: ProgressFeeds;
+  readonly #looks: JobLooks;
   readonly #watch: Watch;
   readonly #hooks: WebHooks;
   readonly #schedules: Schedules;
@@ -139,19 +120,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
   #toldUntil = 0;
   readonly #takeover: Takeover;
   readonly #config: Config;
-  readonly #keep: number;
   readonly #listeners = new Listeners();
   /** Those who wait for events. */
   readonly #waiting = new Set<() => void>();
   #begun: Promise<void> | undefined;
   #catchingUp: Promise<void> | undefined;
   #deployed: Promise<void> | undefined;
-  readonly #looking = new Map<string, Promise<void>>();
   #isListed = false;
-  /** When the sizes of jobs were looked at that may have grown, in milliseconds since the epoch. */
-  #sizedAt: number | undefined;
-  /** How many jobs were cut off, or clean up still, since ended ones were looked at. */
-  #cutOff = 0;
   /** The calls to the Resonate server, and those that a caller has been charged for. */
   readonly #asked = { all: 0, charged: 0 };
   readonly #env: object;
@@ -193,15 +168,23 @@ export class CallerObject extends DurableObject implements CallerMethods {
       arm: () => this.#arm(),
     });
     this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
+    this.#looks = new JobLooks({
+      ...{ jobs: this.#jobs, log: this.#log, client: this.#client, feeds: this.#feeds, env },
+      keep: retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY,
+      key: () => this.#takeover.key ?? "",
+      nameOf: (id) => this.#nameOf(id),
+      isToldWanted: () => this.#toldUntil > Date.now() || this.#hooks.names.some(isTold),
+      onNews: () => this.#onNews(),
+    });
     const { LISTENER } = config;
     this.#watch = new Watch({
       source: LISTENER && createFeed(LISTENER as ListenerNamespace),
       key: () => this.#takeover.key ?? "",
       pending: (limit) => this.#jobs.pending(limit),
       leastSeen: (limit) => this.#jobs.leastSeen(limit),
-      look: (ids) => this.#lookAt(ids),
-      listen: (id, channel) => this.#listen(id, channel),
-      readFeed: (job, channel) => this.#readFeed(job, channel),
+      look: (ids) => this.#looks.lookAt(ids),
+      listen: (id, channel) => this.#looks.listen(id, channel),
+      readFeed: (job, channel) => this.#looks.readFeed(job, channel),
     });
     this.#schedules = new Schedules({
       storage,
@@ -213,19 +196,18 @@ export class CallerObject extends DurableObject implements CallerMethods {
       store: (isOwn) => this.#store(isOwn),
       log: (message, fields) => new EdgeLog(config.LOG_LEVEL).error(message, fields),
       nameOf: (id) => this.#nameOf(id),
-      look: (id) => this.#lookAt([id]),
+      look: (id) => this.#looks.lookAt([id]),
       note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
     });
     this.#rooms = new RoomList(storage, (key) => (this.#callers as Callers).of(key));
     this.#hearing = this.#noted();
-    this.#keep = retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY;
   }
 
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>> {
     return this.#charged(async () => {
       await this.#begin(key);
       if (most.jobs > 0) await this.#takeover.seal(job.period);
-      if (most.bytes > 0) await this.#size(most.bytes);
+      if (most.bytes > 0) await this.#looks.size(most.bytes);
       const answer = this.#reserve(job, most);
       if (answer === "reserved") {
         this.#figure.started += 1;
@@ -237,8 +219,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
         }
         if (job.kind === schedule.kind) await this.#arm();
       }
-      if (answer === "full") await this.#look(job.period);
-      else if (answer === "stored") await this.#lookAt(this.#overdue(LOOKS));
+      if (answer === "full") await this.#looks.lookIn(job.period);
+      else if (answer === "stored") await this.#looks.lookAt(this.#looks.overdue(LOOKS));
       else return answer;
       return this.#reserve(job, most);
     });
@@ -254,103 +236,14 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void> {
-    await this.#note(jobs, onlyKnown);
-  }
-
-  /** Notes how jobs were found. `isSized`: with what their workers have marked as stored, where their ends do not say that. */
-  async #note(jobs: readonly SeenJob[], onlyKnown: boolean, isSized = false): Promise<void> {
-    const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
-    // What a job has told at last is logged before its end.
-    if (this.#isToldWanted) await Promise.all(ended.map(({ id }) => this.#noteTold(id)));
-    for (const job of ended.filter(isCut)) {
-      this.#jobs.resize(job.id, Date.now());
-      this.#cutOff += 1;
-    }
-    const sized = isSized ? await Promise.all(jobs.map((job) => this.#withMarks(job))) : jobs;
-    this.#jobs.transaction(() => {
-      for (const job of sized) this.#jobs.note(job, Date.now(), onlyKnown);
-    });
-    this.#onNews();
-  }
-
-  /** A job with what its worker has marked as stored, where its end does not say that. */
-  async #withMarks(job: SeenJob): Promise<SeenJob> {
-    if (job.state !== "pending" && !isCut(job)) return job;
-    const get = (id: string) => this.#client.call({ kind: "promise.get", data: { id } });
-    const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
-    const beside = cleanUp && besideIn(cleanUp.value);
-    const marked = beside ?? (await markedBytes(async (n) => (await get(storedMarkId(job.id, n))) !== undefined));
-    const isCleaning = cleanUp?.state === "pending";
-    this.#jobs.resize(job.id, isCleaning ? Date.now() + CLEANS : undefined);
-    if (isCleaning) this.#cutOff += 1;
-    return { ...job, bytes: job.bytes + marked };
-  }
-
-  /** Looks at the sizes of jobs that were cut off, whose ends do not say what is stored of them. */
-  async #sizeEnded(): Promise<void> {
-    const ids = this.#jobs.unsized(Date.now(), LOOKS);
-    this.#cutOff = 0;
-    if (ids.length > 0) await this.#lookAt(ids, { isSized: true });
-  }
-
-  /**
-   * Looks at the sizes of ended jobs once in a while and after each so many, and at those of running ones once in a while where
-   * they could hold more than is left of `most`.
-   */
-  async #size(most: number): Promise<void> {
-    const now = Date.now();
-    if (this.#cutOff >= LOOKS) await this.#sizeEnded();
-    // An object that begins again has looked as well.
-    this.#sizedAt ??= Number(this.#jobs.get("sized") ?? 0);
-    if (now - this.#sizedAt < CLEANS) return;
-    this.#sizedAt = now;
-    this.#jobs.set("sized", String(now));
-    await this.#sizeEnded();
-    const left = Math.max(0, most - this.#jobs.stored);
-    const each = keepsFiles(this.#env) ? Number.POSITIVE_INFINITY : MOST_OF_A_JOB;
-    if (!this.#jobs.hasUnsized(Math.floor(left / each) + 1)) return;
-    await this.#lookAt(this.#jobs.leastSeen(LOOKS), { isSized: true });
+    await this.#looks.note(jobs, onlyKnown);
   }
 
   async heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
     // Nobody has asked for events of callers that are not told apart.
     if (key === "" && this.#takeover.key === undefined) return;
     await this.#begin(key);
-    // A job of the caller's own that it did not start is one that a durable function started for it.
-    const prefix = this.#config.RESONATE_NAMESPACE + key;
-    const isChild = (id: string) =>
-      key !== "" && id.startsWith(prefix) && isRoot(id) && this.#jobs.kindOf(id) === undefined;
-    const jobs = [
-      ...ended.filter((job) => this.#jobs.isPending(idOf(job)) || isChild(idOf(job))),
-      ...started.filter((job) => isChild(idOf(job))),
-    ];
-    for (let i = 0; i < jobs.length; i += LOOKS) await this.#lookAt(jobs.slice(i, i + LOOKS), { isChild });
-  }
-
-  get #isToldWanted(): boolean {
-    return this.#toldUntil > Date.now() || this.#hooks.names.some(isTold);
-  }
-
-  /** Logs what a job has told since, in its order. */
-  async #noteTold(id: string): Promise<void> {
-    const [name, kind] = [this.#nameOf(id), this.#jobs.kindOf(id)];
-    if (kind === undefined) return;
-    for (let from = this.#log.lastTold(id) + 1, isMore = true; isMore; from += TOLD) {
-      const numbers = Array.from({ length: TOLD }, (_, i) => from + i);
-      const get = (n: number) => this.#client.call({ kind: "promise.get", data: { id: outputId(id, n) } });
-      const records = await Promise.all(numbers.map(get));
-      // One that is told beside others may be written after them.
-      const end = records.indexOf(undefined);
-      const known = end < 0 ? records : records.slice(0, end);
-      const now = Date.now();
-      this.#jobs.transaction(() => {
-        for (const [i, record] of known.entries())
-          if (record && record.createdAt > now - EVENT_RETENTION)
-            this.#log.append(toldEvent({ id, name, kind }, from + i, record), now);
-      });
-      if (known.length > 0) this.#onNews();
-      isMore = known.length === TOLD;
-    }
+    await this.#looks.heard(this.#config.RESONATE_NAMESPACE + key, ended, started);
   }
 
   /** Something may have been logged. */
@@ -361,8 +254,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async stored(): Promise<number> {
-    if (this.#cutOff > 0) await this.#sizeEnded().catch(() => {}); // A later call looks again.
-    return this.#jobs.stored;
+    return this.#looks.stored();
   }
 
   async forget(id: string, isHidden: boolean): Promise<void> {
@@ -644,10 +536,12 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const { names } = this.#hooks;
     if (names.length === 0) return;
     const ids = this.#jobs.leastSeen(LOOKS);
-    await this.#lookAt(ids).catch(() => {}); // The next alarm looks again.
+    await this.#looks.lookAt(ids).catch(() => {}); // The next alarm looks again.
     if (names.some((name) => name !== JOB_ENDED)) {
       const running = ids.filter((id) => this.#jobs.isPending(id));
-      await Promise.all(running.map(async (id) => this.#noteFeed(id, await this.#feeds.newest(id)))).catch(() => {});
+      await Promise.all(running.map(async (id) => this.#looks.noteFeed(id, await this.#feeds.newest(id)))).catch(
+        () => {},
+      );
     }
     const pause = isLocal(this.#config)
       ? HEARING.first
@@ -731,18 +625,12 @@ export class CallerObject extends DurableObject implements CallerMethods {
   async #doChores(now: number): Promise<void> {
     await this.#enlist();
     await this.#catchUp();
-    const stale = this.#overdue(LOOKS);
-    await this.#lookAt(stale).catch(() => {}); // The next alarm looks again.
+    const stale = this.#looks.overdue(LOOKS);
+    await this.#looks.lookAt(stale).catch(() => {}); // The next alarm looks again.
     this.#jobs.forgetPeriods(now);
     const isLong = this.#log.prune(now);
     const isBusy = this.#takeover.isPending || stale.length === LOOKS || isLong;
     this.#jobs.set("chores", String(Date.now() + (isBusy ? SOON : DAY)));
-  }
-
-  /** Jobs that should have ended, and those whose retention is over. */
-  #overdue(limit: number): string[] {
-    const now = Date.now();
-    return this.#jobs.stale(now, now - this.#keep, limit);
   }
 
   #reserve(job: StartedJob, most: Most) {
@@ -776,80 +664,10 @@ export class CallerObject extends DurableObject implements CallerMethods {
     await this.#catchingUp;
   }
 
-  /** Looks at jobs that count in a period; starts that come meanwhile share the look. */
-  async #look(period: string): Promise<void> {
-    const looking =
-      this.#looking.get(period) ??
-      this.#lookAt(this.#jobs.reserved(period, Date.now(), LOOKS)).finally(() => this.#looking.delete(period));
-    this.#looking.set(period, looking);
-    await looking;
-  }
-
-  async #listen(id: string, { address }: Channel): Promise<number | undefined> {
-    const record = await this.#client.call({ kind: "promise.register_listener", data: { awaited: id, address } });
-    if (record && record.state !== "pending") await this.note([startedJob(record, this.#takeover.key ?? "")], true);
-    return record?.timeoutAt;
-  }
-
-  /** Notes what is new in a job's progress feed, and has the next entry pushed. */
-  async #readFeed(job: Running, channel: Channel): Promise<void> {
-    for (let isWritten = true; isWritten; ) {
-      const newest = await this.#feeds.newest(job.id);
-      await this.#noteFeed(job.id, newest);
-      isWritten = await this.#feeds.listenToEntry(job, newest.n + 1, channel);
-    }
-  }
-
-  async #noteFeed(id: string, newest: NewestEntry): Promise<void> {
-    const [name, kind] = [this.#nameOf(id), this.#jobs.kindOf(id)];
-    if (kind === undefined) return;
-    const now = Date.now();
-    const isNew = this.#jobs.transaction(() =>
-      tellingEvents({ id, name, kind }, newest)
-        .filter((event) => event.name !== JOB_PROGRESS || now - (this.#log.lastOf(id, JOB_PROGRESS) ?? 0) >= PROGRESS)
-        .map((event) => this.#log.append(event, now)),
-    );
-    if (isNew.includes(true)) this.#onNews();
-    const { emitted = 0, events = 0 } = newest.entry ?? {};
-    if (emitted + events > this.#log.lastTold(id) && this.#isToldWanted) await this.#noteTold(id);
-  }
-
   #nameOf(id: string): string {
     return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
   }
-
-  /**
-   * Notes how jobs are. `isChild`: of those that are not in the table, which were started for the caller. `isSized`: with what is
-   * marked as stored of those that have not ended.
-   */
-  async #lookAt(
-    jobs: readonly Reported[],
-    { isChild = () => false, isSized = false }: { isChild?: (id: string) => boolean; isSized?: boolean } = {},
-  ): Promise<void> {
-    const look = (job: Reported) =>
-      typeof job === "string"
-        ? this.#client.call({ kind: "promise.get", data: { id: job } })
-        : this.#client.opened(job);
-    const found = await Promise.all(jobs.map(look));
-    const ids = jobs.map(idOf);
-    const { key = "" } = this.#takeover;
-    const seen = ids.map((id, i): SeenJob => {
-      const record = found[i];
-      return record ? startedJob(record, key) : { id };
-    });
-    const children = seen.filter(({ id, state }) => state && isChild(id));
-    this.#jobs.transaction(() => {
-      for (const child of children) this.#jobs.noteChild(child as StartedJob, Date.now());
-    });
-    await this.#note(seen, true, isSized);
-  }
 }
-
-/** Whether a job was cut off, so that its end does not say what is stored of it. */
-const isCut = (job: SeenJob): job is StartedJob =>
-  (job.state === "rejected_canceled" || job.state === "rejected_timedout") && job.bytes > 0;
-
-const idOf = (job: Reported): string => (typeof job === "string" ? job : job.id);
 
 /** Whether the Resonate server is on this machine or its network, where a held connection costs nothing. */
 function isLocal({ RESONATE, RESONATE_URL }: Config): boolean {

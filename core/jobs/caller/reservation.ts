@@ -1,4 +1,4 @@
-/** Quota reservations: what a job takes of the number of jobs that its caller may have under way. */
+/** What a job takes of the number of jobs that its caller may have under way, and the refusals where there is no room. */
 import { NotStarted } from "../../definitions/job.ts";
 
 const HOUR = 3_600_000;
@@ -14,6 +14,18 @@ const LENGTHS = [
 /** The caller has started as many jobs as it may. */
 export class QuotaExceeded extends NotStarted {
   override name = "QuotaExceeded";
+}
+
+/** The caller's jobs take as many bytes as they may. */
+export class StorageExceeded extends NotStarted {
+  override name = "StorageExceeded";
+
+  constructor(most: number) {
+    super(
+      `what is stored of your jobs comes to the ${most} bytes that a caller may have (MAX_STORED_BYTES). ` +
+        "Room comes back when ended jobs are removed: by forget_jobs, and by the deployment's retention",
+    );
+  }
 }
 
 /** How many schedules a caller may have: each fires for years, as often as every minute. */

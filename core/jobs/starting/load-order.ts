@@ -1,4 +1,6 @@
-type Order = Pick<typeof import("./order.ts"), "takePosition">;
+import type * as order from "./order.ts";
+
+type Order = Pick<typeof order, "takePosition">;
 
 /** Set by `define` in wrangler.toml where the Worker has this code as a module. Elsewhere the bundle contains it. */
 declare const CALLER_MODULE: string | undefined;
