@@ -2,10 +2,10 @@
 
 export { takePosition } from "../core/jobs/starting/order.ts";
 export { Discovery } from "./app/discovery.ts";
-export { doorOf } from "./app/doors.ts";
-export { answerPage } from "./app/page-door.ts";
 export { cardOf } from "./built-in/card-of.ts";
 export { CallerObject } from "./caller/caller-object.ts";
+export { doorOf } from "./doors/doors.ts";
+export { answerPage } from "./doors/pages.ts";
 export { Files } from "./files/files.ts";
+export { exportSpan } from "./http/export-span.ts";
 export { subscribe } from "./tasks/subscribe.ts";
-export { exportSpan } from "./tracing/export-span.ts";

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import type { Edge } from "../app/parts.ts";
-import { type DoorEnv, operateRooms } from "../app/resonate-door.ts";
+import { type DoorEnv, operateRooms } from "../doors/resonate.ts";
 import { assetResponse } from "../http/assets.ts";
 import { readBytes } from "../http/bounded-body.ts";
 import { isOwnPage } from "../pages/sessions.ts";

@@ -88,7 +88,7 @@ const LOADED_LATER = [
   "core/jobs/operating/worker-report.ts",
   "functions/operate/operating.ts",
   "core/jobs/files/location-in-workers.ts",
-  "functions/tracing/export-span.ts",
+  "functions/http/export-span.ts",
 ];
 
 test("the edge gets every variable that its configuration reads", async () => {

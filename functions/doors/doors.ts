@@ -1,11 +1,12 @@
 /** What workers, operators and outside systems ask an edge for. */
-import { receive as receiveCallback } from "../callbacks/callbacks.ts";
+
+import type { Edge } from "../app/parts.ts";
 import { clientAddress } from "../http/client-address.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { operate } from "../operate/routes.ts";
-import { receive as receiveReports } from "../reports/reports.ts";
-import type { Edge } from "./parts.ts";
-import { throughDoor } from "./resonate-door.ts";
+import { receive as receiveCallback } from "./callbacks.ts";
+import { receive as receiveReports } from "./reports.ts";
+import { throughDoor } from "./resonate.ts";
 
 /** Answers a request; one without a right to it by 401. */
 type Door = (request: Request, env: object, edge: Edge, loadSdk: () => Promise<Sdk>) => Promise<Response>;

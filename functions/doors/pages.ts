@@ -7,13 +7,13 @@ import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.t
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
+import type { identify } from "../app/admission.ts";
+import type { Visit } from "../app/parts.ts";
 import { assetResponse } from "../http/assets.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { aboutOf } from "../pages/about.ts";
 import { endOfSession, follow, linked, session } from "../pages/cookies.ts";
 import { isOwnPage } from "../pages/sessions.ts";
-import type { identify } from "./admission.ts";
-import type { Visit } from "./parts.ts";
 
 /** What a look at a job costs its caller, in requests. */
 const WEIGHT = 4;

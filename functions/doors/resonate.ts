@@ -4,11 +4,11 @@
  */
 import { keysOf } from "../../core/definitions/caller.ts";
 import { fetchFrom } from "../../core/store/object-address.ts";
+import type { Edge } from "../app/parts.ts";
 import type { RoomListMethods } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
-import type { Edge } from "./parts.ts";
 
 /** The largest request, in bytes, as the object has it; what an operator writes back is larger. */
 const MAX_BODY = 2 * 1024 * 1024;
