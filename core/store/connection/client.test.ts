@@ -90,10 +90,10 @@ describe("a request", () => {
 
   test("is sent for as long as there is patience, also when it is not answered in time", async () => {
     let asked = 0;
-    const client = await clientOf((res) => void (++asked > 6 && res.end(envelope(200, { promise }))), { timeout: 50 });
+    const client = await clientOf((res) => void (++asked > 6 && res.end(envelope(200, { promise }))), { timeout: 250 });
     await expect(client.send("promise.get", { id: "tea" })).rejects.toThrow("did not answer in time");
     expect(asked).toBe(1);
-    await expect(client.send("promise.get", { id: "tea" }, { patience: 200 })).rejects.toThrow(ResonateUnavailable);
+    await expect(client.send("promise.get", { id: "tea" }, { patience: 600 })).rejects.toThrow(ResonateUnavailable);
     expect(await client.send("promise.get", { id: "tea" }, { patience: 20_000 })).toMatchObject({ status: 200 });
   });
 
@@ -206,7 +206,7 @@ describe("a connection", () => {
           answer(res, ids.length);
           res.on("close", () => note(`closed ${ids.indexOf(url?.split("/").at(-1)) + 1}`));
         },
-        { timeout: 300 },
+        { timeout: 1_000 },
       );
       await client.listen({
         ...opening,
