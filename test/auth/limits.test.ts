@@ -5,11 +5,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
 import { until } from "../../testing/simulation/program.ts";
-import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import type { Gate } from "../support/gate.ts";
 import { rpc } from "../support/rpc.ts";
-import { type Stack, startStack } from "../support/stack.ts";
-import { accept, startTaskStack } from "../tasks/support.ts";
+import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";
+import { accept, TASK_PROGRAMS } from "../tasks/support.ts";
 import { bearer, bearerBindings, callerAt, listTools } from "./support.ts";
 
 const NAMES = ["ada", "bob", "carol", "dan", "eve", "fay"] as const;
@@ -19,23 +18,17 @@ const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`]
 >;
 const ORIGINS = { CORS_ORIGINS: "https://a.example, https://b.example" };
 
-let resonate: Resonate;
 let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  const bindings = { ...bearerBindings(TOKENS), ...ORIGINS, MAX_JOBS: "3", RESONATE_URL: gate.url };
-  stack = await startTaskStack({ resonate, workers: 0, bindings });
+  const bindings = { ...bearerBindings(TOKENS), ...ORIGINS, MAX_JOBS: "3" };
+  stack = await startGatedStack({ programs: TASK_PROGRAMS, workers: 0, bindings });
+  gate = stack.gate;
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const serve = (bindings: Record<string, string>): Promise<Stack> =>
-  startStack({ resonate, workers: 0, bindings: { ...bearerBindings(TOKENS), ...bindings } });
+  startStack({ resonate: stack.resonate, workers: 0, bindings: { ...bearerBindings(TOKENS), ...bindings } });
 
 test("a caller's requests in a minute are limited, and it is told when to come back; others are not", async () => {
   await using stack = await serve({ RATE_LIMIT: "5", LOG_LEVEL: "warn" });
@@ -94,7 +87,7 @@ async function requestsOf(url: string): Promise<number[]> {
   await caller.call("set_timer", { timer_name: "complete", seconds: 600 });
   const { id = "" } =
     gate.calls.findLast(({ kind, id }) => kind === "promise.create" && id?.endsWith("timer_complete")) ?? {};
-  await resonate.call("promise.settle", { id, state: "resolved", value: {} });
+  await stack.resonate.call("promise.settle", { id, state: "resolved", value: {} });
   for (const [tool, args] of [
     ["start_gathering", { latitude: 1, longitude: 1, year: 2013, month: 2 }],
     ["set_timer", { timer_name: "cheap", seconds: 600 }],

@@ -11,34 +11,30 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { call, send } from "../closed/support.ts";
-import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
-import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
+import type { Gate } from "../support/gate.ts";
+import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";
 import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
 const MOST = 20;
 const NAMES = ["range", "turns", "at-once", "ends", "months", "restarts", "looks"] as const;
 const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`]));
 
-let resonate: Resonate;
 let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 let objects: string;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
   objects = await mkdtemp(join(tmpdir(), "objects-"));
-  stack = await serve({ MAX_JOBS: String(MOST), RESONATE_URL: gate.url }, { beside: {}, objects });
+  const bindings = { ...bearerBindings(TOKENS), MAX_JOBS: String(MOST) };
+  stack = await startGatedStack({ workers: 0, bindings, beside: {}, objects });
+  gate = stack.gate;
 });
 afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
   await rm(objects, { recursive: true, force: true });
 });
 
-const serve = (bindings: Record<string, string>, options: StackOptions = {}): Promise<Stack> =>
-  startStack({ resonate, workers: 0, ...options, bindings: { ...bearerBindings(TOKENS), ...bindings } });
+const serve = (bindings: Record<string, string>): Promise<Stack> =>
+  startStack({ resonate: stack.resonate, workers: 0, bindings: { ...bearerBindings(TOKENS), ...bindings } });
 
 /** The caller of this name, at each of the two isolates. */
 const isolates = (name: (typeof NAMES)[number]) =>
@@ -182,7 +178,11 @@ test("a reservation comes back whose edge died before the job was there; an end 
   expect((await listed(ada)).sort()).toEqual(["timer_first", "timer_second"]);
 
   const { key } = await callerOf("restarts");
-  await resonate.call("promise.settle", { id: `${stack.namespace}${key}timer_first`, state: "rejected", value: {} });
+  await stack.resonate.call("promise.settle", {
+    id: `${stack.namespace}${key}timer_first`,
+    state: "rejected",
+    value: {},
+  });
   expect(await timer(ada, "third", HOUR)).toBe(true);
   expect(await timer(ada, "fourth", HOUR)).toBe(false);
 });

@@ -3,28 +3,21 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
 import { REVISION, rpc, rpcHeaders, rpcMessage } from "../support/rpc.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";
 import { call, JSON_HEADERS, names, send } from "./support.ts";
 
-let resonate: Resonate;
 let gate: Gate;
 /** An edge without a limit, before a gate at which the calls to the Resonate server are counted. */
-let stack: Stack;
+let stack: GatedStack;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  stack = await serve({});
+  stack = await startGatedStack({ workers: 0 });
+  gate = stack.gate;
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const serve = (bindings: Record<string, string>) =>
-  startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url, ...bindings } });
+  startStack({ resonate: stack.resonate, workers: 0, bindings: { RESONATE_URL: gate.url, ...bindings } });
 
 const probe = (count: number) => call("probe_status", { job_names: names(count) });
 /** The same, of names that are no job's: nobody is asked about them. */
@@ -236,7 +229,7 @@ test("a call takes 100 names, and says so when there are more", async () => {
 });
 
 test("a request has no more than 16 calls to the Resonate server under way", async () => {
-  await using counted = await startGate(resonate.url);
+  await using counted = await startGate(stack.resonate.url);
   await using edge = await serve({ RESONATE_URL: counted.url });
   const held = counted.hold("promise.get");
   const settled = Promise.allSettled([100, 10].map((count) => send(edge.url, { body: probe(count) })));
@@ -272,7 +265,7 @@ describe("after 1,000 requests whose clients have left", () => {
   };
 
   test("in the middle of a call, the next one is served", async () => {
-    await using stuck = await startGate(resonate.url);
+    await using stuck = await startGate(stack.resonate.url);
     await using edge = await serve({ RESONATE_URL: stuck.url });
     void stuck.hold("promise.get");
     await abandon(edge.url, () => ({ body: probe(1) }), stuck);
@@ -286,7 +279,7 @@ describe("after 1,000 requests whose clients have left", () => {
   }, 60_000);
 
   test("in the middle of a task's start, the next one is served", async () => {
-    await using stuck = await startGate(resonate.url);
+    await using stuck = await startGate(stack.resonate.url);
     await using edge = await serve({ RESONATE_URL: stuck.url });
     void stuck.hold("promise.create");
     const params = { name: "timer", arguments: { timer_name: "left", seconds: 600 } };
@@ -298,7 +291,7 @@ describe("after 1,000 requests whose clients have left", () => {
   }, 60_000);
 
   test("while they listened, the next one is served", async () => {
-    await using stuck = await startGate(resonate.url);
+    await using stuck = await startGate(stack.resonate.url);
     await using edge = await serve({ RESONATE_URL: stuck.url });
     const listen = { notifications: { toolsListChanged: true } };
     const headers = rpcHeaders("subscriptions/listen");
@@ -498,7 +491,7 @@ describe("the log", () => {
 });
 
 test("/ready asks the Resonate server once in a while, however often it is asked", async () => {
-  await using counted = await startGate(resonate.url);
+  await using counted = await startGate(stack.resonate.url);
   await using edge = await serve({ RESONATE_URL: counted.url });
   const answers = await Promise.all(Array.from({ length: 200 }, () => fetch(`${edge.origin}/ready`)));
   expect(answers.map(({ status }) => status)).toEqual(Array(200).fill(200));

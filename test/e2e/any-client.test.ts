@@ -1,24 +1,17 @@
 /** What clients need that nobody here wrote, as requests that no library of ours has put in order. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import type { Gate } from "../support/gate.ts";
 import { rpc, rpcHeaders, rpcMessage, TASKS } from "../support/rpc.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import { type GatedStack, startGatedStack } from "../support/stack.ts";
 
-let resonate: Resonate;
 let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  stack = await startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url } });
+  stack = await startGatedStack({ workers: 0 });
+  gate = stack.gate;
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 /** With something in the request that makes it the SDK's to answer. */
 const BY_SDK = { ...TASKS, "com.example": {} };
@@ -252,8 +245,8 @@ test("a client whose address says that it reads structured content is sent no te
 test("a newer attempt is looked for only where the one that was found ended without a result", async () => {
   const settled = async (name: string, state: "resolved" | "rejected", value: unknown) => {
     const id = stack.namespace + name;
-    await resonate.start({ id, func: "timer", args: {}, group: "nobody" });
-    await resonate.call("promise.settle", { id, state, value: new Codec().encode(value) });
+    await stack.resonate.start({ id, func: "timer", args: {}, group: "nobody" });
+    await stack.resonate.call("promise.settle", { id, state, value: new Codec().encode(value) });
   };
   await settled("timer_fired", "resolved", "complete");
   await settled("timer_failed", "rejected", new Error("an old story"));

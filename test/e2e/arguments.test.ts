@@ -1,22 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
-import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import type { Gate } from "../support/gate.ts";
+import { type GatedStack, startGatedStack } from "../support/stack.ts";
 
-let resonate: Resonate;
 let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  stack = await startStack({ resonate, bindings: { RESONATE_URL: gate.url } });
+  stack = await startGatedStack();
+  gate = stack.gate;
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const MONTH = { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 };
 const JOB = "weather_data_47.6_-122.3_2013_5";

@@ -3,26 +3,19 @@ import { Codec } from "@resonatehq/sdk";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { CLIENTS, currentClient, type McpClient } from "../support/clients.ts";
-import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
+import type { Gate } from "../support/gate.ts";
 import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";
 
 /** Stands between the edge and the Resonate server, and counts. */
 let gate: Gate;
-let resonate: Resonate;
 /** Without workers: jobs settle when a test settles them. */
-let stack: Stack;
+let stack: GatedStack;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  stack = await startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url } });
+  stack = await startGatedStack({ workers: 0 });
+  gate = stack.gate;
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 let timers = 0;
 /** Sets timers that nobody lets fire, and returns their job names. */
@@ -32,7 +25,7 @@ async function pendingJobs(client: McpClient, count: number): Promise<string[]> 
   return (await Promise.all(set)).map(({ content }) => content.promise_id);
 }
 
-const settle = (name: string, value: unknown = `result of ${name}`, server = stack) =>
+const settle = (name: string, value: unknown = `result of ${name}`, server: Stack = stack) =>
   server.resonate.call("promise.settle", {
     id: server.namespace + name,
     state: value instanceof Error ? "rejected" : "resolved",
@@ -166,8 +159,8 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
 });
 
 test.concurrent("a connection that dies without a word keeps nobody from a result for longer than it takes to notice", async () => {
-  await using gate = await startGate(resonate.url);
-  await using apart = await startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url } });
+  await using apart = await startGatedStack({ workers: 0 });
+  const { gate } = apart;
   await using client = await currentClient.connect(apart.url);
   const [name = ""] = await pendingJobs(client, 1);
   const answer = client.callTool("await_result", { job_names: [name], timeout_seconds: 55 });

@@ -3,23 +3,16 @@ import { request } from "node:http";
 import { createConnection } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLIENTS } from "../support/clients.ts";
-import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import type { Gate } from "../support/gate.ts";
+import { type GatedStack, startGatedStack } from "../support/stack.ts";
 
-let resonate: Resonate;
 let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  stack = await startStack({ resonate, workers: 0, bindings: { RESONATE_URL: gate.url } });
+  stack = await startGatedStack({ workers: 0 });
+  gate = stack.gate;
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const JSON_HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 

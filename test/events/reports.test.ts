@@ -5,9 +5,7 @@ import { reportToken } from "../../core/jobs/reports.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { send } from "../closed/support.ts";
-import { type Gate, startGate } from "../support/gate.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import { type GatedStack, startGatedStack } from "../support/stack.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
 
@@ -22,33 +20,24 @@ const VIEW_KEY = "v".repeat(32);
 /** How long a test waits, in milliseconds: less than it takes the edge to look by itself. */
 const SOON = 25_000;
 
-let resonate: Resonate;
-let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 const env: Record<string, string> = { VIEW_KEY };
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  // What the server pushes does not reach the edge.
-  gate.muteStreams(true);
-  stack = await startStack({
-    ...{ resonate, workers: 0, env },
+  stack = await startGatedStack({
+    ...{ workers: 0, env },
     programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
     bindings: {
       ...bearerBindings(TOKENS),
-      RESONATE_URL: gate.url,
       ALLOW_LOOPBACK_CALLBACKS: "1",
       MAX_STORED_BYTES: "1000000",
       VIEW_KEY,
     },
   });
+  // What the server pushes does not reach the edge.
+  stack.gate.muteStreams(true);
   env.EDGE_URL = stack.origin;
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 test("an end is told at once to each caller who started the job, and to no other", async () => {
   const place = { latitude: 47.6062, longitude: -122.3321, year: 2014, month: 7 };

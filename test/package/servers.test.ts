@@ -133,7 +133,7 @@ describe("a server whose tools are named and typed unlike anything here", () => 
     await stack.clock.advance(HOUR);
     await stack.workers[0]?.kill();
     await stack.workers[0]?.start();
-    await stack.clock.advance(23 * HOUR);
+    await stack.clock.advance(24 * HOUR);
     expect((await brewing).content).toMatchObject({
       job_name: batch,
       status: "complete",

@@ -8,6 +8,7 @@ import { disposePart, part, type StackPart } from "../../testing/stack/stack-par
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { isAccount, isRunner, openAccount } from "./account.ts";
+import { type Gate, startGate } from "./gate.ts";
 import { type Resonate, resonateAt, startResonate } from "./resonate.ts";
 
 export type { StackPart } from "../../testing/stack/stack-part.ts";
@@ -121,6 +122,21 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     archive,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
+}
+
+export interface GatedStack extends Stack {
+  /** Between the edge and the Resonate server, which workers reach without it. */
+  readonly gate: Gate;
+}
+
+export async function startGatedStack(options: Omit<StackOptions, "resonate"> = {}): Promise<GatedStack> {
+  await using started = new AsyncDisposableStack();
+  const resonate = started.use(await startResonate());
+  const gate = started.use(await startGate(resonate.url));
+  const bindings = { ...options.bindings, RESONATE_URL: gate.url };
+  const stack = started.use(await startStack({ ...options, resonate, bindings }));
+  const all = started.move();
+  return { ...stack, gate, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
 /** The Resonate server of a stack, and what tells its parts of that. */

@@ -4,29 +4,21 @@ import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
-import { type Gate, startGate } from "../support/gate.ts";
+import type { Gate } from "../support/gate.ts";
 import { SEATTLE } from "../support/months.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
-import type { Stack } from "../support/stack.ts";
-import { accept, CAPABILITIES, startTaskStack, subscribe, tasksAt, type WireTask } from "./support.ts";
+import { type GatedStack, startGatedStack } from "../support/stack.ts";
+import { accept, CAPABILITIES, subscribe, TASK_PROGRAMS, tasksAt, type WireTask } from "./support.ts";
 
-let resonate: Resonate;
-/** Between the edge and the Resonate server. */
 let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 let tasks: ReturnType<typeof tasksAt>;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  stack = await startTaskStack({ resonate, bindings: { RESONATE_URL: gate.url } });
+  stack = await startGatedStack({ programs: TASK_PROGRAMS });
+  gate = stack.gate;
   tasks = tasksAt(stack.url);
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 /** What does not depend on when it was asked. */
 const lasting = ({ pollIntervalMs, resultType, _meta, ...task }: WireTask) => task;
@@ -219,8 +211,8 @@ describe("a change while the connection to the Resonate server is", () => {
     // Answered through an edge that still reaches the server.
     const job = `${stack.namespace}confirm_delete_outage`;
     const value = new Codec().encode(accept({ confirm: true }));
-    await resonate.call("promise.settle", { id: journalEntryId(job, 1), state: "resolved", value });
-    await resonate.settled(job);
+    await stack.resonate.call("promise.settle", { id: journalEntryId(job, 1), state: "resolved", value });
+    await stack.resonate.settled(job);
     await gate.open();
     expect((await subscription.told(taskId, "completed")).result.structuredContent.result).toBe("deleted outage");
   });

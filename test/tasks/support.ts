@@ -3,13 +3,14 @@ import { until } from "../../testing/simulation/program.ts";
 import { REVISION, rpc, rpcHeaders, TASKS } from "../support/rpc.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
-/** The product with the conformance suite's jobs and tools added: some fail or ask as the product's own never do. */
-export function startTaskStack(options: StackOptions = {}): Promise<Stack> {
-  return startStack({
-    programs: { edge: "test/conformance/conformance-edge.ts", worker: "test/conformance/conformance-worker.ts" },
-    ...options,
-  });
-}
+/** The conformance suite's jobs and tools beside the product's: some fail or ask as the product's own never do. */
+export const TASK_PROGRAMS = {
+  edge: "test/conformance/conformance-edge.ts",
+  worker: "test/conformance/conformance-worker.ts",
+};
+
+export const startTaskStack = (options: StackOptions = {}): Promise<Stack> =>
+  startStack({ programs: TASK_PROGRAMS, ...options });
 
 /** What a client declares that understands tasks and can ask its user. */
 export const CAPABILITIES = { elicitation: {}, ...TASKS };

@@ -1,29 +1,21 @@
 /** What a task says of its job, in each state the job can be in. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { currentClient } from "../support/clients.ts";
-import { type Gate, startGate } from "../support/gate.ts";
+import type { Gate } from "../support/gate.ts";
 import { SEATTLE } from "../support/months.ts";
-import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
-import type { Stack } from "../support/stack.ts";
-import { accept, CAPABILITIES, startTaskStack, tasksAt } from "./support.ts";
+import { type GatedStack, startGatedStack } from "../support/stack.ts";
+import { accept, CAPABILITIES, TASK_PROGRAMS, tasksAt } from "./support.ts";
 
-let resonate: Resonate;
-/** Between the edge and the Resonate server. */
 let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 let tasks: ReturnType<typeof tasksAt>;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  stack = await startTaskStack({ resonate, bindings: { RESONATE_URL: gate.url } });
+  stack = await startGatedStack({ programs: TASK_PROGRAMS });
+  gate = stack.gate;
   tasks = tasksAt(stack.url);
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const instant = expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/);
 const month = (n: number) => ({ ...SEATTLE, year: 2013, month: n });
@@ -88,7 +80,7 @@ describe("a created task", () => {
     leaving.abort();
     await expect(call).rejects.toThrow();
     gate.release("promise.create");
-    expect(await resonate.get(`${stack.namespace}timer_held`)).toBeUndefined();
+    expect(await stack.resonate.get(`${stack.namespace}timer_held`)).toBeUndefined();
   });
 
   test("whose promise was made and the answer lost is one task and one execution", async () => {
@@ -149,7 +141,7 @@ describe("the state of a job", () => {
   test("timed out: completed, with a tool error that says so", async () => {
     const [timer_name, fires_at] = ["overdue", new Date(Date.now() + 3_600_000).toISOString()];
     const id = `${stack.namespace}timer_${timer_name}`;
-    await resonate.start({ id, func: "timer", args: { timer_name, fires_at }, timeoutAt: Date.now() + 1_500 });
+    await stack.resonate.start({ id, func: "timer", args: { timer_name, fires_at }, timeoutAt: Date.now() + 1_500 });
     const { taskId } = await tasks.call("timer", { timer_name, seconds: 60 });
     const task = await tasks.reaches(taskId, "completed");
     expect(task.result).toMatchObject({ isError: true, structuredContent: { status: "timed_out" } });

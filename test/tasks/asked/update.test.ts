@@ -1,27 +1,19 @@
 /** Answers to a task's questions. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { journalEntryId } from "../../../core/store/ids.ts";
-import { type Gate, startGate } from "../../support/gate.ts";
-import { type Resonate, startResonate } from "../../support/resonate.ts";
-import type { Stack } from "../../support/stack.ts";
-import { accept, startTaskStack, tasksAt, type WireTask } from "../support.ts";
+import type { Gate } from "../../support/gate.ts";
+import { type GatedStack, startGatedStack } from "../../support/stack.ts";
+import { accept, TASK_PROGRAMS, tasksAt, type WireTask } from "../support.ts";
 
-let resonate: Resonate;
-/** Between the edge and the Resonate server. */
 let gate: Gate;
-let stack: Stack;
+let stack: GatedStack;
 let tasks: ReturnType<typeof tasksAt>;
 beforeAll(async () => {
-  resonate = await startResonate();
-  gate = await startGate(resonate.url);
-  stack = await startTaskStack({ resonate, bindings: { RESONATE_URL: gate.url } });
+  stack = await startGatedStack({ programs: TASK_PROGRAMS });
+  gate = stack.gate;
   tasks = tasksAt(stack.url);
 });
-afterAll(async () => {
-  await stack?.[Symbol.asyncDispose]();
-  await gate?.[Symbol.asyncDispose]();
-  await resonate?.[Symbol.asyncDispose]();
-});
+afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const acknowledged = { resultType: "complete" };
 
@@ -190,7 +182,7 @@ test("of many clients that answer at once one wins, and all are acknowledged", a
   const acks = await Promise.all(answers.map((answer) => tasks.update(taskId, { [key]: answer })));
   for (const ack of acks) expect(ack).toMatchObject(acknowledged);
   const question = journalEntryId(`${stack.namespace}confirm_delete_contested`, 1);
-  const counted = (await resonate.get(question))?.value?.data as { action: string };
+  const counted = (await stack.resonate.get(question))?.value?.data as { action: string };
   expect(await resultOf(taskId)).toBe(counted.action === "accept" ? "deleted contested" : "kept contested");
 });
 
