@@ -1,7 +1,7 @@
 /** The front page: the server, its health, its tools, and how to connect to it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
+import { hostSetups } from "../functions/pages/hosts.ts";
 import { Workers } from "./front/workers.tsx";
-import { hostSetups } from "./hosts.ts";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
 import { Copy, jobPath, Notice, Page, Part, Section, useAbout, usePolling } from "./lib/components.tsx";

@@ -1,9 +1,9 @@
 /** What the documents show is what is in the files that they name, and those run. */
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { type HttpServer, serveHttp } from "../testing/stack/http-server.ts";
 import { CLIENTS, type McpClient } from "./support/clients.ts";
 import { type Stack, startStack } from "./support/stack.ts";
 import { accept, tasksAt } from "./tasks/support.ts";
@@ -127,18 +127,17 @@ test.each(blocks)("%s is shown as it is", async (file, code) => {
 describe("the examples run:", () => {
   let stack: Stack;
   let client: McpClient;
-  let billing: ReturnType<typeof createServer>;
+  let billing: HttpServer;
   const paths: string[] = [];
   let site = "";
 
   beforeAll(async () => {
-    billing = createServer((request, response) => {
+    billing = await serveHttp((request, response) => {
       paths.push(`${request.method} ${request.url}`);
       response.setHeader("content-type", request.url === "/page" ? "text/html" : "application/json");
       response.end(request.url === "/page" ? "<title>A page</title>" : JSON.stringify({ paid: true }));
     });
-    await new Promise<void>((resolve) => billing.listen(0, "127.0.0.1", resolve));
-    site = `http://127.0.0.1:${(billing.address() as { port: number }).port}`;
+    site = billing.url;
     stack = await startStack({
       programs: { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" },
       env: { SERVICES_URL: site },
@@ -150,7 +149,7 @@ describe("the examples run:", () => {
   afterAll(async () => {
     await client?.close();
     await stack?.[Symbol.asyncDispose]();
-    billing?.close();
+    await billing?.[Symbol.asyncDispose]();
   });
 
   test("pages are fetched, each once", async () => {

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { HOSTS } from "../../pages/hosts.ts";
+import { HOSTS } from "../../functions/pages/hosts.ts";
 import { flag, option } from "../arguments.ts";
 import { PORT_NAMES, type PortName } from "../process/ports.ts";
 import { DATA } from "./data-directory.ts";

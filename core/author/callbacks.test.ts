@@ -1,24 +1,23 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { orderRun } from "../../docs/examples/order/order.run.ts";
 import { replayed } from "../../testing/replayed.ts";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { type Context, HOUR } from "../definitions/context.ts";
 
 const posted: { path: string; key: string; body: string }[] = [];
 const env = { SERVICES_URL: "" };
-const shop = createServer(async (request, response) => {
-  let body = "";
-  for await (const part of request) body += part;
-  posted.push({ path: request.url ?? "", key: String(request.headers["idempotency-key"]), body });
-  response.end("{}");
-});
+let shop: HttpServer;
 beforeAll(async () => {
-  await new Promise<void>((resolve) => shop.listen(0, "127.0.0.1", resolve));
-  env.SERVICES_URL = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  shop = await serveHttp(async (request, response) => {
+    let body = "";
+    for await (const part of request) body += part;
+    posted.push({ path: request.url ?? "", key: String(request.headers["idempotency-key"]), body });
+    response.end("{}");
+  });
+  env.SERVICES_URL = shop.url;
 });
-afterAll(() => void shop.close());
+afterAll(() => shop?.[Symbol.asyncDispose]());
 
 test("an order is paid by a call from outside, wherever the worker dies", async () => {
   const { result, runs } = await replayed(orderRun, { number: 7 }, { env, callbacks: { payment: { amount: 12 } } });

@@ -1,7 +1,6 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
+import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { defineJob } from "../definitions/job.ts";
 import { RemoteStore, ResonateRefused, ResonateUnavailable } from "./remote-store.ts";
 
@@ -14,18 +13,16 @@ const timer = defineJob({
 /** Answers that a healthy Resonate server does not give, in order; the last one for good. */
 let script: { status: number; body: string }[];
 let asked: number;
-let server: Server;
+let server: HttpServer;
 let store: RemoteStore;
 beforeAll(async () => {
-  server = createServer((_req, res) => {
+  server = await serveHttp((_req, res) => {
     const { status, body } = script[Math.min(asked++, script.length - 1)] ?? { status: 404, body: "" };
     res.writeHead(status).end(body);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  store = new RemoteStore({ url, group: "workers", namespace: "" }, [timer]);
+  store = new RemoteStore({ url: server.url, group: "workers", namespace: "" }, [timer]);
 });
-afterAll(() => server?.close());
+afterAll(() => server?.[Symbol.asyncDispose]());
 
 /** An answer as the server words it. */
 const answer = (status: number, data: unknown = "") => ({

@@ -7,8 +7,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -22,6 +21,7 @@ import { newSecret } from "../../test/events/receiver.ts";
 import { eventsAt } from "../../test/events/support.ts";
 import { type Gate, startGate } from "../../test/support/gate.ts";
 import { startResonate } from "../../test/support/resonate.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 
 const TOKENS = { suite: "token-of-the-suite", other: "token-of-another" };
 
@@ -193,15 +193,12 @@ export async function startControlled(apart: boolean): Promise<Controlled> {
     for await (const chunk of passed.body ?? []) response.write(chunk);
     response.end();
   };
-  const server = createServer(
-    (request, response) => void pass(request, response).catch(() => request.socket.destroy()),
+  const server = started.use(
+    await serveHttp((request, response) => void pass(request, response).catch(() => request.socket.destroy())),
   );
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  started.defer(() => server.closeAllConnections());
-  started.defer(() => void server.close());
   const all = started.move();
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
+    url: `${server.url}/mcp`,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }

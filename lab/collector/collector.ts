@@ -5,8 +5,6 @@
  * upstream, whose lines in both logs name the trace.
  */
 import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
@@ -15,6 +13,7 @@ import { SEATTLE } from "../../test/support/months.ts";
 import { rpcHeaders, rpcMessage } from "../../test/support/rpc.ts";
 import { startStack } from "../../test/support/stack.ts";
 import { until, watch } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 
@@ -79,15 +78,14 @@ await until("the collector", () => collector.output().includes("Everything is re
 
 const archive = cleanup.use(await startSampleArchive());
 const asked: unknown[] = [];
-const upstream = createServer(async (request, response) => {
+const upstream = await serveHttp(async (request, response) => {
   asked.push(request.headers.traceparent);
   const answer = await fetch(`${archive.url}${new URL(request.url ?? "", archive.url).search}`);
   response.writeHead(answer.status, { "content-type": "application/json" }).end(await answer.text());
 });
-await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-cleanup.defer(() => void upstream.close());
+cleanup.use(upstream);
 const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${port}`;
-const WEATHER_API_URL = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+const WEATHER_API_URL = upstream.url;
 const env = { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_BSP_SCHEDULE_DELAY: "500", WEATHER_API_URL };
 const stack = cleanup.use(await startStack({ env, bindings: { OTEL_EXPORTER_OTLP_ENDPOINT } }));
 

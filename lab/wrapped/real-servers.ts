@@ -1,10 +1,9 @@
 /** Servers from npm and PyPI, installed outside the checkout, with sample calls of their tools. */
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 
 type Args = Record<string, unknown>;
 type Call = readonly [tool: string, args?: Args];
@@ -63,13 +62,10 @@ export async function installed(): Promise<RealServer[]> {
   await writeFile(at("files/fixed/c.txt"), "c\n");
   await writeFile(at("files/a.txt"), "one\ntwo\n");
 
-  const pages = createServer((request, response) => {
+  const pages = await serveHttp((request, response) => {
     if (request.url === "/page") response.setHeader("content-type", "text/html").end("<h1>Title</h1><p>Words.</p>");
     else response.writeHead(404).end();
   });
-  await new Promise<void>((resolve) => pages.listen(0, "127.0.0.1", resolve));
-  const page = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
-  const closePages = async () => void pages.close();
 
   const node = (name: string, ...args: string[]) => ({
     command: process.execPath,
@@ -171,12 +167,12 @@ export async function installed(): Promise<RealServer[]> {
       command: at("venv/bin/mcp-server-fetch"),
       args: ["--ignore-robots-txt"],
       calls: [
-        ["fetch", { url: `${page}/page` }],
-        ["fetch", { url: `${page}/none` }],
+        ["fetch", { url: `${pages.url}/page` }],
+        ["fetch", { url: `${pages.url}/none` }],
         ["fetch", { url: "no address" }],
         ["fetch", {}],
       ],
-      prompts: [["fetch", { url: `${page}/page` }], ["fetch"]],
+      prompts: [["fetch", { url: `${pages.url}/page` }], ["fetch"]],
     },
     {
       ...none,
@@ -202,7 +198,7 @@ export async function installed(): Promise<RealServer[]> {
       args: [at("node_modules/@playwright/mcp/cli.js"), "--headless", "--isolated", "--config", browser],
       env: (which) => ({ HOME: at(`home-${which}`) }),
       calls: [
-        ["browser_navigate", { url: `${page}/page` }],
+        ["browser_navigate", { url: `${pages.url}/page` }],
         ["browser_snapshot"],
         ["browser_evaluate", { function: "() => document.title + 1" }],
         ["browser_take_screenshot", { filename: "page.png" }],
@@ -211,7 +207,7 @@ export async function installed(): Promise<RealServer[]> {
         ["browser_close"],
         MISSING,
       ],
-      [Symbol.asyncDispose]: closePages,
+      [Symbol.asyncDispose]: () => pages[Symbol.asyncDispose](),
     },
     {
       ...none,

@@ -1,6 +1,7 @@
-import { createServer, type RequestListener } from "node:http";
+import type { RequestListener } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from "jose";
 import { type Configuration, type JWKS, Provider } from "oidc-provider";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 
 /** An OAuth 2.1 authorization server on loopback that issues JWTs for any resource. */
 export interface AuthorizationServer extends AsyncDisposable {
@@ -31,15 +32,13 @@ export async function startAuthorizationServer(
 ): Promise<AuthorizationServer> {
   let handle: RequestListener = (_req, res) => void res.writeHead(503).end();
   let keyFetches = 0;
-  const server = createServer((req, res) => {
+  const server = await serveHttp((req, res) => {
     if (req.url === "/jwks") keyFetches += 1;
     if (state.down) res.writeHead(503).end();
     else handle(req, res);
   });
   const state = { down: false };
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  const issuer = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
+  const issuer = server.url;
 
   let key: AuthorizationServer["key"];
   const rotate = async () => {
@@ -81,9 +80,7 @@ export async function startAuthorizationServer(
     set down(down) {
       state.down = down;
     },
-    async [Symbol.asyncDispose]() {
-      server.close().closeAllConnections();
-    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 

@@ -1,8 +1,8 @@
 /** Where the host of cards is served: its page, and the frames that it makes, each under the policy of the extension. */
 import { randomUUID } from "node:crypto";
-import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { build } from "esbuild";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 
 /** What the extension has hosts allow a card that names no origins. */
 const POLICY =
@@ -26,7 +26,7 @@ export async function serveHost(): Promise<HostPage> {
   const page = `<!doctype html><html lang="en"><title>host</title><style>body { margin: 16px } iframe { width: 100%; border: 0 }</style>
 <body><script type="module" src="/host.js"></script></body></html>`;
   const frames = new Map<string, string>();
-  const server = createServer(async (request, response) => {
+  const server = await serveHttp(async (request, response) => {
     const { method, url = "/" } = request;
     if (method === "POST") {
       const id = randomUUID();
@@ -38,13 +38,5 @@ export async function serveHost(): Promise<HostPage> {
       response.writeHead(200, headers).end(frames.get(url.slice("/frames/".length)) ?? "");
     } else response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(page);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  return {
-    origin: `http://127.0.0.1:${port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+  return { origin: server.url, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }

@@ -36,7 +36,7 @@ describe.concurrent("the Resonate server", () => {
 
   test("that speaks another version of the protocol", async () => {
     const data = "Unsupported protocol version '2026-04-01', supported versions: [\"2027-01-01\"]";
-    using other = await serve((_req, res) =>
+    await using other = await serve((_req, res) =>
       res.writeHead(400).end(JSON.stringify({ kind: "promise.get", head: { status: 400 }, data })),
     );
     expect(await check(other.url)).toEqual([
@@ -45,7 +45,7 @@ describe.concurrent("the Resonate server", () => {
   });
 
   test("that speaks the protocol, and refuses what jobs are made of", async () => {
-    using newer = await serveNewer(open.url);
+    await using newer = await serveNewer(open.url);
     expect(of(await check(newer.url), "Resonate's release")).toMatchObject({
       status: "failed",
       detail: expect.stringContaining("must be prefixed by resonate:origin"),
@@ -57,7 +57,7 @@ describe.concurrent("the Resonate server", () => {
   test("that does not fire a timer by itself", async () => {
     await using server = await startResonate();
     const release = await releaseOf(connectTo(server.url, async () => {}));
-    using before = await serveLate(server.url);
+    await using before = await serveLate(server.url);
     const url = release === "0.10" ? new URL(server.url) : before.url;
     const namespace = `late${randomBytes(8).toString("hex")}/`;
     const timers = async () =>
@@ -76,7 +76,7 @@ describe.concurrent("the Resonate server", () => {
   });
 
   test("that is something else, or too old to know the protocol", async () => {
-    using other = await serve((_req, res) => res.writeHead(404).end("404 page not found"));
+    await using other = await serve((_req, res) => res.writeHead(404).end("404 page not found"));
     expect(of(await check(other.url), "Resonate")).toMatchObject({
       status: "failed",
       detail: expect.stringContaining("no Resonate"),
@@ -140,7 +140,7 @@ describe.concurrent("the Resonate server", () => {
     ["has no room for another connection", 503, "MAX_CONNECTIONS"],
     ["is behind a proxy that does not pass on /poll", 404, "/poll"],
   ])("that %s", async (_what, status, fix) => {
-    using before = await serve(async (req, res) => {
+    await using before = await serve(async (req, res) => {
       if (req.url?.startsWith("/poll")) return res.writeHead(status).end();
       const body = await new Response(req as never).text();
       const answer = await fetch(guarded.url, { method: "POST", body });
@@ -152,7 +152,7 @@ describe.concurrent("the Resonate server", () => {
   });
 
   test("behind a proxy that holds its messages back", async () => {
-    using before = await serve(async (req, res) => {
+    await using before = await serve(async (req, res) => {
       if (req.url?.startsWith("/poll")) return; // no header before the first message, which does not come
       const answer = await fetch(guarded.url, { method: "POST", body: await new Response(req as never).text() });
       res.writeHead(answer.status).end(await answer.text());

@@ -82,7 +82,7 @@ describe.concurrent("the edge", () => {
   });
 
   test("that is something else", async () => {
-    using other = await serve((_req, res) => res.writeHead(200).end("<html>"));
+    await using other = await serve((_req, res) => res.writeHead(200).end("<html>"));
     expect(of(await checkEdge(other.url), "edge")).toMatchObject({
       status: "failed",
       fix: expect.stringContaining("/mcp"),
@@ -114,7 +114,7 @@ describe.concurrent("the edge", () => {
     ["ahead of", 90_000],
     ["behind", -90_000],
   ])("whose clock is %s ours", async (words, ms) => {
-    using late = await serve((_req, res) =>
+    await using late = await serve((_req, res) =>
       res.writeHead(200, { Date: new Date(Date.now() + ms).toUTCString() }).end('{"status":"ok"}'),
     );
     const finding = of(await checkEdge(late.url), "edge's clock");
@@ -177,7 +177,7 @@ describe.concurrent("authentication", () => {
 
   test("by OAuth: is followed to the authorization server", async () => {
     let issuer = "";
-    using server = await serve((req, res) => {
+    await using server = await serve((req, res) => {
       const isMetadata = req.url === "/.well-known/openid-configuration";
       res.writeHead(isMetadata ? 200 : 404).end(JSON.stringify({ issuer }));
     });
@@ -209,7 +209,7 @@ describe.concurrent("authentication", () => {
     ["is about another resource", 200, { resource: "https://example.org/mcp" }],
     ["names no authorization server", 200, { resource: "SELF/mcp" }],
   ])("by OAuth, whose metadata %s", async (_what, status, metadata) => {
-    using edge = await serve((req, res) => {
+    await using edge = await serve((req, res) => {
       const self = `http://${req.headers.host}`;
       if (req.url === "/metadata") return res.writeHead(status).end(JSON.stringify(metadata).replace("SELF", self));
       return res.writeHead(401, { "WWW-Authenticate": `Bearer resource_metadata="${self}/metadata"` }).end();

@@ -1,17 +1,13 @@
-import { createServer, type RequestListener } from "node:http";
+import type { RequestListener } from "node:http";
 import { text } from "node:stream/consumers";
 import type { Finding } from "../../cli/doctor/finding.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
 /** A server of the test's own on a free port, for what no part of the product does by itself. */
 export async function serve(listener: RequestListener) {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  return {
-    url: new URL(`http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`),
-    [Symbol.dispose]: () => void server.close().closeAllConnections(),
-  };
+  const server = await serveHttp(listener);
+  return { ...server, url: new URL(server.url) };
 }
 
 /** An address where nothing listens. */

@@ -2,8 +2,8 @@
  * A fake of Cloudflare's API: as much of it as wrangler and the deploy command ask when Workers are deployed, looked at and
  * removed. It remembers what it was sent; nothing runs.
  */
-import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 
 export interface Platform extends AsyncDisposable {
   /** What makes wrangler speak to it; no Docker is found with it. */
@@ -31,7 +31,7 @@ export async function startPlatform(): Promise<Platform> {
   const uploads: string[] = [];
   const applications: Platform["applications"][number][] = [];
   const account = { hasContainers: false };
-  const server = createServer(async (req, res) => {
+  const server = await serveHttp(async (req, res) => {
     const path = new URL(req.url ?? "/", "http://platform").pathname.replace(/^\/accounts\/[^/]+(\/workers)?/, "");
     const say = (status: number, body: object) => {
       res.writeHead(status, { "content-type": "application/json" });
@@ -99,11 +99,9 @@ export async function startPlatform(): Promise<Platform> {
         return ok(path.endsWith("s") ? [] : { enabled: true, previews_enabled: true });
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return Object.assign(account, {
     env: {
-      CLOUDFLARE_API_BASE_URL: `http://127.0.0.1:${port}`,
+      CLOUDFLARE_API_BASE_URL: server.url,
       CLOUDFLARE_API_TOKEN: "token",
       CLOUDFLARE_ACCOUNT_ID: "account",
       WRANGLER_SEND_METRICS: "false",
@@ -113,10 +111,7 @@ export async function startPlatform(): Promise<Platform> {
     workers,
     uploads,
     applications,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   });
 }
 

@@ -1,11 +1,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type CryptoKey, errors, exportSPKI, generateKeyPair, jwtVerify, SignJWT } from "jose";
 import { startChild } from "../../cli/process/child.ts";
 import { answers, watch } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";
 
@@ -65,7 +65,7 @@ async function startGuarded(publicKey: CryptoKey) {
     }
   }
 
-  const guard = createServer(async (req, res) => {
+  const guard = await serveHttp(async (req, res) => {
     const body = await text(req);
     const call = body === "" ? undefined : JSON.parse(body);
     const bearer = req.headers.authorization?.replace(/^Bearer /, "") ?? "";
@@ -93,14 +93,9 @@ async function startGuarded(publicKey: CryptoKey) {
     }
     return res.end();
   });
-  await new Promise<void>((resolve) => guard.listen(0, "127.0.0.1", resolve));
-  const address = guard.address();
   const dispose = async () => {
-    guard.close().closeAllConnections();
+    await guard[Symbol.asyncDispose]();
     await resonate[Symbol.asyncDispose]();
   };
-  return {
-    url: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`,
-    [Symbol.asyncDispose]: dispose,
-  };
+  return { url: guard.url, [Symbol.asyncDispose]: dispose };
 }

@@ -4,12 +4,12 @@
  * the Node host's; the others are about the host under test.
  */
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
-import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run, until } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { isAccount } from "../support/account.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
@@ -189,24 +189,17 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
 
 test.skipIf(process.platform !== "linux")("the proxy's token is in no argument that other users can read", async () => {
   const seen: (string | undefined)[] = [];
-  const server = createServer((req, res) => {
+  await using server = await serveHttp((req, res) => {
     seen.push(req.headers.authorization);
     res.writeHead(404).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/mcp`;
   await using proxy = run("cli/main.ts", {
-    args: ["proxy", url],
+    args: ["proxy", `${server.url}/mcp`],
     env: { MCP_TOKEN: "token-of-ada", HOME: dir },
   });
-  try {
-    await until("the proxy to ask the server", () => seen.includes("Bearer token-of-ada"), 25_000);
-    expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("token-of-ada");
-    expect(proxy.output()).not.toContain("token-of-ada");
-  } finally {
-    server.close().closeAllConnections();
-  }
+  await until("the proxy to ask the server", () => seen.includes("Bearer token-of-ada"), 25_000);
+  expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("token-of-ada");
+  expect(proxy.output()).not.toContain("token-of-ada");
 });
 
 test.skipIf(process.platform !== "linux")(

@@ -1,9 +1,9 @@
 /** What a token, or what looks like one, gets its bearer; and what it costs the authorization server. */
-import { createServer } from "node:http";
 import type { JWTPayload } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings, listTools } from "../auth/support.ts";
@@ -222,15 +222,11 @@ describe("the authorization server is asked", () => {
   /** A server that counts its requests and answers as it is told. */
   async function startIssuer(answer: "503" | "never") {
     const state = { asked: 0 };
-    const http = createServer((_req, res) => {
+    const http = await serveHttp((_req, res) => {
       state.asked += 1;
       if (answer === "503") res.writeHead(503).end();
     });
-    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-    const address = http.address();
-    const issuer = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
-    const dispose = async () => void http.close().closeAllConnections();
-    return { issuer, state, [Symbol.asyncDispose]: dispose };
+    return { issuer: http.url, state, [Symbol.asyncDispose]: () => http[Symbol.asyncDispose]() };
   }
 
   const forged = (issuer: string, i: number) => server.sign(claims({ iss: issuer, sub: `${i}` }));

@@ -1,6 +1,5 @@
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { answerRequest } from "../../tools/weather/sample-archive/archive.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { SEATTLE } from "../support/months.ts";
@@ -16,10 +15,10 @@ const LAG = 5;
  * The archive as it is today: weather of 2012 under the days asked for, and nothing yet for the last few days. The
  * sample archive's data is too old to show a month that is not over.
  */
-let present: Server;
+let present: HttpServer;
 let stack: Stack;
 beforeAll(async () => {
-  present = createServer((req, res) => {
+  present = await serveHttp((req, res) => {
     const query = new URL(req.url ?? "", "http://archive").searchParams;
     const [start, end] = [query.get("start_date") ?? "", query.get("end_date") ?? ""];
     query.set("start_date", start.replace(/^\d+/, "2012"));
@@ -34,13 +33,11 @@ beforeAll(async () => {
     ]);
     res.end(JSON.stringify({ ...rest, daily: { time: days, ...Object.fromEntries(values) } }));
   });
-  await new Promise<void>((resolve) => present.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(present.address() as AddressInfo).port}`;
-  stack = await startStack({ env: { WEATHER_API_URL: url } });
+  stack = await startStack({ env: { WEATHER_API_URL: present.url } });
 });
 afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
-  present?.close();
+  await present?.[Symbol.asyncDispose]();
 });
 
 describe.each(CLIENTS)("a month that is not over, $kind", ({ connect }) => {

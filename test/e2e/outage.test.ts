@@ -1,11 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { CLIENTS, currentClient, type McpClient, type ToolResult } from "../support/clients.ts";
 import { startGate } from "../support/gate.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
@@ -156,22 +155,17 @@ test("a server that takes calls and does not answer is called away, as soon as m
 });
 
 test("a server that refuses the deployment's token is not called away: repeating would not help", async () => {
-  const refusing = createServer((_req, res) => res.writeHead(401).end("Unauthorized"));
-  await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve));
-  try {
-    const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`;
-    await using refused = await startStack({ resonate: stack.resonate, workers: 0, bindings: { RESONATE_URL: url } });
-    await using client = await currentClient.connect(refused.url);
-    for (const [tool, args] of [
-      ["probe_status", { job_names: "timer_tea" }],
-      ["await_result", { job_names: "timer_tea", timeout_seconds: 60 }],
-    ] as const) {
-      const { isError, text } = await client.callTool(tool, args);
-      expect([tool, isError, text]).toEqual([tool, true, expect.stringMatching(/refused this deployment's token/)]);
-      expect(text).toMatch(/Repeating it does not help/);
-      expect(text).not.toMatch(/unavailable|safe/);
-    }
-  } finally {
-    refusing.close();
+  await using refusing = await serveHttp((_req, res) => res.writeHead(401).end("Unauthorized"));
+  const bindings = { RESONATE_URL: refusing.url };
+  await using refused = await startStack({ resonate: stack.resonate, workers: 0, bindings });
+  await using client = await currentClient.connect(refused.url);
+  for (const [tool, args] of [
+    ["probe_status", { job_names: "timer_tea" }],
+    ["await_result", { job_names: "timer_tea", timeout_seconds: 60 }],
+  ] as const) {
+    const { isError, text } = await client.callTool(tool, args);
+    expect([tool, isError, text]).toEqual([tool, true, expect.stringMatching(/refused this deployment's token/)]);
+    expect(text).toMatch(/Repeating it does not help/);
+    expect(text).not.toMatch(/unavailable|safe/);
   }
 });

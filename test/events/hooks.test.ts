@@ -6,7 +6,7 @@ import { bearer, bearerBindings } from "../auth/support.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { listen, newSecret, serve, startReceiver } from "./receiver.ts";
+import { newSecret, serve, serveAsNode, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
@@ -253,7 +253,7 @@ test("a challenge that is answered without end, slowly, with a redirect or never
     [() => {}, "timeout"],
   ];
   const refused = answers.map(async ([answer, reason]) => {
-    await using server = await listen((_, response) => answer(response));
+    await using server = await serveAsNode((_, response) => answer(response));
     await expect(eve.subscribe(server.url, newSecret())).rejects.toMatchObject({ code: -32027, data: { reason } });
   });
   await using good = await startReceiver(newSecret());

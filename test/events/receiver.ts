@@ -1,9 +1,9 @@
 /** A receiver of web hooks, which checks signatures with the library that receivers use. */
 import { randomBytes } from "node:crypto";
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
 import { createAdaptorServer } from "@hono/node-server";
+import { type HttpServer, listen, serveHttp } from "../../testing/stack/http-server.ts";
 
 /** The library's own module is CommonJS. */
 const { Webhook } = createRequire(import.meta.url)("standardwebhooks") as {
@@ -31,7 +31,7 @@ export async function startReceiver(secret: string) {
     echoes: true,
     document: undefined,
   };
-  const server = createServer((request, response) => {
+  const server = await serveHttp((request, response) => {
     if (request.url === "/.well-known/mcp-webhook-receiver.json") {
       response.writeHead(state.document ? 200 : 404, { "content-type": "application/json" });
       return response.end(JSON.stringify(state.document ?? {}));
@@ -58,36 +58,21 @@ export async function startReceiver(secret: string) {
       else state.answer(response, request);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/hooks/mine`,
+    url: `${server.url}/hooks/mine`,
     secret,
     delivered,
     forged,
     state,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
 
 /** Serves what answers requests as Workers do. */
-export const serve = (answer: (request: Request) => Promise<Response>) =>
-  at(createAdaptorServer({ fetch: answer }) as Server);
+export const serve = async (answer: (request: Request) => Promise<Response>) =>
+  hooksAt(await listen(createAdaptorServer({ fetch: answer }) as Server));
 
 /** Serves what answers requests as Node does. */
-export const listen = (answer: RequestListener) => at(createServer(answer));
+export const serveAsNode = async (answer: RequestListener) => hooksAt(await serveHttp(answer));
 
-async function at(server: Server) {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}/hooks`,
-    [Symbol.asyncDispose]: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
-}
+const hooksAt = (server: HttpServer): HttpServer => ({ ...server, url: `${server.url}/hooks` });

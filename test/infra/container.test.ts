@@ -1,35 +1,33 @@
 // A worker in a container of the account: woken when jobs wait, asleep when there are none. Its engine is a stand-in.
 
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { isIdle } from "../../infra/container/wake.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { currentClient } from "../support/clients.ts";
 
 /** Stands for the platform's containers: a visit starts a worker's process that is not there, and is answered by it. */
 async function startEngine(env: () => Record<string, string>) {
   const engine = { worker: undefined as WorkerProcess | undefined, visits: 0 };
-  const server = createServer(async (_, answer) => {
+  const server = await serveHttp(async (_, answer) => {
     engine.visits += 1;
     engine.worker ??= await startWorker(env());
     answer.end(await (await fetch(engine.worker.healthUrl)).text());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return Object.assign(engine, {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     async sleep() {
       engine.worker?.signal("SIGTERM");
       await engine.worker?.exited;
       engine.worker = undefined;
     },
     async [Symbol.asyncDispose]() {
-      server.close();
+      await server[Symbol.asyncDispose]();
       await engine.worker?.[Symbol.asyncDispose]();
     },
   });

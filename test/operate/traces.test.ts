@@ -1,8 +1,7 @@
 /** One trace a job: from the caller's span by the edge and the worker to what the job asks, in the names of the conventions. */
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { attribute, type Span, startCollector } from "../support/collector.ts";
 import { SEATTLE } from "../support/months.ts";
@@ -20,14 +19,12 @@ async function startTraced(options: StackOptions = {}) {
   await using started = new AsyncDisposableStack();
   const archive = started.use(await startSampleArchive());
   const asked: unknown[] = [];
-  const upstream = createServer(async (request, response) => {
+  const upstream = await serveHttp(async (request, response) => {
     asked.push(request.headers.traceparent);
     const answer = await fetch(new URL(request.url ?? "", archive.url));
     response.writeHead(answer.status, { "content-type": "application/json" }).end(await answer.text());
   });
-  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-  started.defer(() => void upstream.close());
-  const WEATHER_API_URL = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  const WEATHER_API_URL = started.use(upstream).url;
   const stack = started.use(await startStack({ ...options, env: { ...options.env, WEATHER_API_URL } }));
   const all = started.move();
   /** Has a month gathered by a request with these headers and this in its `_meta`. */
@@ -44,7 +41,7 @@ async function startTraced(options: StackOptions = {}) {
 }
 
 test("the caller's span is the parent of the edge's, that of the job's, and what the job asks hears of it; logs name the trace", async () => {
-  using collector = await startCollector();
+  await using collector = await startCollector();
   const OTEL_EXPORTER_OTLP_ENDPOINT = collector.url;
   await using the = await startTraced({
     env: { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_BSP_SCHEDULE_DELAY: "500" },

@@ -1,6 +1,4 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -11,6 +9,7 @@ import { StdioClientTransport as StdioClientTransport2025 } from "@modelcontextp
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { rpcMessage } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -67,8 +66,8 @@ interface Message {
 }
 
 /** A server before another one, which tells of each message and the name in its header. */
-async function startFront(target: string, tell: (message: Message, name: string | undefined) => void) {
-  const server = createServer(async (request, response) => {
+const startFront = (target: string, tell: (message: Message, name: string | undefined) => void) =>
+  serveHttp(async (request, response) => {
     const body = request.method === "POST" ? await text(request) : undefined;
     if (body !== undefined) tell(JSON.parse(body), request.headers["mcp-name"] as string | undefined);
     const { host, connection, "content-length": _, ...headers } = request.headers;
@@ -78,15 +77,6 @@ async function startFront(target: string, tell: (message: Message, name: string 
     response.writeHead(answer.status, type === null ? {} : { "content-type": type });
     response.end(await answer.text());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
 
 /** The proxy as a client of the 2026-07-28 revision talks with it: a message a line. */
 function startProxy(url: string) {

@@ -1,6 +1,5 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 
 export interface Span {
   traceId: string;
@@ -15,7 +14,7 @@ export interface Span {
 export async function startCollector() {
   const spans: Span[] = [];
   const services = new Set<string | undefined>();
-  const server = createServer(async (req, res) => {
+  const server = await serveHttp(async (req, res) => {
     type Export = { resourceSpans: { resource: Pick<Span, "attributes">; scopeSpans: { spans: Span[] }[] }[] };
     const body = (await json(req)) as Export;
     for (const { resource, scopeSpans } of body.resourceSpans) {
@@ -24,13 +23,7 @@ export async function startCollector() {
     }
     res.setHeader("Content-Type", "application/json").end("{}");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    spans,
-    services,
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    [Symbol.dispose]: () => void server.close(),
-  };
+  return { spans, services, url: server.url, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
 export const attribute = ({ attributes }: Pick<Span, "attributes">, key: string) =>

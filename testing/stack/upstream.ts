@@ -1,7 +1,7 @@
 /** A stand-in for another server: it answers as a test says, and keeps the requests. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { serveHttp } from "./http-server.ts";
 
 /**
  * An answer of an {@link Upstream}.
@@ -84,11 +84,10 @@ export async function startUpstream(): Promise<Upstream> {
     const type = isText ? "text/plain; charset=utf-8" : "application/json";
     res.writeHead(status, { "content-type": type, ...answer.headers }).end(isText ? body : JSON.stringify(body));
   };
-  const server = createServer((req, res) => void serve(req, res).catch(() => req.socket.destroy()));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const server = await serveHttp((req, res) => void serve(req, res).catch(() => req.socket.destroy()));
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: server.url,
     requests,
     answers(answer) {
       standing = typeof answer === "function" ? answer : () => answer;
@@ -110,10 +109,6 @@ export async function startUpstream(): Promise<Upstream> {
         look();
       });
     },
-    async [Symbol.asyncDispose]() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
-    },
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }

@@ -1,11 +1,10 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import pino from "pino";
 import { afterEach, expect, test, vi } from "vitest";
 import { LINES } from "../../core/store/connection/batch-lines.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { startResonate } from "../../server/node/http.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { batched } from "./batches.ts";
 import { createPost, type Post } from "./post.ts";
 
@@ -27,17 +26,13 @@ function watched(): { exchange: ReturnType<typeof batched>; sent: string[] } {
 
 /** A server that answers every body with its own, and lines with `lines`. */
 async function serve(lines: (body: string) => { status: number; text: string }): Promise<string> {
-  const server = createServer(async (req, res) => {
+  const server = await serveHttp(async (req, res) => {
     const body = await text(req);
     const { status, text: answer } = req.headers["content-type"] === LINES ? lines(body) : { status: 200, text: body };
     res.writeHead(status).end(answer);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  cleanup.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  cleanup.push(() => server[Symbol.asyncDispose]());
+  return server.url;
 }
 
 const OPTIONS = { timeout: 10_000 };

@@ -1,20 +1,15 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterEach, expect, test } from "vitest";
+import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { createPost } from "./post.ts";
 
-let server: Server | undefined;
-afterEach(() => {
-  server?.closeAllConnections();
-  server?.close();
-});
+let server: HttpServer | undefined;
+afterEach(() => server?.[Symbol.asyncDispose]());
 
 async function serve(answer: (req: IncomingMessage, res: ServerResponse) => void): Promise<string> {
-  const started = createServer(answer);
-  server = started;
-  await new Promise<void>((resolve) => started.listen(0, "127.0.0.1", resolve));
-  return `http://127.0.0.1:${(started.address() as AddressInfo).port}`;
+  server = await serveHttp(answer);
+  return server.url;
 }
 
 const post = createPost({});
@@ -56,7 +51,6 @@ test("ends with what the signal was aborted with", async () => {
 test("rejects where nobody listens, and where the connection is cut off", async () => {
   const url = await serve((_req, res) => res.destroy());
   await expect(post(url, "{}", TIMEOUT)).rejects.toThrow();
-  server?.close();
   await expect(post("http://127.0.0.1:9", "{}", TIMEOUT)).rejects.toThrow();
 });
 

@@ -1,10 +1,9 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { UNREAD } from "../../core/jobs/reports.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { EdgeReports } from "./edge-reports.ts";
 
 const ended: (() => unknown)[] = [];
@@ -15,22 +14,20 @@ afterEach(async () => {
 /** A worker's reports to an edge that answers with these headers, and what the edge was sent. */
 async function reporting(headers: Record<string, string>) {
   const bodies: { started?: object; worker?: { counts: unknown[] } }[] = [];
-  const server = createServer(async (request, response) => {
+  const server = await serveHttp(async (request, response) => {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
     bodies.push(JSON.parse(text));
     response.writeHead(204, headers).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   const reports = new EdgeReports({
-    ...{ url: `http://127.0.0.1:${port}`, key: "k".repeat(32), client: {} as never, namespace: "" },
+    ...{ url: server.url, key: "k".repeat(32), client: {} as never, namespace: "" },
     log: { debug() {} } as never,
     about: () => ({ worker: "w", group: "workers", connected: true, kinds: {}, running: 0, most: 1 }),
   });
   ended.push(
     () => reports.close(),
-    () => server.close(),
+    () => server[Symbol.asyncDispose](),
   );
   await reports.start();
   await until("the first report", () => bodies.length === 1);

@@ -1,7 +1,6 @@
 /** What is said of a server that does not take the protocol's requests at its URL. */
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
+import { serveHttp } from "../../testing/stack/http-server.ts";
 import { WrappedServer } from "./wrapped-server.ts";
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
@@ -10,28 +9,22 @@ test.each([404, 405])(
   "a server of HTTP with SSE alone, which answers %i, is refused in a sentence without its HTML",
   async (status) => {
     const page = `<!DOCTYPE html>\n<html><head><title>Error</title></head><body><pre>Cannot POST /sse</pre></body></html>`;
-    const server = createServer((request, response) => {
+    await using server = await serveHttp((request, response) => {
       if (request.method === "GET") {
         response.writeHead(200, { "content-type": "text/event-stream" });
         response.write("event: endpoint\ndata: /messages?sessionId=1\n\n");
       } else response.writeHead(status, { "content-type": "text/html" }).end(page);
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    try {
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/sse`;
-      const wrapped = new WrappedServer({ name: "old", url, allowPrivate: true }, {});
-      const message = await wrapped.look(LOG).then(
-        () => "it was reached",
-        (error: Error) => error.message,
-      );
-      expect(message).toMatch(
-        new RegExp(`^old cannot be reached: it answered ${status}: Cannot POST /sse\\. .*streamable HTTP`),
-      );
-      expect(message).not.toMatch(/[<>]/);
-      await wrapped.close();
-    } finally {
-      server.close();
-      server.closeAllConnections();
-    }
+    const url = `${server.url}/sse`;
+    const wrapped = new WrappedServer({ name: "old", url, allowPrivate: true }, {});
+    const message = await wrapped.look(LOG).then(
+      () => "it was reached",
+      (error: Error) => error.message,
+    );
+    expect(message).toMatch(
+      new RegExp(`^old cannot be reached: it answered ${status}: Cannot POST /sse\\. .*streamable HTTP`),
+    );
+    expect(message).not.toMatch(/[<>]/);
+    await wrapped.close();
   },
 );

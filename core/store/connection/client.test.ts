@@ -1,26 +1,21 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
+import { type HttpServer, serveHttp } from "../../../testing/stack/http-server.ts";
 import { ResonateClient } from "./client.ts";
 import { ConnectionSilent, ResonateRefused, ResonateUnavailable } from "./failures.ts";
 import { type Message, PROTOCOL_VERSION } from "./protocol.ts";
 
-let server: Server | undefined;
-afterEach(() => {
-  server?.closeAllConnections();
-  server?.close();
-});
+let server: HttpServer | undefined;
+afterEach(() => server?.[Symbol.asyncDispose]());
 
 /** A server that answers as `answer` does; the client's options besides its address. */
 async function clientOf(
   answer: (res: ServerResponse, body: string, req: IncomingMessage) => void,
   options: Partial<ConstructorParameters<typeof ResonateClient>[0]> = {},
 ): Promise<ResonateClient> {
-  const started = createServer(async (req, res) => answer(res, await text(req), req));
-  server = started;
-  await new Promise<void>((resolve) => started.listen(0, "127.0.0.1", resolve));
-  return new ResonateClient({ url: `http://127.0.0.1:${(started.address() as AddressInfo).port}/`, ...options });
+  server = await serveHttp(async (req, res) => answer(res, await text(req), req));
+  return new ResonateClient({ url: `${server.url}/`, ...options });
 }
 
 const envelope = (status: number, data: unknown = "") =>

@@ -1,11 +1,11 @@
 /** Code as it is written by somebody who thinks of it as code that runs once, on a worker that is killed. */
-import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Job } from "../../../core/definitions/job.ts";
 import { partialOf } from "../../../core/jobs/feed/partial.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { endpointOf } from "../../../core/store/connection/endpoint.ts";
 import { until } from "../../../testing/simulation/program.ts";
+import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import { forgetful, lasting, order, request, telling } from "../scripts/guarded.ts";
@@ -62,19 +62,16 @@ describe.concurrent("outside of steps", () => {
 
   test("a request is refused before it is sent", async () => {
     const seen: unknown[] = [];
-    const site = createServer((incoming, response) => {
+    await using site = await serveHttp((incoming, response) => {
       seen.push(incoming.url);
       response.end();
     });
-    await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
-    const url = `http://127.0.0.1:${(site.address() as { port: number }).port}/`;
-    const end = await endOf(request, { name: "void", url });
+    const end = await endOf(request, { name: "void", url: `${site.url}/` });
     expect(end).toEqual({
       state: "rejected",
       value: expect.stringContaining("fetch was called outside of a step at "),
     });
     expect(seen).toEqual([]);
-    site.close();
   });
 
   test("steps that fail in a forEach, which nothing awaits, fail the job", async () => {

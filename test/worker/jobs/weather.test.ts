@@ -1,6 +1,6 @@
-import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../../testing/simulation/program.ts";
+import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { monthBounds } from "../../../tools/weather/calendar.ts";
 import type { Fault } from "../../../tools/weather/sample-archive/faults.ts";
@@ -210,7 +210,7 @@ test.concurrent("a cancelled job asks no more", async () => {
 
 test("a month that has just ended and lacks its last day is not kept as a result", async () => {
   // The archive as it is for days after a month has ended: the sample data is too old to show that.
-  const late = createServer((req, res) => {
+  await using late = await serveHttp((req, res) => {
     const query = new URL(req.url ?? "", "http://archive").searchParams;
     const time: string[] = [];
     const end = Date.parse(query.get("end_date") ?? "");
@@ -221,18 +221,14 @@ test("a month that has just ended and lacks its last day is not kept as a result
     const daily = { time, temperature_2m_max: values, temperature_2m_min: values, precipitation_sum: values };
     res.end(JSON.stringify({ ...SEATTLE, timezone: "GMT", daily_units: {}, daily }));
   });
-  await new Promise<void>((resolve) => late.listen(0, "127.0.0.1", resolve));
-  const address = late.address();
-  const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
   const own = ownGroup();
-  await using _worker = await startWorker({ ...resonate.env, ...own.env, WEATHER_API_URL: url });
+  await using _worker = await startWorker({ ...resonate.env, ...own.env, WEATHER_API_URL: late.url });
   const now = new Date();
   const ended = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 0));
   const [year, month] = [ended.getUTCFullYear(), ended.getUTCMonth() + 1];
   const id = `${own.namespace}weather_data_47.6_-122.3_${year}_${month}`;
   await resonate.start({ id, func: "weather_data", args: { ...SEATTLE, year, month }, group: own.group });
   const { state, value } = await resonate.settled(id);
-  late.close();
   expect(state).toBe("rejected");
   const lastThere = new Date(ended.getTime() - 4 * 86_400_000).toISOString().slice(0, 10);
   expect(value.data.message).toContain(`only up to ${lastThere}`);

@@ -1,14 +1,12 @@
-import { createServer } from "node:http";
 import { expect, test } from "vitest";
+import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startResonate } from "../../support/resonate.ts";
 
 test("requests go only to the archive and to Resonate, also if a job or the archive names other addresses", async () => {
-  const elsewhere = createServer((_req, res) => res.end("{}"));
-  await new Promise<void>((resolve) => elsewhere.listen(0, "127.0.0.1", resolve));
-  const address = elsewhere.address();
-  const other = `127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+  await using elsewhere = await serveHttp((_req, res) => res.end("{}"));
+  const other = new URL(elsewhere.url).host;
 
   await using archive = await startSampleArchive();
   await using resonate = await startResonate();
@@ -34,5 +32,4 @@ test("requests go only to the archive and to Resonate, also if a job or the arch
   expect(archive.control.requests.total).toBe(4);
   const origins = worker.logs().flatMap(({ msg, origin }) => (msg === "request" ? [origin] : []));
   expect(new Set(origins)).toEqual(new Set([new URL(archive.url).origin, new URL(resonate.url).origin]));
-  elsewhere.close();
 });

@@ -111,7 +111,7 @@ describe.concurrent("/metrics", () => {
 
 describe("traces", () => {
   test("hold every part of a job, before and after a sleep, and its requests; the last are sent at the end", async () => {
-    using collector = await startCollector();
+    await using collector = await startCollector();
     await using the = await scene({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     // So long that the job sleeps before it asks again.
     the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "6" }, times: 1 });

@@ -17,7 +17,7 @@ const start = (env: Record<string, string>) => run("worker/main.ts", { env: { HE
 
 describe.concurrent("a worker does not start", () => {
   test("with a server of a release that is not supported", async () => {
-    using newer = await serveNewer(resonate.url);
+    await using newer = await serveNewer(resonate.url);
     await using worker = start({ ...ownGroup().env, RESONATE_URL: String(newer.url) });
     expect(await worker.exited).toMatchObject({ exitCode: 1 });
     expect(worker.output()).toMatch(/not a Resonate server of release 0\.9\.8.*must be prefixed/);

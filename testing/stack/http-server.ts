@@ -1,0 +1,23 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A server on a free port for what a test does by itself. */
+export interface HttpServer extends AsyncDisposable {
+  /** Its origin. */
+  readonly url: string;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export const serveHttp = (listener: RequestListener): Promise<HttpServer> => listen(createServer(listener));
+
+export async function listen(server: Server): Promise<HttpServer> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
