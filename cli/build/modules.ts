@@ -67,16 +67,25 @@ export async function buildModules(root: string): Promise<string[]> {
   if (isThere && known?.files && (await sumOf(root, known.sources)) === known.sum) return known.sources;
   const started = Date.now();
   const { sources, files } = await build(root, modules);
-  const sum = await sumOf(root, sources);
-  // The build may lack changes that were made while it ran.
-  const times = await Promise.all(sources.map((source) => stat(source).then(({ mtimeMs }) => mtimeMs)));
-  if (Math.max(...times) < started) await put(join(root, ".build"), STAMP, JSON.stringify({ sources, files, sum }));
+  await noteBuild(root, STAMP, started, { sources, files });
   return sources;
 }
 
 /** A hash of the files, of the lock file and of this builder. */
 export const sumOf = (root: string, sources: readonly string[]) =>
   hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
+
+/** Notes a build that began at `started`, unless sources were changed while it ran: it may lack those changes. */
+export async function noteBuild(
+  root: string,
+  stamp: string,
+  started: number,
+  made: { sources: string[]; files?: string[] },
+) {
+  const sum = await sumOf(root, made.sources);
+  const times = await Promise.all(made.sources.map((source) => stat(source).then(({ mtimeMs }) => mtimeMs)));
+  if (Math.max(...times) < started) await put(join(root, ".build"), stamp, JSON.stringify({ ...made, sum }));
+}
 
 async function build(root: string, { folder, entries }: Modules) {
   const cronAt = CRON in entries ? `./${CRON}` : undefined;

@@ -6,7 +6,7 @@ import type { Bundle } from "../bundle/bundle.ts";
 import { isCheckout, thisPackage } from "../package.ts";
 import { FILES } from "../wrap/wrap-files.ts";
 import { loadEsbuild } from "./esbuild.ts";
-import { bundleModules, ENTRIES as MODULES, put, sumOf } from "./modules.ts";
+import { bundleModules, ENTRIES as MODULES, noteBuild, put, sumOf } from "./modules.ts";
 import { buildPages, pagesFolder } from "./pages.ts";
 
 /** The folder in the package. */
@@ -63,8 +63,8 @@ async function rebuild(root: string, dir: string): Promise<boolean> {
   const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
   const isThere = Object.keys(ENTRIES).every((name) => existsSync(join(dir, name)));
   if (isThere && known && (await sumOf(root, known.sources)) === known.sum) return false;
-  const sources = await writePrebuiltEdge(root, dir);
-  await put(join(root, ".build"), STAMP, JSON.stringify({ sources, sum: await sumOf(root, sources) }));
+  const started = Date.now();
+  await noteBuild(root, STAMP, started, { sources: await writePrebuiltEdge(root, dir) });
   return true;
 }
 
