@@ -76,10 +76,10 @@ test("a range is refused that counts for more than is left", async () => {
   ];
   expect(refused).toMatchObject({ isError: true });
   expect(refused.content[0].text).toMatch(
-    /^Nothing was done: this counts as 21 jobs, and a caller may start 20 jobs that take up to 30 days in 30 days/,
+    /^Nothing was done: this counts as 21 jobs, and a caller may start 20 jobs that take up to 30 days in 30 days\. Trying again does not help\. Ask for at most 20 at once\.$/,
   );
   expect(first.status).toBe("working");
-  expect(second.content[0].text).toMatch(/this counts as 7 jobs/);
+  expect(second.content[0].text).toMatch(/this counts as 7 jobs.*Try again in \d+ minutes/);
   expect(third.status).toBe("working");
   expect(await timer(ada, "one", 5 * 86_400)).toBe(false);
   await ada.tasks.cancel(third.taskId);

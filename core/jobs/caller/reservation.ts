@@ -51,15 +51,15 @@ export function reservationFor({ duration, now, count }: Start): Reservation {
   return { period: `${ms / HOUR}.${Math.floor(now / ms)}`, count };
 }
 
-/** Why there is no room for a job, and when to try again. */
+/** Why there is no room for a job, and what to do about it. */
 export function exceeded(most: number, { duration, now, count }: Start, areSchedules = false): QuotaExceeded {
   if (areSchedules) return new QuotaExceeded(`a caller may have ${MOST_SCHEDULES} schedules: end one with cancel_job`);
   const { ms, words } = lengthOf(duration);
   const minutes = Math.ceil((ms - (now % ms)) / 60_000);
   const counts = count === 1 ? "" : `this counts as ${count} jobs, and `;
-  return new QuotaExceeded(
-    `${counts}a caller may start ${most} jobs that take up to ${words} in ${words}. Try again in ${minutes} minutes`,
-  );
+  const next =
+    count > most ? `Trying again does not help. Ask for at most ${most} at once` : `Try again in ${minutes} minutes`;
+  return new QuotaExceeded(`${counts}a caller may start ${most} jobs that take up to ${words} in ${words}. ${next}`);
 }
 
 /** The value of a promise's reservation tag. */
