@@ -63,7 +63,8 @@ export async function develop(options: DevOptions): Promise<void> {
       () => build("worker"),
       async () => {
         const port = await getPort({ host: HOST });
-        await worker.replace({ ...stack.worker(HOST, port), onLine: listening("worker") }, port);
+        // A job that the previous one has just taken would run the code from before the edit.
+        await worker.replace({ ...stack.worker(HOST, port), onLine: listening("worker") }, port, { waits: true });
       },
     ),
     new WatchedProgram<Bundle>(

@@ -15,12 +15,12 @@ export class ReplaceableService {
   }
 
   /**
-   * Starts a version on its own port, forwards requests to it once it is ready, and ends the previous one. A version that
-   * does not start changes nothing.
+   * Starts a version on its own port, forwards requests to it once it is ready, and ends the previous one; `waits`: until that
+   * has ended. A version that does not start changes nothing.
    *
    * @throws {Error} with the last output of a version that does not start
    */
-  async replace(service: Service, port: number): Promise<void> {
+  async replace(service: Service, port: number, { waits = false } = {}): Promise<void> {
     // The output of a version that does not start is in the error instead.
     const held: [string, "stdout" | "stderr"][] = [];
     let hold = (...line: (typeof held)[number]): void => {
@@ -37,7 +37,8 @@ export class ReplaceableService {
     next.ended.catch((error: Error) => this.#say(error.message));
     if (!before) return;
     this.#others.add(before);
-    void before.stop().finally(() => this.#others.delete(before));
+    const ended = before.stop().finally(() => this.#others.delete(before));
+    if (waits) await ended;
   }
 
   /** Ends all processes; kills those that take longer than `patience` milliseconds. */

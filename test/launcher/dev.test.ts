@@ -1,5 +1,5 @@
 /** `npm run dev` as an author uses it: in a project, edited while it runs. */
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -25,6 +25,12 @@ afterAll(async () => {
   await project?.[Symbol.asyncDispose]();
 });
 
+/** Saves a file whole: a build never reads half of it. */
+async function save(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.new`, text);
+  await rename(`${path}.new`, path);
+}
+
 /** Changes the one file below `tools/` where `text` stands; resolves to the file and the line. */
 async function edit(text: string | RegExp, change: (found: string) => string) {
   const entries = await readdir(join(project.path, "tools"), { recursive: true, withFileTypes: true });
@@ -33,9 +39,9 @@ async function edit(text: string | RegExp, change: (found: string) => string) {
     const source = await readFile(path, "utf8");
     const found = typeof text === "string" ? text : text.exec(source)?.[0];
     if (found === undefined || !source.includes(found)) continue;
-    await writeFile(path, source.replace(found, change));
+    await save(path, source.replace(found, change));
     const line = source.slice(0, source.indexOf(found)).split("\n").length;
-    return { path, line, at: `${relative(project.path, path)}:${line}`, undo: () => writeFile(path, source) };
+    return { path, line, at: `${relative(project.path, path)}:${line}`, undo: () => save(path, source) };
   }
   throw new Error(`${text} stands nowhere below tools/`);
 }

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { execa } from "execa";
 import { startChild } from "../../cli/process/child.ts";
@@ -45,8 +46,9 @@ export async function launch(launching: LaunchOptions = {}) {
   const asked = ["--port", ports.edge, "--resonate-port", ports.resonate, "--worker-port", ports.worker].map(String);
   const options = given === false ? [] : asked;
   const script = command === "start" ? ["start"] : ["run", command];
-  const [file, words] =
-    via === "npm" ? ["npm", [...script, "--"]] : [process.execPath, [resolve("cli/main.ts"), command]];
+  // A copy of this checkout has a command line of its own.
+  const main = [resolve(cwd ?? "", "cli/main.ts"), resolve("cli/main.ts")].find((path) => existsSync(path)) ?? "";
+  const [file, words] = via === "npm" ? ["npm", [...script, "--"]] : [process.execPath, [main, command]];
   const line = [file, ...words, ...options, ...args];
   const [run = "", ...others] = terminal ? atTerminal(line, terminal) : line;
   const child = startChild(run, others, {
