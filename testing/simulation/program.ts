@@ -94,7 +94,7 @@ const START = 60_000;
 export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 45_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
   // The longer it takes, the less often it is asked: a condition may cost requests.
-  for (let pause = 10; ; pause = Math.min(1.5 * pause, 150)) {
+  for (let pause = 10; ; pause = Math.min(1.5 * pause, 250)) {
     const value = await condition();
     if (value) return value;
     if (Date.now() > deadline) throw new Error(`waited ${ms} ms for: ${what}`);
