@@ -82,17 +82,25 @@ export async function develop(options: DevOptions): Promise<void> {
 
   let shown = "";
   let again = false;
+  /** What runs a new version since the sources were first changed, and when that was. */
+  const renewed = new Set<string>();
+  let began: number | undefined;
   const update = async (): Promise<void> => {
-    const began = Date.now();
+    began ??= Date.now();
     const problems = new Set<string>();
-    const replaced = await Promise.all(
-      programs.map((program) => program.update().catch((error: Error) => void problems.add(error.message))),
+    await Promise.all(
+      programs.map(async (program) => {
+        const isNew = await program.update().catch((error: Error) => void problems.add(error.message));
+        if (isNew) renewed.add(program.name);
+      }),
     );
-    const names = programs.filter((_, i) => replaced[i]).map(({ name }) => name);
+    // The sources have changed again: one program may have been built before that, and one after.
+    if (again) return;
+    const names = programs.map(({ name }) => name).filter((name) => renewed.has(name));
     const run = names.length > 1 ? "run" : "runs";
     if (names.length > 0) say(`${names.join(" and ")} ${run} the new version (${duration(Date.now() - began)})`);
-    // The sources have changed again, perhaps to correct the problem.
-    if (again) return;
+    renewed.clear();
+    began = undefined;
     const text = [...problems].join("\n\n");
     if (text !== shown && text !== "") {
       const before = programs.every(({ isUp }) => isUp) ? "What was there before goes on." : "Waiting for an edit.";
