@@ -163,10 +163,10 @@ test("arguments, for every tool", async () => {
       if (wasRejected(reaction)) expect(reaction.answers[0]?.result.content[0].text).not.toBe("");
       accepted += reaction.started.length;
     }),
-    { numRuns: 500 * TIMES },
+    { numRuns: 700 * TIMES },
   );
   // What is accepted does start jobs, so that counting those of rejected calls means something.
-  expect(accepted).toBeGreaterThan(0);
+  expect(accepted).toBeGreaterThan(20);
 });
 
 test("task ids, answers and subscriptions", async () => {

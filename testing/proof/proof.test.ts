@@ -37,7 +37,7 @@ import {
 } from "./program.ts";
 import { Traced } from "./traced.ts";
 
-const RUNS = 100 * Number(process.env.FUZZ_TIMES ?? 1);
+const RUNS = 200 * Number(process.env.FUZZ_TIMES ?? 1);
 const SEED = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
 const PATH = process.env.FUZZ_PATH === undefined ? {} : { path: process.env.FUZZ_PATH };
 
