@@ -36,13 +36,14 @@ type SettledState = Exclude<StoredPromise["state"], "pending">;
 type Settlement = Pick<StoredPromise, "value"> & { promise: StoredPromise; state: SettledState; settledAt: number };
 type Answer = [status: number, data: unknown];
 
-/** A request that the state does not allow. */
-class Refusal extends Error {
+/** A request that the state does not allow. It is no `Error`: most are looks for what is not there, and a stack costs more. */
+class Refusal {
   readonly status: number;
+  readonly reason: string;
 
   constructor(status: number, reason: string) {
-    super(reason);
     this.status = status;
+    this.reason = reason;
   }
 }
 
@@ -77,7 +78,7 @@ class StateMachine {
     try {
       return this.#answer(request);
     } catch (error) {
-      if (error instanceof Refusal) return [error.status, error.message];
+      if (error instanceof Refusal) return [error.status, error.reason];
       throw error;
     }
   }

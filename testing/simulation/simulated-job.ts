@@ -241,10 +241,11 @@ export class SimulatedJob {
     this.sim.settle(id, "resolved", JSON.stringify(value));
   }
 
-  #send: Send = async (kind, data) => {
-    const answer = await this.sim.send(kind, data);
+  #send: Send = (kind, data) => {
+    const before = this.sim.characters;
+    const answer = this.sim.send(kind, data);
     this.cost.requests += 1;
-    this.cost.characters += JSON.stringify(data).length + JSON.stringify(answer.data).length;
+    this.cost.characters += this.sim.characters - before;
     return answer;
   };
 

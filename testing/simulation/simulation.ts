@@ -19,6 +19,8 @@ export class Simulation {
   readonly onSettled = new Set<(promise: PromiseRecord) => void>();
   /** Requests answered so far, by kind. */
   readonly requests = new Map<string, number>();
+  /** How long they were with their answers, as JSON. */
+  characters = 0;
 
   constructor({ now }: Pick<Clock, "now"> = machineClock) {
     this.#now = now;
@@ -28,8 +30,11 @@ export class Simulation {
   send = async (kind: string, data: object): Promise<{ status: number; data: unknown }> => {
     this.requests.set(kind, (this.requests.get(kind) ?? 0) + 1);
     // As over the network, the two sides share no objects.
-    const { response } = this.#apply({ kind, head: HEAD, data: JSON.parse(JSON.stringify(data)) } as Operation);
-    return { status: response.head.status, data: JSON.parse(JSON.stringify(response.data ?? {})) };
+    const asked = JSON.stringify(data);
+    const { response } = this.#apply({ kind, head: HEAD, data: JSON.parse(asked) } as Operation);
+    const answer = JSON.stringify(response.data ?? {});
+    this.characters += asked.length + answer.length;
+    return { status: response.head.status, data: JSON.parse(answer) };
   };
 
   /** Creates a job's promise, with a task to be acquired. */

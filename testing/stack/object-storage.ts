@@ -1,15 +1,16 @@
 /** The SQL storage of a Durable Object, in memory. */
 import { DatabaseSync } from "node:sqlite";
 import type { CallerStorage } from "../../functions/caller/storage.ts";
+import { NodeSql } from "../../server/node/node-sql.ts";
 
 export function createStorage(): CallerStorage {
   const db = new DatabaseSync(":memory:");
+  const sql = new NodeSql(db);
   let depth = 0;
   return {
     sql: {
       exec(statement, ...values) {
-        if (values.length > 0 || !statement.includes(";"))
-          return { toArray: () => db.prepare(statement).all(...values) as never };
+        if (values.length > 0 || !statement.includes(";")) return { toArray: () => sql.all(statement, ...values) };
         db.exec(statement);
         return { toArray: () => [] };
       },

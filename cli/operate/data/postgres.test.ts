@@ -31,19 +31,27 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     postgres.psql(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; SET search_path = public; ${schema}`),
   );
 
+  /** What is to be inserted before the next script: each is a process of its own. */
+  let made = "";
+  const psql = (script: string) => {
+    const before = made;
+    made = "";
+    return postgres.psql(before + script);
+  };
+
   /** A promise that ended so many days ago, or has not; a job's with its task and one who listens. */
   function promise(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}): void {
     const isJob = !/:/.test(id);
     const all = JSON.stringify({ ...tags, ...(isJob && { "resonate:target": "poll://any@workers" }) });
     const [state, end] = endedDaysAgo === undefined ? ["pending", "NULL"] : ["resolved", now - endedDaysAgo * DAY];
-    postgres.psql(`INSERT INTO promises (id, state, tags, timeout_at, created_at, settled_at)
+    made += `INSERT INTO promises (id, state, tags, timeout_at, created_at, settled_at)
       VALUES ('${id}', '${state}', '${all}', ${now + DAY}, 1, ${end});
       INSERT INTO listeners VALUES ('${id}', 'poll://uni@edge/1');
-      ${isJob ? `INSERT INTO tasks (id, state) VALUES ('${id}', 'fulfilled');` : ""}`);
+      ${isJob ? `INSERT INTO tasks (id, state) VALUES ('${id}', 'fulfilled');` : ""}`;
   }
 
   const left = (table: string, column = "id") =>
-    postgres.psql(`SELECT ${column} FROM ${table} ORDER BY ${column} COLLATE "C"`).trim().split("\n");
+    psql(`SELECT ${column} FROM ${table} ORDER BY ${column} COLLATE "C"`).trim().split("\n");
 
   test("retention removes jobs that ended long ago with all that is theirs, and what had counted and listed them", () => {
     for (const id of ["p/old", journalEntryId("p/old", 0), "p/old~2", journalEntryId("p/old~2", 0)]) promise(id, 40);
@@ -63,9 +71,9 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     for (const [i, of] of entries.entries()) promise(listId("p/c.", `0.${i + 1}`), 5, { [ENTRY]: `p/${of}` });
     const before = left("promises");
     const wanted = { days: 30, namespace: "p/", now };
-    expect(postgres.psql(retentionScript(wanted, false))).toMatch(/^2\|5\|10\nnothing was removed/);
+    expect(psql(retentionScript(wanted, false))).toMatch(/^2\|5\|10\nnothing was removed/);
     expect(left("promises")).toEqual(before);
-    expect(postgres.psql(retentionScript(wanted, true))).toMatch(/^2\|5\|10\nremoved/);
+    expect(psql(retentionScript(wanted, true))).toMatch(/^2\|5\|10\nremoved/);
     // Of seven links, by which the last is found: 1, 2, 4, 5, 6. Of eight entries 1, 2, 4 and the last, and those of use.
     const gone = [
       ...over,
@@ -90,21 +98,21 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     for (const id of [...own, ...others]) promise(`p/${id}`, undefined);
     promise(`q/${hers}timer_tea`, undefined);
     const script = (apply: boolean) => forgetScript({ caller: "ada", namespace: "p/" }, apply);
-    expect(postgres.psql(await script(false))).toMatch(/^4\nnothing was removed/);
+    expect(psql(await script(false))).toMatch(/^4\nnothing was removed/);
     expect(left("promises").length).toBe(8);
-    expect(postgres.psql(await script(true))).toMatch(/^4\nremoved/);
+    expect(psql(await script(true))).toMatch(/^4\nremoved/);
     expect(left("promises")).toEqual([...others.map((id) => `p/${id}`), `q/${hers}timer_tea`].sort());
     expect(left("listeners", "promise_id").length).toBe(4);
   });
 
   test("both touch nothing where the schema is not the one that they know", async () => {
     promise("p/old", 40);
-    postgres.psql("ALTER TABLE tasks ADD COLUMN more TEXT");
+    psql("ALTER TABLE tasks ADD COLUMN more TEXT");
     for (const script of [
       retentionScript({ days: 30, namespace: "", now }, true),
       await forgetScript({ caller: "ada", namespace: "" }, true),
     ])
-      expect(() => postgres.psql(script)).toThrow("its table tasks differs");
+      expect(() => psql(script)).toThrow("its table tasks differs");
     expect(left("promises")).toEqual(["p/old"]);
   });
 });
