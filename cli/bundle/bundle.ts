@@ -2,13 +2,14 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { execa } from "execa";
-import { hashFiles } from "../build/esbuild.ts";
-import { buildModules } from "../build/modules.ts";
+import { hashFiles, loadEsbuild } from "../build/esbuild.ts";
+import { buildModules, copyModules } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
 import { resolveModule } from "../package.ts";
 import { configurationOf, readProject } from "../project.ts";
+import { type Configuration, readConfiguration } from "./configuration.ts";
+import { edgeOptions, isForWrangler } from "./edge-options.ts";
 
 /** The module's name inside workerd, and so in the stack of an error. */
 export const EDGE_MODULE = "index.js";
@@ -46,9 +47,10 @@ export type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folde
 
 /**
  * Bundles the edge as `wrangler deploy` uploads it, without network, or returns the cached bundle of the same sources.
- * `entry`, a path from the project's folder `root`, replaces the configuration's `main`.
+ * `entry`, a path from the project's folder `root`, replaces the configuration's `main`; such an edge is never uploaded, and
+ * esbuild alone bundles it where the configuration asks for nothing that only wrangler does.
  *
- * @throws {Error} with wrangler's output, when the edge does not bundle
+ * @throws {Error} with the bundler's output, when the edge does not bundle
  */
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
@@ -64,7 +66,13 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   for (;;) {
     const started = Date.now();
     const building = join(cache, `building-${hash(entry ?? "")}-${process.pid}`);
-    const [made, settings] = await Promise.all([runWrangler(entry, building, root), readSettings(config)]);
+    const configuration = entry === undefined ? undefined : await readConfiguration(config);
+    const [made, settings] = await Promise.all([
+      entry !== undefined && configuration && !isForWrangler(configuration)
+        ? runEsbuild(entry, configuration, building, root)
+        : runWrangler(entry, building, root),
+      readSettings(config),
+    ]);
     if (await changedSince(started, made.inputs, root)) continue; // It may mix old and new files.
     await writeFile(
       join(building, "bundle.json"),
@@ -101,29 +109,6 @@ function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "
   const { binding, directory = "" } = assets ?? {};
   const path = resolve(root, directory);
   return binding !== undefined && existsSync(path) ? { assets: { binding, directory: path } } : {};
-}
-
-/** The part of a wrangler configuration that the command line reads. */
-export interface Configuration {
-  name?: string;
-  account_id?: string;
-  main?: string;
-  compatibility_date?: string;
-  compatibility_flags: string[];
-  vars: Record<string, unknown>;
-  durable_objects?: { bindings?: { name: string; class_name: string; script_name?: string }[] };
-  assets?: { directory?: string; binding?: string };
-  alias?: Record<string, string>;
-  define?: Record<string, string>;
-  rules?: { type: string }[];
-  build?: { command?: string };
-}
-
-export async function readConfiguration(config: string): Promise<Configuration> {
-  // Loaded on demand: wrangler takes most of a second to load.
-  const url = pathToFileURL(resolveModule("wrangler", dirname(config))).href;
-  const { unstable_readConfig } = await import(url);
-  return unstable_readConfig({ config });
 }
 
 /** The name of a bundle's folder: a hash of its inputs. */
@@ -164,6 +149,18 @@ async function runWrangler(entry: string | undefined, outdir: string, root: stri
   const others = await readdir(outdir, { recursive: true });
   const modules = others.filter((path) => path.endsWith(".js") && path !== basename(main)).sort();
   return { main: basename(main), modules, inputs: Object.keys(inputs).filter(isOwn).sort() };
+}
+
+/** The same by esbuild. */
+async function runEsbuild(entry: string, configuration: Configuration, outdir: string, root: string) {
+  const { build } = await loadEsbuild(root);
+  const { minify = false, keep_names: keepNames = true } = configuration;
+  const options = { ...edgeOptions(entry, configuration, root, "production"), minify, keepNames, outdir };
+  const { metafile } = await build(options).catch((error: Error) => {
+    throw new Error(`The edge does not bundle:\n${error.message}`);
+  });
+  const modules = await copyModules(root, outdir);
+  return { main: "index.js", modules, inputs: Object.keys(metafile.inputs).filter(isOwn).sort() };
 }
 
 interface Metafile {

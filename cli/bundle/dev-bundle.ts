@@ -5,17 +5,12 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
 import { loadEsbuild } from "../build/esbuild.ts";
-import { buildModules, copyModules, isBuild } from "../build/modules.ts";
+import { buildModules, copyModules } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
 import { configurationOf, type Project, workerOf } from "../project.ts";
-import {
-  type Bundle,
-  bundleEdge,
-  type Configuration,
-  readConfiguration,
-  readSettings,
-  type Settings,
-} from "./bundle.ts";
+import { type Bundle, bundleEdge, readSettings, type Settings } from "./bundle.ts";
+import { type Configuration, readConfiguration } from "./configuration.ts";
+import { edgeOptions, isForWrangler } from "./edge-options.ts";
 
 /** The sources do not compile; the message names the file and the line. */
 export class CompileError extends Error {}
@@ -83,7 +78,13 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
         });
         return { version: bundle.dir, program: bundle, inputs: [config, ...pages, ...sources] };
       }
-      const result = await build(edgeOptions(current, root, dir));
+      if (current.main === undefined)
+        throw new CompileError("The wrangler configuration has no `main`, the edge's entry.");
+      const result = await build({
+        ...edgeOptions(current.main, current, root, "development"),
+        write: false,
+        outdir: dir,
+      });
       const [map = "", code = ""] = texts(result);
       const modules = await copyModules(root, dir);
       const version = hash(
@@ -118,49 +119,6 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
       });
       return { version: hash(...texts(result)), program, inputs: inputsOf(result, root) };
     },
-  };
-}
-
-/** Whether the configuration needs a bundling step that only wrangler has. */
-function isForWrangler({ compatibility_flags, build, rules }: Configuration): boolean {
-  const isNode = compatibility_flags.some((flag) => flag.startsWith("nodejs_"));
-  const isOwn = isBuild(build?.command) && rules?.every(({ type }) => type === "ESModule");
-  return isNode || (!isOwn && (build?.command !== undefined || (rules ?? []).length > 0));
-}
-
-/** Wrangler's options, without minification. */
-function edgeOptions(
-  { main, alias = {}, define = {}, build }: Configuration,
-  root: string,
-  outdir: string,
-): BuildOptions {
-  if (main === undefined) throw new CompileError("The wrangler configuration has no `main`, the edge's entry.");
-  return {
-    entryPoints: [main],
-    bundle: true,
-    write: false,
-    outdir,
-    format: "esm",
-    target: "es2024",
-    supported: { "import-source": true, using: true },
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*", ...(build === undefined ? [] : ["./modules/*.js"])],
-    alias: Object.fromEntries(
-      Object.entries(alias).map(([name, path]) => [name, path.startsWith(".") ? resolve(root, path) : path]),
-    ),
-    define: {
-      "navigator.userAgent": '"Cloudflare-Workers"',
-      "process.env.NODE_ENV": '"development"',
-      "global.process.env.NODE_ENV": '"development"',
-      "globalThis.process.env.NODE_ENV": '"development"',
-      ...define,
-    },
-    loader: { ".js": "jsx", ".mjs": "jsx", ".cjs": "jsx", ".html": "text", ".sql": "text" },
-    keepNames: true,
-    sourcemap: "external",
-    sourcesContent: false,
-    metafile: true,
-    logLevel: "silent",
   };
 }
 

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { usageOf } from "../arguments.ts";
-import { type Configuration, readConfiguration } from "../bundle/bundle.ts";
+import { type Configuration, readConfiguration } from "../bundle/configuration.ts";
 import { Account } from "../deploy/account.ts";
 import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";

@@ -41,7 +41,10 @@ export async function measureRows(): Promise<Figure[]> {
       before = after;
     }
   };
+  /** What was charged when the last operation had come to rest; undefined once something else was asked. */
+  let rest: Charged | undefined;
   const send = async (message: Message) => {
+    rest = undefined;
     const answer = await ask(`${edge.url}/mcp`, message, MODERN, { authorization: `Bearer ${token}` });
     if (answer.isError) throw new Error(answer.content[0].text);
     return answer.structuredContent ?? answer;
@@ -49,9 +52,10 @@ export async function measureRows(): Promise<Figure[]> {
   const call = (name: string, args: object) => send(toolCall(name, args));
   const figures: Figure[] = [];
   const count = async (operation: string, work: () => Promise<unknown>) => {
-    const before = await atRest();
+    const before = rest ?? (await atRest());
     await work();
     const after = await atRest();
+    rest = after;
     figures.push(budgeted(operation, after.written - before.written, "rows written"));
     figures.push(budgeted(operation, after.read - before.read, "rows read"));
     figures.push(budgeted(operation, after.requests - before.requests, "requests to objects"));
