@@ -66,13 +66,9 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   for (;;) {
     const started = Date.now();
     const building = join(cache, `building-${hash(entry ?? "")}-${process.pid}`);
-    const configuration = entry === undefined ? undefined : await readConfiguration(config);
-    const [made, settings] = await Promise.all([
-      entry !== undefined && configuration && !isForWrangler(configuration)
-        ? runEsbuild(entry, configuration, building, root)
-        : runWrangler(entry, building, root),
-      readSettings(config),
-    ]);
+    const reading = readConfiguration(config);
+    const [made, configuration] = await Promise.all([make(entry, reading, building, root), reading]);
+    const settings = settingsOf(configuration, dirname(config));
     if (await changedSince(started, made.inputs, root)) continue; // It may mix old and new files.
     await writeFile(
       join(building, "bundle.json"),
@@ -87,10 +83,10 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   }
 }
 
-/** Reads the part of the wrangler configuration that bundles need. */
-export async function readSettings(config: string): Promise<Settings> {
-  const { compatibility_date, compatibility_flags, vars, durable_objects, assets } = await readConfiguration(config);
-  if (!compatibility_date) throw new Error(`${basename(config)} has no compatibility_date`);
+/** What bundles need of the wrangler configuration in the folder `root`. */
+export function settingsOf(configuration: Configuration, root: string): Settings {
+  const { compatibility_date, compatibility_flags, vars, durable_objects, assets } = configuration;
+  if (!compatibility_date) throw new Error("The wrangler configuration has no compatibility_date.");
   return {
     compatibilityDate: compatibility_date,
     compatibilityFlags: compatibility_flags,
@@ -100,7 +96,7 @@ export async function readSettings(config: string): Promise<Settings> {
         .filter(({ script_name }) => script_name === undefined)
         .map(({ name, class_name }) => [name, class_name]),
     ),
-    ...assetsOf(assets, dirname(config)),
+    ...assetsOf(assets, root),
   };
 }
 
@@ -130,6 +126,14 @@ async function readJson(path: string) {
 async function changedSince(time: number, inputs: readonly string[], root: string): Promise<boolean> {
   const stats = await Promise.all(inputs.map((path) => stat(join(root, path)).catch(() => undefined)));
   return stats.some((info) => (info?.mtimeMs ?? 0) > time);
+}
+
+async function make(entry: string | undefined, reading: Promise<Configuration>, outdir: string, root: string) {
+  if (entry === undefined) return runWrangler(entry, outdir, root);
+  const configuration = await reading;
+  return isForWrangler(configuration)
+    ? runWrangler(entry, outdir, root)
+    : runEsbuild(entry, configuration, outdir, root);
 }
 
 /** Runs wrangler. `inputs` are the project's own files in the bundle, as paths from its folder. */

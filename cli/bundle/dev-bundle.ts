@@ -2,13 +2,13 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
 import { loadEsbuild } from "../build/esbuild.ts";
 import { buildModules, copyModules } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
 import { configurationOf, type Project, workerOf } from "../project.ts";
-import { type Bundle, bundleEdge, readSettings, type Settings } from "./bundle.ts";
+import { type Bundle, bundleEdge, type Settings, settingsOf } from "./bundle.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
 import { edgeOptions, isForWrangler } from "./edge-options.ts";
 
@@ -44,7 +44,7 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
     const text = readFileSync(config, "utf8");
     if (read?.text !== text) {
       read = { text, configuration: await readConfiguration(config) };
-      settings = await readSettings(config);
+      settings = settingsOf(read.configuration, dirname(config));
     }
     return read.configuration;
   };
