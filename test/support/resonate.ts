@@ -4,12 +4,12 @@ import { answers, type Program, run, until } from "../../testing/simulation/prog
 import { freePort } from "../../testing/stack/port.ts";
 import { EMBEDDED } from "../contract/server.ts";
 
-/** A Resonate server for one test file, and the calls a test makes on it. */
+/** A Resonate server, and the calls a test makes on it. */
 export interface Resonate extends AsyncDisposable {
   readonly url: string;
   /** Environment that points a part of the product at this server. */
   readonly env: Record<string, string>;
-  /** The server's own process; absent when `RESONATE_URL` names one that is already there. */
+  /** The server's own process; absent when others have the server, too. */
   readonly program: Program | undefined;
   call<K extends Request["kind"]>(kind: K, data: RequestData<K>): Promise<Extract<Response, { kind: K }>>;
   /** Creates a job's promise as the edge does. */
@@ -31,24 +31,30 @@ type RequestData<K extends Request["kind"]> = Extract<Request, { kind: K }>["dat
 
 const codec = new Codec();
 
-/**
- * The server at `RESONATE_URL` when that is set and `own` is not, otherwise the embedded one, in memory, as a process
- * of its own. `port` and `args` are for a test that brings a server back where it was; `token` is what an embedded one
- * asks for.
- */
-export async function startResonate({
-  own = false,
-  port,
-  args = ["--memory"],
-  token,
-}: {
+interface StartOptions {
   own?: boolean;
+  /** With `args`, for a test that brings a server back where it was. */
   port?: number;
   args?: string[];
+  /** What it asks for. */
   token?: string;
-} = {}): Promise<Resonate> {
+}
+
+/** The embedded server of all test files of this process that ask for none of their own; their ids are apart. */
+let shared: Promise<Resonate> | undefined;
+
+/** With `own` an embedded server, as a process of its own; otherwise the one at `RESONATE_URL`, or else the shared one, or in a program its own. */
+export async function startResonate({ own = false, ...options }: StartOptions = {}): Promise<Resonate> {
+  if (own) return startEmbedded(options);
   const given = process.env.RESONATE_URL;
-  if (given && !own) return resonateAt(given, undefined, process.env.RESONATE_TOKEN);
+  if (given) return resonateAt(given, undefined, process.env.RESONATE_TOKEN);
+  if (!process.env.VITEST) return startEmbedded(options);
+  // It ends with this process.
+  shared ??= startEmbedded(options).then(({ url }) => resonateAt(url, undefined, undefined));
+  return shared;
+}
+
+async function startEmbedded({ port, args = ["--memory"], token }: Omit<StartOptions, "own">): Promise<Resonate> {
   const chosen = port ?? (await freePort());
   const env = { RESONATE_LOCAL_TOKEN: token ?? "" };
   const program = run(EMBEDDED, { args: ["--port", String(chosen), ...args], env });

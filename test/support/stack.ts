@@ -31,7 +31,7 @@ export interface Stack extends AsyncDisposable {
   readonly namespace: string;
   /** The workers' group, unless the options name another. */
   readonly group: string;
-  /** The Resonate server's process; undefined when the stack was given a server or `RESONATE_URL` names one. */
+  /** The Resonate server's process; undefined when others have it, too. */
   readonly server: StackPart | undefined;
   readonly archive: SampleArchive;
 }
