@@ -11,7 +11,7 @@ import PQueue from "p-queue";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { bearerBindings, callerAt } from "../../test/auth/support.ts";
-import { EMBEDDED } from "../../test/contract/server.ts";
+import { EMBEDDED } from "../../test/support/resonate.ts";
 import { answers, run } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { comesToRest } from "../../testing/stack/rest.ts";

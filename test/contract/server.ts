@@ -1,13 +1,14 @@
 /**
- * The server under contract: the one at `RESONATE_URL`, otherwise the embedded one as a process of its own. A
- * `RESONATE_TOKEN` must not be limited to a prefix, as no search is allowed with such a one.
+ * The server under contract: the one at `RESONATE_URL`, otherwise the embedded one as a process. A `RESONATE_TOKEN` must not be
+ * limited to a prefix, as no search is allowed with such a one.
  * The server is spoken to without a library in between, to see every status.
  */
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { LINES } from "../../core/store/connection/batch-lines.ts";
-import { run, until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { startResonate } from "../support/resonate.ts";
 
 export interface Answer {
   /** Of the HTTP response; the head carries the same. */
@@ -43,17 +44,10 @@ export interface Server extends AsyncDisposable {
   pollStatus(group: string, id: string): Promise<{ status: number; close(): void }>;
 }
 
-/** The embedded server's program: in a Node process, or, with `RESONATE_HOST=object`, in a Durable Object in workerd. */
-export const EMBEDDED =
-  process.env.RESONATE_HOST === "object" ? "test/support/object/object-process.ts" : "server/node/process.ts";
-
-/** With `own`, always an embedded server for this test alone. */
+/** The server at `RESONATE_URL`, otherwise an embedded one; with `own` always such a one, for this test alone. */
 export async function startServer({ own = false } = {}): Promise<Server> {
-  const given = process.env.RESONATE_URL;
-  if (given && !own) return connectTo(given, async () => {});
-  const program = run(EMBEDDED, { args: ["--port", "0", "--memory"] });
-  const ready = await until("the server to be ready", () => program.logs().find(({ msg }) => msg === "ready"));
-  return connectTo(String(ready.url), async () => program[Symbol.asyncDispose]());
+  const { url, program } = await startResonate({ own });
+  return connectTo(url, async () => program?.[Symbol.asyncDispose]());
 }
 
 /** Asks the server which one it is: by what the embedded one takes beyond the protocol, and by a tag that 0.9.8 ignores. */

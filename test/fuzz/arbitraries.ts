@@ -1,16 +1,17 @@
 /** What clients might send, from the nearly right to the absurd. */
 import fc from "fast-check";
+import { anyCharacter } from "../support/any-character.ts";
 
 /** A string of anything, halves of surrogate pairs included. */
 export const anyString = fc.oneof(
-  fc.string({ unit: "binary", maxLength: 30 }),
+  fc.string({ unit: anyCharacter, maxLength: 30 }),
   fc.array(fc.nat(0xffff), { maxLength: 10 }).map((codes) => String.fromCharCode(...codes)),
   fc.constantFrom("__proto__", "constructor", "toString", "null", "", " ", "\u0000", "~", "~2", ":", "../..", "%00"),
 );
 
 /** Any JSON value. */
 export const anyJson = fc.oneof(
-  fc.jsonValue({ stringUnit: "binary", maxDepth: 3 }),
+  fc.jsonValue({ stringUnit: anyCharacter, maxDepth: 3 }),
   anyString,
   fc.double({ noNaN: true, noDefaultInfinity: true }),
   fc.maxSafeInteger(),

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Program, run, until } from "../../testing/simulation/program.ts";
-import { action, connectTo, EMBEDDED, promise, type Server } from "../contract/server.ts";
+import { action, connectTo, promise, type Server } from "../contract/server.ts";
+import { EMBEDDED } from "../support/resonate.ts";
 
 let dir: string;
 beforeEach(() => {

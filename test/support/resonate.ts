@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response } from "@resonatehq/sdk";
 import { answers, type Program, run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { EMBEDDED } from "../contract/server.ts";
 
 /** A Resonate server, and the calls a test makes on it. */
 export interface Resonate extends AsyncDisposable {
@@ -31,6 +30,10 @@ type RequestData<K extends Request["kind"]> = Extract<Request, { kind: K }>["dat
 
 const codec = new Codec();
 
+/** The embedded server's program: in a Node process, or, with `RESONATE_HOST=object`, in a Durable Object in workerd. */
+export const EMBEDDED =
+  process.env.RESONATE_HOST === "object" ? "test/support/object/object-process.ts" : "server/node/process.ts";
+
 interface StartOptions {
   own?: boolean;
   /** With `args`, for a test that brings a server back where it was. */
@@ -43,7 +46,10 @@ interface StartOptions {
 /** The embedded server of all test files of this process that ask for none of their own; their ids are apart. */
 let shared: Promise<Resonate> | undefined;
 
-/** With `own` an embedded server, as a process of its own; otherwise the one at `RESONATE_URL`, or else the shared one, or in a program its own. */
+/**
+ * The server at `RESONATE_URL`, or else the shared one. With `own`, and in programs that are not tests, an embedded server that
+ * ends when it is disposed of.
+ */
 export async function startResonate({ own = false, ...options }: StartOptions = {}): Promise<Resonate> {
   if (own) return startEmbedded(options);
   const given = process.env.RESONATE_URL;

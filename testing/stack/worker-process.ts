@@ -35,8 +35,10 @@ export async function startWorker(
   const ready = await until(
     "the worker to be ready",
     () => {
-      if (ended) throw new Error(`the worker ended:\n${program.output()}`);
-      return program.logs().find(({ msg }) => msg === "ready");
+      // Its first job may have ended it since.
+      const said = program.logs().find(({ msg }) => msg === "ready");
+      if (ended && !said) throw new Error(`the worker ended:\n${program.output()}`);
+      return said;
     },
     60_000,
   ).catch(async (error) => {
