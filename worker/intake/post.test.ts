@@ -61,3 +61,11 @@ test("follows a server that has moved", async () => {
   });
   expect(await post(`${url}/old`, "{}", TIMEOUT)).toEqual({ status: 200, text: "/new {}" });
 });
+
+test("goes by the proxy that the environment names", async () => {
+  const url = await serve((req, res) => void res.end(`${req.method} ${req.url}`));
+  const byProxy = createPost({ NODE_USE_ENV_PROXY: "1", HTTP_PROXY: url });
+  const answer = { status: 200, text: "POST http://resonate.example/" };
+  expect(await byProxy("http://resonate.example/", "{}", TIMEOUT)).toEqual(answer);
+  await expect(createPost({ HTTP_PROXY: url })("http://127.0.0.1:9", "{}", TIMEOUT)).rejects.toThrow();
+});
