@@ -9,7 +9,7 @@ import { reasonOf } from "./execution/instruments.ts";
 import { locationOf } from "./files/location.ts";
 import { sweeping } from "./files/sweep.ts";
 import { batched } from "./intake/batches.ts";
-import { createPost } from "./intake/post.ts";
+import { post } from "./intake/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
 import { EdgeReports } from "./process/edge-reports.ts";
 import type { Logger } from "./process/logger.ts";
@@ -50,7 +50,7 @@ export class Worker {
       url,
       token,
       encryptionKeys: config.ENCRYPTION_KEYS,
-      exchange: batched(createPost(env)),
+      exchange: batched(post),
       timeout: Math.min(10_000, lease),
       onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
     });

@@ -163,7 +163,7 @@ test("arguments, for every tool", async () => {
       if (wasRejected(reaction)) expect(reaction.answers[0]?.result.content[0].text).not.toBe("");
       accepted += reaction.started.length;
     }),
-    { numRuns: 700 * TIMES },
+    { numRuns: 1_400 * TIMES },
   );
   // What is accepted does start jobs, so that counting those of rejected calls means something.
   expect(accepted).toBeGreaterThan(20);

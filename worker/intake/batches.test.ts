@@ -6,7 +6,7 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import { startResonate } from "../../server/node/http.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { batched } from "./batches.ts";
-import { createPost, type Post } from "./post.ts";
+import { type Post, post } from "./post.ts";
 
 const cleanup: (() => void)[] = [];
 afterEach(() => {
@@ -16,7 +16,6 @@ afterEach(() => {
 /** An exchange that records the content types of its requests. */
 function watched(): { exchange: ReturnType<typeof batched>; sent: string[] } {
   const sent: string[] = [];
-  const post = createPost({});
   const watch: Post = (url, body, options) => {
     sent.push(options.type ?? "single");
     return post(url, body, options);
