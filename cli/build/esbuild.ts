@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { resolveModule } from "../package.ts";
@@ -11,11 +11,20 @@ export async function loadEsbuild(root: string): Promise<typeof import("esbuild"
 }
 
 /** A hash of the paths and contents of files; a missing file counts as empty. */
-export async function hashFiles(paths: readonly string[]): Promise<string> {
+export function hashFiles(paths: readonly string[]): string {
   const sum = createHash("sha256");
   for (const path of paths) {
-    const content = await readFile(path).catch(() => "");
+    const content = contentOf(path);
     sum.update(`${path}\0${content.length}\0`).update(content);
   }
   return sum.digest("hex");
+}
+
+/** At once: each start of an edge reads some 600 small files, and to wait for each costs three times as much. */
+function contentOf(path: string): Uint8Array {
+  try {
+    return readFileSync(path);
+  } catch {
+    return new Uint8Array();
+  }
 }

@@ -64,7 +64,7 @@ export async function buildModules(root: string): Promise<string[]> {
   const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
   // Also what they have in common: a folder that was copied while they were built may lack it.
   const isThere = [...names, ...(known?.files ?? [])].every((name) => existsSync(join(root, modules.folder, name)));
-  if (isThere && known?.files && (await sumOf(root, known.sources)) === known.sum) return known.sources;
+  if (isThere && known?.files && sumOf(root, known.sources) === known.sum) return known.sources;
   const started = Date.now();
   const { sources, files } = await build(root, modules);
   await noteBuild(root, STAMP, started, { sources, files });
@@ -82,7 +82,7 @@ export async function noteBuild(
   started: number,
   made: { sources: string[]; files?: string[] },
 ) {
-  const sum = await sumOf(root, made.sources);
+  const sum = sumOf(root, made.sources);
   const times = await Promise.all(made.sources.map((source) => stat(source).then(({ mtimeMs }) => mtimeMs)));
   if (Math.max(...times) < started) await put(join(root, ".build"), stamp, JSON.stringify({ ...made, sum }));
 }

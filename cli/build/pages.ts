@@ -35,7 +35,7 @@ export async function buildPages(root: string): Promise<string[]> {
 async function buildOf(root: string): Promise<string[]> {
   const sources = await sourcesOf(root);
   const stamp = `${join(root, OUT)}.stamp`;
-  const made = await hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
+  const made = hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
   if (existsSync(join(root, OUT)) && (await readFile(stamp, "utf8").catch(() => "")) === made) return sources;
   await mkdir(join(root, ".build"), { recursive: true });
   const building = `${join(root, OUT)}-${process.pid}`;

@@ -62,7 +62,7 @@ export async function prebuiltEdge(folder: string): Promise<Bundle> {
 async function rebuild(root: string, dir: string): Promise<boolean> {
   const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
   const isThere = Object.keys(ENTRIES).every((name) => existsSync(join(dir, name)));
-  if (isThere && known && (await sumOf(root, known.sources)) === known.sum) return false;
+  if (isThere && known && sumOf(root, known.sources) === known.sum) return false;
   const started = Date.now();
   await noteBuild(root, STAMP, started, { sources: await writePrebuiltEdge(root, dir) });
   return true;

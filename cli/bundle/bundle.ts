@@ -59,7 +59,7 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   const known = join(cache, `inputs-${hash(entry ?? "")}.json`);
   const own = sources.map((source) => relative(root, source));
   const inputs: string[] | undefined = await readJson(known);
-  const cached = inputs && (await readBundle(join(cache, await bundleName([...inputs, ...own], config, root))));
+  const cached = inputs && (await readBundle(join(cache, bundleName([...inputs, ...own], config, root))));
   if (cached) return cached;
 
   await removeOldBundles(cache);
@@ -74,7 +74,7 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
       join(building, "bundle.json"),
       JSON.stringify({ ...settings, main: made.main, modules: made.modules }),
     );
-    const dir = join(cache, await bundleName([...made.inputs, ...own], config, root));
+    const dir = join(cache, bundleName([...made.inputs, ...own], config, root));
     // Renamed, so that a bundle is complete or absent. If another process was first, its bundle is equal.
     await rename(building, dir).catch(() => rm(building, { recursive: true }));
     await writeFile(`${known}.${process.pid}`, JSON.stringify(made.inputs));
@@ -108,9 +108,9 @@ function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "
 }
 
 /** The name of a bundle's folder: a hash of its inputs. */
-async function bundleName(inputs: readonly string[], config: string, root: string): Promise<string> {
+function bundleName(inputs: readonly string[], config: string, root: string): string {
   const files = [...inputs, ...LOCK_FILES].map((path) => join(root, path));
-  return `edge-${(await hashFiles([...files, config])).slice(0, 16)}`;
+  return `edge-${hashFiles([...files, config]).slice(0, 16)}`;
 }
 
 async function readBundle(dir: string): Promise<Bundle | undefined> {
