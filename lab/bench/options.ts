@@ -38,7 +38,7 @@ npm run bench [-- options]     measures the edge and the worker beside their flo
                     (peer: FastMCP's tasks on Redis, in turns with this product on the same work. It needs
                     redis-server, and a Python with fastmcp[tasks], which PEER_PYTHON may name;
                     wrapped: WRAP_CHECKOUT may name another checkout, whose wrap is measured beside)
-  --seconds n       how long each request is measured at a time (0.5; 0.4 in the short form)
+  --seconds n       how long each request is measured at a time (0.5; 0.25 in the short form)
   --out file        also write the figures as JSON to this file, besides .build/bench.json
   --record          keeps the ratios of this run in lab/bench/report/recorded.json, and budgets for new operations
 
@@ -68,7 +68,7 @@ export function parseOptions(args: string[]): Options {
     },
   });
   const { help, short, record, out } = values;
-  const seconds = Number(values.seconds ?? (short ? 0.4 : 0.5));
+  const seconds = Number(values.seconds ?? (short ? 0.25 : 0.5));
   if (!(seconds >= 0.1 && seconds <= 60)) throw new Error(`--seconds must be from 0.1 to 60, not ${values.seconds}`);
   const all = short ? (["bundle", "budgets", "rows", "requests"] as const) : DEFAULT_SECTIONS;
   const sections = values.only === undefined ? all : values.only.split(",").map(sectionOf);

@@ -44,13 +44,14 @@ test("a job that gets on each second for a week leaves no more entries than are 
   const total = (7 * DAY) / SECOND;
   for (let done = 1; done <= total; done++) {
     reporter.tell(state({ progress: { done, total } }));
-    await vi.advanceTimersByTimeAsync(SECOND);
+    // Without a turn of the event loop for each of 600,000 seconds: what is written is written after them, in the same order.
+    vi.advanceTimersByTime(SECOND);
   }
   await vi.advanceTimersByTimeAsync(DAY);
   expect(entries.length).toBeGreaterThan(20);
   expect(entries.length).toBeLessThanOrEqual(TWO_ROUNDS - 1);
   expect(entries.at(-1)?.progress).toEqual({ done: total, total });
-}, 60_000);
+});
 
 test("what is over within a second leaves none; what fails, or takes longer, does", async () => {
   const { entries, reporter } = begun();
