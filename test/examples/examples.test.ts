@@ -14,6 +14,7 @@ import { researchRun } from "../../docs/examples/research/research.run.ts";
 import { tripRun } from "../../docs/examples/trip/trip.run.ts";
 import { watchRun } from "../../docs/examples/watch/watch.run.ts";
 import { type ReplayedOptions, replayed, startStack } from "../../testing/index.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { startServices } from "./services.ts";
 
 let services: Awaited<ReturnType<typeof startServices>>;
@@ -126,6 +127,16 @@ test("all at once keep what they have done, though their worker is killed", asyn
   await worker?.kill();
   await worker?.start();
   await stack.clock.advance(4_000); // its leases end
+  // It may take six hours of the clock, which is about to move by days.
+  await until(
+    "the crawl to end",
+    async () => {
+      await stack.clock.advance(10_000); // leases and pauses take its time
+      const args = { job_names: [names.get("crawl")], timeout_seconds: 1 };
+      return Object.keys((await stack.call("await_result", args)).results).length === 1;
+    },
+    120_000,
+  );
   await stack.job("take_order_3").callback("payment").send({ amount: 12 });
   await stack.clock.advance(3 * 86_400_000 + 60_000);
   // On a busy machine the user is asked later, and so is the director.
@@ -158,4 +169,4 @@ test("all at once keep what they have done, though their worker is killed", asyn
   await stack.clock.advance(12 * 86_400_000);
   const { jobs } = await stack.call("list_jobs", { status: "timed_out" });
   expect(jobs).toMatchObject([{ job_name: "release_9", status: "timed_out" }]);
-});
+}, 180_000);
