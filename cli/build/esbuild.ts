@@ -20,7 +20,7 @@ export function hashFiles(paths: readonly string[]): string {
   return sum.digest("hex");
 }
 
-/** At once: each start of an edge reads some 600 small files, and to wait for each costs three times as much. */
+/** At once: each start of an edge reads some 600 small files, and to wait for each costs five times as much. */
 function contentOf(path: string): Uint8Array {
   try {
     return readFileSync(path);
