@@ -11,7 +11,7 @@ const SLOWEST =
 
 /** What runs on each standalone server. */
 const STANDALONE = [
-  "test/e2e/{gathering,timers}.test.ts",
+  "test/e2e/{gathering,timers,waiting}.test.ts",
   "test/contract/**/*.test.ts",
   "test/server/{differential,real-differential}.test.ts",
   "test/operate/server.test.ts",
@@ -71,7 +71,7 @@ export default defineConfig({
           name: "released",
           include: [
             ...STANDALONE,
-            "test/e2e/{tools,waiting,restart,foreign}.test.ts",
+            "test/e2e/{tools,restart,foreign}.test.ts",
             "test/tasks/**/*.test.ts",
             "test/cli/keys.test.ts",
           ],
