@@ -5,6 +5,7 @@
  *
  * Logs JSON lines to standard output (`LOG_LEVEL`, default info); `ready` carries its URL and its state file.
  */
+import { flushCompileCache } from "node:module";
 import { parseArgs } from "node:util";
 import pino from "pino";
 import { retentionOf } from "../../core/jobs/retention.ts";
@@ -52,6 +53,8 @@ try {
     });
   }
   log.info({ url: server.url, file: server.file }, "ready");
+  // Node itself keeps what it has compiled only when a process exits, and this one may be killed.
+  flushCompileCache();
 } catch (error) {
   console.error(`resonate: ${explain(error)}`);
   process.exit(1);

@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import type { Implementation } from "../../core/author/implement.ts";
 import { conflicts } from "../../core/definitions/job.ts";
 import { reasonOf } from "../execution/instruments.ts";
@@ -57,6 +58,8 @@ export async function runWorker({ functions }: WorkerOptions): Promise<void> {
     }
     await worker.start();
     log.info({ health_url }, "ready");
+    // Node itself keeps what it has compiled only when a process exits, and a worker may be killed.
+    flushCompileCache();
   } catch (error) {
     log.fatal({ reason: reasonOf(error) }, "cannot start");
     process.exit(1);

@@ -92,7 +92,7 @@ test("who waits for what is told, and which kinds nobody takes; what changed cod
   const untaken = await until(
     "an alert that two kinds are not taken",
     async () => {
-      const { alerts } = await operate("overview");
+      const { alerts } = await operator.get("overview");
       const said = alerts.find(({ name }: { name: string }) => name === "not-taken")?.says;
       return said?.includes("wash") && said.includes("dry") ? said : undefined;
     },
