@@ -32,7 +32,7 @@ export const answerQuestion = builtInTool({
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   about: ({ job_name }) => ({ job: job_name }),
   async run({ job_name, question, answer }, { store, signal }) {
-    await giveAnswer(NAME, { job_name, question, content: jsonOf(answer), isUser: false }, store, signal);
+    await giveAnswer(NAME, { job_name, question, answer, isUser: false }, store, signal);
     return { job_name, question, answered: true as const };
   },
 });
@@ -41,8 +41,8 @@ export const answerQuestion = builtInTool({
 interface Given {
   job_name: string;
   question: string;
-  /** Null declines. */
-  content: unknown;
+  /** JSON as text; null declines. */
+  answer: string;
   /** Whether the user gives it in person. */
   isUser: boolean;
 }
@@ -50,7 +50,7 @@ interface Given {
 /** Answers a question. @throws {ToolError} for an answer that is not asked for, not the caller's to give, or does not fit */
 export async function giveAnswer(
   tool: string,
-  { job_name, question: key, content, isUser }: Given,
+  { job_name, question: key, answer, isUser }: Given,
   store: RemoteStore,
   signal: AbortSignal,
 ): Promise<void> {
@@ -73,6 +73,8 @@ export async function giveAnswer(
       `only the user may answer "${open.question.message}", in a client that shows questions or on the job's page, if any.`,
     );
   }
+  // Not before: much JSON takes longer to parse than all of the above.
+  const content = jsonOf(answer);
   const response = content === null ? { action: "decline" } : { action: "accept", content };
   const checked = await checkAnswer(open.question, response);
   if ("reason" in checked) {

@@ -77,7 +77,7 @@ export const answerForUser = builtInTool({
       const why = "this client does not say that it shows cards, in which only its user answers.";
       throw new ToolError(refusal(ANSWER_FOR_USER, [why]));
     }
-    await giveAnswer(ANSWER_FOR_USER, { job_name, question, content: jsonOf(answer), isUser: true }, store, signal);
+    await giveAnswer(ANSWER_FOR_USER, { job_name, question, answer, isUser: true }, store, signal);
     return { answered: true as const };
   },
 });
