@@ -96,8 +96,9 @@ describe("what is malformed costs no more than its bytes", () => {
   }
 
   /**
-   * By how much a request costs more than a ping, measured in turns: what else the machine does disturbs both. Five turns, or
-   * as many as show that it is far from too much.
+   * By how much a request costs more than a ping, measured in turns: what else the machine does disturbs both. Until it is far
+   * from too much, but five turns at most. What is too much by then has up to twenty, because a collection of memory costs as
+   * much as several requests, and falls on one of them.
    */
   async function ratioTo(
     reference: unknown,
@@ -105,7 +106,8 @@ describe("what is malformed costs no more than its bytes", () => {
   ) {
     const [body, ...rest] = request;
     let [ofBody, ofReference] = [0, 0];
-    for (let n = 0; n < 5 && (n === 0 || ofBody > (MOST / 2) * ofReference); n++) {
+    const isAbove = (ratio: number) => ofBody > ratio * ofReference;
+    for (let n = 0; n === 0 || (n < 5 ? isAbove(MOST / 2) : n < 20 && isAbove(MOST)); n++) {
       ofBody += await cost(body, 1, ...rest);
       ofReference += await cost(reference, 1);
     }
