@@ -97,7 +97,7 @@ describe("what is malformed costs no more than its bytes", () => {
 
   /**
    * By how much a request costs more than a ping, measured in turns: what else the machine does disturbs both. Until it is far
-   * from too much, but five turns at most. What is too much by then has up to twenty, because a collection of memory costs as
+   * from too much, but five turns at most. What is too much by then has twenty, because a collection of memory costs as
    * much as several requests, and falls on one of them.
    */
   async function ratioTo(
@@ -107,9 +107,10 @@ describe("what is malformed costs no more than its bytes", () => {
     const [body, ...rest] = request;
     let [ofBody, ofReference] = [0, 0];
     const isAbove = (ratio: number) => ofBody > ratio * ofReference;
-    for (let n = 0; n === 0 || (n < 5 ? isAbove(MOST / 2) : n < 20 && isAbove(MOST)); n++) {
+    for (let n = 0, most = 5; n < most && (n === 0 || isAbove(MOST / 2)); n++) {
       ofBody += await cost(body, 1, ...rest);
       ofReference += await cost(reference, 1);
+      if (n === 4 && isAbove(MOST)) most = 20;
     }
     return ofBody / ofReference;
   }
