@@ -1,16 +1,16 @@
 /**
- * Calls that become jobs only if they do not end at once: where the edge reaches its one worker, as with `wrap`. A call without
- * a name cannot be asked for again, so its answer needs no promise; one that goes on gets it, and its job takes the call over.
+ * Calls that become jobs only if they do not end at once. The edge must reach its only worker directly, as with `wrap`. A call
+ * without a name cannot be requested again, so its answer needs no promise. A call that goes on becomes a job, which takes it over.
  */
 import type { CallArgs, Sent } from "./call-job.ts";
 
-/** Where a worker takes such calls. */
+/** The endpoint at which a worker takes such calls. */
 export interface Worker {
   url: string;
   token: string;
 }
 
-/** What has become of a call: its answer; or how it was sent, where it goes on. */
+/** The state of a call: its answer if it has ended, or how it was sent if it goes on. */
 export interface Told {
   answer?: Record<string, unknown>;
   /** The last progress that it has reported. */
@@ -18,10 +18,10 @@ export interface Told {
   sent?: Sent;
 }
 
-/** The header of the answer that says how a call is being sent: before it is sent, where it must not be sent again. */
+/** The response header that says how a call is sent. It arrives before the call is sent if the call must not be sent again. */
 export const SENT = "x-sent";
 
-/** Has the worker make a call; undefined where it was not sent. `job`: the name that its job would have, in logs. */
+/** Has the worker make a call; undefined if it was not sent. `job`: the name that the call's job would have, as in logs. */
 export async function callAtOnce(worker: Worker, job: string, args: CallArgs): Promise<Told | undefined> {
   const response = await post(worker, { job, args });
   const sent = response?.headers.get(SENT);
@@ -36,7 +36,7 @@ export async function callAtOnce(worker: Worker, job: string, args: CallArgs): P
   return told?.answer ? told : { sent: JSON.parse(sent) };
 }
 
-/** Has the worker cancel a call that goes on: its job may be cancelled before the worker has it. */
+/** Has the worker cancel a call that goes on, because its job may be cancelled before the worker gets the job. */
 export async function cancelCall(worker: Worker, job: string): Promise<void> {
   await (await post(worker, { job }))?.body?.cancel();
 }

@@ -5,7 +5,7 @@ import { defineJob, type Job } from "../core/definitions/job.ts";
 import { readAnswersBy } from "../core/tools/answers.ts";
 import * as content from "../core/tools/content.ts";
 
-/** How a call was sent: when, and where a program host keeps its answer. Steps store it, so fields keep their names. */
+/** How a call was sent: the time, and the program host that keeps its answer. Steps store it, so fields must keep their names. */
 const Sent = z.object({ at: z.string(), kept: z.object({ keeper: z.string(), request: z.string() }).optional() });
 export type Sent = z.infer<typeof Sent>;
 
@@ -14,7 +14,7 @@ export const CallArgs = z.object({
   /** The server's name for the tool; or another {@link Method}, whose parameters are the arguments. */
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
-  /** The caller's `_meta`, without what is between it and the edge. */
+  /** The caller's `_meta`, without the fields that concern only the caller's connection to the edge. */
   meta: z.record(z.string(), z.unknown()).optional(),
   /** Identifies the call among those of the tool. */
   key: z.string(),
@@ -24,12 +24,12 @@ export const CallArgs = z.object({
   log: z.string().optional(),
   /** How long the result answers further calls with the same arguments, in milliseconds. */
   fresh_for: z.number().optional(),
-  /** How the call was sent before it became a job: the worker that sent it has it. */
+  /** How the call was sent before it became a job. The worker that sent it still holds it. */
   sent: Sent.optional(),
 });
 export type CallArgs = z.infer<typeof CallArgs>;
 
-/** What a job may ask the server besides calling a tool; no tool has such a name. */
+/** The requests that a job may make besides calling a tool. No tool name contains a slash. */
 export type Method = "resources/read" | "prompts/get" | "completion/complete" | "resources/subscribe";
 
 /** Whether a job's `tool` is a {@link Method}. */
@@ -44,10 +44,10 @@ export function canonical(value: unknown): string {
   return JSON.stringify(value, sorted);
 }
 
-/** Begins the reason of a job whose call the server has certainly not done: the call may be repeated. */
+/** Begins the failure reason of a job whose call the server has certainly not executed, so the call may be repeated. */
 export const NOT_DONE = "Nothing was done";
 
-/** How long a job may take; questions wait meanwhile, and the server's time limit is shorter. */
+/** How long a job may take. It includes the time that questions wait for an answer; the server's own time limit is shorter. */
 const DEADLINE = 7 * DAY;
 
 readAnswersBy(content);

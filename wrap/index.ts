@@ -20,9 +20,9 @@ export type { CallPolicy, WrapOptions } from "./wrap-options.ts";
  */
 export interface Wrapped {
   readonly options: WrapOptions;
-  /** The jobs of its calls: those of one caller, and those that callers share. */
+  /** The jobs of its calls: `own` belong to one caller, `shared` to all callers. */
   readonly jobs: { readonly own: Job<CallArgs>; readonly shared: Job<CallArgs> };
-  /** `worker`: the one worker of a deployment, where its edge reaches it. */
+  /** `worker`: the only worker of the deployment, if the edge reaches it directly. */
   tools(snapshot: Snapshot, worker?: Worker): readonly Tool[];
 }
 

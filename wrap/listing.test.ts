@@ -10,7 +10,7 @@ const app = {
 const ours = { view_url: "https://evil.example", "durable-mcp/job": "acme.other" };
 const tool = { name: "report", inputSchema: { type: "object" }, _meta: { ...app, ...ours, "acme/cost": 2 } };
 
-test("a server's own app is not listed, because hosts would let it act as this server; nor what it says under this side's keys", async () => {
+test("a wrapped server's own app is not listed, because hosts would let it act as the edge; keys reserved for the edge are removed", async () => {
   expect(listingOf(tool, {}, false)._meta).toEqual({ "acme/cost": 2 });
   const uri = "ui://acme/app";
   const lists = { prompts: [], resources: [{ name: "app", uri }], resourceTemplates: [] };
@@ -21,6 +21,6 @@ test("a server's own app is not listed, because hosts would let it act as this s
   await expect(methods["resources/read"]?.({ uri }, {} as never)).rejects.toThrow("acme: its apps are not shown here");
 });
 
-test("it is listed where the operator allows that server's apps by name", () => {
+test("a wrapped server's app is listed if the operator allows that server's apps", () => {
   expect(listingOf(tool, { apps: true }, false)._meta).toEqual({ ...app, "acme/cost": 2 });
 });

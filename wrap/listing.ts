@@ -1,4 +1,4 @@
-/** The entry of a wrapped tool in `tools/list`: its server's, with the additions of durability. */
+/** The entry of a wrapped tool in `tools/list`: the server's own entry, plus what durable calls add. */
 import { OURS } from "../core/tools/mcp.ts";
 import { type ListedTool, nameHere } from "./snapshot.ts";
 import type { WrapOptions } from "./wrap-options.ts";
@@ -30,7 +30,7 @@ export function takesJobName({ inputSchema }: ListedTool): boolean {
   return !Object.hasOwn(properties, JOB_NAME) && patternProperties === undefined && propertyNames === undefined;
 }
 
-/** The keys of `_meta` by which a tool names an app of its server, for hosts of one kind or another. */
+/** The keys of `_meta` by which a tool names an app of its server, for the various kinds of hosts. */
 const APP = /^(ui|ui\/.*|openai\/(outputTemplate|widget.*))$/;
 
 export const APP_URI = "ui://";
@@ -54,13 +54,13 @@ export function listingOf(
   };
 }
 
-/** The schema of the server's answer, or of the answer that the result can be collected. */
+/** A schema that fits both the server's answer and the answer that says how to collect the result. */
 function orCollected(schema: Record<string, unknown>): Record<string, unknown> {
   const { $schema, ...rest } = schema;
   return { ...($schema !== undefined && { $schema }), type: "object", anyOf: [moved(rest), COLLECTED] };
 }
 
-/** A schema that becomes part of another one, with its references adapted. */
+/** A schema with its references adapted to its new position, as the first of `anyOf`. */
 function moved(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(moved);
   if (typeof schema !== "object" || schema === null) return schema;

@@ -4,11 +4,11 @@ import { type CallPolicy, fits, type WrapOptions } from "./wrap-options.ts";
 export interface Policy {
   /** Whether a call is sent at most once. */
   once: boolean;
-  /** How long after its end a job answers calls with the same arguments, in milliseconds; undefined: each call is a job. */
+  /** How long after its end a job answers calls with the same arguments, in milliseconds; undefined: each call is its own job. */
   freshFor: number | undefined;
   /** Whether callers share those jobs. */
   shared: boolean;
-  /** What decides whether a call may be repeated. */
+  /** Why a call may, or may not, be repeated. */
   because: "configured" | "readOnlyHint" | "idempotentHint" | "nothing says that a repeat is safe";
 }
 

@@ -7,7 +7,7 @@ const tool = (more: Partial<ListedTool> = {}): ListedTool => ({
   ...more,
 });
 
-test("what a server says of a tool is passed on as it is, up to a bound", () => {
+test("a server's description of a tool passes through unchanged, up to a size limit", () => {
   const whole = tool({ title: "Report", icons: [{ src: "https://acme.example/a.png" }], _meta: { a: 1 } });
   expect(chosen({ tools: [whole] }, {})).toEqual({ tools: [whole], left: [] });
   const [long] = chosen({ tools: [tool({ description: "x".repeat(100_000) })] }, {}).tools;
@@ -19,16 +19,16 @@ test("what a server says of a tool is passed on as it is, up to a bound", () => 
 });
 
 test.each([
-  ["a name that clients do not take", tool({ name: "a b" }), /its name/],
+  ["a name that clients reject", tool({ name: "a b" }), /its name/],
   ["a schema that is too large", tool({ inputSchema: { type: "object", title: "x".repeat(64_000) } }), /64000/],
-  ["arguments that are no object", tool({ inputSchema: { type: "array" } }), /not an object/],
-])("a tool with %s is left out, and the reason is said", (_what, wrong, reason) => {
+  ["arguments that are not an object", tool({ inputSchema: { type: "array" } }), /not an object/],
+])("a tool with %s is left out, with the reason", (_what, wrong, reason) => {
   const { tools, left } = chosen({ tools: [wrong, tool()] }, {});
   expect(tools).toEqual([tool()]);
   expect(left).toEqual([{ name: wrong.name, reason: expect.stringMatching(reason) }]);
 });
 
-test("so many tools of one server are passed on, and the others are named", () => {
+test("the first 500 tools of a server are passed on, and the others are reported by name", () => {
   const tools = Array.from({ length: 501 }, (_, i) => tool({ name: `report_${i}` }));
   expect(chosen({ tools }, {}).tools).toHaveLength(500);
   expect(chosen({ tools }, {}).left).toEqual([{ name: "report_500", reason: expect.stringContaining("500") }]);

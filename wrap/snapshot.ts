@@ -1,4 +1,4 @@
-/** The tools of a wrapped server at one moment, which the edge lists without asking the server. */
+/** The tools of a wrapped server at one point in time. The edge lists them without asking the server. */
 import type { Acceptance } from "../core/author/tool.ts";
 import { fits, type WrapOptions } from "./wrap-options.ts";
 
@@ -33,18 +33,18 @@ export interface Listed {
 }
 
 /**
- * What a server lists besides tools, by the field of the protocol's result.
+ * A server's lists besides tools, by the field of the protocol's result.
  *
  * @example
  * const lists: Lists = { prompts: [{ name: "summary" }], resources: [], resourceTemplates: [] };
  */
 export type Lists = Readonly<Record<"prompts" | "resources" | "resourceTemplates", readonly Listed[]>>;
 
-/** What tells one entry of a list from another. */
+/** The key that identifies an entry within its list. */
 export const keyOf = ({ uri, uriTemplate, name }: Listed): string => uri ?? uriTemplate ?? name;
 
 /**
- * What `durable-mcp-edge sync` records of a server.
+ * The record of a server that `durable-mcp-edge sync` writes.
  *
  * @example
  * const names = ({ tools }: Snapshot) => tools.map(({ name }) => name);
@@ -57,17 +57,17 @@ export interface Snapshot {
   instructions?: string;
   resources: boolean;
   tools: readonly ListedTool[];
-  /** Its prompts, resources and templates of resources; undefined in a snapshot of a version that did not pass them on. */
+  /** Its prompts, resources and resource templates; undefined in a snapshot by a version that did not pass them on. */
   lists?: Lists;
-  /** Which of the protocol's further capabilities it has. */
+  /** The further capabilities of the protocol that the server has. */
   offers?: readonly Offer[];
-  /** What of its list was not read, and why: a sentence each. */
+  /** The entries of its lists that were not read, and why: one sentence each. */
   left?: readonly string[];
-  /** What the server says now and is not listed, since nobody has accepted it: a line each. */
+  /** The server's present changes that are not listed, because nobody has accepted them: one line each. */
   held?: readonly string[];
   /** The newest acceptances of a changed list, oldest first. */
   acceptances?: readonly Acceptance[];
-  /** Tools that were agreed to in another form than the server has now: they may come back to it by themselves. */
+  /** The accepted forms of tools that the server has changed or removed. It may return to them without a new acceptance. */
   agreed?: readonly ListedTool[];
   /** The same for the other lists. */
   agreedLists?: Lists;
@@ -88,10 +88,10 @@ export const MAX_TOOL = 64_000;
 export const MAX_INSTRUCTIONS = 4_000;
 const MAX_TOOLS = 500;
 
-/** The most entries of another list of one server. */
+/** The largest number of entries in each list besides tools, per server. */
 export const MAX_LISTED = 500;
 
-/** The names of the edge's built-in tools. A wrapped tool with such a name needs a prefix. */
+/** The names of the edge's built-in tools. A wrapped tool with one of these names needs a prefix. */
 export const TAKEN: ReadonlySet<string> = new Set([
   "probe_status",
   "await_result",
@@ -104,10 +104,10 @@ export const TAKEN: ReadonlySet<string> = new Set([
   "answer_for_user",
 ]);
 
-/** How much of a refused name is shown, in characters. */
+/** How many characters of a refused name are shown. */
 const MAX_SHOWN = 60;
 
-/** The tools that the edge offers, and why it leaves out others. */
+/** Chooses the tools that the edge offers. `left`: the tools that it leaves out, with the reasons. */
 export function chosen(
   { tools }: Pick<Snapshot, "tools">,
   options: Pick<WrapOptions, "tools" | "prefix">,
@@ -142,7 +142,7 @@ function whyNot(tool: ListedTool, prefix: string | undefined, names: ReadonlySet
   return undefined;
 }
 
-/** A tool with a description that is not too long. */
+/** The tool with its description cut to the limit. */
 export function bounded(tool: ListedTool): ListedTool {
   const { description } = tool;
   if (typeof description !== "string" || description.length <= MAX_DESCRIPTION) return tool;
@@ -150,7 +150,7 @@ export function bounded(tool: ListedTool): ListedTool {
 }
 
 /**
- * The server's instructions, bounded, for the `instructions` of the edge in front of it.
+ * The server's instructions, cut to 4,000 characters, for the `instructions` of the edge in front of it.
  *
  * @example
  * const instructionsOf = (snapshot: Snapshot) => instructionsIn(snapshot) ?? "Its reports take minutes.";

@@ -25,7 +25,7 @@ test.each([
   expect(fits(pattern, name)).toBe(expected);
 });
 
-test("a call is repeated only where something says that it is safe", () => {
+test("a call is repeated only if an annotation or a policy says that a repeat is safe", () => {
   const name = "acme";
   expect(policyOf(tool(), { name }).once).toBe(true);
   expect(policyOf(tool({ readOnlyHint: true }), { name }).once).toBe(false);
@@ -35,7 +35,7 @@ test("a call is repeated only where something says that it is safe", () => {
   expect(() => policyOf(tool(), { name, policies: { "*": { freshFor: 1 } } })).toThrow(/needs repeatable as well/);
 });
 
-test("options that cannot be are refused in words", () => {
+test("invalid options are refused with an explanation", () => {
   expect(() => wrapServer({ name: "Acme", url: "https://a.example" })).toThrow(/lower-case letters/);
   expect(() => wrapServer({ name: "acme" })).toThrow(/a url or a command/);
   expect(() => wrapServer({ name: "acme", url: "file:///etc/passwd" })).toThrow(/http/);
@@ -46,7 +46,7 @@ test.each(["127.0.0.1", "10.1.2.3", "172.20.0.1", "169.254.169.254", "::1", "fd0
   (address) => expect(isPrivate(address)).toBe(true),
 );
 
-test.each(["1.1.1.1", "172.32.0.1", "2606:4700::1111"])("%s is not", (address) => {
+test.each(["1.1.1.1", "172.32.0.1", "2606:4700::1111"])("%s is not private", (address) => {
   expect(isPrivate(address)).toBe(false);
 });
 
@@ -55,7 +55,7 @@ test.each([
   ["a name of this machine", { url: "http://localhost:6553/mcp" }, /is an address of this machine/],
   ["a variable that is not set", { command: "$(NOWHERE)" }, /has no NOWHERE/],
   ["no credentials", { command: "true", credentials: "KEYS" }, /this caller has no credentials for acme/],
-])("%s is refused at once, and not tried again", async (_what, target, words) => {
+])("%s is refused at once, without retries", async (_what, target, words) => {
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const server = new WrappedServer({ name: "acme", ...target }, { KEYS: "{}" });
   const refused = await server.connection("", log).catch((error) => error);
@@ -63,7 +63,7 @@ test.each([
   expect(refused.message).toMatch(words);
 });
 
-test("a program gets nothing of the worker's environment but what it needs and is given", () => {
+test("of the worker's environment, a program gets only the variables that it needs and those it is given", () => {
   const env = { PATH: "/bin", RESONATE_TOKEN: "secret", HOME: "/root" };
   expect(programEnvironment({ KEY: "given" }, env)).toEqual({ PATH: "/bin", HOME: "/root", KEY: "given" });
 });

@@ -1,5 +1,5 @@
 /**
- * How calls of a tool are treated, where the tool's annotations are missing or wrong.
+ * How calls of a tool are treated if the tool's annotations are missing or wrong.
  *
  * @example
  * const reports: CallPolicy = { repeatable: true, freshFor: 10 * MINUTE };
@@ -11,17 +11,17 @@ export interface CallPolicy {
    */
   repeatable?: boolean;
   /**
-   * Calls with the same arguments are one job while it runs, and for this many milliseconds after its end. For tools that only
-   * read. Default: each call is a job.
+   * Calls with the same arguments share one job while it runs, and for this many milliseconds after its end. For tools that only
+   * read. Default: each call is its own job.
    */
   freshFor?: number;
-  /** Whether all callers share these jobs, because the tool answers each caller the same. Default: false. */
+  /** Whether all callers share these jobs, because the tool gives every caller the same answer. Default: false. */
   shared?: boolean;
 }
 
 /**
- * An existing server, reached by a URL (streamable HTTP) or a command (stdio), only from workers. In values, `$(NAME)` stands for
- * that variable of the worker's environment.
+ * An existing server. Workers alone reach it, by a URL (streamable HTTP) or a command (stdio). In values, `$(NAME)` stands for the
+ * variable NAME of the worker's environment.
  *
  * @example
  * const options: WrapOptions = {
@@ -33,35 +33,35 @@ export interface CallPolicy {
  * };
  */
 export interface WrapOptions {
-  /** The server's name here: lower-case letters, digits and `-`. It begins the names of its jobs. */
+  /** The server's name in this deployment: lower-case letters, digits and `-`. The names of its jobs begin with it. */
   name: string;
   /** The server's endpoint. */
   url?: string;
   /** Sent with every request to `url`. */
   headers?: Record<string, string>;
-  /** Whether `url` may lead into a private network or to this machine. Default: false. */
+  /** Whether `url` may lead into a private network or to the worker's machine. Default: false. */
   allowPrivate?: boolean;
-  /** The server's program. The worker starts it, and starts it again when it has ended. */
+  /** The server's program. The worker starts it, and restarts it after it has ended. */
   command?: string;
   args?: readonly string[];
-  /** The program's variables, besides `PATH`, `HOME` and the like; it gets no others of the worker. */
+  /** The program's variables besides `PATH`, `HOME` and the like. It gets no other variables of the worker. */
   env?: Record<string, string>;
   /** The folder that the program runs in. Default: the worker's. */
   cwd?: string;
   /**
-   * How long the program goes on when its worker is killed, in milliseconds: the next worker on the machine takes it over with
+   * How long the program goes on after its worker was killed, in milliseconds: the next worker on the machine takes it over with
    * its open calls. Default: two minutes; 0: it ends with its worker.
    */
   keep?: number;
-  /** How long the server may take to answer when it is connected to, in milliseconds. Default: 30 s; a program ten minutes. */
+  /** How long the server may take to answer when a connection opens, in milliseconds. Default: 30 s; for a program ten minutes. */
   startTimeout?: number;
   /** The revision of the protocol to speak, for example `2025-11-25`. Default: the newest that the server has. */
   revision?: string;
   /** The names of the tools to offer, with `*` as a wildcard. Default: all. */
   tools?: readonly string[];
   /**
-   * Whether every change of its tools is taken at once. Default: what narrows is; a new tool, another text, a looser schema or
-   * a hint that a tool is safe waits for `sync --accept`.
+   * Whether every change of its tools is accepted at once. Default: false. Then only changes that narrow a tool are accepted at
+   * once; a new tool, a changed text, a looser schema or a hint that a tool is safe waits for `sync --accept`.
    */
   follow?: boolean;
   /** A prefix for the names of its tools, followed by `_`. */
@@ -72,29 +72,30 @@ export interface WrapOptions {
    */
   after?: number;
   /**
-   * Whether hosts may show the server's own MCP Apps. To a host they are this server's: it may let them call every tool here,
-   * `cancel_job` and `answer_for_user` included, for the jobs of other servers as well. Default: false; this server's cards
+   * Whether hosts may show the server's own MCP Apps. A host takes them for the edge's apps: it may let them call every tool of
+   * the edge, including `cancel_job` and `answer_for_user`, also for the jobs of other servers. Default: false; the edge's cards
    * are shown instead.
    */
   apps?: boolean;
   /** Policies by the names of tools, with `*` as a wildcard; the first match counts. */
   policies?: Readonly<Record<string, CallPolicy>>;
   /**
-   * How many calls each worker makes at once. Default: 16. Callers who are told apart take turns, and one of them gets no more
-   * than three quarters. A call that waits for an answer is not counted.
+   * How many calls each worker makes at once. Default: 16. Identified callers take turns, and a single one gets no more than
+   * three quarters. A call whose question waits for an answer is not counted.
    */
   concurrency?: number;
   /**
-   * How many processes of a program each worker runs, in place of `concurrency`: each serves one call at a time, so that a
-   * question belongs to its call, and an end of the process ends no other. A call that waits for an answer keeps its process.
+   * How many processes of a program each worker runs, in place of `concurrency`. Each serves one call at a time, so a question
+   * belongs to a known call, and a process that ends takes only one call with it. A call whose question waits for an answer keeps
+   * its process.
    */
   processes?: number;
   /** How long the server may take for a call, in milliseconds. Default: an hour. */
   timeout?: number;
   /**
-   * The variable of the worker's environment that holds each caller's credentials, as JSON: from the caller's id, or `*` for all
-   * others, to headers (for `url`) or variables (for `command`). Callers without credentials are refused. Each caller gets a
-   * separate connection or process.
+   * The variable of the worker's environment that holds each caller's credentials, as a JSON object: it maps the caller's id, or
+   * `*` for all others, to headers (for `url`) or variables (for `command`). Callers without credentials are refused. Each caller
+   * gets a separate connection or process.
    */
   credentials?: string;
 }

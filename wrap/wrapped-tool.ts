@@ -14,7 +14,7 @@ import type { Policy } from "./policy.ts";
 import { type ListedTool, nameHere } from "./snapshot.ts";
 import type { WrapOptions } from "./wrap-options.ts";
 
-/** The longest name of a call, in characters; longer idempotency keys are hashed. */
+/** The longest name of a call, in characters. Longer idempotency keys are hashed. */
 const MAX_KEY = 100;
 
 export function wrappedTool(
@@ -27,7 +27,7 @@ export function wrappedTool(
 ): Tool {
   const { prefix, after } = options;
   const named = !policy.shared && takesJobName(tool);
-  /** The arguments of a call's job; `isNew`: no other call can have its name. `advise` says how it is repeated by its job. */
+  /** The arguments of a call's job; `isNew`: no other call can have its name. `advise` tells the client how to repeat the call. */
   const prepared = async (given: unknown, context: CallContext) => {
     const {
       key,
@@ -36,7 +36,7 @@ export function wrappedTool(
     } = await identified(tool, policy, job, given as Record<string, unknown>, named, context);
     const wanted: CallArgs = { tool: tool.name, arguments: args, key, once: policy.once };
     if (policy.freshFor !== undefined) wanted.fresh_for = policy.freshFor;
-    // A result that answers several calls is that of their arguments alone.
+    // A result that answers several calls must depend on their arguments alone.
     else {
       const log = levelFor(context);
       if (context.meta) wanted.meta = context.meta;
@@ -56,7 +56,7 @@ export function wrappedTool(
     const { key, arguments: args } = wanted;
     const promise = await startJob(context.store, job, wanted, context.now);
     const { tool: called, arguments: first } = promise.args as CallArgs;
-    // `a.b` with the name `k`, and `a` with the name `b.k`, are one name.
+    // Tool `a.b` with the call name `k` and tool `a` with `b.k` have the same job name.
     if (called !== tool.name) {
       throw new ToolError(
         `Nothing was done: the name ${JSON.stringify(key)} belongs to a call of ${called}. Choose another ${JOB_NAME}.`,
@@ -69,7 +69,10 @@ export function wrappedTool(
     }
     return promise;
   };
-  /** Has the worker make a call that no other can have the name of; undefined where it was not sent, or its job would be missed. */
+  /**
+   * Has the worker make a call whose name no other call can have. Undefined if it was not sent, or if the deployment needs its job:
+   * for refusals, quotas, storage limits or labels.
+   */
   const toldAtOnce = async (
     wanted: CallArgs,
     name: string,
@@ -79,12 +82,12 @@ export function wrappedTool(
     const isMissed = refuses !== undefined || quota + storage + labels.length > 0;
     if (worker === undefined || isMissed) return undefined;
     const told = await callAtOnce(worker, store.logName(name), wanted);
-    // Until it has a job, a repeat by name would send it again.
+    // Until the call has a job, a repeat by name would send it again.
     if (told && policy.once)
       advise?.(`The call was sent to ${options.name}, and its outcome is lost: look there before you repeat it.`);
     return told;
   };
-  /** Waits for a call's job. Where the client cancels the call, and no other call can have the job's name, so is the job. */
+  /** Waits for a call's job. If the client cancels the call, the job is cancelled too, unless another call may have its name. */
   const call = async (given: unknown, context: CallContext) => {
     const { wanted, isNew, name, advise } = await prepared(given, context);
     const told = isNew ? await toldAtOnce(wanted, name, context) : undefined;
@@ -121,10 +124,10 @@ export function wrappedTool(
   };
 }
 
-/** How a call's job is waited for: what the server says meanwhile is the client's. */
+/** How to wait for a call's job: the server's log messages are passed on to the client. */
 const passing = (context: CallContext) => ({ passes: true, onResult: (result: unknown) => tellLogs(result, context) });
 
-/** The key of a call, and its arguments for the server; `isNew`: a repeat of the call has another key. */
+/** The key of a call, and its arguments for the server; `isNew`: a repeat of the call gets another key. */
 async function identified(
   tool: ListedTool,
   { freshFor, shared }: Policy,

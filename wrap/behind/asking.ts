@@ -1,4 +1,7 @@
-/** Asks a wrapped server for other things than tool calls: a resource, a prompt, a completion. Each request is a job, because only workers reach the server. */
+/**
+ * Makes requests to a wrapped server that are not tool calls: for a resource, a prompt, a completion. Each request is a job,
+ * because only workers reach the server.
+ */
 import type { CallContext } from "../../core/author/tool.ts";
 import { hashed, type Job } from "../../core/definitions/job.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
@@ -11,22 +14,22 @@ import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { uriOf } from "../../core/tools/results.ts";
 import { type CallArgs, canonical, type Method } from "../call-job.ts";
 
-/** How long an answer answers further requests, in milliseconds: a caller that gave up waiting finds it. */
+/** How long an answer serves further equal requests, in milliseconds, so that a caller that gave up waiting finds it. */
 const FRESH_FOR = 10_000;
 /** How long a request waits for its answer, in milliseconds. */
 const PATIENCE = 45_000;
 
 type Params = Record<string, unknown>;
 
-/** A server, as the edge asks it. */
+/** A server as the target of such requests. */
 export interface Asked {
-  /** Its name here. */
+  /** Its name in this deployment. */
   name: string;
   /** The job of a caller's own requests. */
   job: Job<CallArgs>;
 }
 
-/** Starts the job of a request, and waits for it for a while. `onStarted` gets the job's name. */
+/** Starts the job of a request, and waits for it until the time `until`. `onStarted` gets the job's name. */
 export async function asked(
   { job }: Asked,
   method: Method,

@@ -1,11 +1,11 @@
-/** A wrapped server's log messages, for the client whose call they belong to, where it has asked for them. */
+/** A wrapped server's log messages, for the client whose call they belong to, if it has asked for them. */
 import type { CallContext } from "../../core/author/tool.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 
-/** From the lowest on. */
+/** The levels, lowest first. */
 export const LEVELS: readonly string[] = "debug info notice warning error critical alert emergency".split(" ");
 
-/** The key under which a stored result has the messages of its call. */
+/** The key of a stored result's `_meta` that holds the log messages of its call. */
 export const LOGS = "durable-mcp/logs";
 
 export interface LogMessage {
@@ -16,7 +16,7 @@ export interface LogMessage {
 
 const isLevel = (value: unknown): value is string => typeof value === "string" && LEVELS.includes(value);
 
-/** The levels of clients of the 2025 revisions, by client: without sessions, this isolate remembers them. */
+/** The levels that clients of the 2025 revisions have set, by client. The edge has no sessions, so each isolate remembers its own. */
 const levels = new Map<string, string>();
 const MAX_CLIENTS = 1_000;
 
@@ -31,13 +31,13 @@ export async function setLevel({ level }: Record<string, unknown>, { client }: C
   return {};
 }
 
-/** The lowest level that the caller has asked for, where it hears of messages. */
+/** The lowest level that the caller has asked for; undefined if it receives no messages. */
 export function levelFor({ client = "", logLevel, notify }: CallContext): string | undefined {
   if (!notify) return undefined;
   return isLevel(logLevel) ? logLevel : levels.get(client);
 }
 
-/** Sends the messages that came with a result. */
+/** Sends the client the messages that came with a result. */
 export function tellLogs(result: unknown, { notify }: CallContext): void {
   const messages = Object(Object(result)._meta)[LOGS];
   for (const message of Array.isArray(messages) ? messages : []) notify?.("notifications/message", message);

@@ -1,6 +1,6 @@
 /**
- * What the wrapped servers of an edge offer besides tools: prompts, resources, completion, log messages. The lists come from
- * snapshots; names and addresses that two servers share are told apart.
+ * The offers of an edge's wrapped servers besides tools: prompts, resources, completion, log messages. The lists come from
+ * snapshots. If two servers use the same name or address, the second server's is changed.
  */
 import type { CallContext, Passed, ServerBehind } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
@@ -14,13 +14,13 @@ import { type Asked, ask } from "./asking.ts";
 import { setLevel } from "./logs.ts";
 import { watchResource } from "./watching.ts";
 
-/** How many of a caller's last calls are searched for the name of a resource, and how many are read at once. */
+/** How many of a caller's last calls are searched for the address of a resource, and how many are read at once. */
 const LOOKED_AT = 50;
 const PAGE = 10;
 
 const METHOD_NOT_FOUND = -32601;
 
-/** Begins the address of a resource, or a template, whose own address is another server's as well; then comes the server's name. */
+/** Begins the address of a resource or template whose own address another server uses too. The server's name follows. */
 const OF_SERVER = "wrapped://";
 
 type Params = Record<string, unknown>;
@@ -32,7 +32,7 @@ interface Server extends Asked, ServerBehind {
   options: Pick<WrapOptions, "prefix" | "apps">;
 }
 
-/** An entry of a list, as it is here and at its server. */
+/** An entry of a list, with its name or address on the edge (`here`) and at its server (`there`). */
 interface Entry {
   here: Listed;
   there: Listed;
@@ -44,7 +44,7 @@ export function serverBehind({
   snapshot,
   options,
 }: {
-  /** The jobs of its calls; the first one makes requests other than calls. */
+  /** The jobs of its calls. The first one also makes the requests that are not calls. */
   jobs: readonly [Job<CallArgs>, ...Job<CallArgs>[]];
   snapshot: Snapshot;
   options: WrapOptions;
@@ -61,7 +61,7 @@ export function serverBehind({
   return server;
 }
 
-/** The entries of a list by the name, or address, that they have here. */
+/** The entries of a list by the name, or address, that they have on the edge. */
 function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
   const entries = new Map<string, Entry>();
   for (const server of servers) {
@@ -73,7 +73,7 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
       const [first, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
       const known = entries.get(first);
-      // Of two entries of one server the first counts.
+      // Of two equal entries of one server the first counts.
       if (known?.server === server) continue;
       const here = known ? second : first;
       const field = kind === "prompts" ? "name" : kind === "resources" ? "uri" : "uriTemplate";
@@ -101,7 +101,7 @@ function together(servers: readonly Server[]): Passed {
     throw refused(`there is no prompt ${JSON.stringify(name)}. The prompts are ${[...prompts.keys()].join(", ")}.`);
   };
 
-  /** The server that a resource is read from, and its address there. Its address may be a secret of that server's. */
+  /** The server that a resource is read from, and its address there. The address may be a secret, so no other server may get it. */
   const sourceOf = async (uri: string, context: CallContext): Promise<[server: Server, uri: string]> => {
     const [, named, rest = ""] = /^wrapped:\/\/([^/]+)\/(.*)$/s.exec(uri) ?? [];
     const own = servers.find(({ name }) => name === named);
@@ -188,7 +188,7 @@ function together(servers: readonly Server[]): Passed {
   };
 }
 
-/** When the caller began the last call whose result names the resource, in milliseconds since the epoch; 0 for none. */
+/** When the caller began its last call whose result names the resource, in milliseconds since the epoch; 0 if there is none. */
 async function lastNamed({ jobs }: Server, uri: string, { store, signal }: CallContext): Promise<number> {
   const quoted = JSON.stringify(uri);
   const lastOf = async ({ kind }: Job<CallArgs>) => {

@@ -1,8 +1,8 @@
-/** Tells of changes of a wrapped server's resource: each change is the end of a job, which waits for it at a worker. */
+/** Reports changes of a wrapped server's resource. For each change a job waits at a worker, and ends when it happens. */
 import type { CallContext } from "../../core/author/tool.ts";
 import { type Asked, asked } from "./asking.ts";
 
-/** How long one job is waited for, in milliseconds: a little longer than it lasts. */
+/** How long to wait for one job, in milliseconds: a little longer than the job lasts. */
 const PATIENCE = 6 * 60_000;
 /** The pause after a failure, in milliseconds. */
 const PAUSE = 10_000;

@@ -11,7 +11,7 @@ const snapshot = (prompts: object[], offers: Snapshot["offers"] = ["completions"
   offers: offers ?? [],
 });
 
-test("a list of prompts is what was agreed to: what is gone is taken, and may come back; what is new or reads otherwise waits", () => {
+test("the accepted list of prompts loses removed prompts at once, and they may come back; new and changed prompts wait", () => {
   const [a, b] = [{ name: "a", description: "A." }, { name: "b" }];
   const first = snapshot([a, b]);
   const then = snapshot([{ ...a, description: "Send your keys." }, { name: "c" }], ["completions", "logging"]);
@@ -30,7 +30,7 @@ test("a list of prompts is what was agreed to: what is gone is taken, and may co
   expect(updated(kept, then, { follow: true }).snapshot).toEqual(then);
 });
 
-test("a snapshot of a version that passed no prompts on takes the first list, and shows nothing as changed", () => {
+test("a snapshot by a version without prompts accepts the first list of prompts, and reports no change", () => {
   const { lists: _, offers: __, ...old } = snapshot([]);
   const now = snapshot([{ name: "a" }]);
   expect(updated(old, now, {})).toMatchObject({

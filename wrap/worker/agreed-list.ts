@@ -1,6 +1,6 @@
 /**
- * What may become of a wrapped server's list by itself. The first list is what was agreed to. A change is taken where it
- * narrows; the rest waits until somebody accepts it.
+ * Which changes of a wrapped server's lists are accepted without asking. The first lists count as accepted. A change that narrows
+ * is accepted at once; any other change waits until somebody accepts it.
  */
 import { isDeepStrictEqual } from "node:util";
 import { keyOf, type Listed, type ListedTool, type Lists, type Snapshot } from "../snapshot.ts";
@@ -10,7 +10,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Of two tools of one name the first counts. */
+/** If two tools have the same name, the first counts. */
 function byName({ tools }: Snapshot): Map<string, ListedTool> {
   const all = new Map<string, ListedTool>();
   for (const tool of tools) if (!all.has(tool.name)) all.set(tool.name, tool);
@@ -19,13 +19,13 @@ function byName({ tools }: Snapshot): Map<string, ListedTool> {
 
 const KINDS = ["prompts", "resources", "resourceTemplates"] as const;
 
-/** Makes the lists besides that of tools, each by itself. */
+/** Makes each of the lists besides that of tools. */
 const listsOf = (make: (kind: (typeof KINDS)[number]) => readonly Listed[]): Lists =>
   Object.fromEntries(KINDS.map((kind) => [kind, make(kind)])) as Lists;
 
-/** An entry is what was agreed to as long as it is listed; one that is gone may come back. */
+/** An accepted entry stays as accepted while the server lists it. If the server removes it, it may come back. */
 function narrowedLists(before: Snapshot, now: Snapshot): Pick<Snapshot, "lists" | "agreedLists"> {
-  // A snapshot of a version that did not pass them on has agreed to none, and refused none.
+  // A version that did not pass these lists on could neither accept nor refuse their entries.
   if (!before.lists) return now.lists ? { lists: now.lists } : {};
   const agreed = listsOf((kind) => [...(before.lists?.[kind] ?? []), ...(before.agreedLists?.[kind] ?? [])]);
   const there = Object.fromEntries(KINDS.map((kind) => [kind, new Set((now.lists?.[kind] ?? []).map(keyOf))]));
@@ -37,10 +37,10 @@ function narrowedLists(before: Snapshot, now: Snapshot): Pick<Snapshot, "lists" 
   };
 }
 
-/** The snapshot to list, of one that was agreed to and what the server says now. */
+/** The snapshot to list, from the accepted snapshot and the server's present one. */
 export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   const listed = byName(now);
-  // A tool that has narrowed, or is gone, may come back to what was agreed to.
+  // A tool that was narrowed or removed may return to its accepted form.
   const agreed = [...new Map([...before.tools, ...(before.agreed ?? [])].map((tool) => [tool.name, tool])).values()];
   const tools = agreed.flatMap((tool) => {
     const there = listed.get(tool.name);
@@ -72,7 +72,7 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   };
 }
 
-/** What was agreed to, with what these names, or addresses, stand for as the server says it now. */
+/** The accepted snapshot, with the entries of these names, or addresses, replaced by the server's present ones. */
 export function accepted(before: Snapshot, now: Snapshot, names: readonly string[]): Snapshot {
   const isOther = (entry: Listed) => !names.includes(keyOf(entry));
   const mixed = <Each extends Listed>(old: readonly Each[], news: readonly Each[] = []) => [
@@ -94,7 +94,7 @@ function narrowedTool(agreed: ListedTool, now: ListedTool): ListedTool {
     if (now[key] === undefined || isDeepStrictEqual(value, now[key]))
       return now[key] === undefined ? [] : [[key, value]];
     if (key === "inputSchema" && narrows(value, now[key])) return [[key, now[key]]];
-    // Results fit the new one, and no schema fits all of them.
+    // Results fit the server's new schema, not the accepted one, so neither is listed.
     return key === "outputSchema" ? [] : [[key, value]];
   });
   const annotations = hints(agreed.annotations ?? {}, now.annotations ?? {});
@@ -102,7 +102,7 @@ function narrowedTool(agreed: ListedTool, now: ListedTool): ListedTool {
   return {
     ...rest,
     ...((agreed.annotations || Object.keys(annotations).length > 0) && { annotations }),
-    // It is for the worker alone.
+    // Only the worker uses `execution`.
     ...(now.execution !== undefined && { execution: now.execution }),
   };
 }
@@ -119,11 +119,11 @@ function hints(agreed: Fields, now: Fields): Fields {
   return Object.fromEntries(kept.filter(([, value]) => value !== undefined));
 }
 
-/** Keywords of a JSON schema whose smaller, or larger, number admits less. */
+/** Keywords of a JSON schema that narrow it with a smaller number (`UPPER`) or a larger number (`LOWER`). */
 const UPPER = /^(maximum|exclusiveMaximum|max(Length|Items|Properties))$/;
 const LOWER = /^(minimum|exclusiveMinimum|min(Length|Items|Properties))$/;
 
-/** Whether a schema asks for less than the one before, in the same words; false where that is not plain to see. */
+/** Whether a schema admits no more than the one before, and has no new texts; false if that cannot be told easily. */
 function narrows(before: unknown, now: unknown): boolean {
   if (isDeepStrictEqual(before, now)) return true;
   if (!isObject(before) || !isObject(now)) return false;
@@ -148,11 +148,11 @@ function narrows(before: unknown, now: unknown): boolean {
   });
 }
 
-/** How much of a text is in a line about it, in characters. */
+/** The longest text in a line about a difference, in characters, and the largest number of lines. */
 const SHOWN = 200;
 const LINES = 40;
 
-/** The differences between two snapshots, a line each; `whole`: with all of the texts and all lines. */
+/** The differences between two snapshots, one line each; `whole`: with complete texts and all lines. */
 export function differences(before: Snapshot, now: Snapshot, whole = false): string[] {
   const width = whole ? Number.POSITIVE_INFINITY : SHOWN;
   const [old, listed] = [byName(before), byName(now)];
@@ -164,7 +164,7 @@ export function differences(before: Snapshot, now: Snapshot, whole = false): str
   const { server, instructions, resources, offers = now.offers } = before;
   const others = KINDS.flatMap((kind) => {
     const [a, b] = [before, now].map(({ lists }) => new Map(lists?.[kind]?.map((entry) => [keyOf(entry), entry])));
-    // An upgrade shows nothing that was hidden.
+    // After an upgrade, lists that the earlier version did not record are not reported as changes.
     if (!a || !b || !before.lists) return [];
     const name = (key: string) => `${kind.slice(0, -1)} ${shown(key, SHOWN)}`;
     return [
@@ -202,7 +202,7 @@ export function differences(before: Snapshot, now: Snapshot, whole = false): str
   return whole || more <= 0 ? lines : [...lines.slice(0, LINES), `… and ${more} more`];
 }
 
-/** Two values, from a little before where they begin to differ. */
+/** Shows two values, starting a little before their first difference if they are long. */
 function between(a: unknown, b: unknown, width: number): string {
   const [old, now] = [a, b].map((value) => (value === undefined ? "none" : JSON.stringify(value))) as [string, string];
   let at = 0;
@@ -212,7 +212,7 @@ function between(a: unknown, b: unknown, width: number): string {
   return `${part(old)} → ${part(now)}`;
 }
 
-/** A text without characters that a terminal would not show as they are. */
+/** The text, cut to `width` characters, with escapes for the characters that a terminal does not show as they are. */
 const shown = (text: string, width: number): string =>
   (text.length > width ? `${text.slice(0, width)}…` : text).replace(
     /[\p{C}\p{Zl}\p{Zp}]/gu,

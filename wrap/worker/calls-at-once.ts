@@ -1,4 +1,4 @@
-/** Makes calls for the edge before they are jobs: see `../at-once.ts`. */
+/** Makes calls for the edge before they become jobs: see `../at-once.ts`. */
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
@@ -15,13 +15,13 @@ import type { Slot } from "./call/slots.ts";
 import { requestId } from "./connection/open-request.ts";
 import type { WrappedServer } from "./wrapped-server.ts";
 
-/** How long a call may wait to be sent, and then for its answer, until it becomes a job; in milliseconds. */
+/** How long a call may wait to be sent, and then for its answer, before it becomes a job; in milliseconds. */
 const UNSENT = 50;
 const AT_ONCE = 250;
 /** The largest answer that needs no job, in characters. */
 const MOST = 40_000;
 
-/** Serves them on this machine. `mayRun`: whether jobs run at present. */
+/** Serves such calls at the endpoint `url` of this machine. `mayRun`: whether the job of this name may run at present. */
 export function serveCalls(
   server: WrappedServer,
   { url, token }: Worker,
@@ -60,7 +60,8 @@ async function answer(
   }
   const call = CallArgs.parse(args);
   const told = await make(server, job, call, { log, mayRun }, (sent) => {
-    // Without this header the edge takes the call as not sent, and one that may be repeated goes out again as its job.
+    // Without this header the edge treats the call as not sent, and its job sends it again. A call that is sent at most once
+    // therefore needs the header before it is sent.
     response.writeHead(200, { "content-type": "application/json", [SENT]: JSON.stringify(sent) });
     if (call.once) response.flushHeaders();
   });
@@ -85,7 +86,7 @@ async function make(
   const sent: Sent = { at: new Date().toISOString(), ...kept };
   server.calls.permit(jobName, slot);
   sending(sent);
-  // A call that was not sent, or is lost, is its job's to judge: that finds it here.
+  // If the call was not sent or is lost, its job decides what to do: the job finds it here.
   const call = await requests
     .begin(step, { base: 0, request: { kind: "call" }, ...(args.once && { sentAt: sent.at }), ...kept })
     .catch(() => undefined);
@@ -130,7 +131,7 @@ async function ready(
   return Promise.race([getting, late]).finally(() => clearTimeout(timer));
 }
 
-/** What a job would have as its result, where the call has ended and its answer is small. */
+/** The result that a job would have, if the call has ended and its answer is small. */
 async function answerIn(
   event: CallEvent,
   call: CallInFlight,
@@ -147,7 +148,7 @@ async function answerIn(
   return sizeOf(answer as unknown as CallToolResult).text <= MOST ? answer : undefined;
 }
 
-/** A call whose job never comes holds its slot no longer than one whose job does. */
+/** Ends the call after the usual time limit, so that a call whose job never comes does not hold its slot longer. */
 function limit({ calls, options }: WrappedServer, jobName: string, call: CallInFlight): void {
   const end = () => {
     if (calls.of(jobName) === call) call.request.cancel("it took too long");

@@ -1,4 +1,4 @@
-/** What a worker runs of a wrapped server. */
+/** The durable functions that a worker runs for a wrapped server. */
 import { type Implementation, implement } from "../../core/author/implement.ts";
 import type { Log } from "../../core/definitions/context.ts";
 import type { CallArgs } from "../call-job.ts";
@@ -8,7 +8,7 @@ import { registerServer } from "./registered-servers.ts";
 import { readSnapshot, updated, writeUpdate } from "./snapshot-file.ts";
 import { WrappedServer } from "./wrapped-server.ts";
 
-/** The launcher sets this variable to have snapshots written: to the command that accepts what is held back. */
+/** The launcher sets this variable if the worker is to write snapshots. Its value is the command that accepts held-back changes. */
 const FOLLOW = "WRAP_FOLLOW";
 
 /**
@@ -18,9 +18,9 @@ const FOLLOW = "WRAP_FOLLOW";
  * const options: RunOptions = { snapshot: new URL("./acme.snapshot.ts", import.meta.url) };
  */
 export interface RunOptions {
-  /** The snapshot that the edge imports. The log says when the server's tools are others; with `wrap` it follows them. */
+  /** The snapshot that the edge imports. The log says when the server's tools differ; with `wrap` the snapshot follows them. */
   snapshot?: URL;
-  /** Connects to the server at once, and logs there. Default: connects at the first call. */
+  /** The log of a connection that is opened at once. Default: the first call opens the connection. */
   connect?: Log;
 }
 
@@ -37,14 +37,14 @@ export function implemented(
   return { functions: [implement(jobs.own, run), implement(jobs.shared, run)], server };
 }
 
-/** Takes what a server says of its tools into a snapshot, one list after another, and says in the log what has changed. */
+/** Returns a function that updates the snapshot from the server's lists, one after another, and logs the changes. */
 function follower(file: URL, options: WrapOptions): (now: Snapshot, log: Log) => void {
   const accept = process.env[FOLLOW];
   let last = "";
   let following = Promise.resolve();
   const follow = async (now: Snapshot, log: Log) => {
     const before = await readSnapshot(file);
-    // A worker in one file has no snapshot beside it.
+    // A worker that is bundled into one file has no snapshot beside it.
     if (before === undefined) return;
     const update = updated(before, now, options);
     const isNew = accept === undefined ? last !== JSON.stringify(update) : await writeUpdate(file, update, now);

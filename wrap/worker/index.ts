@@ -7,7 +7,7 @@ export type { RunOptions } from "./implemented.ts";
 
 /**
  * The durable functions of a wrapped server's jobs. The worker connects to the server for the first call and keeps the
- * connection; a program that has ended is started again.
+ * connection. It restarts a program that has ended.
  *
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));

@@ -1,4 +1,4 @@
-/** What is said of a server that does not take the protocol's requests at its URL. */
+/** The message about a server whose URL does not accept requests of the protocol. */
 import { expect, test } from "vitest";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { WrappedServer } from "./wrapped-server.ts";
@@ -6,7 +6,7 @@ import { WrappedServer } from "./wrapped-server.ts";
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 
 test.each([404, 405])(
-  "a server of HTTP with SSE alone, which answers %i, is refused in a sentence without its HTML",
+  "a server that has only the HTTP with SSE transport, and answers %i, is refused with a sentence without its HTML",
   async (status) => {
     const page = `<!DOCTYPE html>\n<html><head><title>Error</title></head><body><pre>Cannot POST /sse</pre></body></html>`;
     await using server = await serveHttp((request, response) => {

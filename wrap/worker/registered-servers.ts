@@ -7,7 +7,7 @@ export interface RegisteredServer {
   snapshot: URL | undefined;
 }
 
-/** A global symbol, so that several copies of this module share the list. */
+/** A global symbol, because several copies of this module must share the list. */
 const SERVERS = Symbol.for("durable-mcp-edge.wrapped");
 type Holder = { [SERVERS]?: RegisteredServer[] };
 

@@ -1,4 +1,4 @@
-/** Reads a server's tools, and keeps them in the module that the edge imports. */
+/** Reads a server's lists, and keeps them in the module that the edge imports. */
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import type { Acceptance } from "../../core/author/tool.ts";
 import { type Listed, type Lists, MAX_INSTRUCTIONS, OFFERS, type Snapshot } from "../snapshot.ts";
@@ -7,11 +7,11 @@ import { accepted, differences, narrowed } from "./agreed-list.ts";
 import type { Connection } from "./connection/connection.ts";
 import { ToolList } from "./tool-list.ts";
 
-/** How long a page of the list may take, in milliseconds, and how many pages are read. */
+/** How long a page of a list may take, in milliseconds, and how many pages are read. */
 const TIMEOUT = 30_000;
 const MAX_PAGES = 50;
 
-/** What a server says about itself and its tools, unchanged, but for what is too much. */
+/** The server's present description of itself and its lists, unchanged except for the size limits. */
 export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const { name = "unknown", version = "", title } = connection.client.getServerVersion() ?? {};
   const { tools, prompts, resources, completions, logging } = connection.client.getServerCapabilities() ?? {};
@@ -21,7 +21,7 @@ export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   const left = [...list.left];
   const listed = async (method: string, field: keyof Lists, noun: "prompt" | "resource" | "template of resources") => {
     const entries = new ToolList(noun);
-    // A server may announce capabilities that it lacks.
+    // A server may announce a capability that it does not have.
     await read(connection, method, field, entries).catch(({ message }: Error) => left.push(`${method}: ${message}.`));
     left.push(...entries.left);
     return entries.tools as Listed[];
@@ -62,10 +62,10 @@ async function read(connection: Connection, method: string, field: string, list:
 
 const short = (text: string): string => text.slice(0, 200);
 
-/** For a file that an edge imports. */
+/** Begins the file that an edge imports. */
 const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";
 
-/** Writes a snapshot as JSON, or as a module where the name does not end so; resolves with whether the file has changed. */
+/** Writes a snapshot as JSON if the name ends in `.json`, otherwise as a module; resolves with whether the file has changed. */
 export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<boolean> {
   const json = JSON.stringify(snapshot, undefined, 2);
   const text = file.pathname.endsWith(".json") ? `${json}\n` : `${HEADER}${json};\n`;
@@ -76,26 +76,26 @@ export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<bool
   return true;
 }
 
-/** The snapshot in a file; undefined when there is no file. */
+/** The snapshot in a file; undefined if the file does not exist. */
 export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
   const text = await readFile(file, "utf8").catch(() => undefined);
   const json = text?.replace(/^[^{]*export default/, "").replace(/;\s*$/, "");
   return json === undefined ? undefined : (JSON.parse(json) as Snapshot);
 }
 
-/** Where the list of a server waits, beside its snapshot, as long as some of it is held back. */
+/** The file beside a snapshot that holds the server's present lists while some of their changes are held back. */
 export const waitingBeside = (snapshot: URL): URL => new URL("waiting.json", snapshot);
 
 export interface Update {
   snapshot: Snapshot;
-  /** What has changed of what is listed, and what is held back: a line each. */
+  /** The changes of the listed snapshot, and those that are held back: one line each. */
   taken: string[];
   held: string[];
 }
 
 /**
- * What becomes of a server's snapshot: the first one is agreed to; later ones are taken where they narrow, and the tools that
- * `accept` names as they are.
+ * Updates a server's snapshot. The first one counts as accepted. Of later ones, the changes that narrow are accepted, and all
+ * changes of the entries that `accept` names. `whole`: with complete texts and all lines.
  */
 export function updated(
   before: Snapshot | undefined,
@@ -115,17 +115,17 @@ export function updated(
   };
 }
 
-/** The most acceptances that a snapshot keeps. */
+/** The largest number of acceptances that a snapshot keeps. */
 const MOST_ACCEPTANCES = 5;
 
-/** Notes in what becomes of a snapshot that its changes were accepted, for the trail of the deployment that lists it. */
+/** Records an acceptance in an updated snapshot, for the audit trail of the deployment that lists it. */
 export function noteAcceptance(update: Update, before: Snapshot, about: Omit<Acceptance, "at" | "changes">): void {
   const acceptance = { ...about, at: new Date().toISOString(), changes: differences(before, update.snapshot) };
   const acceptances = [...(before.acceptances ?? []), acceptance].slice(-MOST_ACCEPTANCES);
   update.snapshot = { ...update.snapshot, acceptances };
 }
 
-/** Writes what becomes of a snapshot, and what waits; resolves with whether anything else waits than before. */
+/** Writes an updated snapshot and the waiting lists; resolves with whether something waits that differs from before. */
 export async function writeUpdate(file: URL, { snapshot, held }: Update, now: Snapshot): Promise<boolean> {
   await writeSnapshot(file, snapshot);
   const waiting = waitingBeside(file);

@@ -3,7 +3,7 @@ import { ToolList } from "./tool-list.ts";
 
 const inputSchema = { type: "object" };
 
-test("a tool that clients would refuse, and the whole list with it, is left out with its reason", () => {
+test("a tool that would make clients refuse the whole list is left out, with the reason", () => {
   const list = new ToolList();
   const odd = [
     { name: "title", inputSchema, title: { tag: "b" } },

@@ -1,16 +1,16 @@
-/** A list of a server as it is read: bounded in number, in size and in depth, before anything else is done with them. */
+/** A list of a server while it is read. Its entries are limited in number, size and depth before anything else uses them. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
 import { bounded, type ListedTool, MAX_TOOL } from "../snapshot.ts";
 
-/** The most tools that are read: more than are offered, since some may be chosen. All of them have up to `MAX_ALL` characters. */
+/** The limits on the tools that are read: their number, which exceeds that of offered tools as options choose among them, and size. */
 const MAX_READ = 2_000;
 const MAX_ALL = 4_000_000;
-/** How deep the fields of a tool are nested at most. */
+/** The deepest nesting of a tool's fields. */
 const MAX_DEPTH = 64;
-/** The most sentences about single tools. */
+/** The largest number of sentences about single entries that are left out. */
 const MAX_SENTENCES = 20;
 
-/** What a client checks the entries of a list by. */
+/** The schemas by which a client validates the entries of a list. */
 const SCHEMAS = {
   tool: specTypeSchemas.Tool,
   prompt: specTypeSchemas.Prompt,
@@ -25,7 +25,7 @@ export class ToolList {
   isFull = false;
   #size = 0;
   #others = 0;
-  /** What the list is of. */
+  /** The kind of the entries. */
   readonly #noun: Noun;
 
   constructor(noun: Noun = "tool") {
@@ -46,7 +46,7 @@ export class ToolList {
     }
   }
 
-  /** Why a client would not take an entry, and the list that it is in with it; undefined for one that it takes. */
+  /** Why a client would refuse an entry, and with it the whole list; undefined if it would not. */
   #problemIn(entry: ListedTool | undefined): string | undefined {
     if (!entry) return "it has no name";
     const { issues } = SCHEMAS[this.#noun]["~standard"].validate(entry) as { issues?: readonly Issue[] };
@@ -59,7 +59,7 @@ export class ToolList {
     const shown = tool ? JSON.stringify(tool.name.slice(0, 60)) : `A ${this.#noun}`;
     if (++this.#others <= MAX_SENTENCES) this.left.push(`${shown} is not read: ${reason}.`);
     else if (this.#others === MAX_SENTENCES + 1) this.left.push(`More ${this.#noun}s are not read, for such reasons.`);
-    // A list of nothing else does not go on forever.
+    // A list of nothing but such entries must end, too.
     if (this.#others === MAX_READ) this.#end();
   }
 
@@ -73,7 +73,7 @@ export class ToolList {
 
 type Issue = { message: string; path?: readonly (PropertyKey | { key: PropertyKey })[] };
 
-/** About how many characters of JSON a tool takes, or why it is too much. Not recursive, as `JSON.stringify` is. */
+/** The approximate size of a tool in characters of JSON, or why it is refused. Not recursive, unlike `JSON.stringify`. */
 function measured(tool: ListedTool): { size: number; reason?: string } {
   let size = 0;
   const open: [value: unknown, depth: number][] = [[tool, 0]];

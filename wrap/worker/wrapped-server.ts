@@ -20,7 +20,7 @@ import { snapshotOf } from "./snapshot-file.ts";
 /** How long a server at a URL may take to answer when a connection is opened, and a program to start; in milliseconds. */
 const CONNECT = 30_000;
 const START = 10 * 60_000;
-/** How often it is told that a program is waited for, in milliseconds. */
+/** How often a caller hears that a server has not answered yet, in milliseconds. */
 const TELL = 5_000;
 /** The pauses between attempts, in milliseconds. A connection that ends before the shortest life counts as failed. */
 const FIRST_PAUSE = 500;
@@ -28,18 +28,18 @@ const LONGEST_PAUSE = 30_000;
 const SHORTEST_LIFE = 5_000;
 /** How long a program goes on without a worker, in milliseconds: until a killed worker's jobs have moved on. */
 const KEEP = 120_000;
-/** After this time, in milliseconds, it is told that a call waits for its turn. */
+/** After this time, in milliseconds, a caller hears that the call waits for its turn. */
 const WAITING = 1_000;
 /** How many calls a worker makes at once by default. */
 const CONCURRENCY = 16;
-/** The revision to speak where a tool cannot be served by the newest. */
+/** The revision to speak if the newest one cannot serve a tool. */
 const OLDER = "2025-11-25";
-/** How often a connection that is not used any more is looked at, in milliseconds. */
+/** How often to check whether a retired connection is idle, in milliseconds. */
 const RETIRING = 5_000;
-/** The most callers with separate connections. */
+/** The largest number of callers with separate connections. */
 const MAX_CALLERS = 100;
 
-/** One connection, which is opened again when it is lost. */
+/** One connection, which is reopened after it was lost. */
 class ReconnectingConnection {
   #connection: Promise<Connection> | undefined;
   #failures = 0;
@@ -54,7 +54,7 @@ class ReconnectingConnection {
     const before = this.#connection;
     const current = await before?.catch(() => undefined);
     if (current?.isOpen) return current;
-    // Another call may be opening it. A second instance of a program would get calls that the first one has had.
+    // Another call may be opening the connection. A second instance of a program would get calls that the first one already has.
     if (this.#connection !== before) return this.get();
     const wait = this.#notBefore - Date.now();
     if (wait > 0) throw new RetryableError(`it is tried again in ${Math.ceil(wait / 1_000)} s`, { retryAfter: wait });
@@ -77,7 +77,7 @@ class ReconnectingConnection {
     await connection.close().catch(() => {});
   }
 
-  /** Leaves a hosted program to the next worker; resolves with whether it goes on. */
+  /** Leaves a hosted program to the next worker; resolves with whether the program goes on. */
   async leave(): Promise<boolean> {
     return (await this.#connection?.catch(() => undefined))?.leave() === true;
   }
@@ -105,18 +105,18 @@ export class WrappedServer {
   readonly options: WrapOptions;
   readonly calls = new CallsInFlight();
   readonly #slots: Slots;
-  /** The slots of jobs, where each slot is a process. */
+  /** The slot indices of jobs, if each slot is a process. */
   readonly #processes = new Map<string, number>();
   readonly #env: Environment;
   readonly #isHosted: boolean;
   readonly #fetch: Fetch;
-  /** By caller key, which is empty for all callers, and process. */
+  /** By caller key, which is empty for a connection of all callers, and process. */
   readonly #connections = new LRUCache<string, ReconnectingConnection>({
     max: MAX_CALLERS,
     dispose: (connection) => void connection.retire(),
   });
   #revision: string | undefined;
-  /** Whether an older revision than the server's newest is spoken, because a tool needs it. */
+  /** Whether an older revision than the server's newest is spoken because a tool needs it. */
   #older: "untried" | "spoken" | "refused" = "untried";
   #credentials: ReadonlyMap<string, Record<string, string>> | undefined;
   /** Called with the server's tools when a connection is opened, and when the tools have changed. */
@@ -132,9 +132,9 @@ export class WrappedServer {
   }
 
   /**
-   * The connection for the caller that a job belongs to. `tell` is told what is waited for, if that takes long.
+   * The connection for the caller that a job belongs to. If the server takes long to answer, `tell` hears of it.
    *
-   * @throws {NotSent} saying why there is none
+   * @throws {NotSent} saying why there is no connection
    */
   async connection(jobName: string, log: Log, tell: (what: string) => void = () => {}): Promise<Connection> {
     const { name } = this.options;
@@ -163,18 +163,18 @@ export class WrappedServer {
     }
   }
 
-  /** What the server says about itself and its tools now. @throws {NotSent} */
+  /** The server's present description of itself and its lists. @throws {NotSent} */
   async look(log: Log, tell?: (what: string) => void): Promise<Snapshot> {
     return snapshotOf(await this.connection("", log, tell));
   }
 
-  /** Leaves the program that was looked at to the next worker of the same deployment. Without a program host it ends. */
+  /** Leaves the program to the next worker of the same deployment. Without a program host the program ends. */
   async handOver(): Promise<void> {
     const left = await Promise.all([...this.#connections.values()].map((connection) => connection.leave()));
     if (!left.every(Boolean)) await this.close();
   }
 
-  /** Closes a connection, which is not used again. */
+  /** Closes a connection so that it is not used again. */
   async drop(jobName: string, connection: Connection, log: Log): Promise<void> {
     await (await this.#connectionOf(jobName, log)).drop(connection);
   }
@@ -196,8 +196,8 @@ export class WrappedServer {
   }
 
   /**
-   * Speaks the revisions of 2025 from now on, with connections of their own: a tool has said that it cannot be served by the
-   * newer one. False where the revision is given, or the server has no other.
+   * Speaks the 2025 revisions from now on, over new connections, because a tool has said that the newer revision cannot serve it.
+   * Returns false if the options fix the revision, or if the server speaks no older one.
    */
   speakOlder(log: Log): boolean {
     const { name, revision } = this.options;
@@ -243,7 +243,7 @@ export class WrappedServer {
       asked: this.options.revision,
       onListsChanged: () => void changed(),
     }).catch((error) => {
-      // The server may have the newest alone: the next attempt asks again.
+      // The server may speak only the newest revision: the next attempt negotiates again.
       if (this.#older === "spoken") [this.#older, this.#revision] = ["refused", undefined];
       throw error;
     });
@@ -281,7 +281,7 @@ export class WrappedServer {
   }
 }
 
-/** Identifies a deployment among those whose workers run on the same machine. */
+/** Identifies a deployment among those with workers on the same machine. */
 const deploymentOf = (env: Environment): string => {
   const { RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP, WRAP_FOLDER } = env;
   // `wrap` starts the program before it knows the other addresses.

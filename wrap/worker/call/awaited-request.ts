@@ -1,4 +1,4 @@
-/** The request that a job waits for, and what its steps find out about it. Steps store these, so fields keep their names. */
+/** The request that a job waits for, and its outcomes. Steps store both, so their fields must keep their names. */
 import type { Question, Step } from "../../../core/definitions/context.ts";
 import type { Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
@@ -18,22 +18,22 @@ export interface RemoteTask {
   every?: number;
 }
 
-/** A request whose answer the job waits for, and how another process goes on with it. */
+/** A request whose answer the job waits for, and the data with which another process continues it. */
 export interface AwaitedRequest {
   /** The number of its first event. */
   base: number;
   /** When the job recorded that it would send the request, if it is not repeatable. */
   sentAt?: string;
-  /** The request at a program host, which recognizes it when it is sent again. */
+  /** The request as a program host knows it. The host recognizes it when it is sent again. */
   kept?: Sent["kept"];
   request:
     | { kind: "call"; inputs?: JsonObject; state?: unknown }
-    /** `stream`: where the stream of the task's result can be resumed, which repeats its questions. */
+    /** `stream`: where the stream of the task's result can be resumed. A resumed stream repeats the task's questions. */
     | ({ kind: "task"; stream?: ResumableStream } & RemoteTask)
     | ({ kind: "stream" } & ResumableStream);
 }
 
-/** What a step has found out: an event of a request, or what the result of the request asks for. */
+/** The outcome of a step: an event of a request, or the next thing to do if the request did not bring the final result. */
 export type StepOutcome =
   | CallEvent
   /** The outcome is lost, and the call may be repeated. */
@@ -41,7 +41,7 @@ export type StepOutcome =
   | { kind: "input"; requests: JsonObject; state?: unknown }
   | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; place: Session };
 
-/** The request as it goes on once its stream can be resumed. */
+/** The request in the form in which it continues once its stream can be resumed. */
 export function resumable(request: AwaitedRequest["request"], stream: ResumableStream): AwaitedRequest["request"] {
   return request.kind === "task" ? { ...request, stream } : { kind: "stream", ...stream };
 }
@@ -82,13 +82,13 @@ export async function outcomeOf(
   return { kind: "task", taskId: task.taskId, isLegacy, place: session, ...(every > 0 && { every }) };
 }
 
-/** Whether the server has forgotten the session, and so has not looked at the request. */
+/** Whether the error says that the server has forgotten the session, and so has not executed the request. */
 export const isSessionOver = (error: unknown): boolean =>
   error instanceof CallRefused && (error.status === 404 || (error.status === 400 && /session/i.test(error.message)));
 
 /**
- * A server's question as the engine asks it, without patterns: the protocol's forms have none, and the edge would evaluate a
- * hostile pattern on a caller's text almost for ever.
+ * A server's question as the engine asks it, without patterns: the protocol's forms have none, and the edge could take
+ * extremely long to match a caller's text against a hostile pattern.
  */
 export function questionOf({ message, requestedSchema }: JsonObject): Question {
   const schema = (requestedSchema ?? { type: "object", properties: {} }) as Question["requestedSchema"];

@@ -10,7 +10,7 @@ import type { Seat, Slot } from "./slots.ts";
 
 type Json = Record<string, unknown>;
 
-/** What happens to a call: it ends, or the job has to react. Steps store events, so their fields keep their names. */
+/** An event of a call: its end, or something that the job must react to. Steps store events, so their fields must keep their names. */
 export type CallEvent =
   | { kind: "result"; result: Json }
   /** The server's answer is a protocol error. */
@@ -31,7 +31,7 @@ export interface CallOptions {
   /** The number of the first event; numbers are unique within a job. */
   base: number;
   request: string;
-  /** The answers to questions that the call has asked in an earlier process, by event number. */
+  /** The answers to questions that the call asked in an earlier process, by event number. */
   answers: ReadonlyMap<number, Json>;
   session: Session;
   isResumed: boolean;
@@ -39,13 +39,13 @@ export interface CallOptions {
   isRepeated: boolean;
   /** The program host that gets the request, if the job has not recorded it. */
   host: string | undefined;
-  /** The event numbers of the questions that the call has asked before, by question id. */
+  /** The event numbers of the questions that the call asked before, by question id. */
   questions: ReadonlyMap<string | number, number>;
   /** The lowest level of the log messages that are kept for the caller; undefined for none. */
   log: string | undefined;
 }
 
-/** The most log messages of a call that reach its caller, and their size, in characters of JSON. */
+/** The limits on a call's log messages to its caller: their number, and their total size in characters of JSON. */
 const MAX_LOGS = 1_000;
 const MAX_LOG_SIZE = 100_000;
 
@@ -65,11 +65,11 @@ export class CallInFlight {
   #eventIds: { last?: string; previous?: string } = {};
   #isResumable = false;
   #isDone = false;
-  /** The slot of the call; undefined where a call that asks keeps it. */
+  /** The call's slot, which it leaves while it waits for an answer; undefined if it keeps the slot. */
   seat: Seat | undefined;
   /** Gets the server's progress notifications. */
   onProgress: Step["progress"] | undefined;
-  /** The last of them. */
+  /** The last progress notification. */
   progress: Parameters<Step["progress"]> | undefined;
   /** Resolves when no further event will come. */
   readonly ended: Promise<void>;
@@ -107,7 +107,7 @@ export class CallInFlight {
       isAsking: () => this.#questions.some(Boolean),
       onAsked: (question) => {
         const known = questions.get(question.id);
-        // Resumes before the question, so that another process gets it again.
+        // The recorded position is before the question, so that a process that resumes there gets the question again.
         if (known === undefined) recordPosition(this.#eventIds.previous);
         const n = known ?? this.#next;
         this.#questions[n] = question;
@@ -131,12 +131,12 @@ export class CallInFlight {
     return n >= this.base && (!this.#isDone || n < this.#next);
   }
 
-  /** Resolves with event `n`; rejects when the call is lost before. */
+  /** Resolves with event `n`; rejects if the call is lost before that. */
   event(n: number): Promise<CallEvent> {
     return this.#at(n).promise;
   }
 
-  /** Answers the question of event `n` once the call has a slot, unless it is answered; false if it was not asked here. */
+  /** Answers the question of event `n` once the call has a slot, unless it is answered already; false if it was not asked here. */
   answer(n: number, result: Json): boolean {
     const question = this.#questions[n];
     if (!question) return this.#questions.length > n;
@@ -196,16 +196,16 @@ export class CallInFlight {
 /** The calls of this process by job. */
 export class CallsInFlight {
   readonly #calls = new Map<string, CallInFlight>();
-  /** The timers that drop calls which have ended. */
+  /** The timers that drop ended calls. */
   readonly #dropping = new Map<string, NodeJS.Timeout>();
   readonly #beginning = new Map<string, Promise<CallInFlight>>();
   /**
-   * Jobs that have recorded that they are about to send their call, and have not sent it; with the slot that they hold, if they
-   * hold one.
+   * The jobs that have recorded that they are about to send their call and have not sent it yet, each with the slot that it holds,
+   * if any.
    */
   readonly #permits = new Map<string, Slot | undefined>();
 
-  /** The call of a job that knows event `n`, if it is in flight here. */
+  /** The job's call in this process that knows event `n`, if there is one. */
   find(job: string, n: number): CallInFlight | undefined {
     const call = this.#calls.get(job);
     return call?.knows(n) ? call : undefined;
@@ -216,7 +216,7 @@ export class CallsInFlight {
     return this.#calls.get(job);
   }
 
-  /** Makes a job's call once, also when two steps of the job ask for it at the same time. */
+  /** Makes a job's call once, even if two steps of the job request it at the same time. */
   begin(job: string, base: number, make: () => Promise<CallInFlight>): Promise<CallInFlight> {
     const key = `${base} ${job}`;
     const beginning = this.#beginning.get(key);
@@ -235,7 +235,7 @@ export class CallsInFlight {
     });
   }
 
-  /** With the timer, which would keep the call in memory. */
+  /** Also clears the timer, which would keep the call in memory. */
   #drop(job: string): void {
     this.#calls.delete(job);
     clearTimeout(this.#dropping.get(job));
@@ -266,7 +266,7 @@ export class CallsInFlight {
     return this.#permits.get(job);
   }
 
-  /** The call is being sent: the permit is used up. */
+  /** Uses up the permit, because the call is being sent. */
   usePermit(job: string): void {
     this.#permits.delete(job);
   }

@@ -46,14 +46,14 @@ function before(outcomes: Error[]) {
   return { calls, sent, event: () => requests.event(step, 0, awaited, undefined) };
 }
 
-test("a call that another process may have sent goes to the program host that knows it, also when that could not be reached", async () => {
+test("a call that another process may have sent goes only to the program host that knows it, even after that host was unreachable", async () => {
   const { sent, event } = before([new NotSent("Not connected"), new OutcomeUnknown("the program has ended")]);
   await expect(event()).rejects.toThrow("Not connected");
   await expect(event()).rejects.toThrow(/The call was sent .* whether it had its effect is unknown/);
   expect(sent).toEqual(["old", "old"]);
 });
 
-test("a call that this process has not sent goes to the program that there is, until it is sent", async () => {
+test("a call that no process has sent goes to the present program, until it is sent", async () => {
   const { calls, sent, event } = before([new NotSent("Not connected"), new NotSent("Not connected")]);
   calls.permit("acme.write.1");
   await expect(event()).rejects.toThrow("Not connected");

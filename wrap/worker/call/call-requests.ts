@@ -1,4 +1,4 @@
-/** The requests of a job: made, found in flight in this process, or continued where another process has left them. */
+/** The requests of a job. A request is made, found in flight in this process, or continued from where another process left it. */
 import { createHash } from "node:crypto";
 import { LOG_LEVEL_META_KEY } from "@modelcontextprotocol/client";
 import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
@@ -28,7 +28,7 @@ const RESUME_AGAIN = 10 * SECOND;
 
 interface RequestingJob {
   jobName: string;
-  /** Tells the job from an earlier one of the same name. */
+  /** Distinguishes the job from an earlier one of the same name. */
   deadline: number;
   /** Aborted when the job is no longer run here. */
   signal: AbortSignal;
@@ -42,7 +42,7 @@ interface RequestingJob {
 export class CallRequests {
   readonly #server: WrappedServer;
   readonly #job: RequestingJob;
-  /** Streams of tasks' results that report nothing any more. */
+  /** Streams of task results that no longer report anything. */
   readonly #deadStreams = new WeakSet<ResumableStream>();
 
   constructor(server: WrappedServer, job: RequestingJob) {
@@ -51,8 +51,8 @@ export class CallRequests {
   }
 
   /**
-   * Waits for event `n` for at most `timeout` milliseconds. In a process that does not know the request, makes it first, if the
-   * call may be repeated.
+   * Waits for event `n` for at most `timeout` milliseconds. If this process does not know the request, first makes or continues it;
+   * a call is made again only if it may be repeated.
    */
   async event(step: Step, n: number, awaited: AwaitedRequest, timeout: number | undefined): Promise<StepOutcome> {
     const { calls, options } = this.#server;
@@ -63,7 +63,7 @@ export class CallRequests {
       (await calls.begin(jobName, awaited.base, () => this.begin(step, this.#continuedAt(awaited, n))));
     const abandoned = Promise.withResolvers<never>();
     abandoned.promise.catch(() => {});
-    // A server may send further events elsewhere once the stream is resumed; resuming again gets all of them.
+    // After a stream is resumed, the server may send further events over another stream; resuming again gets all of them.
     const silence = call.isResumed
       ? setTimeout(() => abandoned.reject(new Error("nothing came of it")), RESUME_AGAIN)
       : undefined;
@@ -95,7 +95,7 @@ export class CallRequests {
     let event: CallEvent;
     try {
       event = await Promise.race([call.event(n), abandoned.promise, ...watches]);
-      // The error may be the task's result, or say that there is no such task.
+      // The error may be the task's result, or mean that the server does not know the task.
       if (event.kind === "error" && request.kind === "task") await checkTask(() => this.#connect(step), request);
     } catch (error) {
       if (step.signal.aborted) throw error;
@@ -116,7 +116,7 @@ export class CallRequests {
     return outcomeOf(step, event, awaited, call, server);
   }
 
-  /** Gives a call up, so that the step's next attempt makes the request anew; returns the error of this attempt. */
+  /** Gives a call up, so that the step's next attempt makes the request again; returns the error of this attempt. */
   #failed(error: unknown, call: CallInFlight, { request, sentAt }: AwaitedRequest): unknown {
     const { calls, options } = this.#server;
     const { jobName } = this.#job;
@@ -129,7 +129,7 @@ export class CallRequests {
     return explained(failure(error, options, sentAt));
   }
 
-  /** Why nothing is heard of a call that was sent: an error to retry, or {@link OutcomeUnknown}. */
+  /** The error for a call that was sent and whose events no longer arrive: an error to retry, or {@link OutcomeUnknown}. */
   #lost(error: unknown, request: AwaitedRequest["request"]): unknown {
     const isRefused = error instanceof CallRefused && !error.isTemporary;
     // The result of a task can be requested without the stream.
@@ -146,7 +146,7 @@ export class CallRequests {
       : error;
   }
 
-  /** The request for event `n`: one that reports new events only begins with that event. */
+  /** The request for event `n`. A request that reports only new events begins with that event. */
   #continuedAt(awaited: AwaitedRequest, n: number): AwaitedRequest {
     return this.#reportsNewOnly(awaited) ? { ...awaited, base: n } : awaited;
   }
@@ -161,7 +161,7 @@ export class CallRequests {
     return stream && !this.#deadStreams.has(stream) ? stream : undefined;
   }
 
-  /** Makes a request once it has a slot; resolves when it is in flight. */
+  /** Waits for a slot and makes a request; resolves when the request is in flight. */
   async begin(step: Step, awaited: AwaitedRequest): Promise<CallInFlight> {
     const { calls, options } = this.#server;
     const { jobName, signal } = this.#job;
@@ -181,7 +181,7 @@ export class CallRequests {
       const call = this.#send(connection, awaited, isPermitted ? undefined : kept?.keeper);
       calls.put(jobName, call);
       const seat = new Seat(slot, take);
-      // A process of its own asks for this call alone, and stays with it.
+      // A process that serves only this call stays with it, also while a question waits.
       if (options.processes === undefined) call.seat = seat;
       void this.#dropLostSession(call, connection, step).finally(() => seat.end());
       return call;
@@ -192,7 +192,7 @@ export class CallRequests {
     }
   }
 
-  /** Drops the connection when a call has ended because the server has forgotten the connection's session. */
+  /** Drops the connection if the call ends because the server has forgotten the connection's session. */
   async #dropLostSession(call: CallInFlight, connection: Connection, { log }: Step): Promise<void> {
     await call.ended;
     const isCurrent = call.session.sessionId === connection.session.sessionId;
@@ -201,7 +201,7 @@ export class CallRequests {
     }
   }
 
-  /** `host`: the program host that may have the request already. */
+  /** `host`: the program host that may already have the request. */
   #send(connection: Connection, awaited: AwaitedRequest, host: string | undefined): CallInFlight {
     const { base, request, kept } = awaited;
     const stream = this.#streamOf(request);
@@ -229,7 +229,7 @@ export class CallRequests {
         const open = stream
           ? connection.resume(stream, taskHooks)
           : connection.request("tasks/result", { taskId }, taskHooks, id, session);
-        // Cancels the task, not the request for its result.
+        // Cancels the task, not just the request for its result.
         const cancel = () => void connection.request("tasks/cancel", { taskId }, {}, requestId(), session);
         return { ...open, cancel };
       }

@@ -1,8 +1,8 @@
-/** A tool that the newest revision cannot serve, and that another can. */
+/** Recognizes a tool that the newest revision cannot serve and an older one can. */
 import { MODERN } from "../connection/client.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 
-/** The protocol's codes for a capability that the client lacks, and for a revision that is not spoken. */
+/** The protocol's error codes for a capability that the client lacks, and for an unsupported revision. */
 const OF_REVISION = [-32021, -32022];
 
 type Failed = Extract<CallEvent, { kind: "result" | "error" }>;
@@ -15,14 +15,14 @@ export function revisionFails(event: CallEvent): event is Failed {
   return Array.isArray(content) && content.some((part) => names(String(part?.text)));
 }
 
-/** Whether the server has refused the call before any of it was done: a tool that fails may have done some of its work. */
+/** Whether the server has refused the call before any work was done; a tool that fails may have done some of its work. */
 export const isRefusal = (event: Failed): boolean => event.kind === "error" && OF_REVISION.includes(event.code);
 
-/** Whether words are about the revision: it is a date as well. */
+/** Whether the words are about the revision. Its name alone does not tell, since it is also a date. */
 const names = (words: string): boolean =>
   words.includes(MODERN) && /protocol|revision|version|connection|server-initiated/i.test(words);
 
-/** The answer of a tool that the revision cannot serve, with what to do. */
+/** The answer of a tool that the revision cannot serve, with advice for the caller. */
 export function withAdvice(result: Record<string, unknown>, name: string): Record<string, unknown> {
   const text = `From now on ${name} is spoken to in a revision of 2025. The call was made, and is not repeated, because nothing says that this is safe: call the tool again.`;
   return { ...result, content: [...(result.content as object[]), { type: "text", text }] };

@@ -3,7 +3,7 @@ import { PARTS } from "../../../core/store/parts.ts";
 import { FILES } from "../../../core/tools/content.ts";
 import { toolAnswer } from "./outcome.ts";
 
-test("what a server answers is passed on word for word, without what is about its connection", () => {
+test("a server's answer is passed on unchanged, without the fields about its connection", () => {
   const answer = {
     content: [
       { type: "text", text: "hello", annotations: { audience: ["user"], priority: 1 } },
@@ -22,6 +22,6 @@ test("what a server answers is passed on word for word, without what is about it
   const whole = { ...answer, resultType: "complete", _meta: { ..._meta, ...connection } };
   expect(toolAnswer(whole)).toEqual({ ...answer, _meta });
   expect(toolAnswer({ ...answer, _meta: connection })).toEqual(answer);
-  // Only a worker writes a table of contents, and refers to files.
+  // Only a worker may write a table of contents or refer to files, so these fields of a server are removed.
   expect(toolAnswer({ ...answer, [PARTS]: { id: "another's" }, [FILES]: [{ uri: "another's" }] })).toEqual(answer);
 });

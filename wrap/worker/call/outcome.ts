@@ -1,4 +1,4 @@
-/** Turns what a wrapped server answers, or fails to answer, into a job's result or reason. */
+/** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
 import { getExtension } from "hono/utils/mime";
 import { keepInParts } from "../../../core/author/chunks.ts";
 import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
@@ -17,19 +17,19 @@ import { isTooDeep, readable } from "./readable.ts";
 
 type Json = Record<string, unknown>;
 
-/** A key of `_meta` that describes the connection. */
+/** The key of `_meta` that describes the server, which concerns only its connection. */
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;
-/** Said of an answer with images, sounds or files that is too long to keep. */
+/** Added to the error for an answer with images, sounds or files that is too long to keep. */
 const HINT = "Where FILES_URL is set, its images, sounds and files are kept there.";
 /** The longest message of a protocol error, in characters. */
 const MAX_MESSAGE = 20_000;
-/** The largest data of one, in characters of JSON. */
+/** The largest data of a protocol error, in characters of JSON. */
 const MAX_DATA = 100_000;
 
-/** The server's answer as the tool's. */
+/** The server's answer as the tool's answer: without the fields that only this side may write, or that concern the connection. */
 export function toolAnswer(result: Json): Json {
   const { resultType: _, _meta, [PARTS]: __, [RPC_FAILURE]: ___, [FILES]: ____, ...rest } = result;
   const { [SERVER_INFO]: _____, ...meta } = { ...(_meta as Json | undefined) };
@@ -38,7 +38,7 @@ export function toolAnswer(result: Json): Json {
 
 /**
  * The answer as the job stores it: in parts, if it is too large for one promise. `server`: the name of the server whose tool has
- * answered; undefined for an answer of any other request.
+ * answered; undefined for the answer to any other request.
  */
 export async function storedAnswer(
   step: Step,
@@ -61,13 +61,13 @@ export async function storedAnswer(
   return withLogs({ ...(await keepInParts(step, answer, media)), ...(answer.isError === true && { isError: true }) });
 }
 
-/** A protocol error within bounds. */
+/** A protocol error, cut to the limits above. */
 export function told({ code, message, data }: RpcError): RpcFailure {
   const isKept = data !== undefined && !isTooDeep(data) && JSON.stringify(data).length <= MAX_DATA;
   return { code, message: message.slice(0, MAX_MESSAGE), ...(isKept && { data }) };
 }
 
-/** A protocol error as the job stores it: as a result for those who collect results, and as the error for the call. */
+/** A protocol error as the job stores it: as a result for clients that collect it, and as the error that the call itself gets. */
 export function protocolError({ code, message, data }: RpcFailure): Json {
   const failure: RpcFailure = { code, message, ...(data !== undefined && { data }) };
   return {
@@ -77,7 +77,7 @@ export function protocolError({ code, message, data }: RpcFailure): Json {
   };
 }
 
-/** The reason for a call that was sent `at` this time, and may have had its effect. */
+/** The failure reason of a call that was sent at the time `at` and may have had its effect. */
 export function unknownEffect({ name }: WrapOptions, at: string, why: string): NonRetryableError {
   return new NonRetryableError(
     `The call was sent to ${name} at ${at}, and ${why}: whether it had its effect is unknown. It is not sent again, because nothing says that a repeat is safe. Check what has become of it; to send it again, make another call.`,
@@ -98,7 +98,7 @@ export function failure(error: unknown, options: WrapOptions, at: string | undef
   return error;
 }
 
-/** Says in the job's reason that nothing was done, if the error is that the request was not sent. */
+/** If the error means that the request was not sent, adds to it that nothing was done. */
 export function explained(error: unknown): unknown {
   if (!(error instanceof NotSent)) return error;
   const words = `${NOT_DONE}: ${error.message}`;
@@ -109,7 +109,7 @@ export function explain(error: unknown): never {
   throw explained(error);
 }
 
-/** The answer with its largest media as files, until the others fit; as it is where nothing stores files. */
+/** The answer with its largest media stored as files, until the rest fits; unchanged if the deployment stores no files. */
 async function withFiles(step: Step, answer: Json): Promise<Json> {
   const content = [...((answer.content as Json[] | undefined) ?? [])];
   const media = content.map((part, i) => ({ i, part, data: base64Of(part) })).filter(({ data }) => data !== "");
@@ -137,7 +137,7 @@ function orNone(error: Error): undefined {
   if (error.message !== KEEPS_NO_FILES) throw error;
 }
 
-/** The last part of a resource's address; for what has none, its kind, its number and the extension of its type. */
+/** A file name: the last part of the resource's address, or else the content's kind, number and extension. */
 function nameOf(type: unknown, i: number, uri: string | undefined, mimeType = ""): string {
   const last = uri?.split(/[?#]/)[0]?.split("/").at(-1) ?? "";
   const named = last.replace(/[\p{Cc}\\]/gu, "").slice(-MAX_FILE_NAME);

@@ -1,16 +1,16 @@
-/** Makes a wrapped server's answer one that clients can read, and says what was wrong with it. */
+/** Replaces a wrapped server's answer that clients could not read by one that says what is wrong with it. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
 
 type Json = Record<string, unknown>;
 
-/** How deep an answer may be nested: the code that walks it recurses, here and in clients. */
+/** How deep an answer may be nested. The code that walks it is recursive, here and in clients. */
 const MAX_DEPTH = 1_000;
-/** How much of an answer that cannot be read is shown, in characters. */
+/** How many characters of an unreadable answer are shown. */
 const MAX_SHOWN = 10_000;
 
 const KINDS = new Set<unknown>(["text", "image", "audio", "resource", "resource_link"]);
 
-/** The answer as it is, or a result that says why it cannot be read; `name`: the server's. */
+/** The answer itself, or a result that says why it cannot be read; `name`: the server's name. */
 export function readable(answer: unknown, name: string): Json {
   if (isTooDeep(answer)) {
     return unreadable(`${name} answered, but its answer is nested more than ${MAX_DEPTH} levels deep.`);
@@ -44,7 +44,7 @@ const unreadable = (words: string): Json => ({
   content: [text(`The call was made, and may have had its effect. ${words}`)],
 });
 
-/** A part of a kind that is not known yet counts as a text; whether data are of base64 is for clients to find. */
+/** For the validation, a part of a kind that is not known yet counts as text, and base64 data is not decoded. */
 function asKnown(part: unknown): unknown {
   if (!isObject(part)) return part;
   if (typeof part.type === "string" && !KINDS.has(part.type)) return text("");

@@ -10,9 +10,9 @@ import type { JsonObject, RemoteTask } from "./awaited-request.ts";
 import type { CallInFlight } from "./call-in-flight.ts";
 import { storedAnswer, told } from "./outcome.ts";
 
-/** The default poll interval, and the bounds of the intervals that servers ask for; in milliseconds. */
+/** The default poll interval, and the limits on the intervals that servers request; in milliseconds. */
 const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
-/** How long a task may wait for an answer, while no question arrives, before the question counts as lost; in milliseconds. */
+/** How long a task may wait for an answer to a question that has not arrived here, in milliseconds. Then the question counts as lost. */
 const LOST_AFTER = 20 * SECOND;
 
 const METHOD_NOT_FOUND = -32601;
@@ -34,7 +34,7 @@ function reporter({ progress }: Step): (task: JsonObject) => void {
   };
 }
 
-/** Polls a task of the 2026 revision until it has ended, or asks a question that is not answered. */
+/** Polls a task of the 2026 revision until it ends, or asks a question that has no answer yet. */
 export async function watchTask(
   connect: Connect,
   step: Step,
@@ -79,14 +79,14 @@ export async function checkTask(connect: Connect, { taskId, place: session }: Re
   });
 }
 
-/** A task of the 2025-11-25 revision has ended, and the request for its result does not answer. */
+/** A task of the 2025-11-25 revision has ended, and the request for its result got no answer. */
 export class TaskEnded extends Error {
   override name = "TaskEnded";
 }
 
 /**
- * Polls a task of the 2025-11-25 revision while a request for its result is open. The server sends a question once, perhaps over
- * the stream of a dead worker, and may announce the end over a stream that this worker does not have.
+ * Polls a task of the 2025-11-25 revision while a request for its result is open. The polling is needed because the server sends a
+ * question once, perhaps over the stream of a dead worker, and may announce the task's end over a stream that this worker lacks.
  *
  * @throws {TaskEnded} when the task has ended, and the request still waits
  * @throws {OutcomeUnknown} when the server knows no such task, or the task waits for the answer to a question that was lost
@@ -96,7 +96,7 @@ export async function watchLegacyTask(
   step: Step,
   { taskId, place: session, every }: RemoteTask,
   call: CallInFlight,
-  /** Whether the caller has a question of the task. */
+  /** Whether the caller already has a question of the task. */
   isAsking: boolean,
 ): Promise<never> {
   const { signal } = step;
@@ -129,5 +129,5 @@ export async function watchLegacyTask(
   }
 }
 
-/** Leaves the decision to the request for the result. */
+/** Never settles, so that the request for the result decides. */
 const never = () => new Promise<never>(() => {});

@@ -22,11 +22,11 @@ import { watchTask } from "./remote-tasks.ts";
 
 /** How long an unreachable server is retried. */
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
-/** A task at the server is polled as long as the job lasts. */
+/** A task at the server is polled for as long as the job lasts. */
 const LASTING = { maxDuration: 7 * 24 * HOUR };
 /**
- * How often a repeatable call is made anew after its outcome was lost at the server. One that dies every 20 s has been seen to
- * lose a call of six seconds five times in a row.
+ * How often a repeatable call is repeated after its outcome was lost at the server. A server that dies every 20 s has been seen
+ * to lose a call of six seconds five times in a row.
  */
 const MAX_LOSSES = 10;
 
@@ -68,7 +68,7 @@ class Call {
   readonly #questions = new Map<string | number, number>();
   readonly #requests: CallRequests;
   #awaited: AwaitedRequest = { base: 0, request: { kind: "call" } };
-  /** The suffix of step names, so that this attempt at the job takes over no step of an earlier one. */
+  /** The suffix of step names, so that this generation of the job does not reuse a step of an earlier one. */
   readonly #attempt: string;
 
   constructor(server: WrappedServer, ctx: Context, args: CallArgs) {
@@ -81,7 +81,7 @@ class Call {
     this.#attempt = /~\d+$/.exec(ctx.jobName)?.[0] ?? "";
   }
 
-  /** Reacts to one event of the call after the other, until the call has ended. `n` is the number of the event. */
+  /** Reacts to the events of the call one after another, until the call has ended. `n` is the number of the event. */
   async run(): Promise<JsonObject> {
     let n = 0;
     let losses = 0;
@@ -136,16 +136,16 @@ class Call {
     }
   }
 
-  /** Sends a request, a non-repeatable one at most once, and waits for its first event. */
+  /** Sends a request (a non-repeatable one at most once), and waits for its first event. */
   async #send(n: number, request: AwaitedRequest["request"]): Promise<StepOutcome> {
     const number = (n === 0 ? "" : ` ${n}`) + this.#attempt;
     this.#awaited = { base: n, request };
     const { sent } = this.#args;
-    // A later attempt, or a later request, is this job's own.
+    // Only the first request of the first generation was sent before the job; the job sends the others itself.
     if (sent && number === "") {
       this.#awaited = this.#args.once ? { ...this.#awaited, sentAt: sent.at, ...keptIn(sent) } : this.#awaited;
     } else if (this.#args.once) {
-      // After a crash, a record says that the call was perhaps sent: only the process that wrote the record knows.
+      // After a crash, the record means that the call may have been sent: only the process that wrote the record knows.
       const prepare = (step: Step) => this.#prepareToSend(step).catch(explain);
       const own = await this.#ctx.step(`send${number}`, prepare, { retry: RETRIES });
       this.#awaited = { base: n, request, sentAt: own.at, ...keptIn(own) };
@@ -163,7 +163,7 @@ class Call {
     try {
       // The connection may have ended while the call waited for its slot.
       const { host } = await connect();
-      // The worker that runs the job now permits its own call.
+      // If the job has moved to another worker, that worker permits its own call.
       signal.throwIfAborted();
       // The slot outlasts the step: without the job, nobody else would free it.
       this.#server.calls.permit(jobName, slot, this.#ctx.signal);
@@ -175,7 +175,7 @@ class Call {
     }
   }
 
-  /** Puts a question to the caller; waits for the answer, or for the call to end without it. */
+  /** Asks the caller a question; waits for the answer, or for the call's next event if the call goes on without it. */
   async #ask(n: number, { id, params }: Extract<CallEvent, { kind: "question" }>): Promise<StepOutcome> {
     const question = questionOf(params);
     this.#questions.set(id, n);
@@ -190,11 +190,11 @@ class Call {
     const answer = value as JsonObject;
     this.#answers.set(n, answer);
     const { request } = this.#awaited;
-    // The answer goes to the call that waits for it in this process: no part of the function.
+    // Passing the answer to the call that waits in this process is a side effect outside the journal.
     const answerHere = () => outside(() => this.#server.calls.of(this.#ctx.jobName)?.answer(n, answer) === true);
     if (request.kind !== "task") answerHere();
     else {
-      // A task asks once. If it has asked another process, the answer goes to the session in which it has asked.
+      // A task asks once. If it asked another process, the answer goes to the session in which it asked.
       await this.#ctx.step(
         `answer ${n}${this.#attempt}`,
         async (step) => {
@@ -209,7 +209,7 @@ class Call {
     return this.#next(this.#ctx, n + 1, `call ${n + 1}${this.#attempt}`);
   }
 
-  /** Puts all questions of a result to the caller. */
+  /** Asks the caller all questions of a result. */
   async #collect(n: number, requests: JsonObject): Promise<JsonObject> {
     const questions = Object.entries(requests).map(([key, request]) => {
       const { method, params = {} } = request as { method?: string; params?: JsonObject };
@@ -226,7 +226,7 @@ class Call {
     return Object.fromEntries(await Promise.all(answers));
   }
 
-  /** Polls a task of the 2026 revision, which the server runs by itself, and answers its questions. */
+  /** Polls a task of the 2026 revision, which runs at the server, and answers its questions. */
   async #followTask(
     first: number,
     task: Extract<StepOutcome, { kind: "task" }>,
@@ -255,7 +255,7 @@ class Call {
     return this.#server.connection(this.#ctx.jobName, log, (what) => progress(0, undefined, what));
   }
 
-  /** Turns an unknown outcome into one that repeats the call, if the call may be repeated. */
+  /** Turns an unknown outcome into one that repeats the call, if the call may be repeated. @throws any other error */
   #lost(error: unknown): StepOutcome {
     if (!(error instanceof OutcomeUnknown)) throw error;
     const why = `${this.#server.options.name}: ${error.message}`;

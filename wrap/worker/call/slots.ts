@@ -1,4 +1,4 @@
-/** The slots of the calls that are made at once: callers take turns, and none has all of them where there are others. */
+/** The slots of simultaneous calls: callers take turns, and if callers are told apart, none of them can hold all slots. */
 
 export interface Slot {
   readonly index: number;
@@ -11,11 +11,11 @@ interface Waiting {
 
 export class Slots {
   readonly count: number;
-  /** The most slots of one caller, where callers are told apart. */
+  /** The largest number of slots that one caller may hold, if callers are told apart. */
   readonly #most: number;
   readonly #free: number[];
   readonly #held = new Map<string, number>();
-  /** By caller; the first is the one whose turn was longest ago. */
+  /** By caller, in the order of their last turns, oldest first. */
   readonly #waiting = new Map<string, Set<Waiting>>();
   #hasCallers = false;
 
@@ -25,7 +25,7 @@ export class Slots {
     this.#free = Array.from({ length: count }, (_, index) => index);
   }
 
-  /** Waits for a slot; rejects when `signal` is aborted before. `caller` is empty where callers are not told apart. */
+  /** Waits for a slot; rejects if `signal` is aborted before that. `caller` is empty if callers are not told apart. */
   take(caller: string, signal: AbortSignal): Promise<Slot> {
     if (caller !== "") this.#hasCallers = true;
     const taken = Promise.withResolvers<Slot>();
@@ -60,7 +60,7 @@ export class Slots {
     return taken.promise;
   }
 
-  /** Gives free slots to those callers who hold the fewest. */
+  /** Gives free slots to the callers that hold the fewest. */
   #next(): void {
     for (;;) {
       let caller: string | undefined;
@@ -86,7 +86,7 @@ export class Slots {
   }
 }
 
-/** The slot of one call, which others use while the call waits for an answer. */
+/** The slot of one call. Other calls may use it while this one waits for an answer. */
 export class Seat {
   readonly #take: () => Promise<Slot>;
   #slot: Slot | undefined;

@@ -1,4 +1,4 @@
-/** How this client presents itself to wrapped servers: it can put questions to people, and it knows tasks. */
+/** How this client presents itself to wrapped servers: as one that supports questions to people (elicitation) and tasks. */
 import {
   CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
@@ -14,12 +14,12 @@ const TASKS = "io.modelcontextprotocol/tasks";
 const INFO = { name: "durable-mcp-edge", version: "1" };
 const CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
 
-/** How long a program may be silent when it is offered the newest revision, in milliseconds; then an older one is offered. */
+/** How long a program may be silent when the newest revision is offered, in milliseconds; after that an older one is offered. */
 const PROBE = 30_000;
 
 /**
- * A client of the 2025 revisions, or of the newest that a server has. `asked`: the one revision to speak. `timeout`: how long
- * the server may take to answer, in milliseconds.
+ * A client of the 2025 revisions, or of the newest revision that the server has. `asked`: the only revision to speak. `timeout`:
+ * how long the server may take to answer, in milliseconds.
  */
 export function clientOf(
   mode: VersionNegotiationMode,
@@ -36,7 +36,7 @@ export function clientOf(
   });
 }
 
-/** What each request of a newer revision says about the client. */
+/** The description of the client in each request of the 2026 revision. */
 export const envelopeOf = (revision: string): Record<string, unknown> => ({
   [PROTOCOL_VERSION_META_KEY]: revision,
   [CLIENT_INFO_META_KEY]: INFO,

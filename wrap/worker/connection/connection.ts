@@ -1,6 +1,6 @@
 /**
- * One connection to a wrapped server. The SDK's client opens and keeps it. Calls go over its transport message by message, so
- * that fields which the SDK does not know reach the caller, and questions and tasks are recognized.
+ * One connection to a wrapped server. The SDK's client opens and keeps it. Calls bypass that client and go over its transport
+ * message by message, so that fields unknown to the SDK reach the caller, and questions and tasks are recognized.
  */
 import type { Readable } from "node:stream";
 import {
@@ -39,7 +39,7 @@ const CONNECTION_ENDED = `the connection was ended, because it sent more than ${
 const STREAM_ENDED = "the server ended the connection";
 const ENDED = "the program that it was sent to has ended";
 
-/** How long a server may take to end a stream after the answer, in milliseconds: ending it here ends the connection as well. */
+/** How long a server may take to end a stream after the answer, in milliseconds. Ending it here would also end the TCP connection. */
 const LINGER = 1_000;
 
 type Era = "modern" | "legacy";
@@ -47,7 +47,7 @@ type Era = "modern" | "legacy";
 interface ConnectionOptions {
   target: Target;
   log: Log;
-  /** The negotiated revision of an earlier connection, which saves a second start of the program. */
+  /** The revision that an earlier connection negotiated; knowing it saves a second start of the program. */
   revision?: string | undefined;
   onListsChanged?(): void;
   /** The revision to speak. Default: the newest that the server has. */
@@ -138,7 +138,6 @@ export class Connection {
     return this.#isOpen;
   }
 
-  /** Whether no request is open. */
   get isIdle(): boolean {
     return this.#pending.size === 0;
   }
@@ -176,7 +175,7 @@ export class Connection {
     return this.client.close();
   }
 
-  /** Sends a request with a unique `id`, in `session` if it does not belong to the present one. */
+  /** Sends a request with a unique `id`. `session`: its session, if that is not the connection's present one. */
   request(
     method: string,
     params: Record<string, unknown>,
@@ -187,7 +186,7 @@ export class Connection {
     const meta = { ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
     const given = params._meta as Record<string, unknown> | undefined;
     const _meta = { ...given, ...meta };
-    // The trace goes on in the server, however it is reached: MCP has it in `_meta`.
+    // MCP carries the trace in `_meta`, so that it continues in the server over every transport.
     propagation.inject(context.active(), _meta);
     const whole = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
     const message = { jsonrpc: "2.0" as const, id, method, params: whole } as JSONRPCMessage;
@@ -197,7 +196,7 @@ export class Connection {
     return this.#send(id, hooks, send, session);
   }
 
-  /** Asks a server of the 2025 revisions for log messages from a level on. */
+  /** Requests log messages of at least this level from a server of the 2025 revisions. */
   async logFrom(level: string): Promise<void> {
     const isEnough = this.#logLevel !== undefined && LEVELS.indexOf(this.#logLevel) <= LEVELS.indexOf(level);
     if (this.era === "modern" || isEnough || !this.client.getServerCapabilities()?.logging) return;
@@ -263,7 +262,7 @@ export class Connection {
     const close = () => {
       if (isApart) void transport.close().catch(() => {});
     };
-    /** Over HTTP, an answer that comes in a stream comes after this. */
+    /** Over HTTP, an answer in a stream arrives after this is true. */
     let isSent = false;
     let closing: NodeJS.Timeout | undefined;
     this.#pending.set(id, {
@@ -278,7 +277,7 @@ export class Connection {
       reject: (error) => {
         this.#pending.delete(id);
         answer.reject(error);
-        // A protocol error is an answer, too.
+        // A protocol error is an answer, too, and is to be recorded.
         if (!isKept || !(error instanceof RpcError)) close();
       },
     });
@@ -319,7 +318,7 @@ export class Connection {
         if (!this.#pending.has(id)) return;
         const params = { requestId: id, reason, ...(this.era === "modern" && { _meta: this.#envelope() }) };
         const message = { jsonrpc: "2.0" as const, method: "notifications/cancelled", params } as JSONRPCMessage;
-        // Over HTTP, a server of the 2026 revision takes the end of the request for its cancellation.
+        // Over HTTP, a server of the 2026 revision treats the end of the request as its cancellation.
         const isImplied = this.era === "modern" && transport.hasPerRequestStream === true;
         const sent = isImplied ? Promise.resolve() : transport.send(message).catch(() => {});
         void sent.then(() => this.#pending.get(id)?.reject(new AnswerLost(`it was cancelled: ${reason}`)));
@@ -327,7 +326,7 @@ export class Connection {
     };
   }
 
-  /** Over HTTP each request has its own transport within the session, so the messages on it belong to that request. */
+  /** Over HTTP each request gets its own transport within the session, so all messages on it belong to that request. */
   #transportFor(id: string, session = this.session): Transport {
     const transport = transportFor(this.#target, session, this.host);
     if (!transport) return this.#transport;
@@ -381,7 +380,7 @@ export class Connection {
       return true;
     }
     if (method === "notifications/message") {
-      // Over stdio nothing says whose call it is about.
+      // Over stdio nothing says which call a message belongs to.
       const calls = [...this.#pending].filter(([id, { onLog }]) => onLog && (owner === undefined || id === owner));
       if (calls.length === 1) calls[0]?.[1].onLog?.(params);
       const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data);

@@ -1,8 +1,8 @@
-/** The values of the worker's environment that a wrapped server gets. */
+/** The part of the worker's environment that a wrapped server gets. */
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Replaces each `$(NAME)` in `text` by that variable. @throws {Error} naming one that is not set */
+/** Replaces each `$(NAME)` in `text` by the value of that variable. @throws {Error} naming a variable that is not set */
 export function filled(text: string, env: Environment, what: string): string {
   return text.replace(/\$\((\w+)\)/g, (_all, name: string) => {
     const value = env[name];
@@ -15,7 +15,7 @@ export function filledAll(values: Readonly<Record<string, string>>, env: Environ
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, filled(value, env, what)]));
 }
 
-/** The variables that each program gets: they say where things are, and hold no secret. */
+/** The variables that every program gets. They describe the system and hold no secrets. */
 const PASSED = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"];
 
 export function programEnvironment(given: Readonly<Record<string, string>>, env: Environment): Record<string, string> {

@@ -1,7 +1,7 @@
-/** Why a request to a wrapped server has no result. */
+/** The reasons why a request to a wrapped server has no result. */
 import { SdkHttpError } from "@modelcontextprotocol/client";
 
-/** The request has not reached the server: it may be sent again, even if it is not repeatable. */
+/** The request has not reached the server. It may be sent again, even if it is not repeatable. */
 export class NotSent extends Error {
   override name = "NotSent";
 }
@@ -11,7 +11,7 @@ export class Unsendable extends NotSent {
   override name = "Unsendable";
 }
 
-/** The server, or a proxy before it, has refused the request, and so has not done it. */
+/** The server, or a proxy before it, has refused the request, and so has not executed it. */
 export class CallRefused extends Error {
   override name = "Refused";
   readonly status: number;
@@ -27,17 +27,17 @@ export class CallRefused extends Error {
   }
 }
 
-/** The request was sent and no answer will come: whether it was done is unknown. */
+/** The request was sent and no answer will come: it is unknown whether the server has executed it. */
 export class AnswerLost extends Error {
   override name = "AnswerLost";
 }
 
-/** The request was sent, and nobody can tell its outcome any more. */
+/** The request was sent, and its outcome can no longer be found out. */
 export class OutcomeUnknown extends Error {
   override name = "OutcomeUnknown";
 }
 
-/** The code of an error without one. */
+/** The code for an error of the server that has none. */
 const INTERNAL_ERROR = -32603;
 
 /** The server's answer is a protocol error. */
@@ -46,7 +46,7 @@ export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
 
-  /** `error`: as the server has sent it. */
+  /** `error`: the error object as the server sent it. */
   constructor(error: unknown) {
     const { code, message, data } = Object(error);
     super(String(message ?? "it answered with an error without a message"));
@@ -55,7 +55,7 @@ export class RpcError extends Error {
   }
 }
 
-/** How a server, or a proxy before it, has answered without the protocol: in words, where its answer is a page. */
+/** Describes an answer outside the protocol, by a server or a proxy before it. Of an HTML page only the text is kept. */
 function answered({ status = 0, message }: SdkHttpError): string {
   const page = message.search(/<(!doctype|html)/i);
   const text = message
@@ -67,13 +67,13 @@ function answered({ status = 0, message }: SdkHttpError): string {
   return `it answered ${status}${text === "" ? "" : `: ${text}`}`;
 }
 
-/** {@link answered} where a connection was to be opened: with what to do about it. */
+/** {@link answered} for a connection that could not be opened, with advice. */
 export function notOpened(error: SdkHttpError): string {
   if (error.status !== 404 && error.status !== 405) return answered(error);
   return `${answered(error)}. Give the URL of its streamable HTTP endpoint, often /mcp; the older transport, HTTP with SSE alone, is not supported`;
 }
 
-/** Classifies the error of a request that could not be sent. */
+/** Classifies the error of sending a request. */
 export function classified(error: unknown): Error {
   if (error instanceof OutcomeUnknown) return error;
   if (error instanceof SdkHttpError) {
@@ -83,7 +83,7 @@ export function classified(error: unknown): Error {
   }
   const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;
   const code = String(cause?.code ?? (error as { code?: unknown })?.code ?? "");
-  // These errors say that there was no connection.
+  // These errors mean that there was no connection.
   if (
     /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|NotConnected)$/i.test(code)
   ) {
@@ -93,5 +93,5 @@ export function classified(error: unknown): Error {
   return new AnswerLost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }
 
-/** Whether the message says that a message of the server was too long. */
+/** Whether an error's message says that the server sent a message that was too long. */
 export const isTooLong = (message: string): boolean => /(?:more than|maximum size of) \d+ bytes/.test(message);

@@ -8,7 +8,7 @@ import { questionOf } from "../call/awaited-request.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 
-test("a redirect is handed back and not followed, wherever it leads", async () => {
+test("a redirect is returned and not followed, even to the same server", async () => {
   const asked: (string | undefined)[] = [];
   await using server = await serveHttp(({ url }, response) => {
     asked.push(url);
@@ -24,7 +24,7 @@ test.each([
   ["gzip", "application/json", gzipSync],
   ["br", "text/event-stream", brotliCompressSync],
 ] as const)(
-  "an answer that is compressed unasked, by %s as %s, is unpacked, and bounded by what it holds",
+  "an answer that is compressed without a request for it, by %s as %s, is unpacked, and its unpacked size is limited",
   async (encoding, type, pack) => {
     await using server = await serveHttp(({ url }, response) => {
       const text = url === "/large" ? " ".repeat(MAX_MESSAGE + 1) : '{"a":1}';
@@ -37,7 +37,7 @@ test.each([
   },
 );
 
-test("an answer is read where a web framework has put a Response of its own in place of Node's", async () => {
+test("an answer is read even if a web framework has replaced Node's Response by its own", async () => {
   const { Request: RequestBefore, Response: ResponseBefore } = globalThis;
   await using server = await serveHttp(
     getRequestListener(() => Response.json({ a: 1 }), { overrideGlobalObjects: true }),
@@ -51,7 +51,7 @@ test("an answer is read where a web framework has put a Response of its own in p
   }
 });
 
-/** However an address of this machine or of a private network is written, and a name that leads there. */
+/** Various spellings of addresses of this machine or of a private network, and names that lead there. */
 const INSIDE = ["127.0.0.1", "127.1", "2130706433", "0177.0.0.1", "0x7f.0.0.1", "0x7f000001", "0.0.0.0", "0"];
 const IN_SIX = [
   "[::1]",
@@ -72,7 +72,7 @@ test.each([...INSIDE, ...IN_SIX, ...NAMES])(
   },
 );
 
-test("a question of a server's brings the edge no pattern to run, wherever it stands in the form", () => {
+test("patterns are removed from a server's question, anywhere in its form, so that the edge never runs one", () => {
   const pattern = "^(a+)+$";
   const fields = { pattern: { type: "string", pattern }, list: { type: "array", items: { type: "string", pattern } } };
   const { message, requestedSchema } = questionOf({
@@ -88,11 +88,11 @@ test("a question of a server's brings the edge no pattern to run, wherever it st
 });
 
 test.each([
-  ["one message that is too long", "x".repeat(1_000_000), /more than 32000000 bytes/],
-  ["ever so many that are not", `event: message\r\ndata: ${"x".repeat(1_000_000)}\r\n\r\n`, undefined],
-])("of an answer with %s", async (_what, piece, refused) => {
+  ["one message that is too long, is refused", "x".repeat(1_000_000), /more than 32000000 bytes/],
+  ["many short messages, is read", `event: message\r\ndata: ${"x".repeat(1_000_000)}\r\n\r\n`, undefined],
+])("an answer of 40 MB, with %s", async (_what, piece, refused) => {
   await using server = await serveHttp((_request, response) => {
-    // The reader leaves when it has enough.
+    // The reader disconnects when a message is too long.
     pipeline(Readable.from(Array(40).fill(piece)), response).catch(() => {});
   });
   const text = (await guardedFetch(true)(`${server.url}/mcp`)).text();

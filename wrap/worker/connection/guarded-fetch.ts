@@ -1,4 +1,4 @@
-/** The `fetch` by which a wrapped server is reached: with the guard against private addresses, it bounds each message. */
+/** The `fetch` for requests to a wrapped server. It refuses private addresses, and limits the size of each message. */
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/public-fetch.ts";
@@ -14,7 +14,7 @@ const UNPACKED = { gzip: createGunzip, "x-gzip": createGunzip, deflate: createIn
 export function guardedFetch(allowPrivate: boolean): Fetch {
   const request = publicRequest(allowPrivate);
   return async (url, { method = "GET", headers: given, body: text, signal = null } = {}) => {
-    // What is compressed all the same is unpacked, up to the bound of a message.
+    // An answer that is compressed nevertheless is unpacked, up to the size limit of a message.
     const asked = new Headers({ "user-agent": "durable-mcp-edge", "accept-encoding": "identity" });
     for (const [name, value] of new Headers(given)) asked.set(name, value);
     const options = { method: method as "GET", headers: asked, body: text as string | null, signal };
@@ -29,7 +29,7 @@ export function guardedFetch(allowPrivate: boolean): Fetch {
   };
 }
 
-/** @throws what it is given, as `fetch` does; a refusal says how to allow the address */
+/** Throws an error of the request as `fetch` would; the refusal of a private address also says how to allow it. */
 function explained(error: Error): never {
   if (error instanceof PrivateAddress) {
     error.message += ": allow it with allowPrivate (--allow-private), if it is meant";
@@ -40,7 +40,7 @@ function explained(error: Error): never {
 
 const tooMuch = () => new Error(`its answer has more than ${MAX_MESSAGE} bytes`);
 
-/** A response that is read without a stream of the web, as is most of the cost of a small one. */
+/** A response that is read without a web stream, which would be most of the cost of a small response. */
 function whole(body: Readable, init: ResponseInit): Response {
   const text = async () => {
     const parts: Buffer[] = [];
@@ -53,11 +53,11 @@ function whole(body: Readable, init: ResponseInit): Response {
     return Buffer.concat(parts).toString("utf8");
   };
   const json = async () => JSON.parse(await text());
-  // Defined, not assigned: a web framework may have put a Response in place of Node's that takes no assignment.
+  // Defined, not assigned: a web framework may have replaced Node's Response by one whose properties cannot be assigned.
   return Object.defineProperties(new Response(null, init), { text: { value: text }, json: { value: json } });
 }
 
-/** The same bytes, until a message is too long. In an event stream, an empty line ends a message. */
+/** Passes the bytes on until a message is too long. In an event stream, an empty line ends a message. */
 function bounded(body: Readable): ReadableStream<Uint8Array> {
   let size = 0;
   return new ReadableStream<Uint8Array>({

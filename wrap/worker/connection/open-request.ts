@@ -10,21 +10,21 @@ export interface ServerQuestion {
   answer(result: Record<string, unknown>): void;
 }
 
-/** What a sender learns about its request before the answer. */
+/** How the request is sent, and what its sender learns before the answer. */
 export interface RequestHooks {
   /** Whether the program host keeps the answer until it is recorded, and recognizes the request when it is sent again. */
   isKept?: boolean;
   onProgress?(progress: { progress: number; total?: number; message?: string }): void;
   /** Gets the parameters of the server's log messages. */
   onLog?(message: Record<string, unknown>): void;
-  /** The server has begun the subscription that the request asks for. */
+  /** Called when the server has begun the subscription that the request asks for. */
   onAcknowledged?(): void;
   onAsked?(question: ServerQuestion): void;
-  /** Whether a question of the call is not answered. */
+  /** Whether the call has an unanswered question. */
   isAsking?(): boolean;
-  /** Whose call it is; empty where callers are not told apart. */
+  /** The key of the call's caller; empty if callers are not told apart. */
   caller?: string;
-  /** The stream of the answer can be resumed after this event. */
+  /** Called with the id of an event after which the stream of the answer can be resumed. */
   onEventId?(id: string): void;
   /** The task of the 2025-11-25 revision that the request's questions name. */
   task?: string;
@@ -33,11 +33,11 @@ export interface RequestHooks {
 export interface OpenRequest {
   /** Rejects with {@link NotSent}, {@link CallRefused}, {@link AnswerLost}, {@link OutcomeUnknown} or {@link RpcError}. */
   readonly result: Promise<Record<string, unknown>>;
-  /** Tells the server that nobody waits for the answer any more. */
+  /** Tells the server that nobody waits for the answer any longer. */
   cancel(reason: string): void;
   /** Stops waiting here; the server is not told. */
   leave(): void;
-  /** The answer is recorded: the program host need not keep it. */
+  /** Tells the program host that the answer is recorded and need not be kept. */
   recorded(): void;
 }
 
@@ -62,7 +62,7 @@ export interface PendingRequest extends RequestHooks {
   reject(error: Error): void;
 }
 
-/** A message as it arrives. */
+/** A message as received: a request, a notification or a response. */
 export type IncomingMessage = JSONRPCMessage & {
   id?: string | number;
   method?: string;

@@ -1,9 +1,9 @@
-/** Requests of a wrapped server: questions go to the call that asks, everything else is refused. */
+/** Requests that a wrapped server makes. Questions go to the call that asks; all other requests are refused. */
 import { RELATED_TASK_META_KEY } from "@modelcontextprotocol/client";
 import type { Log } from "../../../core/definitions/context.ts";
 import type { IncomingMessage, PendingRequest } from "./open-request.ts";
 
-/** The transport on which a request of the server has arrived. */
+/** The origin of a server's request: the transport on which it arrived. */
 interface Origin {
   pending: ReadonlyMap<string, PendingRequest>;
   /** The open request that the transport belongs to, if it serves only one. */
@@ -52,7 +52,7 @@ function candidates(
   });
   const calls = fitting.map(([, each]) => each);
   if (asking !== undefined || calls.length === 1) return calls;
-  // A call that waits for an answer asks nothing more. What another caller's asks may still be a second question of it.
+  // A call that waits for an answer is not expected to ask again. But it might, so with several callers nothing is ruled out.
   const others = calls.filter((each) => each.isAsking?.() !== true);
   return calls.every(({ caller }) => caller === calls[0]?.caller) ? others : calls;
 }

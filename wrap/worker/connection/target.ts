@@ -14,7 +14,7 @@ export const MAX_LINE = 500;
 /** How many of those lines are logged in a second. */
 const MAX_LINES = 20;
 
-/** How a server is reached, with all values filled in. */
+/** How to reach a server, with all variables filled in. */
 export type Target = { url: URL; headers: Record<string, string>; fetch: Fetch } | ProgramTarget;
 
 interface ProgramTarget extends Omit<HostedProgram, "keep" | "deployment"> {
@@ -22,7 +22,7 @@ interface ProgramTarget extends Omit<HostedProgram, "keep" | "deployment"> {
   hosted: Pick<HostedProgram, "keep" | "deployment"> | undefined;
 }
 
-/** A transport to the server, not started. @throws {Error} saying why a program does not start */
+/** A transport to the server, not started yet. @throws {Error} saying why a program does not start */
 export async function transportOf(target: Target): Promise<Transport> {
   if ("url" in target) return httpTransport(target);
   const { hosted, command, args, env, cwd } = target;
@@ -38,8 +38,8 @@ export async function transportOf(target: Target): Promise<Transport> {
 }
 
 /**
- * A transport for one request in the session that the request belongs to; undefined when that is the connection's own, which goes
- * to the program host `own`.
+ * A transport for one request in its session; undefined if the connection's own transport serves it, which goes to the program
+ * host `own`.
  */
 export function transportFor(target: Target, session: Session, own: string | undefined): Transport | undefined {
   if ("url" in target) return httpTransport(target, session);
@@ -54,7 +54,7 @@ function httpTransport(
   return new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers }, ...session });
 }
 
-/** Logs a program's stderr, up to a bound; the returned function gives the last line. */
+/** Logs a program's stderr, up to a limit; the returned function gives the last line. */
 export function logLines(stderr: Readable | null, log: Log): () => string {
   let second = 0;
   let count = 0;

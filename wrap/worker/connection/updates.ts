@@ -1,29 +1,29 @@
-/** The changes of a server's resources: a subscription for each resource that jobs wait for. */
+/** The changes of a server's resources. There is a subscription for each resource whose changes jobs wait for. */
 
 /** A subscription at the server. */
 export interface Subscription {
-  /** Rejects where the server refuses it. */
+  /** Rejects if the server refuses the subscription. */
   begun: Promise<unknown>;
   end(): void;
 }
 
 interface Watched {
   subscription: Subscription;
-  /** How many changes there were. */
+  /** The number of changes so far. */
   count: number;
   next: PromiseWithResolvers<void>;
-  /** How many jobs wait for the next one. */
+  /** How many jobs wait for the next change. */
   waiting: number;
   idle?: NodeJS.Timeout;
 }
 
 /** How long a job waits for a change, in milliseconds. */
 const LONGEST = 5 * 60_000;
-/** How long a subscription lasts that no job waits for: until the next job is there. */
+/** How long a subscription outlasts its last waiting job, in milliseconds, so that the next job finds it. */
 const IDLE = 60_000;
 
 export class Updates {
-  /** Tells the changes of this connection from those of others. */
+  /** Distinguishes the states of this connection from those of other connections. */
   readonly #epoch = crypto.randomUUID();
   readonly #watched = new Map<string, Watched>();
   readonly #subscribe: (uri: string) => Subscription;
@@ -32,7 +32,7 @@ export class Updates {
     this.#subscribe = subscribe;
   }
 
-  /** Resolves with what stands for the state of a resource, once that is another than `since`, or after a while. */
+  /** Resolves with a token for the state of a resource, once that token differs from `since`, or after five minutes. */
   async next(uri: string, since: unknown, signal: AbortSignal): Promise<string> {
     const watched = this.#watched.get(uri) ?? this.#watch(uri);
     const state = () => `${this.#epoch} ${watched.count}`;
@@ -58,7 +58,7 @@ export class Updates {
     }
   }
 
-  /** A resource, or what is part of it, has changed. */
+  /** Records that a resource, or a part of it, has changed. */
   heard(uri: string): void {
     for (const [each, watched] of this.#watched) {
       if (!uri.startsWith(each)) continue;

@@ -1,4 +1,4 @@
-/** What a program host reads from its standard input. */
+/** The configuration that a program host reads from its standard input. */
 export interface HostConfig {
   socket: string;
   command: string;
@@ -9,13 +9,13 @@ export interface HostConfig {
   keep: number;
 }
 
-/** The longest message that is taken from a server, in bytes: images, sounds and files in it go where files are kept. */
+/** The longest message that is accepted from a server, in bytes. Its images, sounds and files can be stored as files. */
 export const MAX_MESSAGE = 32_000_000;
 
 /** The longest answer that is kept with its job, in characters of JSON. */
 export const MAX_KEPT_ANSWER = 16_000_000;
 
-/** The error of a call whose answer is longer: the server has done the call. */
+/** The error of a call whose answer is longer than `most` bytes, although the server has executed the call. */
 export const tooLong = (most: number) => ({
   code: -32603,
   message: `The server has done the call, and its answer was dropped: it has more than ${most} bytes.`,

@@ -22,14 +22,14 @@ export interface HostConnection {
   socket: Socket;
   /** The host's greeting to a worker that uses the program: its process id, and whether the session is open. */
   hello: { pid?: number; isOpen?: boolean };
-  /** Sets the receiver of lines; lines that have arrived before come first. */
+  /** Sets the receiver of lines, and first passes it the lines that have already arrived. */
   read(onLine: (line: string) => void): void;
 }
 
 const MAIN = fileURLToPath(new URL(`./program-host${extname(import.meta.url)}`, import.meta.url));
-/** The longest path of a socket that every system takes, in bytes. */
+/** The longest socket path that every system accepts, in bytes. */
 const LONGEST_PATH = 103;
-/** How long a host may take to start, and to answer, in milliseconds; and the bound on its heap, in MB. */
+/** How long a host may take to start, and to answer, in milliseconds; and the limit of its heap, in MB. */
 const START = 20_000;
 const ANSWER = 10_000;
 const HEAP = 256;
@@ -57,13 +57,13 @@ export async function attachToHost(program: HostedProgram): Promise<HostConnecti
   }
   await start(program, name);
   return connectTo(name, "u").catch((error) => {
-    // Another connection of this machine was first to use it.
+    // Another connection from this machine was the first to use the new host.
     if (error.isUsed) return attachToHost(program);
     throw error;
   });
 }
 
-/** Opens another connection to a host. @throws {OutcomeUnknown} when the host is gone */
+/** Opens another connection to a host. @throws {OutcomeUnknown} if the host is gone */
 export function joinHost(host: string): Promise<HostConnection> {
   const isName = /^[\w-]+\.[\w-]+$/.test(host);
   const connected = isName ? connectTo(host, "j") : Promise.reject(new Error("no host has that name"));
@@ -82,7 +82,7 @@ function nameOf({ deployment, command, args, env, cwd }: HostedProgram): string 
 
 const socketOf = (host: string) => join(folder(), host);
 
-/** The folder of this user's sockets. @throws {Error} when other users have access to it */
+/** The folder of this user's sockets. @throws {Error} if other users have access to it */
 function folder(): string {
   const uid = process.getuid?.();
   const path = join(tmpdir(), `durable-mcp-edge-${uid}`);
@@ -93,8 +93,8 @@ function folder(): string {
 }
 
 async function start({ deployment: _, ...program }: HostedProgram, name: string): Promise<void> {
-  // The program's environment goes over stdin, because process lists show arguments and environments. From the worker's
-  // environment the host gets only what Node may need to start.
+  // The program's environment goes over stdin, because process lists show arguments and environments. Of the worker's
+  // environment the host gets only the variable that Node may need to start.
   const { LD_LIBRARY_PATH } = process.env;
   const host = spawn(process.execPath, [`--max-old-space-size=${HEAP}`, "--max-semi-space-size=1", MAIN], {
     detached: true,

@@ -12,7 +12,7 @@ const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 type Message = { id?: string | number; method?: string; params?: Record<string, unknown> };
 
-/** The hosts that this process uses. They end when the process exits, and wait for the next worker when it is killed. */
+/** The process ids of the hosts in use. They end when this process exits; if it is killed, they wait for the next worker. */
 const used = new Set<number>();
 process.once("exit", (code) => {
   if (code === 0) endPrograms();
@@ -32,16 +32,16 @@ export class HostedTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** Called with the id of a request whose answer is lost. */
+  /** Called with the id of each request whose answer is lost. */
   onlost?: (id: string) => void;
   readonly host: string;
   readonly stderr = new PassThrough();
   #connection: HostConnection | undefined;
   hasEnded = false;
-  /** Makes request ids unique: the SDK's client counts from 0, and so did the clients of earlier workers. */
+  /** Makes request ids unique, because the SDK's client counts from 0, as did the clients of earlier workers. */
   readonly #prefix = `${crypto.randomUUID().slice(0, 8)}-`;
 
-  /** Joins the worker that uses the program of this host. */
+  /** Without a `connection`, joins the worker that uses the program of this host. */
   constructor(host: string, connection?: HostConnection) {
     this.host = host;
     this.#connection = connection;
@@ -58,7 +58,7 @@ export class HostedTransport implements Transport {
     return this.#connection?.hello.isOpen === true;
   }
 
-  /** @throws {OutcomeUnknown} when the host is gone */
+  /** @throws {OutcomeUnknown} if the host is gone */
   async start(): Promise<void> {
     this.#connection ??= await joinHost(this.host);
     const { socket, hello, read } = this.#connection;

@@ -1,7 +1,7 @@
-/** How much is kept of each end of a line that is too long, in bytes. */
+/** How much of the beginning and of the end of an overlong line is kept, in bytes each. */
 const KEPT = 1_000;
 
-/** Splits a stream into lines. Of a line of more than `most` bytes, `tooLong` gets the beginning and the end. */
+/** Splits a stream into lines. For a line of more than `most` bytes, `tooLong` gets its beginning and its end. */
 export function lineReader(
   most: number,
   onLine: (line: string) => void,
@@ -28,7 +28,7 @@ export function lineReader(
     if (size <= most) return;
     const line = Buffer.concat(parts);
     head ??= line.toString("utf8", 0, KEPT);
-    // What is dropped does not wait for the end of the line.
+    // The middle of an overlong line is dropped as it arrives, so that it takes no memory.
     parts = [Buffer.from(line.subarray(-KEPT))];
     size = most;
   }

@@ -1,12 +1,11 @@
 /**
  * The process that runs a wrapped program, so that the program outlives its worker. It owns the program's streams, and workers
- * connect to its socket. It keeps each answer until a worker has recorded it, and does not repeat a request that the next worker
- * sends again under the same id.
+ * connect to its socket. It keeps each answer until a worker has recorded it. If the next worker sends a request again under the
+ * same id, the program does not get it a second time.
  *
  * The first letter of a line is its type. From workers: `u` use the program, `j` join its user, `m` a message, `k` a request whose
- * answer is to be kept, `a` the id of a request whose answer is recorded, `e` end the program. To workers: `h` the state found
- * here, `x` why there is no program or it ends, `m` a message, `l` the id of a request whose answer is lost, `s` a chunk of stderr
- * as JSON.
+ * answer is to be kept, `a` the id of a request whose answer is recorded, `e` end the program. To workers: `h` the host's state,
+ * `x` why the program is not available, `m` a message, `l` the id of a request whose answer is lost, `s` a chunk of stderr as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
@@ -15,9 +14,9 @@ import { json } from "node:stream/consumers";
 import { type HostConfig, MAX_MESSAGE, tooLong } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
 
-/** The bound on kept answers, in characters. */
+/** The limit on the total size of kept answers, in characters. */
 const MAX_KEPT = 64_000_000;
-/** The bounds on remembered ids of finished requests, and on open questions. */
+/** The limits on the numbers of remembered ids of finished requests, and of open questions. */
 const MAX_FINISHED = 10_000;
 const MAX_QUESTIONS = 1_000;
 /** How long the program may take to exit, and then to react to a signal, in milliseconds. */
@@ -43,7 +42,7 @@ interface Request {
   answer?: string;
 }
 
-/** A request of the program that is not answered. */
+/** An unanswered request of the program. */
 interface Question {
   line: string;
   asker: Id | undefined;
@@ -61,7 +60,7 @@ let program: ChildProcess | undefined;
 let isEnding = false;
 let hasExited = false;
 let keptSize = 0;
-/** The request that opened the session, the program's answer, and whether the program knows that the answer has arrived. */
+/** The id of the request that opened the session, the program's answer, and whether a worker has confirmed the session as open. */
 let opening: Id | undefined;
 let session: unknown;
 let isOpen = false;
@@ -156,12 +155,12 @@ function forward(socket: Socket, text: string, isKept: boolean): void {
     socket.pause();
     program.stdin.once("drain", () => socket.resume());
   }
-  // A request for the result of a task gets the questions that the task has asked.
+  // A request for the result of a task gets the open questions of the task.
   const asksFor = taskOf(message);
   for (const { task, line } of questions.values()) if (task !== undefined && task === asksFor) say(socket, "m", line);
 }
 
-/** Whether the program has to get a message: not if it has had it before, or if this process can answer it. */
+/** Whether the program must get a message: not if it already got the message, or if this process can answer. */
 function isForProgram(socket: Socket, message: Message, isKept: boolean): boolean {
   const { id, method, params } = message;
   if (method === undefined) return questions.delete(id as Id);
@@ -187,7 +186,7 @@ function isForProgram(socket: Socket, message: Message, isKept: boolean): boolea
 /** The task whose result a request asks for. */
 const taskOf = ({ method, params }: Message) => (method === "tasks/result" ? params?.taskId : undefined);
 
-/** Answers a request that an earlier worker has sent before. */
+/** Answers a request that an earlier worker has already sent. */
 function repeat(socket: Socket, id: Id, known: Request): void {
   known.owner = socket;
   if (known.answer !== undefined) say(socket, "m", known.answer);
@@ -227,7 +226,7 @@ function dropped(head: string, tail: string): void {
   if (id !== undefined) answered(id, {}, JSON.stringify({ jsonrpc: "2.0", id, error: tooLong(MAX_MESSAGE) }));
 }
 
-/** The open request that an answer belongs to, by the beginning and the end of the answer. */
+/** Finds the open request that an overlong answer belongs to, by the beginning and the end of the answer. */
 function idIn(head: string, tail: string): Id | undefined {
   const [, first] = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]*"|\d+)\s*,/.exec(head) ?? [];
   const [, last] = /,\s*"id"\s*:\s*("[^"\\]*"|\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail) ?? [];
@@ -253,14 +252,14 @@ function answered(id: Id, { result }: Message, line: string): void {
   }
 }
 
-/** Only tasks name the call that asks. Otherwise the question goes to the only open call, or to the user of the program. */
+/** Only a task's question names its call. Any other question goes to the only open call, or else to the user of the program. */
 function asked(id: Id, params: Message["params"], line: string): void {
   const task = params?._meta?.[RELATED_TASK]?.taskId;
   const waiting = [...requests].filter(
     ([, each]) => !each.isAnswered && (task === undefined ? each.isKept : each.task === task),
   );
   const asking = new Set([...questions.values()].map(({ asker }) => asker));
-  // A call that waits for an answer asks nothing more. The worker decides where it is not clear.
+  // A call that waits for an answer is not expected to ask again. If several calls remain, the worker decides.
   const others = waiting.length === 1 ? waiting : waiting.filter(([id]) => !asking.has(id));
   const [asker, request] = (others.length === 1 && others[0]) || [];
   if (questions.size < MAX_QUESTIONS) questions.set(id, { line, asker: task === undefined ? asker : undefined, task });
@@ -269,7 +268,7 @@ function asked(id: Id, params: Message["params"], line: string): void {
 
 // --- the end ----------------------------------------------------------------------------------------------------------
 
-/** Ends the program, and then this. */
+/** Ends the program, and then this process. */
 function end(): void {
   if (isEnding) return;
   isEnding = true;
@@ -281,7 +280,7 @@ function end(): void {
   setTimeout(quit, 3 * GRACE);
 }
 
-/** The program has exited; answers that are not recorded are kept for a while. */
+/** Handles the program's exit. Answers that are not recorded are kept for a while. */
 function exited(): void {
   hasExited = true;
   for (const socket of workers) socket.end();
