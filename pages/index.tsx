@@ -27,7 +27,7 @@ const Front: FC = () => {
           <Health mayAsk={mayCall} />
           {about.held?.map(({ server, lines }) => (
             <section class="notice lost" aria-label={`Held back of ${server}`} key={server}>
-              {server} says something else of its tools than you agreed to. Held back until you type{" "}
+              {server} has changes that you have not accepted. They are held back until you type{" "}
               <code>durable-mcp-edge sync --accept</code>:
               <ul>
                 {lines.map((line) => (
@@ -60,7 +60,7 @@ const Front: FC = () => {
 
 type State = { isKnown: boolean; edge: boolean; reason?: string | undefined };
 
-/** `mayAsk`: whether the viewer may read jobs, which show whether workers take them. */
+/** `mayAsk`: whether the viewer may read jobs; they show whether workers take jobs. */
 const Health: FC<{ mayAsk: boolean }> = ({ mayAsk }) => {
   const [health, setHealth] = useState<State>({ isKnown: false, edge: false });
   usePolling(

@@ -26,7 +26,7 @@ import { answer, beginningOf, type FileInfo, type JobInfo } from "./lib/server.t
 import { SignIn } from "./lib/sign-in.tsx";
 import { Told, useTold } from "./lib/told.tsx";
 
-/** What a running job does: its progress, its step and attempt, or the end of its sleep. */
+/** The activity of a running job: its progress, its step and attempt, or the end of its sleep. */
 const Doing: FC<{ job: JobInfo }> = ({ job }) => {
   const now = useNow();
   const { message, progress, step, sleeping_until, awaiting, blocked, spent = {} } = job.doing;
@@ -92,8 +92,8 @@ const Job: FC = () => {
           {job.cleanup && job.cleanup !== "failed" && <p class="quiet">Its clean-up is {job.cleanup}.</p>}
           {job.resumed_from && (
             <p class="quiet">
-              It went on from <a href={jobPath(job.resumed_from)}>{job.resumed_from}</a>: what that had finished was not
-              done again.
+              It went on from <a href={jobPath(job.resumed_from)}>{job.resumed_from}</a>: steps that were finished there
+              were not repeated.
             </p>
           )}
           {job.began_anew && <p class="quiet">It began from the start: {job.began_anew}.</p>}
@@ -122,7 +122,7 @@ const Job: FC = () => {
   );
 };
 
-/** The largest picture or sound that is loaded, in bytes. */
+/** The largest image or sound that the page loads, in bytes. */
 const MOST_MEDIUM = 50_000_000;
 
 const FILES: FileSource<FileInfo> = {

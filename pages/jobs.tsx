@@ -53,7 +53,7 @@ const Jobs: FC = () => {
           {found.length > 0 ? (
             <JobTable jobs={found} />
           ) : (
-            <p class="muted">{jobs?.length === 0 ? "No jobs yet." : "None of the jobs read so far is like that."}</p>
+            <p class="muted">{jobs?.length === 0 ? "No jobs yet." : "None of the jobs read so far matches."}</p>
           )}
           {hasMore && (
             <button type="button" onClick={() => setPages(pages + 1)}>

@@ -1,4 +1,4 @@
-/** How a deployment is, for its operators, and what they do about it. */
+/** The operators' page: the state of the deployment, and their actions. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
 import { Notice, Page, Scroll, Table, Time, useAbout, usePolling } from "./lib/components.tsx";
 import { Refused } from "./lib/server.ts";
@@ -21,7 +21,7 @@ const EVERY = 10_000;
 
 const SPANS: Record<Span, string> = { hour: "Last hour", day: "Last day", week: "Last week" };
 
-/** What the address asks for: `#job=NAME`, `#jobs=FILTER`, `#trail`, or the overview. */
+/** The view that the address selects: `#job=NAME`, `#jobs=FILTER`, `#trail`, or the overview. */
 function asked(): { job?: string; filter?: Filter; trail?: boolean } {
   const [, name, value = ""] = /^#(job|jobs|trail)(?:=(.*))?$/.exec(location.hash) ?? [];
   if (name === "job") return { job: decodeURIComponent(value) };
@@ -108,7 +108,7 @@ const Operate: FC = () => {
   );
 };
 
-/** What an entry of the trail is about: an entry that another one is of is named by its number. */
+/** The details of an entry of the audit trail. `of` with a number refers to another entry. */
 const inWords = (about: object): string =>
   Object.entries(about)
     .map(([name, value]) => {

@@ -14,11 +14,11 @@ import type { CardFile, Job } from "./job.ts";
 
 export interface CardProps {
   host: Host;
-  /** Of the tool that was called, where the host tells it. */
+  /** The title of the called tool, if the host tells it. */
   title: string | undefined;
   seen: Seen;
   follower: Follower;
-  /** Changes with the host's colors; the chart is then drawn anew. */
+  /** Changes with the host's colors, so that the chart is drawn again. */
   theme: number;
 }
 
@@ -116,7 +116,7 @@ function Running({ job, view }: { job: Job; view: View | undefined }) {
   );
 }
 
-/** Cancels at the second press, because a cancelled job has to be started again. */
+/** Cancels only at a second press, because a cancelled job cannot be continued. */
 function Cancel({ job, follower }: { job: Job; follower: Follower }) {
   const [isSure, setSure] = useState(false);
   const press = () => {
@@ -157,7 +157,7 @@ interface DrawnProps {
   view: ChartView;
   value: unknown;
   theme: number;
-  /** There is nothing to draw, the browser cannot, or the host does not let it. */
+  /** Called if there is nothing to draw, the browser cannot draw it, or the host does not allow it. */
   onFailure(): void;
 }
 
@@ -181,7 +181,7 @@ function Drawn({ host, program, view, value, theme, onFailure }: DrawnProps) {
   return <div class="chart" ref={element} />;
 }
 
-/** How a card gets at files: its host reads those that are small enough for a resource, and opens the address of any. */
+/** How a card gets files: its host reads those that are small enough for a resource, and opens the download address of any file. */
 function filesThrough(host: Host, program: string | undefined, theme: number): FileSource<CardFile> {
   const read = async ({ uri, size }: CardFile) =>
     host.reads && size <= RESOURCE
@@ -211,7 +211,7 @@ function filesThrough(host: Host, program: string | undefined, theme: number): F
   };
 }
 
-/** The largest file that a server gives as a resource, in bytes. */
+/** The largest file that the edge returns as a resource, in bytes. */
 const RESOURCE = 1_000_000;
 
 interface Content {
@@ -222,7 +222,7 @@ interface Content {
 type Draw = typeof drawChart;
 const drawing = globalThis as { drawChart?: Draw };
 
-/** The function that draws charts, of a program that the host reads. */
+/** Loads the function that draws charts: the host reads its program as a resource. */
 async function loaded(host: Host, uri: string): Promise<Draw> {
   if (!drawing.drawChart) {
     const { contents } = await host.request<{ contents: { text?: string }[] }>("resources/read", { uri });
@@ -244,7 +244,7 @@ interface QuestionProps {
   id: string;
   message: string;
   schema: FormSchema;
-  /** `content` is null when the user declines. */
+  /** `content` is null if the user declines. */
   onAnswer(content: Record<string, unknown> | null): Promise<void>;
 }
 

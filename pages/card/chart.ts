@@ -1,4 +1,4 @@
-/** The program that a card loads through its host when there is a chart to draw: it sets a global function. */
+/** The program that a card loads through its host to draw a chart. It sets a global function. */
 import { drawChart } from "../chart/chart.ts";
 
 Object.assign(globalThis, { drawChart });

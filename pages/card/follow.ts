@@ -8,15 +8,15 @@ export interface Seen {
   /** Present once the job's result has been read. */
   result?: { value: unknown };
   notice?: string | undefined;
-  /** Whether the last look failed; polling continues. */
+  /** Whether the last poll failed; polling continues. */
   isLost?: boolean;
 }
 
-/** The pauses between looks, in milliseconds: short at first and after an action, then growing. */
+/** The pauses between polls, in milliseconds: short at first and after an action, then growing. */
 const PACE = { first: 1_500, growth: 1.25, most: 10_000 };
 
 export class Follower {
-  /** The name of the card's tool, where its host tells it. */
+  /** The name of the card's tool, if the host tells it. */
   tool: string | undefined;
   readonly #host: Host;
   readonly #tell: (seen: Seen) => void;
@@ -35,7 +35,7 @@ export class Follower {
     });
   }
 
-  /** The arguments of the card's call: at first a host that was given a task knows no more. */
+  /** Takes the arguments of the card's call. If the call became a task, the host knows nothing else of it at first. */
   called(args: Record<string, unknown> | undefined): void {
     this.#arguments = args ?? {};
     if (this.#name === undefined) this.#later();
@@ -47,11 +47,11 @@ export class Follower {
       this.#name = name;
       this.soon();
     } else if (answer.isError) this.#show({ notice: wordsOf(answer) });
-    // A result that names no job is shown itself.
+    // A result without a job name is shown directly.
     else this.#show({ result: { value: answer.structuredContent ?? wordsOf(answer) } });
   }
 
-  /** Calls a tool, then looks at once. A refusal becomes the notice. */
+  /** Calls a tool, then polls at once. A refusal becomes the notice. */
   async act(tool: string, args: Record<string, unknown>): Promise<void> {
     try {
       await call(this.#host, tool, args);

@@ -1,4 +1,4 @@
-/** The host of a card: messages of MCP Apps between two windows. The extension's own library weighs ten times the card. */
+/** The host of a card: messages of MCP Apps between two windows. The extension's own library is ten times as large as the card. */
 import type {
   McpUiHostContext,
   McpUiInitializeResult,
@@ -9,10 +9,10 @@ import type { CallToolResult } from "../../core/tools/mcp.ts";
 
 const REVISION = "2026-01-26";
 
-/** For how long a request is waited for, in milliseconds. */
+/** How long a request waits for its answer, in milliseconds. */
 const PATIENCE = 60_000;
 
-/** What a host tells its card. */
+/** The notifications that a host sends to its card. */
 interface Told {
   "ui/notifications/tool-input": McpUiToolInputNotification["params"];
   "ui/notifications/tool-result": CallToolResult;
@@ -36,12 +36,12 @@ export class Host {
   #last = 0;
   #capabilities: McpUiInitializeResult["hostCapabilities"] = {};
 
-  /** Whether it reads resources for the card. */
+  /** Whether the host reads resources for the card. */
   get reads(): boolean {
     return this.#capabilities.serverResources !== undefined;
   }
 
-  /** Shakes hands, and then tells the host the card's size at each change. */
+  /** Initializes the connection, and then reports each change of the card's size to the host. */
   async connect(handlers: Handlers): Promise<McpUiHostContext> {
     addEventListener("message", ({ source, data }) => {
       if (source === parent && data?.jsonrpc === "2.0") this.#receive(data as Message, handlers);
@@ -63,7 +63,7 @@ export class Host {
     return hostContext;
   }
 
-  /** @throws {Error} in the host's words, where it refuses; after a minute without an answer */
+  /** @throws {Error} with the host's message if it refuses, or after a minute without an answer */
   request<Result>(method: string, params: object): Promise<Result> {
     this.#last += 1;
     const id = this.#last;

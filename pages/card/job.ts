@@ -6,7 +6,7 @@ import type { ShownFile } from "../job/files.tsx";
 import type { FormSchema } from "../lib/server.ts";
 import type { Host } from "./host.ts";
 
-/** A file of a job, and the address of a download where the deployment has one. */
+/** A file of a job, with its download address if the deployment has one. */
 export interface CardFile extends ShownFile {
   url?: string;
 }
@@ -15,7 +15,7 @@ export interface CardFile extends ShownFile {
 export interface Job {
   job_name: string;
   title?: string;
-  /** How its result is shown; of a chart also the address of the program that draws it. */
+  /** How to show the result; `chart` is the address of the program that draws it, if it is a chart. */
   view?: View;
   chart?: string;
   status: "running" | "complete" | "failed" | "cancelled" | "timed_out" | "not_found";
@@ -36,7 +36,7 @@ export interface Job {
 export const wordsOf = ({ content }: Pick<CallToolResult, "content">): string =>
   content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 
-/** @throws {Error} in words, where the host or the tool refuses */
+/** Calls a tool. @throws {Error} with a message for people if the host or the tool refuses */
 export async function call(host: Host, name: string, args: Record<string, unknown>): Promise<Record<string, unknown>> {
   const answer = await host.request<CallToolResult>("tools/call", { name, arguments: args });
   if (answer.isError) throw new Error(wordsOf(answer));
@@ -45,7 +45,7 @@ export async function call(host: Host, name: string, args: Record<string, unknow
 
 const MOST_PARTS = 40;
 
-/** A job's result, or the fields of it that its view shows. @throws {Error} if it cannot be read */
+/** A job's result, or those of its fields that the job's view shows. @throws {Error} if it cannot be read */
 export async function resultOf(host: Host, job: string, view: View | undefined): Promise<unknown> {
   const fields = fieldsOf(view);
   let text = "";
@@ -66,7 +66,7 @@ function fieldsOf(view: View | undefined): string[] | undefined {
   if (view?.as !== "chart") return undefined;
   const paths = view.series.flatMap((series) => {
     const values = series.as === "band" ? [series.low, series.high] : [series.values];
-    // A unit that is not a path selects nothing.
+    // The unit may be a path. If it is not, it selects nothing.
     return [...values, ...(series.unit === undefined ? [] : [series.unit])];
   });
   return [...new Set([view.x, ...paths])];

@@ -1,4 +1,4 @@
-/** The card of a job in a chat, in a frame of its host. */
+/** The entry point of a job's card, which runs in a frame of the chat's host. */
 import type { McpUiHostContext } from "@modelcontextprotocol/ext-apps";
 import { render, useEffect, useState } from "hono/jsx/dom";
 import { Card } from "./card.tsx";

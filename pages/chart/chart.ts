@@ -1,6 +1,6 @@
 /**
  * Draws a result by its author's view, in pages and in cards. Colors are the custom properties `--chart-1`, `--chart-2`,
- * `--chart-text` and `--chart-line` of the element, read at each drawing: those of a host, or of the page's light or dark.
+ * `--chart-text` and `--chart-line` of the element. Each drawing reads them, since the host or the page's color scheme sets them.
  */
 import "./language.ts";
 
@@ -9,26 +9,26 @@ import type { ChartView } from "../../core/definitions/view.ts";
 import { type Columns, columnsOf } from "./columns.ts";
 
 export interface Chart {
-  /** Draws the chart anew, after the colors have changed. */
+  /** Draws the chart again, for changed colors. */
   redraw(): void;
   destroy(): void;
 }
 
 const heightOf = (width: number): number => Math.round(Math.min(380, Math.max(220, width * 0.45)));
 
-/** The number of values from which lines are thin. */
+/** With more values than this, lines are thin. */
 const DENSE = 200;
 
-/** The share of the height for bars beneath another series. */
+/** The share of the chart's height for bars that are beneath another series. */
 const BARS = 0.4;
 
 /**
- * Draws a chart as wide as `element`, with a legend of the values under the pointer. Undefined where the result does not fit
- * the view, and in a browser that cannot draw.
+ * Draws a chart as wide as `element`, with a legend of the values under the pointer. Undefined if the result does not fit the
+ * view, or if the browser cannot draw.
  */
 export function drawChart(element: HTMLElement, view: ChartView, result: unknown): Chart | undefined {
   const columns = columnsOf(view, result);
-  // Without a canvas the library would fail later, and silently.
+  // Without a canvas the library would fail later and silently.
   if (!columns || !document.createElement("canvas").getContext("2d")) return undefined;
   const isByDay = columns.x.every((moment) => /^\d{4}-\d{2}-\d{2}$/.test(moment));
   const data = [columns.x.map((moment) => Date.parse(moment) / 1_000), ...columns.columns.map(({ values }) => values)];
@@ -60,7 +60,7 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
           labelGap: -2,
           size: 34,
           labelFont: font,
-          // The area above the highest bar belongs to other series.
+          // The area above the highest bar belongs to other series, so it has no labels.
           filter: (_plot: uPlot, ticks: number[]) =>
             ticks.map((tick) => (tick <= topOf(view, columns, scale) ? tick : null)),
         })),
@@ -84,7 +84,7 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
   };
 }
 
-/** The view's series in uPlot's form; a scale is named by its unit. */
+/** The view's series in uPlot's form. The name of a scale is its unit. */
 function seriesOf(view: ChartView, { x, columns }: Columns, color: (name: string) => () => string) {
   const series: uPlot.Series[] = [];
   const bands: uPlot.Band[] = [];
@@ -113,7 +113,7 @@ function seriesOf(view: ChartView, { x, columns }: Columns, color: (name: string
   return { series, bands, scales };
 }
 
-/** Bars begin at 0, and leave room for the other series above them. */
+/** The range of a scale. Bars begin at 0, and leave room for the other series above them. */
 function rangeOf(view: ChartView, columns: Columns, scale: string): uPlot.Range.Function {
   const hasBars = unitsOfBars(view, columns).includes(scale);
   const isAlone = view.series.every(({ as }) => as === "bars");
@@ -123,14 +123,14 @@ function rangeOf(view: ChartView, columns: Columns, scale: string): uPlot.Range.
   };
 }
 
-/** The highest value of an axis. */
+/** The highest value for which an axis has a label. */
 function topOf(view: ChartView, columns: Columns, scale: string): number {
   if (!unitsOfBars(view, columns).includes(scale)) return Number.POSITIVE_INFINITY;
   const values = columns.columns.filter(({ unit = "" }) => unit === scale).flatMap((column) => column.values);
   return 1.15 * values.reduce((top: number, value) => Math.max(top, value ?? 0), 1);
 }
 
-/** Labels for days; for months where the ticks are further apart. */
+/** Labels of times, days or months, depending on the distance of the ticks. */
 function labelsOf(moments: readonly number[], isByDay: boolean): string[] {
   const apart = (moments[1] ?? 0) - (moments[0] ?? 0);
   const format: Intl.DateTimeFormatOptions =
@@ -152,14 +152,14 @@ function unitsOfBars(view: ChartView, { columns }: Columns): string[] {
   });
 }
 
-/** Describes the canvas to screen readers in one sentence; the table has the values. */
+/** Describes the canvas to screen readers in one sentence. The values are in the table. */
 function describe(plot: uPlot, words: string): void {
   const canvas = plot.root.querySelector("canvas");
   canvas?.setAttribute("role", "img");
   canvas?.setAttribute("aria-label", words);
 }
 
-/** The content of a chart in a sentence. */
+/** The content of a chart in one sentence. */
 function inWords({ x, columns }: Columns): string {
   const said = columns.map(({ label, unit = "", values }) => {
     const known = values.filter((value) => value !== null);

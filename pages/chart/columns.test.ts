@@ -16,7 +16,7 @@ const january = {
 };
 const february = { units: { min: "°C" }, daily: { time: ["2014-02-01"], min: [-3], max: [4], rain: [1] } };
 
-test("columns go through lists, and skip items without values", () => {
+test("columns collect the values of all items of a list, and skip items without values", () => {
   const columns = columnsOf(view, { months: [january, { error: "none" }, february] });
   expect(columns).toEqual({
     x: ["2014-01-30", "2014-01-31", "2014-02-01"],
@@ -37,7 +37,7 @@ test.each([
   expect(columnsOf(view, result)).toBeUndefined();
 });
 
-test("CSV quotes fields where necessary, and holds no formulas", () => {
+test("CSV quotes fields where necessary, and contains no formulas", () => {
   const columns = [{ label: '=cmd(), "rain"', unit: undefined, values: [-1.5, null] }];
   expect(csvOf({ x: ["2014-01-01", "2014-01-02"], columns })).toBe(
     'time,"\'=cmd(), ""rain"""\r\n2014-01-01,-1.5\r\n2014-01-02,\r\n',

@@ -1,7 +1,7 @@
-/** The columns of a result that a view shows: in the chart, in the table beneath it, and in CSV. */
+/** The columns of a result that a view shows, for the chart, the table beneath it and the CSV. */
 import type { ChartView } from "../../core/definitions/view.ts";
 
-/** A column; it has a value for each day or moment. */
+/** A column, with one value for each day or moment. */
 interface Column {
   label: string;
   unit: string | undefined;
@@ -15,7 +15,7 @@ export interface Columns {
   columns: readonly Column[];
 }
 
-/** The columns of a view in a result; undefined where the result does not fit the view. */
+/** The columns of a result that a view shows; undefined if the result does not fit the view. */
 export function columnsOf(view: ChartView, result: unknown): Columns | undefined {
   const x = at(result, view.x.split("."));
   if (x.length === 0 || !x.every((moment) => typeof moment === "string" && !Number.isNaN(Date.parse(moment)))) {
@@ -37,20 +37,20 @@ export function columnsOf(view: ChartView, result: unknown): Columns | undefined
   return found.every(({ values }) => values.length === x.length) ? { x: x as string[], columns: found } : undefined;
 }
 
-/** The columns as CSV, by RFC 4180, with a line of headings. */
+/** The columns as CSV (RFC 4180), with a line of headings. */
 export function csvOf({ x, columns }: Columns): string {
   const head = ["time", ...columns.map(({ label, unit }) => (unit === undefined ? label : `${label} (${unit})`))];
   const rows = x.map((moment, i) => [moment, ...columns.map(({ values }) => String(values[i] ?? ""))]);
   return [head, ...rows].map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
 }
 
-/** A CSV field; an apostrophe keeps spreadsheets from taking it for a formula. */
+/** A CSV field. An apostrophe keeps spreadsheets from reading it as a formula. */
 function quoted(field: string): string {
   const text = /^[=+@\t\r]|^-(?!\d)/.test(field) ? `'${field}` : field;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The values at a path; through lists, those of all their items. */
+/** The values at a path; where the path meets a list, the values of all its items. */
 function at(value: unknown, [key, ...rest]: readonly string[]): unknown[] {
   if (Array.isArray(value)) {
     return key === undefined ? value : value.flatMap((item) => at(item, [key, ...rest]));

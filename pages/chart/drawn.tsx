@@ -1,7 +1,7 @@
 import { type FC, useEffect, useRef } from "hono/jsx/dom";
 import type { ChartView } from "../../core/definitions/view.ts";
 
-/** A chart, drawn anew when the page changes to dark or light. */
+/** A chart, drawn again when the page changes to dark or light. */
 export const Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }> = ({ view, result, onFailure }) => {
   const frame = useRef<HTMLElement | null>(null);
   useEffect(() => {

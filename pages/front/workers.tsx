@@ -1,4 +1,4 @@
-/** Whether workers take jobs, judged by the viewer's newest running job. */
+/** Shows whether workers take jobs, judged by the viewer's newest running job. */
 import { type FC, useState } from "hono/jsx/dom";
 import { jobPath, lengthOf, Part, useNow, usePolling } from "../lib/components.tsx";
 import { job as askJob, call, type ListedJob } from "../lib/server.ts";
@@ -7,12 +7,12 @@ import { job as askJob, call, type ListedJob } from "../lib/server.ts";
 const EVERY = 10_000;
 const SOON = 5_000;
 
-/** A job that no worker takes; null when none waits. */
+/** A job that no worker takes; null if no job waits. */
 type Waiting = Pick<ListedJob, "job_name" | "started_at"> | null;
 
 async function look(): Promise<Waiting> {
   const { jobs } = await call<{ jobs: ListedJob[] }>("list_jobs", { status: "running", limit: 20 });
-  // A job that reports has been taken.
+  // If a job reports what it does, a worker has taken it.
   const newest = jobs.find(
     ({ started_at, doing }) => doing === undefined && Date.now() - Date.parse(started_at) > SOON,
   );
@@ -24,7 +24,7 @@ async function look(): Promise<Waiting> {
 export const Workers: FC = () => {
   const [waiting, setWaiting] = useState<Waiting | undefined>(undefined);
   const now = useNow();
-  // A failed look shows nothing.
+  // After a failed read the state is unknown.
   usePolling(() => look().then(setWaiting, () => setWaiting(undefined)), EVERY);
   if (!waiting) return <Part name="Workers" isKnown={waiting === null} isWell text="no job of yours waits for one" />;
   return (

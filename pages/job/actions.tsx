@@ -11,7 +11,7 @@ interface ActionProps {
   onDone(): void;
 }
 
-/** Cancels a job, starts it again, downloads its result, and notifies of its end. */
+/** Buttons that cancel a job, start it again and download its result, and a browser notification at its end. */
 export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
   const [problem, setProblem] = useState("");
   const [isAgain, setAgain] = useState(false);

@@ -1,4 +1,4 @@
-/** The files of a job: pictures, sound, tables and text are shown, and each can be downloaded. */
+/** The files of a job. Images, sound, tables and text are shown, and every file can be downloaded. */
 import { csvParseRows, tsvParseRows } from "d3-dsv";
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
 import { type FileReference, sizeInWords } from "../../core/definitions/file.ts";
@@ -9,18 +9,18 @@ import { Tree } from "./tree.tsx";
 
 export type ShownFile = Pick<FileReference, "uri" | "name" | "mimeType" | "size">;
 
-/** How a page or a card gets at files. */
+/** How a page or a card gets files. */
 export interface FileSource<File extends ShownFile> {
-  /** Where a picture or sound is loaded from; undefined for one that is too large. */
+  /** The address from which an image or sound is loaded; undefined if it is too large. */
   address(file: File): Promise<string | undefined>;
-  /** A text, or its beginning; undefined for one that is too large. */
+  /** The text of a file, or its beginning; undefined if it is too large. */
   text(file: File): Promise<string | undefined>;
-  /** What the file is downloaded with. */
+  /** The element that downloads the file. */
   link(file: File): Child;
   Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }>;
 }
 
-/** The most rows of a table; the file has all. */
+/** The largest number of rows that a table shows. The file has all of them. */
 const MOST_ROWS = 400;
 
 interface FilesProps<File extends ShownFile> {
@@ -63,7 +63,7 @@ const Content: FC<ContentProps> = ({ file, source }) => {
   if (isLost) return <p class="muted quiet">It cannot be shown now.</p>;
   if (found === undefined) return null;
   if (type.startsWith("image/")) return <img src={found} alt={file.name} />;
-  // biome-ignore lint/a11y/useMediaCaption: there are no captions of it
+  // biome-ignore lint/a11y/useMediaCaption: the file has no captions
   if (isMedium) return <audio src={found} controls aria-label={file.name} />;
   const isWhole = new Blob([found]).size >= file.size;
   const rows = { csv: csvParseRows, "tab-separated-values": tsvParseRows }[type.slice("text/".length)];
@@ -71,7 +71,7 @@ const Content: FC<ContentProps> = ({ file, source }) => {
   return (
     <>
       {rows ? (
-        // The last line of a beginning may be cut.
+        // The last line of an incomplete text may be cut.
         <Rows name={file.name} rows={isWhole ? rows(found) : rows(found).slice(0, -1)} Chart={source.Chart} />
       ) : value ? (
         <Tree value={value.json} />
@@ -80,7 +80,7 @@ const Content: FC<ContentProps> = ({ file, source }) => {
           <pre>{found}</pre>
         </Scroll>
       )}
-      {!isWhole && <p class="muted quiet">This is its beginning: the file has all.</p>}
+      {!isWhole && <p class="muted quiet">Only the beginning is shown. The file has all of it.</p>}
     </>
   );
 };

@@ -2,7 +2,7 @@ import type { FC } from "hono/jsx/dom";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
 import { Tree } from "./tree.tsx";
 
-/** What a running job has found so far: the newest first. */
+/** The partial results of a running job, newest first. */
 export const Partial: FC<{ partial: Latest }> = ({ partial: { count, values } }) => (
   <section class="partial" aria-labelledby="partial">
     <h2 id="partial">{count === 1 ? "A partial result" : `${count} partial results`}</h2>

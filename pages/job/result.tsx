@@ -5,21 +5,21 @@ import { lengthOf, Scroll, Section, Table, Time, useNow } from "../lib/component
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
 
-/** The most rows of the table beneath a chart; the CSV has all. */
+/** The largest number of rows in the table beneath a chart. The CSV has all of them. */
 const MOST = 400;
 
-/** What a job holds of a result that is stored in parts: its beginning and its length. */
+/** A result that is stored in parts, as the job holds it: its beginning and its length. */
 interface Parts {
   "durable-mcp:parts"?: { text?: unknown; characters?: unknown };
 }
 
-/** The result of a job: as its definition's view, or else as a tree. */
+/** The result of a job, in the view of its definition or else as a tree. */
 export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   const { view, result } = job;
   const [isDrawn, setDrawn] = useState(true);
   if (view?.as === "countdown") return <Countdown job={job} until={view.until} />;
   const { text, characters } = (result as Parts | null | undefined)?.["durable-mcp:parts"] ?? {};
-  // A function may return something else under this key.
+  // A function may return an unrelated value under this key.
   if (typeof text === "string" && typeof characters === "number") return <Beginning {...{ text, characters }} />;
   const columns = view?.as === "chart" ? columnsOf(view, result) : undefined;
   return (

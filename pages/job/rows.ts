@@ -1,12 +1,12 @@
-/** Rows of a CSV file as a chart. */
+/** Makes a chart of the rows of a CSV file. */
 import type { ChartView } from "../../core/definitions/view.ts";
 
-/** The most columns that are drawn: more are hard to tell apart. */
+/** The largest number of columns that are drawn. More lines are hard to tell apart. */
 const LINES = 6;
 
 const DAY = /^\d{4}-\d\d(-\d\d([T ]\d\d:\d\d.*)?)?$/;
 
-/** The chart of rows whose first column has days or moments, and others numbers; undefined where there is nothing to draw. */
+/** The chart of rows with days or moments in the first column and numbers in others; undefined if there is nothing to draw. */
 export function chartOf(
   head: readonly string[],
   rows: readonly string[][],

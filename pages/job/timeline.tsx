@@ -3,10 +3,10 @@ import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import { lengthOf, Time } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 
-/** How many records are shown at first: the latest ones. */
+/** How many of the latest records are shown at first. */
 const MOST = 12;
 
-/** The history of a job, from the records that it keeps. */
+/** The history of a job, from the records that the job keeps. */
 export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, entries }) => {
   const { finished_at } = job;
   const [isWhole, setWhole] = useState(false);

@@ -1,14 +1,14 @@
 import type { FC } from "hono/jsx/dom";
 import { isFile, sizeInWords } from "../../core/definitions/file.ts";
 
-/** The most entries of a list or an object, and characters of a text, that are shown. */
+/** The largest number of entries of a list or an object, and of characters of a text, that are shown. */
 const MOST = 100;
 const LONGEST = 5_000;
 
 /** JSON as a readable tree. */
 export const Tree: FC<{ value: unknown; depth?: number }> = ({ value, depth = 0 }) => {
   if (typeof value !== "object" || value === null) return <Leaf value={value} />;
-  // What it holds is beside the result.
+  // The page shows the content of files beside the result.
   if (isFile(value)) return <Leaf value={`${value.name}, ${value.mimeType}, ${sizeInWords(value.size)}`} />;
   const entries = Object.entries(value);
   if (entries.length === 0) return <span class="muted">{Array.isArray(value) ? "an empty list" : "nothing"}</span>;

@@ -5,7 +5,7 @@ import { job as askJob, type JobInfo, Refused } from "../lib/server.ts";
 
 /** How often a running job is read without a stream and with one, in milliseconds. */
 const EVERY = { polled: 3_000, streamed: 30_000 };
-/** The least time between two reads, in milliseconds. */
+/** The shortest time between two reads, in milliseconds. */
 const PAUSE = 700;
 
 /** A job, live, and its timeline. */
@@ -56,7 +56,7 @@ export function useJob(name: string) {
             onNews: look,
             onStream(isOpen) {
               isStreamed = isOpen;
-              // Finds out what happened meanwhile, or that the connection is lost.
+              // Reads what the stream has missed, or finds that the connection is lost.
               if (!isOpen) look();
             },
           });
@@ -70,7 +70,7 @@ export function useJob(name: string) {
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
       isBusy = false;
       if (isAsked) look();
-      // The stream does not tell when a worker takes the job.
+      // The stream does not report that a worker takes the job.
       else if (!isOver) timer = setTimeout(tick, isStreamed && !waits ? EVERY.streamed : EVERY.polled);
     };
     const tick = () => {

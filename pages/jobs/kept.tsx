@@ -1,10 +1,10 @@
-/** What the server keeps of the viewer: its size, a download of it, and its removal. */
+/** The data that the server stores for the viewer: its size, a download of it, and its removal. */
 import { type FC, useState } from "hono/jsx/dom";
 import { Notice, Section } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
 import { call, job, type ListedJob, Refused } from "../lib/server.ts";
 
-/** How many jobs a list and a removal name. */
+/** The number of jobs in one request of a list or a removal. */
 const BATCH = 100;
 /** The pause after a refusal for too many requests, in milliseconds. */
 const PAUSE = 5_000;
@@ -27,7 +27,7 @@ export const Kept: FC<{ stored: Stored | undefined; onChange(): void }> = ({ sto
     onChange();
   };
   return (
-    <Section id="kept" title="What is kept of you">
+    <Section id="kept" title="Your stored data">
       {stored && (
         <p>
           {megabytes(stored.bytes)} of at most {megabytes(stored.limit)} are stored of your jobs.
@@ -114,7 +114,7 @@ async function listed(): Promise<ListedJob[]> {
   return all;
 }
 
-/** Asks again where there were too many requests. */
+/** Repeats a request that was refused because there were too many. */
 async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

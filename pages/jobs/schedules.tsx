@@ -3,7 +3,7 @@ import type { SeenSchedule } from "../../functions/caller/seen.ts";
 import { jobPath, Notice, Section, Time } from "../lib/components.tsx";
 import { call } from "../lib/server.ts";
 
-/** The viewer's schedules, the next to fire first, each with its last firings; nothing where there is none. */
+/** The viewer's schedules, the next to fire first, each with its last firings; renders nothing if there are none. */
 export const Schedules: FC<{ schedules?: SeenSchedule[] | undefined; onEnd(): void }> = ({ schedules = [], onEnd }) => {
   const [problem, setProblem] = useState("");
   if (schedules.length === 0) return null;

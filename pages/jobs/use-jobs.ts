@@ -10,7 +10,7 @@ export interface Wanted {
   status?: string;
   limit?: number;
   pages?: number;
-  /** Another number has the list read at once. */
+  /** Any change of this number makes the list be read at once. */
   reads?: number;
 }
 

@@ -1,4 +1,4 @@
-/** Components and hooks of all pages. */
+/** The components and hooks that pages share. */
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
 import { type About, about as askAbout, hasSignedIn, type Status, signOut } from "./server.ts";
 
@@ -11,7 +11,7 @@ export function useAbout(): About | undefined {
   return about;
 }
 
-/** Looks at once and then every `ms` milliseconds, one look at a time, while the page is visible. */
+/** Calls `look` at once and then every `ms` milliseconds while the page is visible. A call never starts before the last has ended. */
 export function usePolling(look: (over: AbortSignal) => unknown, ms: number, dependencies: unknown[] = []): void {
   useEffect(() => {
     const over = new AbortController();
@@ -70,7 +70,7 @@ export const Fact: FC<{ name: string; isLive?: boolean; children?: Child }> = ({
   </div>
 );
 
-/** Something wide, to be scrolled by keyboard too. */
+/** A frame for wide content, which can also be scrolled by keyboard. */
 export const Scroll: FC<{ label: string; children?: Child }> = ({ label, children }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling must be possible by keyboard
   <section class="scroll" tabIndex={0} aria-label={label}>
@@ -150,7 +150,7 @@ export function lengthOf(ms: number): string {
     .join(" ");
 }
 
-/** A part of the deployment, and its health. */
+/** The health of a part of the deployment. */
 export const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; text: string; children?: Child }> = (
   props,
 ) => (

@@ -1,15 +1,16 @@
 /**
- * Follows jobs with one stream for all tabs of a browser. The tab that holds the lock opens the stream and passes its news on;
- * hidden tabs follow nothing. Where there is no stream, followers are told to poll.
+ * Follows jobs with one stream for all tabs of a browser. The tab that holds the lock opens the stream and passes its news on to
+ * the others. Hidden tabs follow nothing. While there is no stream, followers are told so and poll.
  */
 import { send } from "./server.ts";
 
-/** The pause before a lost stream is opened again, at first and at most, in milliseconds. */
+/** The first and the longest pause before a lost stream is reopened, in milliseconds. */
 const RECONNECT = { first: 1_000, most: 15_000 };
 
-/** How long requests of further tabs are gathered, in milliseconds. */
+/** How long to gather requests of further tabs before the stream is reopened, in milliseconds. */
 const GATHERING = 250;
 
+/** The largest number of tasks in one stream. */
 const MOST = 100;
 
 type Message =
@@ -19,9 +20,9 @@ type Message =
   | { kind: "stream"; isOpen: boolean };
 
 export interface Follower {
-  /** The job may have changed. */
+  /** Called when the job may have changed. */
   onNews(): void;
-  /** Whether news arrives by itself. */
+  /** Called when a stream opens or ends. While it is open, the follower need not poll. */
   onStream(isOpen: boolean): void;
 }
 
@@ -52,7 +53,7 @@ export function follow(task: string, { onNews, onStream }: Follower): () => void
   };
   channel.onmessage = ({ data }) => hear(data);
 
-  /** Leads while the tab is visible: opens the stream, again when it is lost or when tabs want other tasks. */
+  /** Leads while the tab is visible: opens the stream, and reopens it when it is lost or when tabs want other tasks. */
   const lead = async (signal: AbortSignal) => {
     let pause = RECONNECT.first;
     tell({ kind: "who" });
@@ -73,7 +74,7 @@ export function follow(task: string, { onNews, onStream }: Follower): () => void
     }
   };
 
-  /** Resolves at the end of the stream, to whether it had been opened. */
+  /** Resolves at the end of the stream, with whether it was opened. */
   const stream = async (taskIds: string[], signal: AbortSignal): Promise<boolean> => {
     const response = await send("subscriptions/listen", { notifications: { taskIds } }, signal);
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");

@@ -1,4 +1,4 @@
-/** Forms from JSON Schema, for a job's question and a tool's arguments. */
+/** Forms from JSON Schemas, for a job's question and a tool's arguments. */
 import { type Child, type FC, useState } from "hono/jsx/dom";
 import { Notice } from "./components.tsx";
 import type { FormSchema } from "./server.ts";
@@ -39,7 +39,7 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
   );
 };
 
-/** The fields of a form alone, where forms cannot be submitted. */
+/** The fields of a form without the form itself, for frames in which forms cannot be submitted. */
 export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, schema, values = {} }) => (
   <>
     {fieldsOf(schema).map(([name, field]) => (
@@ -65,13 +65,13 @@ export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<stri
   return Object.fromEntries(filled);
 }
 
-/** A field's type; the first one, where others are accepted too, such as a number as text. */
+/** A field's type. If it accepts several, such as a number also as text, the first one. */
 const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArray(type) ? type[0] : type);
 
-/** Text of a schema. It may come from a foreign server, and an object that looks like an element would be rendered as one. */
+/** A text of a schema. The schema may come from a foreign server, whose object in place of a text could be rendered as an element. */
 export const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
-/** A value as text: an object may have a `toString` of its own that is no function. */
+/** A value as text. An object may have its own `toString` that is not a function. */
 const shown = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
 
 export const fieldsOf = ({ properties }: FormSchema) =>

@@ -1,4 +1,4 @@
-/** Signs a browser in at the authorization server: the authorization-code flow of a public client, with PKCE. */
+/** Signs a browser in at the authorization server, with the authorization-code flow of a public client and PKCE. */
 import * as oauth from "oauth4webapi";
 import type { About } from "./server.ts";
 
@@ -27,7 +27,7 @@ async function discover({ issuer = "", client_id = "" }: About) {
 
 const redirectUri = () => new URL("/jobs", location.href).href;
 
-/** Whether the authorization server names a user differently to each application: then a browser sees none of a client's jobs. */
+/** Whether the authorization server names a user differently to each application. If so, a browser sees none of a client's jobs. */
 export async function hidesSubjects(deployment: About): Promise<boolean> {
   const { server } = await discover(deployment);
   const types = server.subject_types_supported;
@@ -60,12 +60,12 @@ export async function leave(deployment: About): Promise<void> {
 export const isBack = (): boolean =>
   sessionStorage.getItem(STORED) !== null && /[?&](code|error)=/.test(location.search);
 
-/** The access token with which the browser came back. @throws {Error} in the authorization server's words */
+/** Exchanges the code with which the browser came back for an access token. @throws {Error} with the authorization server's message */
 export async function arrive(deployment: About): Promise<string> {
   const { state, verifier }: Begun = JSON.parse(sessionStorage.getItem(STORED) ?? "{}");
   sessionStorage.removeItem(STORED);
   const here = new URL(location.href);
-  // The code is used once, and is not to be seen in the address bar.
+  // The code can be used once, and must not stay in the address bar.
   history.replaceState(null, "", here.pathname);
   const { server, client, about, options } = await discover(deployment);
   const parameters = oauth.validateAuthResponse(server, client, here, state);

@@ -1,4 +1,4 @@
-/** Requests of pages: MCP, as of any client, and the data that only pages get. */
+/** The requests of pages: MCP requests like those of any client, and requests for data that only pages get. */
 import type { FileReference } from "../../core/definitions/file.ts";
 import type { View } from "../../core/definitions/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
@@ -8,7 +8,7 @@ import type { Seen } from "../../functions/caller/seen.ts";
 const REVISION = "2026-07-28";
 const META = "io.modelcontextprotocol";
 
-/** JSON Schema, as far as forms need it. */
+/** The part of JSON Schema that forms need. */
 export interface FormSchema {
   type?: string | string[];
   title?: string;
@@ -41,14 +41,14 @@ export interface About {
   version: string;
   description: string;
   websiteUrl?: string;
-  /** The MCP endpoint, where the deployment knows its own address. */
+  /** The MCP endpoint, if the deployment knows its own address. */
   url?: string;
   auth: "none" | "bearer" | "oauth";
   issuer?: string;
   /** The client id of browsers at the authorization server. */
   client_id?: string;
   sign_in: boolean;
-  /** What wrapped servers say and nobody has accepted, on a local stack. */
+  /** On a local stack: the changes of wrapped servers' lists that nobody has accepted, one line each. */
   held?: { server: string; lines: string[] }[];
   tools: ToolInfo[];
 }
@@ -67,12 +67,12 @@ export interface ListedJob {
   cleanup?: "running" | "done" | "failed";
 }
 
-/** A job as its page gets it. Times are ISO 8601; those that are numbers are milliseconds since the epoch. */
-/** A file that a job refers to, with the path from which it is downloaded for a day. */
+/** A file that a job refers to, with the path from which it can be downloaded for a day. */
 export interface FileInfo extends Pick<FileReference, "uri" | "name" | "mimeType" | "size"> {
   path: string;
 }
 
+/** A job as its page gets it. Times are ISO 8601 if they are strings, and milliseconds since the epoch if they are numbers. */
 export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   args: unknown;
   view?: View;
@@ -91,12 +91,12 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   partial?: Latest;
   questions: { key: string; message: string; requestedSchema: FormSchema }[];
   timeline: { entries: TimelineEntry[]; next: number };
-  /** Whether it waits for a worker. */
+  /** Whether the job waits for a worker. */
   waits: boolean;
   newer?: { job_name: string; status: Status };
   resumed_from?: string;
   began_anew?: string;
-  /** The id of its task, for following and answering it; absent for viewers who may only look. */
+  /** The id of the job's task, for following and answering it; absent for viewers who may only read. */
   task?: string;
   may_write: boolean;
   files?: FileInfo[];
@@ -129,7 +129,7 @@ export async function job(name: string, from: number): Promise<JobInfo> {
   return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from) })}`));
 }
 
-/** How much of a text file is shown, in bytes. */
+/** How many bytes of a text file are shown. */
 const SHOWN = 256 * 1024;
 
 /** The text of a file, or its beginning. */
@@ -138,7 +138,7 @@ export async function beginningOf(path: string, size: number): Promise<string> {
   return response.ok ? response.text() : json(response);
 }
 
-/** Who is told of the viewer's jobs, or of one of them; empty where the deployment does not know. */
+/** Who is notified of the viewer's jobs, or of one of them; empty if the deployment does not know. */
 export async function told(name?: string): Promise<Partial<Seen>> {
   const query = name === undefined ? "" : `?${new URLSearchParams({ job: name })}`;
   return json(await fetch(`/pages/told${query}`));
@@ -148,7 +148,7 @@ export async function endSubscription(id: string): Promise<void> {
   await json(await fetch(`/pages/told?${new URLSearchParams({ end: id })}`, { method: "DELETE" }));
 }
 
-/** Why the Resonate server does not answer; undefined when it does. */
+/** Why the Resonate server does not answer; undefined if it does. */
 export async function unavailability(): Promise<string | undefined> {
   const { reason } = await (await fetch("/ready")).json();
   return reason;
@@ -177,7 +177,7 @@ export async function call<T>(name: string, args: object): Promise<T> {
   return result.structuredContent;
 }
 
-/** Starts a job, and returns its name. It is a task to a page, so the call returns at once. @throws {Error} for people */
+/** Starts a job as a task, so the call returns at once; resolves with the job's name. @throws {Error} with a message for people */
 export async function startJob({ name }: ToolInfo, values: object): Promise<string | undefined> {
   const { isError, content, ...task } = await rpc<StartedTask>("tools/call", { name, arguments: values });
   if (isError) throw new Error(content?.map(({ text }) => text).join("\n"));
@@ -197,7 +197,7 @@ export const answer = (taskId: string, inputResponses: object) => rpc("tasks/upd
 async function rpc<T>(method: string, params: Record<string, unknown>): Promise<T> {
   const response = await send(method, params);
   const text = await response.text();
-  // A slow answer is a stream that ends with the response.
+  // A slow answer is an event stream whose last message is the response.
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
   const messages = isStream
     ? text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6))] : []))

@@ -3,7 +3,7 @@ import { Notice } from "./components.tsx";
 import { type About, signIn } from "./server.ts";
 import { TokenForm } from "./token-form.tsx";
 
-/** Shown to viewers whom the server does not know. */
+/** Shown to viewers who have not signed in. */
 export const SignIn: FC<{ about: About | undefined }> = ({ about }) => {
   if (!about) return null;
   if (!about.sign_in) {

@@ -1,17 +1,17 @@
-/** Who is told of the viewer's jobs, or of one job, and how the last delivery went; with a way to end it. */
+/** Shows who is notified of the viewer's jobs, or of one job, and the outcome of the last delivery; subscriptions can be ended. */
 import { type FC, useState } from "hono/jsx/dom";
 import type { Seen, SeenListener, SeenSubscription } from "../../functions/caller/seen.ts";
 import { Notice, Section, Time, usePolling } from "./components.tsx";
 import { endSubscription, told } from "./server.ts";
 
-/** How often they are read while the page is visible, in milliseconds. */
+/** How often the subscriptions are read while the page is visible, in milliseconds. */
 const EVERY = 15_000;
 
-/** What the server shows of the viewer's subscriptions and schedules; empty until it is read. */
+/** The viewer's subscriptions and schedules; empty until they are read. */
 export function useTold(job?: string) {
   const [seen, setSeen] = useState<Partial<Seen>>({});
   const [reads, setReads] = useState(0);
-  // What cannot be read now stays as it was: the list of jobs tells why.
+  // After a failed read the last state stays. The list of jobs shows the reason.
   const read = async (over: AbortSignal) => {
     const found = await told(job).catch(() => undefined);
     if (found && !over.aborted) setSeen(found);
@@ -27,7 +27,7 @@ interface ToldProps {
   onEnd(): void;
 }
 
-/** Nothing where nobody is told. */
+/** Renders nothing if nobody is notified. */
 export const Told: FC<ToldProps> = ({ title, subscriptions = [], listeners = [], onEnd }) => {
   const [problem, setProblem] = useState("");
   if (subscriptions.length + listeners.length === 0) return null;

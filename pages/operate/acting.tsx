@@ -4,7 +4,7 @@ import { type Action, type ActionState, act, type Filter, type FoundJob, jobs as
 
 export const jobLink = (job: string) => `#job=${encodeURIComponent(job)}`;
 
-/** A button that does something at once, and says how it went. */
+/** A button that acts at once and shows the outcome. */
 export const Act: FC<{ action: Action; words: string; onDone?(): void }> = ({ action, words, onDone }) => {
   const [said, setSaid] = useState("");
   return (
@@ -28,7 +28,7 @@ export const Act: FC<{ action: Action; words: string; onDone?(): void }> = ({ ac
   );
 };
 
-/** Something done about many jobs: how many they are, and which, before it is done. */
+/** An action on many jobs. Shows their number and the jobs before the user acts. */
 export const Bulk: FC<{ filter: Filter; onDone(): void }> = ({ filter, onDone }) => {
   const [found, setFound] = useState<{ jobs: FoundJob[]; count: number; at: number } | undefined>(undefined);
   const [state, setState] = useState<ActionState | undefined>(undefined);
@@ -80,7 +80,9 @@ export const Bulk: FC<{ filter: Filter; onDone(): void }> = ({ filter, onDone })
               </button>
             )}
             <span class="muted">
-              {isFailed ? "Again goes on from the last good step of each." : "What is cancelled cleans up."}
+              {isFailed
+                ? "Without “from the start”, each job continues from its last good step."
+                : "Cancelled jobs run their clean-up."}
             </span>
           </p>
         )

@@ -1,4 +1,4 @@
-/** What the operator's page asks of the edge. */
+/** The requests of the operators' page to the edge. */
 import type { Action, ActionState, Filter, Overview, Span, TrailEntry } from "../../functions/operate/calls.ts";
 import type { oneJob } from "../../functions/operate/one-job.ts";
 import { json } from "../lib/server.ts";
@@ -30,7 +30,7 @@ export const job = (name: string, values: boolean) => get<OneJob>("job", { job: 
 export const trail = (before?: number) => get<{ entries: TrailEntry[] }>("trail", { before });
 const stateOf = (n: number) => get<ActionState>("action", { n });
 
-/** Has something done, and waits until it is. */
+/** Requests an action, and waits until it is over. */
 export async function act(action: Action, onProgress: (state: ActionState) => void = () => {}): Promise<ActionState> {
   const headers = { "content-type": "application/json" };
   let state: ActionState = await json(

@@ -5,12 +5,12 @@ import type { Status } from "../lib/server.ts";
 import { Act, jobLink } from "./acting.tsx";
 import { job as ask, type OneJob } from "./ask.ts";
 
-/** How often a job is read, in milliseconds. */
+/** How often the job is read, in milliseconds. */
 const EVERY = 5_000;
 
 const size = (bytes: number) => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} KB`);
 
-/** One job as operators see it: arguments and result are hidden until they are asked for. */
+/** One job as operators see it. Its arguments and result are hidden until the operator requests them. */
 export const Job: FC<{ name: string }> = ({ name }) => {
   const [job, setJob] = useState<OneJob | undefined>(undefined);
   const [values, setValues] = useState<Pick<OneJob, "args" | "result"> | undefined>(undefined);

@@ -17,12 +17,12 @@ const VIEW: ChartView = {
   ],
 };
 
-/** Where a worker that is silent for longer is not there, in milliseconds. */
+/** How long a worker may be silent before it counts as gone, in milliseconds. */
 const SILENT = 30_000;
 
 export const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringify(filter))}`;
 
-/** Where on the page an alert is looked into. */
+/** The part of the page that shows the cause of an alert. */
 const LINKS: Readonly<Record<string, string>> = {
   "jobs-fail": "#failures",
   "jobs-blocked": filterLink({ state: "blocked" }),
@@ -32,7 +32,7 @@ const LINKS: Readonly<Record<string, string>> = {
   ...{ "storage-full": "#callers", "deliveries-fail": "#callers" },
 };
 
-/** Runners are silent when they sleep, and are woken by the next job. */
+/** Whether a worker counts as present. Runners always do: they are silent while they sleep, and the next job wakes them. */
 const isHere = ({ isRunner, at }: Overview["workers"][number], now: number) => isRunner || at > now - SILENT;
 
 const count = (n: number, one: string) => `${n.toLocaleString()} ${one}${n === 1 ? "" : "s"}`;
@@ -113,7 +113,7 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
   );
 };
 
-/** All that is paused or blocked, wherever it was done, each with what undoes it. */
+/** Everything that is paused or blocked, each with a button that undoes it. */
 export const HeldBack: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
   const { held, settings, kinds_paused, callers } = overview;
   const labelOf = (key: string) => callers.find((caller) => caller.key === key)?.label ?? key;
@@ -155,13 +155,13 @@ const bytesOf = (bytes: number) => (bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} M
 
 const isNearly = (size = 0, most = Number.POSITIVE_INFINITY) => size > 0.9 * most;
 
-/** A server of the operator's own tells its database's size to nobody but its database. */
+/** The stored size. A Resonate server that the operator runs does not report it; only its database can tell. */
 function storedOf({ size, most }: Server): string {
   if (size === undefined) return "ask its database";
   return most === undefined ? bytesOf(size) : `${bytesOf(size)} of ${bytesOf(most)}`;
 }
 
-/** What the platform charged for on a day, beside what the free plan has. */
+/** The platform's charges of a day, as numbers and as shares of the free plan. */
 const Charged: FC<{ of: string; charges: NonNullable<Server["today"]> }> = ({ of, charges }) => {
   const gbs = (charges.awake / 1_000) * 0.125;
   const part = (n: number, of: number) => `${n.toLocaleString()} (${Math.round((100 * n) / of)} %)`;
@@ -227,7 +227,7 @@ export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_w
         </li>
       ))}
     </ul>
-    {!waits_whole && <p class="muted">There are more: only so many are known by name.</p>}
+    {!waits_whole && <p class="muted">There are more; only a limited number is known by name.</p>}
   </Section>
 );
 
@@ -280,7 +280,7 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
 
 export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } }) => {
   const here = workers.filter((worker) => isHere(worker, at));
-  // Those of before matter when there are no others.
+  // If no worker is present, the last ones are shown.
   const shown = here.length > 0 ? here : workers.slice(0, 3);
   return (
     <Section id="workers" title="Workers">
