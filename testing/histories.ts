@@ -1,4 +1,4 @@
-/** Today's code over the histories of real jobs: whether it would go on with them. */
+/** Runs the present code over the histories of real jobs, to check that it could continue them. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Implementation, nextArgs } from "../core/author/implement.ts";
@@ -12,10 +12,10 @@ import { silent, uncounted } from "./simulation/simulated-job.ts";
 const END = "the history ends here";
 
 /**
- * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them, and does nothing
- * that they do not hold. Returns how many were of the functions' kinds.
+ * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them. Nothing beyond the end
+ * of a history is executed. Resolves with the number of histories that are of the functions' kinds.
  *
- * @throws {Error} naming each history that today's code does not fit, or with which it ends otherwise
+ * @throws {Error} naming each history that the present code does not fit, or that it ends differently
  *
  * @example const test = async () => replayHistories("histories", [waitForSiteRun]);
  */

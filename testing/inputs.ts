@@ -1,8 +1,8 @@
-/** What a durable function hands to its steps: the variables of its own that a step's code names. */
+/** The inputs of a durable function's steps: those of the function's variables that a step's code names. */
 import { Session } from "node:inspector";
 import { authored } from "../core/author/implement.ts";
 
-/** Where the inspector finds a function. */
+/** The global property through which the inspector gets a function. */
 const HANDED = Symbol.for("durable-mcp-edge.inputs");
 
 interface Remote {
@@ -16,10 +16,10 @@ interface Properties {
   internalProperties?: { name: string; value?: Remote }[];
 }
 
-/** Reads variables through the engine's inspector; one for all runs of a process. */
+/** Reads variables through the inspector of Node's JavaScript engine; one session for all runs of a process. */
 let session: Session | undefined;
 
-/** Compares the inputs of each step with those that it had when its function ran before, in one run of a job. */
+/** Compares the inputs of each step with those of the step's first call, in one run of a job. */
 export class Inputs {
   readonly #outer: number;
   readonly #before = new Map<string, Record<string, string>>();
@@ -28,14 +28,14 @@ export class Inputs {
     this.#outer = scopesOf(authored.get(code) ?? code).length;
   }
 
-  /** How the inputs of a step differ from before, in words; undefined where they are the same. */
+  /** Describes how the inputs of a step differ from before; undefined if they are the same. */
   differ(step: string, fn: object): string | undefined {
     const now = this.#of(fn);
     const before = this.#before.get(step);
     this.#before.set(step, before ?? now);
     const name = before && Object.keys(now).find((each) => each in before && before[each] !== now[each]);
     if (name === undefined) return undefined;
-    return `step "${step}" got ${name} = ${before?.[name]}, and ${now[name]} when the function ran again from its records. What a step is given is the same each time: it comes from a step, from ctx.now(), ctx.random() or ctx.uuid(), or from the arguments, and no step changes it`;
+    return `step "${step}" got ${name} = ${before?.[name]}, and ${now[name]} when the function ran again from its records. The inputs of a step must be the same each time: take them from the result of a step, from ctx.now(), ctx.random() or ctx.uuid(), or from the arguments, and change them in no step`;
   }
 
   #of(fn: object): Record<string, string> {
@@ -52,7 +52,7 @@ export class Inputs {
   }
 }
 
-/** The scopes that a function can see, the innermost first, as objects of the inspector. */
+/** The scopes that a function can see, innermost first, as object ids of the inspector. */
 function scopesOf(fn: object): string[] {
   Object.assign(globalThis, { [HANDED]: fn });
   const found = asked<{ result: Remote }>("Runtime.evaluate", {
@@ -67,7 +67,7 @@ function scopesOf(fn: object): string[] {
 const propertiesOf = (objectId: string | undefined): Properties =>
   objectId === undefined ? { result: [] } : asked("Runtime.getProperties", { objectId, ownProperties: true });
 
-/** A plain value as JSON; undefined for what is compared in other ways: functions, contexts, promises. */
+/** The first 300 characters of a plain value as JSON; undefined for values that are not compared: functions, contexts, promises. */
 function textOf({ type, value, objectId }: Remote): string | undefined {
   if (objectId === undefined) return type === "undefined" ? "undefined" : JSON.stringify(value);
   const functionDeclaration = `function () {
@@ -82,7 +82,7 @@ function textOf({ type, value, objectId }: Remote): string | undefined {
   return typeof result.value === "string" ? result.value.slice(0, 300) : undefined;
 }
 
-/** Asks the inspector of this process, which answers at once. */
+/** Sends a request to the inspector of this process, which answers synchronously. */
 function asked<T>(method: string, parameters: object): T {
   if (!session) {
     session = new Session();

@@ -10,7 +10,7 @@ import { replayed } from "./replayed.ts";
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const other = { kind: "other_job", args: { parse: (value: unknown) => value as object } };
 
-test("a function is killed at every point, over years of sleep, and ends the same", async () => {
+test("a function that is killed at every point, over a year of sleep, always ends the same", async () => {
   let pages = 0;
   const { result, runs } = await replayed(
     async (ctx: Context<{ unit: string }>, { city }: { city: string }) => {
@@ -38,10 +38,10 @@ test("a function is killed at every point, over years of sleep, and ends the sam
     found: { days: 3 },
   });
   expect(runs).toBeGreaterThan(100);
-  expect(pages).toBeGreaterThan(runs); // once a run, and again where its record was lost
+  expect(pages).toBeGreaterThan(runs); // once in each run, and again if the step's record was lost
 });
 
-test("what a step changes outside of itself is refused", async () => {
+test("a step that changes a variable outside of itself is refused", async () => {
   const sum = async (ctx: Context) => {
     let total = 0;
     await ctx.sleep("begin", SECOND);
@@ -53,7 +53,7 @@ test("what a step changes outside of itself is refused", async () => {
   await expect(replayed(sum, {})).rejects.toThrow("run again from its records, the function returned something else");
 });
 
-test("a step that nobody awaits is told, though it succeeds", async () => {
+test("a step that nothing awaits is reported, even if it succeeds", async () => {
   const background = async (ctx: Context) => {
     void ctx.step("note", () => "noted");
     return ctx.step("work", () => "done");
@@ -67,7 +67,7 @@ test("a step that nobody awaits is told, though it succeeds", async () => {
   expect((await replayed(later, {})).result).toEqual(["noted", [1, 2]]);
 });
 
-test("what differs after a death is said, with the point at which it shows", async () => {
+test("a result that differs after a death is reported with the point of the death", async () => {
   let lives = 0;
   const counted = async (ctx: Context) => {
     const life = await ctx.step("life", () => ++lives);
@@ -77,7 +77,7 @@ test("what differs after a death is said, with the point at which it shows", asy
   await expect(replayed(counted, {})).rejects.toThrow(/the function returned \d+\. Undisturbed it returned 1\./);
 });
 
-test("a function that throws the same everywhere throws that", async () => {
+test("if a function throws the same error in all runs, replayed throws it", async () => {
   const refuse = async (ctx: Context) => {
     const { action } = await ctx.ask("go on", question);
     if (action === "decline") throw new Error("declined: nothing was done");
@@ -87,7 +87,7 @@ test("a function that throws the same everywhere throws that", async () => {
   );
 });
 
-test("a rule that is broken is said in its words", async () => {
+test("a broken rule is reported with the engine's explanation", async () => {
   const fanOut = (ctx: Context) =>
     Promise.all(
       [30, 10].map(async (ms) => {
@@ -111,14 +111,14 @@ test("an upstream that never answers is waited for on the jumping clock", async 
   expect(result).toEqual({ winner: "late", value: undefined });
 });
 
-test("a question that nobody answers, and a job that is not told of, are named", async () => {
+test("a question without an answer, and a job without an outcome, are reported by name", async () => {
   await expect(replayed((ctx: Context) => ctx.ask("go on", question), {}, { runs: 3 })).rejects.toThrow(
     "nobody answers",
   );
   await expect(replayed((ctx: Context) => ctx.start(other, {}), {})).rejects.toThrow("{ jobs: { other_job: … } }");
 });
 
-test("a step that is begun at most once may be left unknown, and what the function makes of that is the same", async () => {
+test("a step with atMostOnce may have an unknown outcome, and runs in which it does must all end the same", async () => {
   let charges = 0;
   const code = (withTime: boolean) => async (ctx: Context) => {
     await ctx.sleep("begin", SECOND);
@@ -129,7 +129,7 @@ test("a step that is begun at most once may be left unknown, and what the functi
     return { charged, lives };
   };
   expect((await replayed(code(false), {})).result).toEqual({ charged: "true", lives: 0 });
-  // Thrown on as well.
+  // The same holds for a function that does not catch the error.
   const thrown = (ctx: Context) => ctx.step("charge", () => "ok", { atMostOnce: true });
   expect((await replayed(thrown, {})).result).toBe("ok");
   await expect(replayed(code(true), {})).rejects.toThrow("the function returned");
@@ -137,7 +137,7 @@ test("a step that is begun at most once may be left unknown, and what the functi
 
 test.each<[what: string, code: DurableFunction<object, unknown>]>([
   [
-    "what a step changes outside of itself, and a sleep forgets",
+    "a variable that a step changes and a sleep loses",
     async (ctx) => {
       let total = 0;
       await ctx.step("add", () => {
@@ -157,7 +157,7 @@ test.each<[what: string, code: DurableFunction<object, unknown>]>([
     },
   ],
   [
-    "looks that are counted outside of themselves, which never come to three",
+    "a count that checks keep outside of themselves, and that therefore never reaches three",
     async (ctx) => {
       let looks = 0;
       await ctx.until("third look", { every: 30 * SECOND }, () => ++looks === 3);
@@ -172,7 +172,7 @@ test.each<[what: string, code: DurableFunction<object, unknown>]>([
   expect(error).toMatchObject({ name: "NondeterminismError", message });
 });
 
-test("a step takes as long as it takes, beside nothing and beside a sleep", async () => {
+test("a step may take real time, alone and in a race with a sleep", async () => {
   const slow = (ms: number) => new Promise<string>((resolve) => setTimeout(resolve, ms, "there"));
   const alone = await replayed((ctx: Context) => ctx.step("slow", () => slow(150)), {}, { runs: 2 });
   expect(alone.result).toBe("there");
@@ -185,7 +185,7 @@ test("a step takes as long as it takes, beside nothing and beside a sleep", asyn
   expect(raced.result).toEqual({ winner: "page", value: "there" });
 });
 
-test("what a step is given is held side by side with what it is given when the function runs again", async () => {
+test("the inputs of a step are compared with those that it gets when the function runs again", async () => {
   const orders: string[] = [];
   const pays = async (ctx: Context) => {
     const order = randomUUID();
@@ -206,7 +206,7 @@ test("what a step is given is held side by side with what it is given when the f
   await expect(replayed(run, {})).rejects.toThrow('step "create" got order');
 });
 
-test("a loop without end is told, with its line", async () => {
+test("an endless loop is reported with its line", async () => {
   const polls = async (ctx: Context) => {
     for (;;) await ctx.step("look", () => "not yet");
   };
@@ -215,7 +215,7 @@ test("a loop without end is told, with its line", async () => {
   );
 });
 
-test("a step that fails and that nobody awaits is told", async () => {
+test("a step that fails and that nothing awaits is reported", async () => {
   const forgets = async (ctx: Context) => {
     void ctx.step("note", () => Promise.reject(new TypeError("no")));
     return ctx.step("work", () => "done");

@@ -1,4 +1,4 @@
-/** The test that every durable function should have: killed and replayed at every point, it must end the same. */
+/** The test that every durable function should have: it is killed and replayed at every point, and must end the same. */
 import type { DurableFunction, Implementation } from "../core/author/implement.ts";
 import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
 import type { Job } from "../core/definitions/job.ts";
@@ -25,9 +25,9 @@ export interface ReplayedOptions {
   callbacks?: Record<string, unknown>;
   /** Outcomes of other jobs, by their kinds or names: a result, or an `Error` for a job that fails. */
   jobs?: Record<string, unknown>;
-  /** How long the job may take, in milliseconds. Default 10 years: the clock jumps over sleeps and pauses. */
+  /** How long the job may take, in milliseconds. Default: 10 years, since the clock jumps over sleeps and pauses. */
   deadline?: number;
-  /** In how many runs it is killed at most; where there are more points, some are skipped. Default 1,000. */
+  /** The largest number of runs in which the function is killed. If there are more points, some are skipped. Default: 1,000. */
   runs?: number;
 }
 
@@ -39,16 +39,16 @@ export interface ReplayedOptions {
  */
 export interface Replayed<Result> {
   result: Result;
-  /** In how many runs, each killed at another point, the function was run to its end. */
+  /** The number of runs to the function's end. Each was killed at a different point. */
   runs: number;
 }
 
 /**
- * The function ends differently when its worker dies on the way. The message says where, and how.
+ * The function ends differently if its worker dies on the way. The message says at which point, and how.
  *
  * @example
  * let turn = 0;
- * const unsteady = async () => (turn += 1); // what may differ the second time is in no step
+ * const unsteady = async () => (turn += 1); // differs the second time, because it is not in a step
  * const why = await replayed(unsteady, {}).catch((error) => error instanceof EndsDiffer && error.message);
  */
 export class EndsDiffer extends Error {
@@ -64,10 +64,10 @@ const A_JOB = 10_000;
  * any replay, once undisturbed, and then killed before and after each request to the server (each record, each suspension,
  * each wake-up) and continued by a worker that remembers the job and by one that does not.
  *
- * Returns the result that all runs have in common. Throws the error that all runs have in common; a `NondeterminismError` where the
- * function breaks a rule; and an {@link EndsDiffer} that says at which point it was killed where runs end differently.
- * Steps run for real, and many times: give them stand-ins. A step with `atMostOnce` fails where a death left its outcome
- * unknown; runs in which the same steps fail so have to end the same.
+ * Returns the result that all runs have in common. Throws the error that all runs have in common, a `NondeterminismError` if the
+ * function breaks a rule, and an {@link EndsDiffer} with the point of the death if runs end differently. Steps are really
+ * executed, and many times: give them stand-ins. A step with `atMostOnce` fails if a death left its outcome unknown; runs in
+ * which the same steps fail this way must end the same.
  *
  * @example const { result } = await replayed(waitForSiteRun, { url }, { answers: { "go on": { yes: true } } });
  */
@@ -139,7 +139,7 @@ function worldOf({ env, answers = {}, callbacks = {}, jobs = {}, deadline }: Rep
       const { kind, name } = job as { kind: string; name?: (args: unknown) => Promise<string> };
       const own = typeof name === "function" ? await name(args) : kind;
       if (!(own in jobs) && !(kind in jobs)) {
-        throw new NonRetryableError(`replayed: what comes of the job ${kind}? Say so: { jobs: { ${kind}: … } }`);
+        throw new NonRetryableError(`replayed: the job ${kind} has no outcome. Give it one: { jobs: { ${kind}: … } }`);
       }
       kinds.set(own, kind);
       return own;
@@ -151,7 +151,7 @@ function worldOf({ env, answers = {}, callbacks = {}, jobs = {}, deadline }: Rep
   };
 }
 
-/** The message of an interrupted `atMostOnce` step, and its time. */
+/** The error message of an interrupted `atMostOnce` step, with the time of its start. */
 const UNKNOWN = /it was begun at (\S+), and whether it had its effect is unknown/g;
 
 /** The `atMostOnce` steps whose outcome a death has left unknown. */
@@ -175,12 +175,12 @@ function explain(first: TrialEnd, other: TrialEnd, { deaths, isWarm }: Plan): st
   const where = {
     before: "before it arrived",
     after: "before its answer came back",
-    alone: "which got lost, while what was sent with it arrived",
+    alone: "which got lost, while the requests sent with it arrived",
   };
   const when = death
-    ? `With its worker killed at request ${death.at} (${other.points[death.at - 1]}), ${where[death.how]}, and gone on with by another${isWarm ? "" : " each time"}`
+    ? `With its worker killed at request ${death.at} (${other.points[death.at - 1]}), ${where[death.how]}, and the job continued by another${isWarm ? "" : " each time"}`
     : "Run by another worker after each sleep";
-  return `${when}, the function ${inWords(other)}. ${interrupted(first) === "[]" ? "Undisturbed" : "Killed elsewhere"} it ${inWords(first)}. What may differ the second time (a request, a random number, the time of day) belongs into a step, a step changes nothing outside of itself, and only what ctx returns is awaited`;
+  return `${when}, the function ${inWords(other)}. ${interrupted(first) === "[]" ? "Undisturbed" : "Killed elsewhere"} it ${inWords(first)}. Put everything that may differ the second time (a request, a random number, the time of day) into a step, change nothing outside of a step in it, and await only what ctx returns`;
 }
 
 function thrown({ error }: TrialEnd, { answers = {} }: ReplayedOptions): Error {

@@ -4,14 +4,14 @@ import type { Gives, Node, Program } from "./program.ts";
 const GIVES: Gives[] = ["seen", "list", "null", "nothing", "marked", "deep"];
 const ms = fc.constantFrom(0, 1, 5, 10, 20, 40, 80, 300);
 
-/** Names are given afterwards. */
+/** A placeholder: `named` sets the names at the end. */
 const name = fc.constant("");
 
-/** Mostly the first. */
+/** Mostly the first value. */
 const mostly = <T>(usual: T, ...others: T[]): fc.Arbitrary<T> =>
   fc.oneof({ weight: 8, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(...others) });
 
-/** `isCalm`: all of its calls are made, and none fails. */
+/** `isCalm`: all calls of the leaf are made, and none fails. */
 function leafOf(isCalm: boolean): fc.Arbitrary<Node> {
   const end = isCalm ? fc.constant("well" as const) : mostly<"well" | "error" | "final">("well", "error", "final");
   const step = fc.record({
@@ -108,7 +108,7 @@ function treeOf(isCalm: boolean): fc.Arbitrary<Node> {
   }).node;
 }
 
-/** Gives each node a name of its own, or one of a few. */
+/** Gives each node a unique name, or one of the few `names`. */
 function named(root: Node, names: readonly number[] | undefined): Node {
   let count = 0;
   const visit = (node: Node): Node => {
@@ -120,7 +120,7 @@ function named(root: Node, names: readonly number[] | undefined): Node {
   return visit(root);
 }
 
-/** Adds a breaker of a rule somewhere in the tree. */
+/** Adds a node that breaks a rule somewhere in the tree. */
 function broken(root: Node, breaker: Node, at: number): Node {
   return at % 3 === 0 || !("of" in root)
     ? { do: "seq", name: "", of: at % 2 === 0 ? [root, breaker] : [breaker, root] }
@@ -132,7 +132,7 @@ const few = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 6, maxLength: 
 const some = <T>(weight: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.oneof({ weight, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
 
-/** Mostly of one run; others go on in a second and a third. */
+/** Programs mostly of one run. Some continue in a second and a third run. */
 export const program: fc.Arbitrary<Program> = fc
   .record({
     trees: fc.boolean().chain((isCalm) => fc.array(treeOf(isCalm), { minLength: 1, maxLength: 3 })),

@@ -1,6 +1,6 @@
 /**
- * What the engine promises, without records, deaths or time: a tree of calls run once, in which outcomes come in an order
- * that is given.
+ * A model of the engine's guarantees, without records, deaths or time: it runs a tree of calls once, with outcomes in a given
+ * order.
  */
 import {
   BudgetExceeded,
@@ -15,16 +15,16 @@ import { BUDGET, type ContextCalls, type ProgramTree, runTree, type TreeResult }
 
 export type TreeEnd = { value: unknown } | { error: StoredError };
 
-/** What stands for the job's cancellation among paths. */
+/** Stands for the job's cancellation in a list of paths. */
 export const CANCELLED = "";
 
-/** What a run begins with. */
+/** The initial state of a run. */
 export interface Beginning {
   seed: string;
   seen: number;
-  /** What was spent before, and may be. */
+  /** The amounts that earlier runs have spent, and the limits. */
   accounts: Accounts;
-  /** Which attempt at the job it belongs to, and what that takes over from the one before. */
+  /** The job's generation, counted from 1, and the step results by path that it takes over from the one before. */
   attempt: number;
   kept: ReadonlyMap<string, unknown>;
 }
@@ -42,19 +42,19 @@ interface Open {
 }
 
 export interface Modelled {
-  /** What came of the function; undefined when it has not ended. */
+  /** The outcome of the function; undefined if it has not ended. */
   end: { value: unknown; seen: number } | { error: StoredError } | undefined;
   accounts: Accounts;
-  /** The commands that were called after something had failed. */
+  /** The paths of the commands that were called after a failure. */
   afterFailure: Set<string>;
   isCancelled: boolean;
-  /** What came of each step, by its path. */
+  /** The outcome of each step, by its path. */
   steps: Map<string, TreeEnd>;
-  /** What cannot be: an outcome for a call that was not made. */
+  /** An impossible event: an outcome for a call that was not made. */
   problem?: string;
 }
 
-/** Answers, callbacks and jobs are what they are under every model and engine. */
+/** Answers, callbacks and jobs have the same outcomes in the model and in the engine. */
 export const answerTo = (name: string) =>
   name.startsWith("denied up to") ? { action: "decline" } : { action: "accept", content: { to: name } };
 export const sentTo = (path: string) => (/ never(#\d+)?$/.test(path) ? undefined : { sent: path });
@@ -76,9 +76,9 @@ export async function modelInOrder(
   return model.result;
 }
 
-/** The calls of each name in each context, in the order in which they come when outcomes come in an order of `random`. */
+/** The calls of each name in each context, in their order when outcomes come in an order that `random` chooses. */
 export async function callsInOrder(program: ProgramTree, random: () => number): Promise<Map<string, string[]>> {
-  // What a flow has seen tells its calls apart, where flows see nothing of each other.
+  // Without shared state, the values that a flow has seen distinguish its calls from those of other flows.
   const model = new Model({ ...program, shares: false }, anew(), true);
   await model.begin();
   for (let ready = model.ready(); ready.length > 0 && !model.result.end; ready = model.ready()) {
@@ -93,7 +93,7 @@ class Model {
   readonly called = new Map<string, string[]>();
   readonly result: Modelled;
   readonly beginning: Beginning;
-  /** Values that depend on how many calls came before are all the same. */
+  /** Whether values that depend on the number of earlier calls are replaced by constants. */
   readonly isUncounted: boolean;
   readonly #asked = new Map<string, Promise<void>>();
   #hasFailed = false;
@@ -110,7 +110,7 @@ class Model {
     const machine = {
       attempt: this.beginning.attempt,
       pause: async () => {},
-      // Where that ends in time, the function is refused.
+      // The engine refuses the function if such a wait ends in time.
       outside: () => new Promise<void>(() => {}),
       now: () => Number.POSITIVE_INFINITY,
       speed: () => 1,
@@ -127,7 +127,7 @@ class Model {
     await drained();
   }
 
-  /** Counts what is spent, and asks once for all that wait. */
+  /** Adds to the spent amount. If the limit is exceeded, one question serves all calls that wait for it. */
   async spend(amount: number, of: keyof typeof BUDGET): Promise<Spent> {
     const { limit: base, ...budget } = BUDGET[of];
     const account = this.result.accounts[of] ?? { spent: 0, limit: base };
@@ -175,7 +175,7 @@ class Model {
     return undefined;
   }
 
-  /** Everything that is open hears of it. */
+  /** Rejects all open calls, as the job's cancellation does. */
   async #cancel(): Promise<undefined> {
     this.result.isCancelled = true;
     const open = [...this.#open.values()].filter(({ isGroup }) => !isGroup);
@@ -326,7 +326,7 @@ class Scope implements ContextCalls {
   }
 }
 
-/** The paths of calls in one context, by their names, which it numbers from the second of each. */
+/** Returns a function that makes the paths of calls in one context from their names; repeated names get a number from 2 on. */
 export function pathsWithin(prefix: string): (name: string) => string {
   const names = new Map<string, number>();
   return (name) => {

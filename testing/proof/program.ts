@@ -1,6 +1,6 @@
 /**
- * Durable functions made at random: trees of calls, which are run by the engine and by a model of it. What a step returns
- * says what its flow had seen when it was called, so that an outcome that came to the wrong flow changes all that follows.
+ * Random durable functions: trees of calls, which both the engine and a model of it run. The result of a step contains what its
+ * flow had seen when the step was called, so an outcome that reaches the wrong flow changes everything after it.
  */
 import {
   type Budgets,
@@ -11,12 +11,12 @@ import {
   type StepOptions,
 } from "../../core/definitions/context.ts";
 
-/** What a tree uses of a context. */
+/** The commands of a context that a tree uses. */
 export interface ContextCalls {
   step(name: string, fn: (step: { attempt: number }) => unknown, options?: StepOptions): Promise<unknown>;
   sleep(name: string, ms: number): Promise<unknown>;
   ask(name: string): Promise<unknown>;
-  /** What is sent to a callback, within so many milliseconds. */
+  /** Waits for the value sent to a callback, for at most `within` milliseconds. */
   callback(name: string, within: number | undefined): Promise<unknown>;
   spend(amount: number, of: string): Promise<unknown>;
   emit(value: unknown): Promise<unknown>;
@@ -34,7 +34,7 @@ export interface ContextCalls {
   race(name: string, branches: Record<string, (calls: ContextCalls) => Promise<unknown>>): Promise<unknown>;
 }
 
-/** The kinds of values that a step gives; `odd` ones do not survive storing. */
+/** The kinds of values that a step returns. All of them can be stored, unlike those of `odd` nodes. */
 export type Gives = "seen" | "list" | "null" | "nothing" | "marked" | "deep";
 
 export type Node = { name: string } & (
@@ -44,7 +44,7 @@ export type Node = { name: string } & (
       fails: number;
       slow: boolean;
       end: "well" | "error" | "final";
-      /** In a later attempt at the job it ends well. */
+      /** Whether it succeeds in a later generation of the job. */
       heals: boolean;
       gives: Gives;
     }
@@ -52,29 +52,29 @@ export type Node = { name: string } & (
   | { do: "ask" | "emit" }
   | { do: "callback"; isNever: boolean }
   | { do: "spend"; amount: number; budget: keyof typeof BUDGET }
-  /** Values from the job's seed. */
+  /** Draws values from the job's seed. */
   | { do: "draw" }
   | { do: "job"; job: string }
   | { do: "until"; ms: number; every: number; isNever: boolean }
   | { do: "seq" | "all" | "any" | "race"; of: Node[] }
-  /** What fails is undone by the second. */
+  /** If the first node fails, the second one undoes it. */
   | { do: "undo"; of: Node[] }
   | { do: "items"; of: Node[]; concurrency: number }
   | { do: "try" | "background" | "helpers"; body: Node }
   | { do: "loop"; times: number; body: Node }
-  /** The same for several, side by side, in the context around; over one list where there are fewer `workers`. */
+  /** Runs `body` several times, side by side, in the surrounding context; `workers` flows take the items from one list. */
   | { do: "fan"; times: number; workers: number; body: Node }
-  /** Items that use the context around them. */
+  /** Items of `ctx.all` that use the surrounding context instead of their own. */
   | { do: "outer"; ms: number }
   | { do: "throw" }
-  /** What breaks a rule. */
+  /** The remaining nodes break a rule of durable functions. */
   | { do: "foreign"; ms: number }
   | { do: "foreignEnd"; ms: number }
   | { do: "inner"; ms: number }
   | { do: "odd"; what: "date" | "nan" | "map" | "class" | "cycle" }
 );
 
-/** What a program may spend: some fail, some ask and are allowed more, and some ask and are not. */
+/** The budgets: above its limit, `plain` fails, `asked` asks and is granted more, and `denied` asks and is refused. */
 export const BUDGET = {
   plain: { limit: 30 },
   asked: { limit: 10, onExceeded: "ask" },
@@ -83,37 +83,37 @@ export const BUDGET = {
 
 export interface ProgramTree {
   root: Node;
-  /** Whether all flows change one variable, so that the order of outcomes shows. */
+  /** Whether all flows change one variable, so that the order of outcomes affects values. */
   shares: boolean;
 }
 
-/** A function that goes on under its name, in one run for each tree. */
+/** A function that executes each tree in its own run of the job, through `ctx.continueAs`. */
 export interface Program {
   trees: readonly ProgramTree[];
 }
 
-/** What runs a tree: how long things take, and the time. */
+/** The environment in which a tree runs: durations and the time. */
 export interface Machine {
   pause(ms: number): Promise<void>;
-  /** What is awaited outside of the context; default `pause`. */
+  /** Awaits something outside of the context. Default: `pause`. */
   outside?(): Promise<void>;
   now(): number;
-  /** How much slower than it says something is. */
+  /** The factor by which the next duration exceeds its nominal value. */
   speed(): number;
-  /** Which attempt at the job this is, counted from 1. */
+  /** The job's generation, counted from 1. */
   attempt: number;
-  /** Told of each call, with what tells it from others of its name. */
+  /** Called for each call; `what` distinguishes it from other calls of the same name. */
   onCall?(calls: ContextCalls, name: string, what: string): void;
 }
 
-/** When the job of a run began. */
+/** The start time of the job, in milliseconds since the epoch. */
 const BEGUN = Date.UTC(2026, 0, 1);
 
 interface Flow {
   seen: number;
 }
 
-/** What a run has come to: its value, and what the next begins with. */
+/** The result of a run: its value, and the `seen` with which the next run begins. */
 export interface TreeResult {
   value: unknown;
   seen: number;
@@ -127,7 +127,7 @@ export function runTree(
 ): Promise<TreeResult> {
   const flow = { seen };
   const branch = (from: Flow, i: number): Flow => (shares ? flow : { seen: mix(from.seen, i) });
-  // A list of what gave nothing is refused as a result.
+  // The engine refuses a result that contains undefined values, so they become null.
   const result = (value: unknown) => ({ value: JSON.parse(JSON.stringify(value) ?? "null"), seen: flow.seen });
   return evaluate(root, calls, flow, { machine, branch }).then(result);
 }
@@ -140,7 +140,7 @@ interface How {
 async function evaluate(node: Node, calls: ContextCalls, flow: Flow, how: How): Promise<unknown> {
   const value = await evaluated(node, calls, flow, how);
   flow.seen = mix(flow.seen, JSON.stringify(value) ?? "");
-  // What was handed over is the function's own.
+  // The function may change a value that it was given: nothing else may see the change.
   if (Array.isArray(value)) value.push("mine");
   return value;
 }
@@ -249,7 +249,7 @@ async function evaluated(node: Node, calls: ContextCalls, flow: Flow, how: How):
   }
 }
 
-/** Helpers of helpers, and what is awaited that is there already. */
+/** Calls `fn` through nested helper functions and many awaits of settled values, which must not count as foreign waits. */
 async function behind<T>(fn: () => Promise<T>, depth: number): Promise<T> {
   if (depth > 0) return await behind(fn, depth - 1);
   for (let i = 0; i < 400; i++) await undefined;
@@ -306,14 +306,14 @@ const oddOnes: Record<Extract<Node, { do: "odd" }>["what"], () => unknown> = {
   },
 };
 
-/** A hash of numbers and texts, 32 bits. */
+/** Mixes a number or a text into a 32-bit hash. */
 export function mix(seed: number, value: number | string): number {
   let hash = seed | 0;
   for (const character of String(value)) hash = Math.imul(hash ^ character.charCodeAt(0), 0x01000193) >>> 0;
   return Math.imul(hash ^ 0x9e3779b9, 0x85ebca6b) >>> 0;
 }
 
-// --- what is known of a tree without running it ---------------------------------------------------------------------
+// --- properties of a tree that are known without running it ---------------------------------------------------------
 
 const RULE_BREAKERS = new Set(["foreign", "foreignEnd", "inner", "odd"]);
 
@@ -332,7 +332,7 @@ const holds = (root: Node, kinds: ReadonlySet<string>): boolean =>
 
 export const breaksRules = (root: Node): boolean => holds(root, RULE_BREAKERS);
 
-/** Whether which of its calls are made depends on what is fast: something may be given up, or never come to its end. */
+/** Whether timing decides which calls the node makes, because something may be given up or never end. */
 export function isTimed(node: Node, isCaught = false): boolean {
   if (["any", "race", "background"].includes(node.do)) return true;
   if (node.do === "spend" && node.budget !== "asked") return true;
@@ -348,7 +348,7 @@ function fails(node: Node): boolean {
   return node.do === "throw" || (node.do === "job" && node.job === "bad");
 }
 
-/** Whether a rule is broken where nothing runs beside it: that shows under every timing. */
+/** Whether the node breaks a rule in a place where nothing runs beside it, so that every timing reveals it. */
 export function breaksAlone(node: Node): boolean {
   if (node.do === "inner" || node.do === "odd" || node.do === "foreign" || node.do === "foreignEnd") return true;
   if (["all", "any", "race", "background", "items", "fan"].includes(node.do)) {
@@ -358,8 +358,8 @@ export function breaksAlone(node: Node): boolean {
 }
 
 /**
- * Whether names are used so that no timing can make them unsure: each in one flow only, of which no part is inside of a
- * loop over flows side by side.
+ * Whether no timing can make the names of calls ambiguous: each name is used in one flow only, and not in a loop of a flow that
+ * runs side by side with others.
  */
 export function namesAreSure(root: Node): boolean {
   const flows = new Map<string, string>();
@@ -387,20 +387,20 @@ export function namesAreSure(root: Node): boolean {
   return visit(root, "", "", false);
 }
 
-/** Whether it makes one call and no other. */
+/** Whether the node makes exactly one call. */
 const isLeaf = ({ do: what }: Node): boolean =>
   ["step", "sleep", "ask", "callback", "emit", "job", "until"].includes(what);
 
-/** The name of a call: a partial result has no other. */
+/** The name of a call. Partial results have no names of their own. */
 function nameOf(node: Node): string {
   if (node.do === "callback" && node.isNever) return `${node.name} never`;
   return node.do === "emit" ? node.do : node.name;
 }
 
-/** Whether what a call gives depends on how many came before, so that it is another when outcomes come in another order. */
+/** Whether the results of some calls depend on the number of earlier calls, and so on the order of outcomes. */
 export const counts = (root: Node): boolean => holds(root, new Set(["draw", "spend"]));
 
-/** Whether it calls its context, by its name. */
+/** Whether the node calls its context under its name. */
 const isCall = (node: Node): boolean =>
   ![
     "seq",

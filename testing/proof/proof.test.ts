@@ -1,6 +1,6 @@
 /**
- * Durable functions made at random, run under several timings and killed everywhere, against a model that knows neither.
- * `npm run proof` runs 10,000 of them, in a quarter of an hour of a processor; `FUZZ_SEED` and `FUZZ_PATH` run one again.
+ * Compares random durable functions, run under several timings and killed at many points, with a model that has neither timings
+ * nor deaths. `npm run proof` runs 10,000 of them, in 15 minutes of processor time; `FUZZ_SEED` and `FUZZ_PATH` repeat one.
  */
 import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
@@ -41,15 +41,15 @@ const RUNS = 200 * Number(process.env.FUZZ_TIMES ?? 1);
 const SEED = process.env.FUZZ_SEED === undefined ? {} : { seed: Number(process.env.FUZZ_SEED) };
 const PATH = process.env.FUZZ_PATH === undefined ? {} : { path: process.env.FUZZ_PATH };
 
-/** How many timings without deaths, how many runs with deaths, and how many with a cancellation each program gets. */
+/** The numbers of timings without deaths, of runs with deaths, and of runs with a cancellation, for each program. */
 const TIMINGS = 3;
 const DEATHS = 9;
 const CANCELS = 4;
 
 interface Run extends TrialEnd {
-  /** For each of the job's runs, the outcomes in the order in which they reached the function in the last pass. */
+  /** For each of the job's runs, the outcomes in the order in which they reached the function in the last execution. */
   orders: string[][];
-  /** The steps that the first run attempted: a later one has names of its own, and takes nothing over. */
+  /** The steps that the first run attempted. A later run has its own names and takes nothing over. */
   attempted: ReadonlySet<string>;
   plan: string;
 }
@@ -68,12 +68,12 @@ interface How {
   deaths: Death[];
   isWarm: boolean;
   cancel?: Plan["cancel"];
-  /** Which attempt at the job it is, and what it takes over. */
+  /** The job's generation, counted from 1, and the records that it takes over. */
   attempt?: number;
   memo?: ReadonlyMap<string, JournalRecord> | undefined;
 }
 
-/** Timing 0 is steady: everything takes as long as it says, and requests no time. Others are made of `seed`. */
+/** Timing 0 is steady: everything takes its nominal time, and requests take none. Other timings are derived from `seed`. */
 async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Promise<Run> {
   const { seed, timing, deaths, isWarm, cancel } = how;
   const random = randomOf(mix(seed, timing));
@@ -106,7 +106,7 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
       const speed = () => (isSteady ? 1 : [0.1, 0.5, 1, 3][Math.floor(random() * 4)]) as number;
       const machine = { attempt, pause: (ms: number) => clock.pause(ms), now: clock.now, speed };
       return (async (ctx: JobContext<Args>, { n = 0, seen, limits }: Args) => {
-        // Run again within a pass, to be verified, it says nothing new; nor does a worker from which another took it over.
+        // Outcomes are not recorded when the engine repeats the function to verify it, or after another worker took the job over.
         const mine: string[] = [];
         if (!begun.has(n) && !isTakenOver()) orders[n] = mine;
         begun.add(n);
@@ -124,12 +124,12 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
   return { ...ended, orders, attempted, plan: JSON.stringify({ ...how, attempt, kept: memo && [...memo.keys()] }) };
 }
 
-/** What a run of the job begins with; nothing for the first. */
+/** The arguments of a run of the job; the first run has none. */
 type Args = { n?: number; seen?: number; limits?: Record<string, number | "denied"> };
 
 const isRefused = ({ outcome, error }: Run) => outcome === "failed" && error?.name === "NondeterminismError";
 
-/** The order of outcomes, with what the records say of questions about budgets: an answer may lead to the next question. */
+/** The order of outcomes, completed from the records with the questions about budgets: an answer may lead to the next question. */
 function orderOf(order: readonly string[], records: TrialEnd["records"]): string[] {
   const asked = records.flatMap(({ event: { kind, op } }) => (kind === "ask" && / up to /.test(op) ? op : []));
   const whole = order.map((path) =>
@@ -145,7 +145,7 @@ function orderOf(order: readonly string[], records: TrialEnd["records"]): string
   return whole;
 }
 
-/** Compares what came of a job with what the model makes of the same order of outcomes; returns the model of its last run. */
+/** Compares the outcome of a job with that of the model for the same order of outcomes; returns the model of the last run. */
 async function compare({ trees }: Program, run: Run, { kept, attempt } = anew()): Promise<Modelled> {
   let next: Pick<Beginning, "seen" | "accounts"> = anew();
   for (const [n, { seed, records }] of run.runs.entries()) {
@@ -191,12 +191,12 @@ function compareRecords(records: TrialEnd["records"], order: string[], model: Mo
   }
 }
 
-/** A failed job is started again, and goes on from its last good step, where nothing had reacted to the failure. */
+/** Starts a failed job again. It must go on from its last good step if nothing had reacted to the failure. */
 async function resume(program: Program, run: Run, failed: Modelled, how: How): Promise<void> {
   const records = run.records.map(({ n, event }) => new JournalRecord(n, { ...A_PROMISE, param: encodeValue(event) }));
   const memo = await stepsToKeep(records, async (path) => run.stateOf(path.split("/").at(-1) as string));
   const about = `${run.plan}\n${JSON.stringify(run.records)}\n${run.orders.at(-1)}`;
-  // That a callback was waited for is in no record.
+  // Waiting for a callback leaves no record.
   const recorded = new Set(run.records.map(({ event }) => event.op));
   const followed = (path: string) => failed.afterFailure.has(path) && recorded.has(path);
   const reacted = run.orders.at(-1)?.filter(followed) ?? [];
@@ -206,7 +206,7 @@ async function resume(program: Program, run: Run, failed: Modelled, how: How): P
   if (memo) {
     const reached = (path: string) => run.orders[0]?.includes(path);
     const well = [...failed.steps].filter(([path, end]) => "value" in end && reached(path));
-    // A step of a race that another branch has won may have ended well without reaching the function.
+    // In a race that another branch has won, a step may have succeeded without its result reaching the function.
     expect([...kept.keys()].filter(reached).sort(), about).toEqual(well.map(([path]) => path).sort());
   }
   const again = await runOf(program, { ...how, attempt: 2, memo });
@@ -220,7 +220,7 @@ async function resume(program: Program, run: Run, failed: Modelled, how: How): P
 
 const A_PROMISE = { id: "r", state: "resolved" as const, value: {}, tags: {}, timeoutAt: 0, createdAt: 0 };
 
-/** Whether a flow may be left open when its run ends: then it cannot go on in another. */
+/** The refusal of a run that ends while one of its flows is still open. */
 const STILL_OPEN = /ctx\.continueAs.* is still open/;
 
 async function prove(program: Program, seed: number): Promise<void> {
@@ -278,7 +278,7 @@ async function prove(program: Program, seed: number): Promise<void> {
   }
 }
 
-/** Jobs that are cancelled: the worker lives and hears of it soon or late, or dies; so may those that clean up. */
+/** Runs jobs that are cancelled. The worker hears of it soon or late, or dies; the workers that clean up may die as well. */
 async function cancel(
   program: Program,
   {
@@ -301,8 +301,8 @@ async function cancel(
 
 afterAll(() => vi.restoreAllMocks());
 
-test("no death, and no timing, changes what comes of a durable function", { timeout: 10 * HOUR }, async () => {
+test("no death and no timing changes the outcome of a durable function", { timeout: 10 * HOUR }, async () => {
   const property = fc.asyncProperty(program, fc.nat(), prove);
-  // Programs that are large or many are not made small: that takes longer than to read them.
+  // In long runs a failing program is not shrunk: that takes longer than reading the large one.
   await fc.assert(property, { numRuns: RUNS, ...SEED, ...PATH, endOnFailure: RUNS >= 1_000 });
 });

@@ -4,12 +4,12 @@ import { BUDGET, type ContextCalls } from "./program.ts";
 
 const question: Question = { message: "?", requestedSchema: { type: "object", properties: {} } };
 
-/** A context, of which is noted in what order outcomes come. */
+/** A context that records the order in which outcomes reach the function. */
 export class Traced implements ContextCalls {
   readonly #ctx: Context;
   readonly #order: string[];
   readonly #path: (name: string) => string;
-  /** What is known of what may be spent: it shows that a question about it was answered. */
+  /** The known limits of budgets. A changed limit shows that a question about it was answered. */
   readonly limits: Record<string, number | "denied">;
 
   constructor(ctx: Context, order: string[], limits: Record<string, number | "denied"> = {}, prefix = "") {
@@ -43,7 +43,7 @@ export class Traced implements ContextCalls {
     const answered = (limit: number | "denied") => {
       if (limit === (this.limits[of] ?? base)) return;
       this.limits[of] = limit;
-      // How far it may not be spent, the records say.
+      // The refused limit is only in the job's records.
       this.#order.push(limit === "denied" ? `${of} up to` : `${of} up to ${limit}`);
     };
     const denied = (error: Error) => {
@@ -73,7 +73,7 @@ export class Traced implements ContextCalls {
       (ctx: Context) => branch(this.#within(ctx, path, key)),
     ]);
     const race = this.#ctx.race(Object.fromEntries(traced), { name });
-    // That a branch heard of the cancellation is an outcome of the race.
+    // If a branch is rejected by the cancellation, that is an outcome of the race, not the cancellation itself.
     const note = () => this.#order.push(path);
     race.then(note, note);
     return race;
@@ -93,7 +93,7 @@ export class Traced implements ContextCalls {
     return promise;
   }
 
-  /** Everything that is open hears of it. */
+  /** Records the cancellation once, although it rejects all open calls. */
   #cancelled(): void {
     if (!this.#order.includes(CANCELLED)) this.#order.push(CANCELLED);
   }

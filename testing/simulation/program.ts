@@ -3,20 +3,20 @@ import { pathToFileURL } from "node:url";
 import { type Child, startChild } from "../../cli/process/child.ts";
 
 /**
- * A program in a process of its own. Disposing of it kills it at once.
+ * A program in its own process. Disposing of it kills the process at once.
  *
  * @example
  * const isAlive = ({ output }: Program) => output().includes("ready");
  */
 export interface Program extends AsyncDisposable {
   readonly pid: number;
-  /** Resolves when the process has ended, with how it ended. */
+  /** Resolves with the exit code or signal when the process has ended. */
   readonly exited: Promise<{ exitCode: number | undefined; signal: string | undefined }>;
-  /** Its output so far, stdout and stderr together. */
+  /** The output so far, stdout and stderr together. */
   output(): string;
-  /** The JSON objects among the lines it wrote so far. */
+  /** The JSON objects among the output lines so far. */
   logs(): LogLine[];
-  /** Sends a signal. Ignored when the process has ended. */
+  /** Sends a signal. Does nothing if the process has ended. */
   signal(signal: NodeJS.Signals): void;
 }
 
@@ -35,13 +35,13 @@ export interface LogLine {
 interface RunOptions {
   args?: string[];
   env?: Record<string, string>;
-  /** Modules that are loaded before it. */
+  /** Modules that are loaded before the program. */
   imports?: readonly string[];
-  /** The folder it runs in, if not this one. */
+  /** The folder that the program runs in. Default: the current one. */
   cwd?: string;
 }
 
-/** Starts `script` (a path from this folder) on this Node; `env` is added to the environment. */
+/** Starts `script` (a path from the current folder) with this version of Node; `env` is added to the environment. */
 export function run(script: string, { args = [], env = {}, imports = [], cwd }: RunOptions = {}) {
   const options = { env: { ...process.env, ...env }, grace: 60_000, cwd };
   const before = imports.flatMap((path) => ["--import", pathToFileURL(path).href]);
@@ -53,7 +53,7 @@ export function watch(child: Child): Program {
   if (child.pid === undefined) throw new Error("the process did not start");
   let output = "";
   const logs: LogLine[] = [];
-  /** How much of the output is in `logs`: it is parsed once, because tests look into it many times. */
+  /** How many characters of the output have been parsed into `logs`. Tests read it often, so each line is parsed only once. */
   let parsed = 0;
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
@@ -87,13 +87,13 @@ function parseLine(line: string): LogLine[] {
   }
 }
 
-/** How long a process may take to answer at first, in milliseconds. */
+/** How long a process may take to give its first answer, in milliseconds. */
 const START = 60_000;
 
 /** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `what` after `ms` milliseconds */
 export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 45_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
-  // The longer it takes, the less often it is asked: a condition may cost requests.
+  // The pauses grow, because a condition may make requests.
   for (let pause = 10; ; pause = Math.min(1.5 * pause, 250)) {
     const value = await condition();
     if (value) return value;
@@ -102,7 +102,7 @@ export async function until<T>(what: string, condition: () => T | Promise<T>, ms
   }
 }
 
-/** Waits until `url` answers 2xx. @throws {Error} with the output of `program` when that ends before */
+/** Waits until `url` answers 2xx. @throws {Error} with the output of `program` if it ends before that */
 export async function answers(url: string, program: Program): Promise<void> {
   let ended = false;
   void program.exited.then(() => {

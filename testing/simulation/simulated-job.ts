@@ -1,4 +1,4 @@
-/** A job in simulation that a test moves on execution by execution, with the code and the memory of its choice. */
+/** A simulated job. A test runs it execution by execution, and chooses the worker's code and memory for each. */
 import { type Log, type Metrics, NondeterminismError } from "../../core/definitions/context.ts";
 import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
@@ -19,24 +19,24 @@ export const JOB = "job";
 /** How long the clean-up after a deadline may take, in milliseconds. */
 export const CLEANUP = 60_000;
 
-/** What the random values of the job are made from. */
+/** The seed of the job's random values. */
 export const SEED = "a seed";
 
 export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 export const uncounted: Metrics = { count() {}, observe() {} };
 
-/** A worker, as far as one execution needs it. */
+/** The parts of a worker that one execution needs. */
 interface Host {
   /** Its memory of the job. */
   journal: Journal;
   send: Send;
   watch: Watch;
   runtime: Pick<Runtime, "signal" | "start" | "cancel" | "promiseOf"> & Partial<Runtime>;
-  /** In place of a suspension. */
+  /** Replaces the suspension of the task. */
   suspend?: (ids: readonly string[]) => Promise<boolean>;
 }
 
-/** Runs one execution, and stores how it ended; returns what the worker remembers then. @throws {LeaseLost} */
+/** Runs one execution and stores its outcome; resolves with the outcome and the worker's memory. @throws {LeaseLost} */
 export async function execute(code: Runnable, args: unknown, acquired: HeldTask, host: Host) {
   const { task, promise, cleansUp } = acquired;
   const usual = {
@@ -61,7 +61,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   lease.counted = journal;
   const run = async (): Promise<JobEnd> => {
     const { run: now } = journal;
-    // What an attempt takes over of the one before is its first run's.
+    // Only the first run of a generation takes over results of the generation before.
     const { memo: _, ...later } = runtime as typeof runtime & Partial<Runtime>;
     const { onStep } = later;
     const ofRun = now
@@ -90,7 +90,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   return { end, journal };
 }
 
-/** A result that cannot be stored fails the job. */
+/** Turns a result that cannot be stored into a failure of the job. */
 function checked<End extends ExecutionEnd>(end: End): End | { kind: "failed"; error: unknown } {
   try {
     if (end.kind === "complete") storable(end.value, "the function");
@@ -101,10 +101,10 @@ function checked<End extends ExecutionEnd>(end: End): End | { kind: "failed"; er
   }
 }
 
-/** The entry that a promise's parameter holds. Values stay as they were stored. */
+/** The journal entry in a promise's parameter. Its values stay in their stored form. */
 export const entryIn = (data = ""): JournalEntry => JSON.parse(fromBase64(data));
 
-/** Cancels the simulated job, whose clean-up is a task of its own then. */
+/** Cancels the simulated job and creates the task of its clean-up; false if the job had already ended. */
 export async function cancelIn(sim: Simulation, now: number): Promise<boolean> {
   if (sim.get(JOB)?.state !== "pending") return false;
   await sim.start(cleanUpId(JOB), {}, now + 20 * CLEANUP);
@@ -119,7 +119,7 @@ export function runsIn(sim: Simulation): number {
   return runs;
 }
 
-/** The records of a run of the simulated job, in order. Default: of its newest. */
+/** The records of run number `runs` of the simulated job, in order. Default: the newest run. */
 export function recordsIn(sim: Simulation, runs = runsIn(sim)): { n: number; id: string; event: JournalEntry }[] {
   const records = [];
   for (let n = 1, missing = 0; missing < 20; n++) {
@@ -136,16 +136,16 @@ export class SimulatedJob {
   /** By how much the server's clock is ahead, in milliseconds. */
   skew = 0;
   readonly sim = new Simulation({ now: () => this.clock.now() + this.skew });
-  /** The code of the worker. May be changed between two executions. */
+  /** The worker's code. A test may change it between executions. */
   code: Runnable;
-  /** What the worker remembers. */
+  /** The worker's memory of the job. */
   journal = new Journal();
   hasNews = true;
-  /** Awaited promises that seem to be pending for ever. */
+  /** Awaited promises that always look pending to the worker. */
   readonly unheard = new Set<string>();
-  /** What the last execution asked of the server: requests, and characters in both directions. */
+  /** The cost of the last execution: requests to the server, and characters in both directions. */
   readonly cost = { requests: 0, characters: 0 };
-  /** Aborts the execution that runs, as a worker does at the deadline and when the job is cancelled. */
+  /** Aborts the current execution, as a worker does at the deadline and when the job is cancelled. */
   stop = new AbortController();
   readonly #args: unknown;
   readonly #runtime: Partial<Runtime>;
@@ -154,7 +154,7 @@ export class SimulatedJob {
   readonly #settled = new Map<string, PromiseRecord>();
   readonly #watched = new Map<string, (promise: PromiseRecord) => void>();
 
-  /** `deadline` in milliseconds from now, default a year. */
+  /** `deadline`: in milliseconds from now. Default: a year. */
   constructor(
     code: (ctx: never, args: never) => Promise<unknown>,
     {
@@ -170,12 +170,12 @@ export class SimulatedJob {
     this.sim.onSettled.add((promise) => this.#settled.set(promise.id, promise));
   }
 
-  /** Lets another worker go on, which remembers nothing. */
+  /** Lets another worker go on that remembers nothing. */
   forget(): void {
     this.journal = new Journal();
   }
 
-  /** Runs one execution, while the time passes. Undefined when there is nothing to do. */
+  /** Runs one execution while the clock advances. Undefined if there is nothing to do. */
   async execute(): Promise<ExecutionEnd | undefined> {
     if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline + CLEANUP);
     this.#isCreated = true;
@@ -201,7 +201,7 @@ export class SimulatedJob {
     return end;
   }
 
-  /** Lets the time pass until there is something to do, and runs the next execution. */
+  /** Advances the clock until there is something to do, and runs the next execution. */
   async next(): Promise<ExecutionEnd> {
     for (;;) {
       const end = await this.execute();
@@ -218,7 +218,7 @@ export class SimulatedJob {
     }
   }
 
-  /** Creates another job, or finds it. */
+  /** Creates another job if it does not exist; returns its name. */
   async other(name: string): Promise<string> {
     if (!this.sim.get(name)) await this.sim.start(name, {}, this.clock.now() + this.#deadline);
     return name;
@@ -234,7 +234,7 @@ export class SimulatedJob {
     }
   }
 
-  /** An outside system sends something to a callback, perhaps before the job waits for it. */
+  /** Sends a value to a callback, as an outside system does, perhaps before the job waits for it. */
   async send(path: string, value: unknown): Promise<void> {
     const id = callbackOf(JOB, path);
     if (!this.sim.get(id)) await this.sim.send("promise.create", childOf(id, this.clock.now() + this.#deadline).data);
@@ -249,7 +249,7 @@ export class SimulatedJob {
     return answer;
   };
 
-  /** Subscribes to a promise once, as a worker does, and is told when it settles. */
+  /** Subscribes to a promise once, as a worker does, and calls `tell` when it settles. */
   #watch: Watch = async (id, fresh, tell) => {
     if (this.unheard.has(id)) return { ...(this.sim.get(id) as PromiseRecord), state: "pending" };
     const isNew = !this.#watched.has(id);

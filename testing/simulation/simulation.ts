@@ -1,5 +1,5 @@
 /**
- * A Resonate server in this process: the state machine of the embedded one, without disk and clock. It is fast enough to
+ * A Resonate server in this process: the embedded server's state machine, without its disk and clock. It is fast enough to
  * run a durable function thousands of times a second.
  */
 import type { PromiseRecord } from "@resonatehq/sdk";
@@ -19,7 +19,7 @@ export class Simulation {
   readonly onSettled = new Set<(promise: PromiseRecord) => void>();
   /** Requests answered so far, by kind. */
   readonly requests = new Map<string, number>();
-  /** How long they were with their answers, as JSON. */
+  /** The total length of the requests and their answers, in characters of JSON. */
   characters = 0;
 
   constructor({ now }: Pick<Clock, "now"> = machineClock) {
@@ -29,7 +29,7 @@ export class Simulation {
   /** Answers a request as of now. */
   send = async (kind: string, data: object): Promise<{ status: number; data: unknown }> => {
     this.requests.set(kind, (this.requests.get(kind) ?? 0) + 1);
-    // As over the network, the two sides share no objects.
+    // The two sides share no objects, as over the network.
     const asked = JSON.stringify(data);
     const { response } = this.#apply({ kind, head: HEAD, data: JSON.parse(asked) } as Operation);
     const answer = JSON.stringify(response.data ?? {});
@@ -37,7 +37,7 @@ export class Simulation {
     return { status: response.head.status, data: JSON.parse(answer) };
   };
 
-  /** Creates a job's promise, with a task to be acquired. */
+  /** Creates a job's promise, with a task that a worker can acquire. */
   async start(id: string, param: unknown, timeoutAt: number): Promise<void> {
     const tags = { ...lineage(id), "resonate:target": GROUP };
     await this.send("promise.create", { id, timeoutAt, param: encodeValue(param), tags });
@@ -80,7 +80,7 @@ export class Simulation {
     return open.length > 0 ? Math.min(...open.map(({ timeoutAt }) => timeoutAt)) : undefined;
   }
 
-  /** Times out what is due. */
+  /** Times out the promises that are due. */
   tick(): void {
     const now = this.#now();
     this.#tell(handleDue(this.#state, now, this.#state.due(now)));

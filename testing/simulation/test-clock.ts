@@ -1,10 +1,10 @@
-/** A clock for tests. It stands still while something happens, and jumps to the next timer when nothing does. */
+/** A clock for tests. It stands still while something happens, and jumps to the next timer when nothing happens. */
 import { type Clock, machineClock } from "../../core/engine/clock.ts";
 
 interface Timer {
   at: number;
   then: () => void;
-  /** It does not fire while work is under way. */
+  /** Whether the clock does not jump to this timer while work is under way. */
   isPatient: boolean;
 }
 
@@ -12,23 +12,23 @@ interface Timer {
 export interface ProcessClock extends Clock {
   /** Resolves after `ms` milliseconds of this clock. */
   pause(ms: number): Promise<void>;
-  /** Holds the time for work that waits for something other than timers of this clock, as long as it gets on. */
+  /** Stops the clock for work that waits for something other than its timers, as long as that work makes progress. */
   busy<T>(work: Promise<T>): Promise<T>;
-  /** The same, but the time does not jump to it while work is under way: it takes as long as it takes. */
+  /** Like `after`, but the clock does not jump to this timer while work is under way, however long the work takes. */
   afterWork(ms: number, then: () => void): void;
-  /** The process dies: its timers fire no more. */
+  /** Ends the process, so that its timers no longer fire. */
   stop(): void;
 }
 
-/** How many real milliseconds work may make no progress before the time moves on: where it holds something open, more. */
+/** How many real milliseconds work may make no progress before the clock moves on; the longer limit holds while it has open resources. */
 const PATIENCE = 100;
 const MOST_PATIENCE = 2_000;
 
-/** How long work may take that nothing else competes with, in real milliseconds. */
+/** How long work may take while no timer is due, in real milliseconds. */
 const LONGEST = 120_000;
 const NOTHING = "nothing has happened for long, and nothing is due: a step may never end";
 
-/** How many timers, sockets and processes are open; undefined where the platform does not tell. */
+/** How many timers, sockets and processes are open; 0 if the platform does not tell. */
 const openNow = (): number => process.getActiveResourcesInfo?.().length ?? 0;
 
 export class TestClock implements Clock {
@@ -58,7 +58,7 @@ export class TestClock implements Clock {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** This clock for one process of many. */
+  /** A view of this clock for one of several processes. */
   process(): ProcessClock {
     let isStopped = false;
     let busy = 0;
@@ -95,7 +95,7 @@ export class TestClock implements Clock {
     this.#now = Math.max(this.#now, moment);
   }
 
-  /** When the next timer is due; undefined when there is none. */
+  /** When the next timer is due; undefined if there is none. */
   get next(): number | undefined {
     let next: number | undefined;
     for (const { at, isPatient } of this.#timers) {
@@ -104,7 +104,7 @@ export class TestClock implements Clock {
     return next;
   }
 
-  /** Moves the time on until `work` has an outcome. Rejects when nothing has happened for ten real seconds. */
+  /** Advances the clock until `work` has settled. Rejects if nothing happens for ten real seconds (120 while a process is busy). */
   async until<T>(work: Promise<T>): Promise<T> {
     let isOver = false;
     const over = () => {
@@ -135,7 +135,7 @@ export class TestClock implements Clock {
     }
   }
 
-  /** Fires the first of the timers that are due. */
+  /** Fires the earliest of the timers that are due. */
   #fire(): void {
     let first: Timer | undefined;
     for (const timer of this.#timers) if (timer.at < (first?.at ?? this.#now + 1)) first = timer;

@@ -1,4 +1,4 @@
-/** One run of a durable function in simulation, through the deaths of its worker that a plan says. */
+/** One trial of a durable function in simulation, in which its worker dies as a plan says. */
 import { createHash } from "node:crypto";
 import type { Budgets, ErrorClass } from "../../core/definitions/context.ts";
 import type { EventDefinition } from "../../core/definitions/event.ts";
@@ -19,52 +19,52 @@ import { CLEANUP, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } fro
 import { Simulation } from "./simulation.ts";
 import { type ProcessClock, TestClock } from "./test-clock.ts";
 
-/** A death of the worker at a request to the server, counted from 1 over the whole run. */
+/** A death of the worker at a request to the server. Requests are counted from 1 over the whole trial. */
 export interface Death {
   at: number;
   /**
-   * `before` the request arrives, `after` it was answered and before the answer arrives, or `alone`: this request gets
-   * lost, and what else is under way arrives.
+   * `before` the request arrives, `after` the server has answered it but before the answer arrives, or `alone`: this request gets
+   * lost, while the others under way arrive.
    */
   how: "before" | "after" | "alone";
 }
 
 export interface Plan {
   deaths: readonly Death[];
-  /** Whether the worker that lives takes the job again, with its memory; otherwise another one does. */
+  /** Whether the surviving worker continues the job with its memory. Otherwise it has forgotten the job. */
   isWarm: boolean;
-  /** Whether the worker waits where the job would sleep, and never runs its function again. */
+  /** Whether the worker waits instead of letting the job sleep, so that it never runs the function again. */
   staysAwake?: boolean;
-  /** How long requests take each way, in milliseconds. Default 0. */
+  /** How long requests take in each direction, in milliseconds. Default: 0. */
   latency?: () => number;
-  /** Whether news of awaited promises arrives. Default true. */
+  /** Whether notifications about awaited promises arrive. Default: true. */
   hasNews?: boolean;
-  /** The job is cancelled `after` its start, and the worker that runs it then `hears` of that later, in milliseconds. */
+  /** Cancels the job `after` so many milliseconds; the worker that runs it `hears` of that so many milliseconds later. */
   cancel?: { after: number; hears: number };
 }
 
-/** The world around the job. Times in milliseconds. */
+/** The world around the job. Times are in milliseconds. */
 export interface World {
   env?: unknown;
   errors?: readonly ErrorClass[];
   budget?: Budgets;
   events?: readonly EventDefinition[];
-  /** Whether steps wait for more than the worker's clock: then the time stands still while they get on. */
+  /** Whether steps wait for more than the worker's clock. Then the clock stands still while they make progress. */
   isReal?: boolean;
-  /** How long the job may take. Default 10 years. */
+  /** How long the job may take. Default: 10 years. */
   deadline?: number;
   /** The answer to a question, and how long it takes. */
   answer?(name: string): { after: number; answer: unknown } | undefined;
-  /** What is sent to a callback, and how long that takes. */
+  /** The value sent to a callback, and how long that takes. */
   callback?(path: string): { after: number; value: unknown } | undefined;
   nameOf?(job: { kind: string }, args: unknown): Promise<string>;
-  /** What comes of another job, and how long that takes. */
+  /** The outcome of another job, and how long the job takes. */
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
-  /** Outcomes of the steps of an earlier attempt at the job, by their paths. */
+  /** Outcomes of the steps of an earlier generation of the job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
-  /** Other jobs that are there from the beginning. */
+  /** Other jobs that exist from the beginning. */
   jobs?: readonly string[];
-  /** What is wrong with a step that the function calls: see {@link Runtime.onStep}. Asked for each run. */
+  /** Makes, for each trial, a function that says what is wrong with a step: see {@link Runtime.onStep}. */
   inputs?(): (path: string, fn: object) => string | undefined;
   onAttempt?(step: string, attempt: number): void;
 }
@@ -73,17 +73,17 @@ export interface TrialEnd {
   outcome: ExecutionEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
-  /** How many requests the server was sent; a process may die at each. */
+  /** How many requests were sent to the server. The worker may die at each. */
   requests: number;
-  /** What the nth of them was for, in words. */
+  /** The purpose of each request, in words. */
   points: string[];
   executions: number;
   records: { n: number; event: JournalEntry }[];
-  /** The seed and the records of each of its runs. */
+  /** The seed and the records of each of the job's runs. */
   runs: { seed: string; records: { n: number; event: JournalEntry }[] }[];
-  /** Whether it was cancelled: then this is how its clean-up ended. */
+  /** Whether the job was cancelled. If so, the outcome is that of its clean-up. */
   isCancelled: boolean;
-  /** The state of the promise of another job that it started. */
+  /** The state of the promise of another job. */
   stateOf(job: string): PromiseRecord["state"] | undefined;
   took: number;
 }
@@ -91,12 +91,12 @@ export interface TrialEnd {
 const TEN_YEARS = 10 * 365 * 86_400_000;
 const MOST_EXECUTIONS = 20_000;
 
-/** How many calls of `ctx` a run of a job may make. Each is replayed after every sleep: loops without end are told soon. */
+/** How many calls of `ctx` a run of a job may make. The limit is low to report endless loops early. */
 const MOST_CALLS = 1_000;
 
 /**
- * Gives the function as a worker runs it, whose steps may use that worker's clock. The second argument tells whether another
- * worker has the job meanwhile.
+ * Makes the function that a worker runs, whose steps may use the worker's clock. The second argument tells whether another
+ * worker has taken the job over.
  */
 type Make = (clock: ProcessClock, isTakenOver: () => boolean) => Runnable;
 
@@ -116,9 +116,9 @@ class Trial {
   readonly #points: string[] = [];
   readonly #asked = new Set<string>();
   readonly #onStep: ReturnType<NonNullable<World["inputs"]>> | undefined;
-  /** The worker that lives. */
+  /** The worker that is alive. */
   #worker: Worker;
-  /** The task that it works on: the job's own, or that of its clean-up. */
+  /** The task that the worker executes: the job's own, or that of its clean-up. */
   #task = JOB;
   #cancelledAt = 0;
 
@@ -142,7 +142,7 @@ class Trial {
       const end = await this.#clock.until(
         Promise.race([this.#execute(worker), worker.died.promise, worker.passed.promise]),
       );
-      // Another goes on, beside the work that this one has under way.
+      // Another worker goes on, while this one still has work under way.
       if (end === "passed") continue;
       if (end === "dead") {
         this.#sim.kill(this.#task);
@@ -160,7 +160,7 @@ class Trial {
     throw new Error(`the function has not ended in ${MOST_EXECUTIONS} executions`);
   }
 
-  /** The job is cancelled, and another worker begins its clean-up. */
+  /** Cancels the job, and lets another worker begin its clean-up. */
   async #cancel(hears: number): Promise<void> {
     const worker = this.#worker;
     this.#cancelledAt = this.#clock.now();
@@ -177,7 +177,7 @@ class Trial {
     return next - this.#clock.now();
   }
 
-  /** How the job has ended, where the worker that ended it died. */
+  /** The outcome of the job as stored, for the case that the worker died after it had ended the job. */
   #settled(): ExecutionEnd | undefined {
     const promise = this.#sim.get(this.#task);
     if (!promise || promise.state === "pending") return undefined;
@@ -225,7 +225,7 @@ class Trial {
     }
   }
 
-  /** Waits for one of the promises for which a job would be suspended. */
+  /** Waits for one of the promises for which the job would be suspended. */
   async #wait(worker: Worker, ids: readonly string[]): Promise<false> {
     const isPending = (id: string) => this.#sim.get(id)?.state === "pending";
     for (this.#sim.tick(); isPending(JOB) && ids.every(isPending); this.#sim.tick()) {
@@ -249,7 +249,7 @@ class Trial {
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
-      // References are the same after a death as without it, so that runs may be compared.
+      // With a constant version, file references do not change after a death, so that trials can be compared.
       files: (of) => attemptFiles(this.#files, { ...of, version: 1 }),
       trace: (name, attempt, run) => {
         onAttempt?.(name, attempt);
@@ -280,7 +280,7 @@ class Trial {
       });
   }
 
-  /** Has a question answered when it is written. */
+  /** Schedules the answer to a question, or the value for a callback, when its promise is created. */
   #answer(data: object): void {
     const { action } = data as { action?: { data?: { id?: string } } };
     const id = action?.data?.id;
@@ -295,7 +295,7 @@ class Trial {
     this.#clock.after(given.after, () => this.#sim.settle(id, "resolved", given.answer));
   }
 
-  /** A request, at which the worker may die. */
+  /** Makes a request, at which the worker may die. */
   async #point<T>(worker: Worker, what: string, request: () => Promise<T>): Promise<T> {
     const never = new Promise<never>(() => {});
     const latency = this.#plan.latency ?? (() => 0);
@@ -306,7 +306,7 @@ class Trial {
     if (way > 0) await worker.clock.pause(way);
     if (how === "before") this.#kill(worker);
     if (how === "alone") {
-      // The other requests under way arrive, and are the worker's last.
+      // The other requests under way still arrive. They are the worker's last.
       worker.isDying = true;
       worker.isDead = true;
       this.#clock.after(4 * (way + 10), () => this.#kill(worker));
@@ -366,12 +366,12 @@ interface Worker {
   isDead: boolean;
   isDying?: boolean;
   died: PromiseWithResolvers<"dead">;
-  /** Resolves when its job was cancelled. */
+  /** Resolves when the worker's job is cancelled. */
   passed: PromiseWithResolvers<"passed">;
   stop?: AbortController;
 }
 
-/** What the random values of a run are made from. */
+/** The seed of a run's random values. */
 const seedIn = (run: PromiseRecord | undefined): string | undefined =>
   (run && (decodeValue(run.param) as { seed?: string } | undefined))?.seed;
 

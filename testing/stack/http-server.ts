@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A server on a free port for what a test does by itself. */
+/** An HTTP server on a free port, for a test's own purposes. */
 export interface HttpServer extends AsyncDisposable {
   /** Its origin. */
   readonly url: string;

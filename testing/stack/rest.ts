@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ResonateClient, Search } from "../../core/store/connection/client.ts";
 import { pagesOf } from "../../core/store/connection/search-all.ts";
 
-/** Whether no job runs or is about to: all sleep, wait or have ended. */
+/** Whether no job runs or is about to run: every job sleeps, waits or has ended. */
 async function isAtRest(client: ResonateClient): Promise<boolean> {
   const busy = await Promise.all(
     (["pending", "acquired"] as const).map((state) => client.send("task.search", { state, limit: 1 })),
@@ -10,7 +10,7 @@ async function isAtRest(client: ResonateClient): Promise<boolean> {
   return busy.every((answer) => answer.status === 200 && answer.data.tasks.length === 0);
 }
 
-/** Whether, within `ms` real milliseconds, no job runs. */
+/** Waits up to `ms` real milliseconds until no job runs; resolves with whether that came about. */
 export async function comesToRest(client: ResonateClient, ms: number): Promise<boolean> {
   for (const until = performance.now() + ms; ; ) {
     if (await isAtRest(client)) return true;
@@ -19,7 +19,7 @@ export async function comesToRest(client: ResonateClient, ms: number): Promise<b
   }
 }
 
-/** When the first pending promise times out after `now`, in milliseconds since the epoch. */
+/** The first time after `now` at which a pending promise times out, in milliseconds since the epoch. */
 export async function nextDue(client: ResonateClient, now: number): Promise<number | undefined> {
   let next: number | undefined;
   for await (const { timeoutAt } of promises(client, { state: "pending" })) {

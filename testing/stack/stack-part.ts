@@ -1,7 +1,7 @@
 import type { Program } from "../simulation/program.ts";
 
 /**
- * One process of a stack, which a test can end and start again.
+ * One process of a stack. A test can end it and start it again.
  *
  * @example
  * const restart = async (part: StackPart) => {
@@ -14,13 +14,13 @@ export interface StackPart<P extends Program = Program> {
   readonly process: P;
   /** Kills the process, as `kill -9` does, and waits until it has ended. */
   kill(): Program["exited"];
-  /** Ends the process, by SIGKILL unless told otherwise, and waits until it has ended. */
+  /** Sends the process a signal, by default SIGKILL, and waits until it has ended. */
   end(signal?: NodeJS.Signals): Program["exited"];
   /** Starts a new process at the same address and waits until it answers. */
   start(): Promise<void>;
 }
 
-/** A process that runs, and a function that starts another one instead. */
+/** A part of a stack, made of its first process and a function that starts the next one. */
 export function part<P extends Program>(first: P, launch: () => Promise<P>): StackPart<P> {
   let current = first;
   const end = (signal: NodeJS.Signals = "SIGKILL") => {

@@ -19,12 +19,12 @@ describe("a stack in a test", async () => {
     expect(statuses).toMatchObject([{ status: "complete", result: "complete" }]);
     expect(Date.parse(statuses[0].finished_at)).toBeGreaterThanOrEqual(Date.parse(fires_at));
 
-    // Jobs that are started later are of the later day.
+    // A job that starts now uses the moved time.
     const later = await stack.call("set_timer", { timer_name: "later", seconds: DAY });
     expect(Date.parse(later.fires_at) - Date.parse(fires_at)).toBeGreaterThanOrEqual(DAY * 1_000 - 1);
   });
 
-  test("is killed part by part, and goes on", async () => {
+  test("goes on after all its parts were killed and started again", async () => {
     await using stack = await startStack();
     const { job_name } = await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
     const parts = [stack.edge, stack.resonate, ...stack.workers];
@@ -36,7 +36,7 @@ describe("a stack in a test", async () => {
     expect(results).toEqual({ [job_name]: "complete" });
   });
 
-  test("takes ports, and a killed edge ends a call that waits, which is no error of its own", async () => {
+  test("uses given ports, and a killed edge ends a waiting call without an unhandled rejection", async () => {
     const port = await freePort();
     await using stack = await startStack({ ports: { edge: port } });
     expect(new URL(stack.url).port).toBe(String(port));
@@ -52,12 +52,12 @@ describe("a stack in a test", async () => {
     expect(await stack.call("list_jobs")).toMatchObject({ jobs: [{ job_name: "timer_tea" }] });
   });
 
-  test("leaves no second error beside an assertion that fails while calls wait", async () => {
+  test("reports no second error if an assertion fails while calls wait", async () => {
     const ends: unknown[] = [];
     const failing = async () => {
       await using stack = await startStack();
       await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
-      // One that is awaited already, and one that was to be awaited later: Vitest tells of rejections that nobody handles.
+      // The first call has a handler already, the second would be awaited later: Vitest reports rejections without a handler.
       const waits = [1, 2].map(() => stack.call("await_result", { job_names: ["timer_tea"] }));
       waits[0]?.catch((error) => ends.push(error));
       expect("what came").toBe("what was expected");
@@ -68,7 +68,7 @@ describe("a stack in a test", async () => {
     await until("the call to end", () => ends.length === 1);
   });
 
-  test("tells what a tool refuses", async () => {
+  test("throws the message with which a tool refuses a call", async () => {
     await using stack = await startStack();
     const refused = stack.call("set_timer", { timer_name: "tea", seconds: -1 });
     await expect(refused).rejects.toThrow(ToolCallFailed);

@@ -1,4 +1,4 @@
-/** A project's whole server in a test: edge, worker and Resonate, as processes that the test kills and starts. */
+/** A project's whole server in a test: edge, workers and Resonate server, as processes that the test kills and starts. */
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
@@ -23,28 +23,28 @@ import { disposePart, part, type StackPart } from "./stack-part.ts";
 import { startWorker, type WorkerProcess } from "./worker-process.ts";
 
 /**
- * How a {@link TestStack} is started.
+ * Options of {@link startStack}.
  *
  * @example
  * const options: TestStackOptions = { workers: 2, env: { LOG_LEVEL: "debug" }, bindings: { MAX_JOBS: "10" } };
  */
 export interface TestStackOptions {
-  /** The project's folder. Default: the one that the test runs in. */
+  /** The project's folder. Default: the folder that the test runs in. */
   root?: string;
-  /** The edge's entry, from that folder. Default: `edge.ts`, or else `main` of the wrangler configuration. */
+  /** The edge's entry, as a path from `root`. Default: `edge.ts`, or else `main` of the wrangler configuration. */
   edge?: string;
-  /** The worker's program, from that folder. Default: as `durable-mcp-edge worker` finds it. */
+  /** The worker's program, as a path from `root`. Default: the one that `durable-mcp-edge worker` finds. */
   worker?: string;
-  /** How many workers there are at first. Default 1. */
+  /** How many workers are started at first. Default: 1. */
   workers?: number;
   /** The ports of edge and Resonate server. Default: free ones. */
   ports?: { edge?: number; resonate?: number };
   /**
-   * Variables for the workers, over the environment of the test. `LEASE_SECONDS` defaults to 3: the jobs of a killed worker
-   * wait that long.
+   * Variables for the workers, which override the environment of the test. `LEASE_SECONDS` defaults to 3: the jobs of a killed
+   * worker wait that long.
    */
   env?: Record<string, string>;
-  /** Bindings of the edge, over those of the wrangler configuration. Default: `AUTH_MODE` is `none`. */
+  /** Bindings of the edge, which override those of the wrangler configuration. `AUTH_MODE` defaults to `none`. */
   bindings?: Record<string, string>;
 }
 
@@ -60,15 +60,14 @@ export interface TestTime {
   /** Milliseconds since the epoch, in all processes of the stack. */
   readonly now: number;
   /**
-   * Moves the time of all processes on by `ms` milliseconds, from one due promise to the next. Each time it waits until
-   * every job sleeps, waits or has ended, but no longer than five real seconds. Time-outs of tool calls go by the machine's
-   * time.
+   * Advances the time of all processes by `ms` milliseconds, from one due promise to the next. Each time it waits until every
+   * job sleeps, waits or has ended, but no longer than five real seconds. Timeouts of tool calls use the machine's time.
    */
   advance(ms: number): Promise<void>;
 }
 
 /**
- * A tool answered a {@link TestStack.call} with an error. The message is the text of the answer.
+ * A tool answered a {@link TestStack.call} with an error. The message is the text of the answer, `content` its structured content.
  *
  * @example
  * const isRefused = async (stack: TestStack) => {
@@ -93,18 +92,18 @@ export class ToolCallFailed extends Error {
  * const finished = async (stack: TestStack) => (await stack.call("list_jobs", { status: "complete" })).jobs.length;
  */
 export interface TestStack extends AsyncDisposable {
-  /** The MCP endpoint, for a client of the test's own. */
+  /** The MCP endpoint, for the test's own clients. */
   readonly url: string;
   /**
-   * Calls a tool, as a client without tasks does, and returns the structured content of its answer. Waits up to 90 seconds.
+   * Calls a tool, as a client without tasks does, and resolves with the structured content of its answer. Waits up to 90 seconds.
    *
-   * @throws {ToolCallFailed} when the tool answers with an error
+   * @throws {ToolCallFailed} if the tool answers with an error
    */
   // biome-ignore lint/suspicious/noExplicitAny: a test knows the shape of the answer
   call<T = any>(tool: string, args?: object): Promise<T>;
   /**
-   * Resolves with the name of a job that is or begins with `name`, as soon as there is one; rejects after 15 seconds. Wait
-   * for the job of a call before you move the time.
+   * Resolves with the name of a job whose name begins with `name`, as soon as there is one; rejects after 45 seconds. Wait for
+   * the job of a call before you move the time.
    */
   started(name: string): Promise<string>;
   /** A job, for the callbacks of its function: `stack.job(name).callback("paid").send({ amount: 3 })`. */
@@ -124,26 +123,26 @@ export interface TestStack extends AsyncDisposable {
  * const pay = (stack: TestStack, name: string) => stack.job(name).callback("paid").send({ amount: 3 });
  */
 export interface TestJob {
-  /** `name` is that of the callback, after those of its branches: `race/late/paid`. */
+  /** `name` is the name of the callback, after those of its branches: `race/late/paid`. */
   callback(name: string): {
     /** The address that `ctx.callback` makes. */
     url(): Promise<string>;
-    /** Sends a value as JSON to it, through the edge. @throws {Error} with the edge's words, when it does not take it */
+    /** Sends it a value as JSON, through the edge. @throws {Error} with the edge's answer if the edge refuses it */
     send(value: unknown): Promise<void>;
   };
 }
 
 /** How long a call may take, in milliseconds. */
 const CALL = 90_000;
-/** How long the time waits for a job that runs, in real milliseconds. */
+/** How long `advance` waits for a running job, in real milliseconds. */
 const PATIENCE = 5_000;
-/** How long a job may run before the time moves a little, in case the job waits for it, and how far, in milliseconds. */
+/** How long a job may run before the time moves a little, in case the job waits for the time; and how far it moves; in milliseconds. */
 const GLANCE = 100;
 const NUDGE = 500;
 
 /**
- * Starts the whole of a project's server on free ports of this machine: the edge in workerd, the worker and an embedded
- * Resonate server, as separate processes. They end with the test, or when the stack is disposed of.
+ * Starts a project's whole server on free ports of this machine: the edge in workerd, the workers and an embedded Resonate
+ * server, as separate processes. They end with the test, or when the stack is disposed of.
  *
  * @throws {Error} with the output of a process that does not start
  *
@@ -161,7 +160,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const script = options.worker === undefined ? workerOf(readProject(root)) : resolve(root, options.worker);
   await using started = new AsyncDisposableStack();
   let origin = "";
-  // Workers first: for a worker behind the server's time, due promises would not be due.
+  // Workers move first: to a worker whose time is behind the server's, due promises would not look due.
   const tellEdge = async (ahead: number) => {
     if (origin !== "") await setEdge(origin, ahead);
   };
@@ -238,7 +237,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     url: `${origin}/mcp`,
     call<T>(name: string, args: object = {}) {
       const call = answer<T>(answered(name, args));
-      // A test that has failed awaits its calls no more: their end is no second error.
+      // A failed test no longer awaits its calls, and their rejections must not count as a second error.
       call.catch(() => {});
       return call;
     },
@@ -263,7 +262,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   };
 }
 
-/** The address of a callback of a job, which need not have come to it. */
+/** The address of a job's callback. The job need not have called `ctx.callback` yet. */
 async function callbackUrl(
   server: ResonateClient,
   called: Parameters<typeof callbackUrls>[0],
@@ -309,7 +308,7 @@ async function advance(time: Time, server: ResonateClient, ms: number): Promise<
       const due = await nextDue(server, now());
       await time.move(Math.min(left, Math.max((due ?? end) - now(), 0) + 1));
     } else {
-      // A job in a short pause holds its lease, and keeps it when the time moves by less than a lease.
+      // A job in a short pause holds its lease, and keeps it if the time moves by less than the lease's duration.
       await time.move(Math.min(left, NUDGE));
     }
   }
@@ -325,12 +324,12 @@ async function launchResonate(url: string, state: string, time: Time): Promise<P
 
 async function setEdge(origin: string, ahead: number): Promise<void> {
   await fetch(origin + CLOCK_PATH, { method: "POST", body: `${ahead}` }).catch((error) => {
-    // A killed edge is told the time when it starts again.
+    // A killed edge gets the time when it starts again.
     if (!(error instanceof TypeError)) throw error;
   });
 }
 
-/** An entry for the edge whose time the test moves, as a path from the project's folder. */
+/** Writes an entry for the edge with a time that the test moves; returns its path from the project's folder. */
 async function movableEntry(given: string | undefined, root: string): Promise<string> {
   const entry = resolve(root, given ?? (existsSync(join(root, "edge.ts")) ? "edge.ts" : await mainOf(root)));
   const text = `import { movable } from ${JSON.stringify(programPath("testing/time/movable-edge"))};

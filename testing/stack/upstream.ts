@@ -1,4 +1,4 @@
-/** A stand-in for another server: it answers as a test says, and keeps the requests. */
+/** A stand-in for another server. It answers as the test says, and records the requests. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { serveHttp } from "./http-server.ts";
@@ -10,14 +10,14 @@ import { serveHttp } from "./http-server.ts";
  * const busy: UpstreamAnswer = { status: 429, headers: { "retry-after": "30" }, body: { error: "too many" }, after: 100 };
  */
 export interface UpstreamAnswer {
-  /** Default 200. */
+  /** Default: 200. */
   status?: number;
   headers?: Record<string, string>;
   /** Text is sent as it is, anything else as JSON. Default: nothing. */
   body?: unknown;
-  /** The delay of the answer, in milliseconds. Default 0. */
+  /** The delay of the answer, in milliseconds. Default: 0. */
   after?: number;
-  /** Instead of an answer: `reset` breaks the connection off, `silence` leaves it open and never answers. */
+  /** Replaces the answer: `reset` resets the connection, `silence` leaves it open and never answers. */
   fault?: "reset" | "silence";
 }
 
@@ -44,19 +44,19 @@ export interface UpstreamRequest {
 export interface Upstream extends AsyncDisposable {
   /** Its origin, such as `http://127.0.0.1:40123`. */
   readonly url: string;
-  /** Every request so far, the oldest first. */
+  /** Every request so far, oldest first. */
   readonly requests: readonly UpstreamRequest[];
-  /** Sets the answer to every later request, or the function that makes it. */
+  /** Sets the answer to all later requests, or a function that makes the answers. */
   answers(answer: UpstreamAnswer | ((request: UpstreamRequest) => UpstreamAnswer)): void;
-  /** Sets the answers to the next requests, one each; after them {@link answers} holds again. */
+  /** Sets the answers to the next requests, one each. After these, {@link answers} applies again. */
   answersOnce(...answers: UpstreamAnswer[]): void;
-  /** Resolves when there have been `times` requests in all. Rejects after `ms` milliseconds, by default 15,000. */
+  /** Resolves when there have been `times` requests in total. Rejects after `ms` milliseconds, by default 15,000. */
   asked(times: number, ms?: number): Promise<void>;
 }
 
 /**
- * Starts an HTTP server on loopback, as a stand-in for the servers that durable functions ask. It answers 200 until it is
- * told otherwise.
+ * Starts an HTTP server on loopback, as a stand-in for the servers that durable functions call. It answers 200 until the test
+ * sets another answer.
  *
  * @example
  * await using site = await startUpstream();

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type LogLine, type Program, run, until } from "../simulation/program.ts";
 
 /**
- * A worker as a process of its own.
+ * A worker in its own process.
  *
  * @example
  * const attempts = async (worker: WorkerProcess, job: string) => (await worker.said(job, "job done")).length;
@@ -10,15 +10,15 @@ import { type LogLine, type Program, run, until } from "../simulation/program.ts
 export interface WorkerProcess extends Program {
   readonly healthUrl: string;
   about(job: string): LogLine[];
-  /** Waits until it has logged `msg` about a job `times` times; resolves with all lines about that job. */
+  /** Waits until the worker has logged `msg` about a job `times` times; resolves with all log lines about that job. */
   said(job: string, msg: string, times?: number): Promise<LogLine[]>;
 }
 
 interface WorkerOptions {
   script?: string;
-  /** The folder it runs in, if not this one. */
+  /** The folder that the worker runs in. Default: the current one. */
   cwd?: string;
-  /** Modules that are loaded before it. */
+  /** Modules that are loaded before the worker. */
   imports?: readonly string[];
 }
 
@@ -35,7 +35,7 @@ export async function startWorker(
   const ready = await until(
     "the worker to be ready",
     () => {
-      // Its first job may have ended it since.
+      // Its first job may already have ended the worker.
       const said = program.logs().find(({ msg }) => msg === "ready");
       if (ended && !said) throw new Error(`the worker ended:\n${program.output()}`);
       return said;
@@ -57,7 +57,7 @@ export async function startWorker(
   });
 }
 
-/** A worker group and a namespace of a test's own, so that tests can share a Resonate server. */
+/** A worker group and a namespace for one test, so that tests can share a Resonate server. */
 export function ownGroup() {
   const group = `g${randomUUID().slice(0, 8)}`;
   const namespace = `${group}/`;

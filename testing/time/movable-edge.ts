@@ -1,8 +1,8 @@
-/** Wraps the edge of a test so that the test moves its `Date`. Timers of the edge go by the machine's time. */
+/** Wraps the edge of a test so that the test can move its `Date`. Timers of the edge use the machine's time. */
 import type { EdgeWorker } from "../../functions/edge.ts";
 import { shiftDate } from "./shift-date.ts";
 
-/** A `POST` of milliseconds to this path sets by how much the edge's time is ahead. */
+/** A `POST` of a number to this path sets by how many milliseconds the edge's time is ahead. */
 export const CLOCK_PATH = "/.test/clock";
 
 const setAhead = shiftDate();

@@ -1,5 +1,5 @@
 /**
- * Loaded into a process of a test's stack before its program, so that the test moves the process's time. `Date` and the
+ * Loaded into a process of a test's stack before its program, so that the test can move the process's time. `Date` and the
  * global timers follow; `node:timers/promises`, `AbortSignal.timeout` and Node's sockets do not.
  */
 import { once } from "node:events";
@@ -21,7 +21,7 @@ class Timer {
   readonly #isRepeated: boolean;
   #native: NodeJS.Timeout;
   #isRef = true;
-  /** By `clock`. */
+  /** In milliseconds of `clock`. */
   due: number;
 
   constructor(then: () => void, ms: unknown, isRepeated: boolean) {
@@ -45,7 +45,7 @@ class Timer {
     this.#then();
   }
 
-  /** The time was moved. */
+  /** Rearms the timer after the time was moved. */
   moved(): void {
     callOff(this.#native);
     this.#native = this.#arm();
@@ -91,7 +91,7 @@ class Timer {
 
 /** Timers that have not fired. */
 const timers = new Set<Timer>();
-/** Timers whose number was asked for. */
+/** Timers that were converted to a number, which may be passed to `clearTimeout`. */
 const byNumber = new Map<number, Timer>();
 
 type Callback = (...args: unknown[]) => void;
@@ -122,7 +122,7 @@ function move(to: number): void {
   for (const each of [...timers].sort((a, b) => a.due - b.due)) each.moved();
 }
 
-// The test sends by how much the time is ahead, and gets an answer when this process has followed.
+// The test sends by how many milliseconds the time is ahead, and gets an answer when this process has followed.
 const socket = connect(Number(process.env[CLOCK_VARIABLE]), "127.0.0.1");
 await once(socket, "connect");
 const lines = createInterface({ input: socket });

@@ -1,9 +1,9 @@
-/** A `Date` that a test moves, in Node and in workerd. */
+/** A `Date` that a test can move, in Node and in workerd. */
 
-/** The variable that tells a process where the test's clock is: a port on loopback. */
+/** The environment variable with the loopback port of the test's clock. */
 export const CLOCK_VARIABLE = "DURABLE_TEST_CLOCK";
 
-/** By how much the time of this program is ahead of the machine's, in milliseconds. */
+/** How far the time of this program is ahead of the machine's, in milliseconds. */
 let ahead = 0;
 
 /** Replaces `Date`; the returned function sets by how many milliseconds it is ahead. */

@@ -1,11 +1,11 @@
-/** The time of a stack's processes, as its test moves it. */
+/** The time of a stack's processes, which the test moves. */
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { programPath } from "../../cli/package.ts";
 import { CLOCK_VARIABLE } from "./shift-date.ts";
 
-/** What a process is started with to follow the time. */
+/** The modules and variables with which a process starts so that it follows the time. */
 interface Movable {
   imports: readonly string[];
   env: Record<string, string>;
@@ -13,15 +13,15 @@ interface Movable {
 
 /** Moves the time of the processes that were started with `movable`. */
 export interface Time extends AsyncDisposable {
-  /** By how much it is ahead of the machine's, in milliseconds. */
+  /** How far the time is ahead of the machine's, in milliseconds. */
   readonly ahead: number;
-  /** For a process of this kind. */
+  /** Makes a process of this kind follow the time. */
   movable(kind: string): Movable;
   /** Moves the time by `ms` milliseconds; resolves when every process has followed. */
   move(ms: number): Promise<void>;
 }
 
-/** `order` names the kinds of processes in the order in which they follow; `also` is called after the first kind. */
+/** `order` lists the kinds of processes in the order in which they follow; `also` is called after the first kind has followed. */
 export async function startTime(order: readonly string[], also: (ahead: number) => Promise<void>): Promise<Time> {
   let ahead = 0;
   const kinds = await Promise.all(
@@ -29,7 +29,7 @@ export async function startTime(order: readonly string[], also: (ahead: number) 
       const followers = new Map<Socket, () => void>();
       const server = createServer((socket) => {
         followers.set(socket, () => {});
-        socket.on("error", () => {}); // It was killed: the close follows.
+        socket.on("error", () => {}); // The process was killed; "close" follows.
         socket.on("close", () => {
           followers.get(socket)?.();
           followers.delete(socket);
