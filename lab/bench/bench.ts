@@ -1,4 +1,4 @@
-/** `npm run bench`: compares the costs of the product with their lower bounds, measured in the same run. */
+/** `npm run bench`: compares the product's costs with their lower bounds, which are measured in the same run. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { measureAwait } from "./measure/awaiting.ts";

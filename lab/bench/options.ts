@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-/** The parts of a run, in this order: those that leave pending jobs behind come last. */
+/** The parts of a run, in their order. Those that leave pending jobs behind come last. */
 export const SECTIONS = [
   "ceiling",
   "bundle",
@@ -25,7 +25,7 @@ export const SECTIONS = [
 ] as const;
 export type Section = (typeof SECTIONS)[number];
 
-/** Without the sections that need other software, or mostly wait: these run only on request. */
+/** All but the sections that need other software or mostly wait, which run only on request. */
 const DEFAULT_SECTIONS = SECTIONS.filter((section) => !["peer", "awake"].includes(section));
 
 export const USAGE = `\

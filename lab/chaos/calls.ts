@@ -1,20 +1,20 @@
-/** The calls of a run's clients. Separates the failures that a disruption explains from violations. */
+/** The calls of a run's clients. Distinguishes failures that a disruption explains from violations. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { McpClient } from "../../test/support/clients.ts";
 import { wholeResult } from "../../test/support/results.ts";
 import { type RpcAnswer, rpc, TASKS } from "../../test/support/rpc.ts";
 import { type ClientLog, preview } from "./client-log.ts";
 
-/** How long a client waits for an answer before it asks again, in milliseconds. */
+/** How long a client waits for an answer before it repeats the call, in milliseconds. */
 const PATIENCE = 8_000;
-/** The pause before a call is repeated, in milliseconds: doubled from first to last. */
+/** The first and the longest pause before a call is repeated, in milliseconds. Each pause is twice the one before. */
 const FIRST_PAUSE = 200;
 const LAST_PAUSE = 2_000;
 
-/** The product's answer while Resonate is away: it names the cause, and says that the call may be repeated. */
+/** The product's answer while Resonate is down. It must name the cause, and say that the call may be repeated. */
 const UNAVAILABLE = /Resonate server.*unavailable.*[Rr]epeat the same (call|request)/s;
 
-/** Of a client that understands tasks and shows its user forms. */
+/** The capabilities of a client that understands tasks and shows forms to its user. */
 const CAPABILITIES = { ...TASKS, elicitation: { form: {} } };
 
 /** The run ended before a call was answered. */
@@ -32,13 +32,13 @@ export class Calls {
     this.#over = over;
   }
 
-  /** Calls a tool once. Undefined without an answer, or if Resonate is away. */
-  // biome-ignore lint/suspicious/noExplicitAny: structured content, which the callers know
+  /** Calls a tool once. Undefined without an answer, or if Resonate is down. */
+  // biome-ignore lint/suspicious/noExplicitAny: structured content, whose shape the callers know
   async tool(client: McpClient, name: string, args: object): Promise<any> {
     const answer = await this.#attempt((signal) => client.callTool(name, args, { signal }));
     if (!answer) return undefined;
     if (!answer.isError) return answer.content;
-    // A tool that waits for a job fails with the job.
+    // A tool that waits for a job fails if the job fails, which is a proper answer.
     if (answer.content.status) return answer.content;
     return this.#refused(name, args, answer.text);
   }
@@ -72,7 +72,7 @@ export class Calls {
 
   /** @throws {RunOver} */
   async pause(ms: number): Promise<void> {
-    // Without the signal: with thousands of waiting calls, each listener would make adding the next one slower.
+    // The signal is not used: with thousands of waiting calls, adding a listener to it takes longer and longer.
     await delay(ms);
     if (this.#over.aborted) throw new RunOver();
   }

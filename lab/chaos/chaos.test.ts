@@ -10,7 +10,7 @@ const SEED = 24;
 const lease = 4_000;
 
 describe.concurrent("a run", () => {
-  test("of kills, pauses and a failing archive: no job is lost, repeated, changed, wrong, early or invented", async () => {
+  test("with kills, pauses and a failing archive loses, repeats, changes, invents or falsifies no job", async () => {
     const plan = makePlan({ seed: SEED, seconds: 6, workers: 2, lease });
     const outcome = await runChaos(plan, { workers: 2, lease, quiet: 45_000 });
     console.log(`chaos, seed ${SEED}\n${report(outcome)}`);
@@ -19,7 +19,7 @@ describe.concurrent("a run", () => {
     expect(outcome.jobs.size).toBeGreaterThan(90);
   });
 
-  test("of a worker that does wrong: each wrong is found, and nothing else", async () => {
+  test("with a faulty worker finds every fault and nothing else", async () => {
     const gatherings = Array.from({ length: 12 }, (_, i): PlannedJob => {
       const args = { latitude: 47.6, longitude: -122.3, year: 2013, month: i + 1 };
       return { kind: "gathering", at: 0, starters: 1, args };
@@ -27,7 +27,7 @@ describe.concurrent("a run", () => {
     const timer: PlannedJob = { kind: "timer", at: 0, starters: 1, args: { timer_name: "tea", seconds: 20 } };
     const plan: Plan = { seed: 0, duration: 1_000, jobs: [...gatherings, timer], faults: [] };
     const worker = "lab/chaos/broken/broken-worker.ts";
-    // So long that a machine that is slow for a moment is not taken for a worker that does wrong.
+    // Long enough that a short pause of the machine does not look like a faulty worker.
     const env = { LEASE_SECONDS: "30", UPSTREAM_TIMEOUT_SECONDS: "30" };
     const { violations, jobs } = await runChaos(plan, { workers: 1, lease, quiet: 12_000, worker, env });
     const month = (number: number) => `weather_data_47.6_-122.3_2013_${number}`;

@@ -4,11 +4,11 @@
  *
  *   npm run chaos -- [--seed N] [--minutes 2] [--workers 3] [--sleepers 50000 [--sqlite FILE | --postgres URL]]
  *
- * The same seed makes the same plan. With RESONATE_URL that server keeps the jobs and gets no faults. `--sleepers` adds as
- * many sleeping timers, due over four hours, to the embedded server's state or to the database of the server at
- * RESONATE_URL. With RESONATE_HOST=object the Resonate object keeps the jobs, in one workerd with the edge, which is killed
- * as a whole; with RESONATE_RUNNER=1 the runner in the same workerd executes them, without workers. Exits with 0 if nothing
- * was lost, invented, wrong, early or late.
+ * The same seed makes the same plan. With RESONATE_URL that server keeps the jobs, and no faults are injected into it.
+ * `--sleepers` adds this many sleeping timers, due over four hours, to the embedded server's state or to the database of the
+ * server at RESONATE_URL. With RESONATE_HOST=object the Resonate object keeps the jobs. It runs in one workerd with the edge,
+ * which is killed as a whole. With RESONATE_RUNNER=1 the runner in the same workerd executes the jobs, without workers. Exits
+ * with 0 if nothing was lost, invented, wrong, early or late.
  */
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";

@@ -1,4 +1,4 @@
-/** A record of what the clients of a run did, and of the answers that they got. */
+/** A record of the actions of a run's clients, and of the answers that they got. */
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration } from "../../core/store/ids.ts";
 import type { PlannedJob } from "./plan.ts";
@@ -32,16 +32,16 @@ export interface Wanted {
   planned: PlannedJob;
   /** How many requests to start it were sent. */
   attempts: number;
-  /** When the first and the last of them were sent, in milliseconds since the epoch. */
+  /** When the first and the last of these requests were sent, in milliseconds since the epoch. */
   firstSent: number;
   lastSent: number;
   /** The name in the first answer; undefined until there is one. */
   acknowledged?: string;
-  /** For timers: when it fires, according to the first answer. */
+  /** For a timer: when it fires, according to the first answer. */
   firesAt?: string;
-  /** The cancelled name, and the answer. */
+  /** The name whose cancellation was requested, and the answer. */
   cancel?: { name: string; outcome: "sent" | "cancelled" | "already_finished" };
-  /** Answers to its question that were sent. */
+  /** The answers to the job's question that were sent. */
   replies: Set<string>;
 }
 
@@ -75,7 +75,7 @@ export class ClientLog {
     return wanted;
   }
 
-  /** Records an answer that says that a job exists. All answers about a timer must agree. */
+  /** Records an answer according to which a job exists. All answers about a timer must agree. */
   acknowledged(name: string, as: string, firesAt?: string): void {
     const wanted = this.wanted.get(name) as Wanted;
     if (splitGeneration(as).base !== name) this.violation("unexpected answer", `acknowledged as ${as}`, name);
@@ -105,7 +105,7 @@ export function preview(value: unknown): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text;
 }
 
-/** A job's own outcome, without the last full stop: an answer may add the state of a newer attempt. */
+/** A job's own outcome. An answer may add the state of a newer attempt, so that and the last full stop are removed. */
 export function ownOf(ending: Ending): Ending {
   if (ending.error === undefined) return ending;
   return { ...ending, error: ending.error.replace(/\.? A newer attempt, \S+, is \w+\.$/, "").replace(/\.$/, "") };

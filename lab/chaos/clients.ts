@@ -5,7 +5,7 @@ import type { ClientLog, Ending, Wanted } from "./client-log.ts";
 import { monthName, rangeName, timerName } from "./names.ts";
 import type { PlannedJob, Reply } from "./plan.ts";
 
-/** How often a client looks at jobs that any client started, in milliseconds, and at how many at once. */
+/** How often a client looks at jobs of all clients, in milliseconds; how many it looks at, and how many it waits for, at once. */
 const LOOK_EVERY = 400;
 const LOOK_AT = 25;
 const WAIT_FOR = 5;
@@ -20,7 +20,7 @@ const ANSWERS = {
 export interface ClientsOptions {
   calls: Calls;
   log: ClientLog;
-  /** Of both revisions. */
+  /** Clients of both revisions. */
   clients: readonly McpClient[];
 }
 
@@ -64,7 +64,7 @@ export class Clients {
     }
   }
 
-  /** Looks at jobs once, and reads results that are too large for the answer. Returns whether all was answered. */
+  /** Looks at jobs once, and reads results that are too large for the answer. Returns whether everything was answered. */
   async probe(client: McpClient, names: readonly string[]): Promise<boolean> {
     const content = await this.#calls.tool(client, "probe_status", { job_names: names });
     for (const view of content?.statuses ?? []) {
@@ -110,7 +110,7 @@ export class Clients {
   #saw(view: View): boolean {
     const { job_name: name, status, result, summary, error, finished_at } = view;
     if (status === "running") return false;
-    if (result === undefined && summary !== undefined) return true; // what it is, `probe` reads
+    if (result === undefined && summary !== undefined) return true; // `probe` reads the result
     if (status === "not_found") {
       this.#log.violation("lost", "a job that had been acknowledged was not found", name);
       return true;
@@ -223,7 +223,7 @@ interface View {
   finished_at?: string;
 }
 
-/** For promises that reject only when the run is over. */
+/** Handles the rejection of promises that may reject only when the run is over. */
 export function untilOver(error: unknown): void {
   if (!(error instanceof RunOver)) throw error;
 }

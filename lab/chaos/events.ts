@@ -1,11 +1,11 @@
 /**
- * Ends of jobs, told to web hooks while every process is killed and receivers are slow, refuse, redirect, hang and break off.
- * Then what each receiver has got is compared with the jobs that its caller started:
+ * Sends events about the ends of jobs to web hooks while every process is killed, and while receivers are slow, refuse, redirect,
+ * hang and break off. Then compares each receiver's events with the jobs that its caller started:
  *
  *   npm run chaos:events -- [--jobs 5000] [--callers 20] [--seconds 240] [--seed N]
  *
- * An event must have been accepted by each receiver of its caller, or be told as a gap, unless the receiver answered 410; no
- * other's event comes, none unsigned, and the same one under one id alone. Exits with 0 if so.
+ * Each receiver of a caller must have accepted every event of the caller, or be told of a gap, unless it answered 410. It must get
+ * no event of another caller and no unsigned one, and equal events must have equal ids. Exits with 0 if all of this holds.
  */
 import { randomInt } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -21,18 +21,18 @@ import { eventsAt } from "../../test/events/support.ts";
 import { startStack } from "../../test/support/stack.ts";
 import { Random } from "./random.ts";
 
-/** How long all may take to be told after the last fault, in milliseconds: a fifth attempt follows after seven minutes. */
+/** How long the delivery of all events may take after the last fault, in milliseconds: a fifth attempt follows after seven minutes. */
 const QUIET = 480_000;
 
 /** The mean pause between two kills, in milliseconds. */
 const BETWEEN = 8_000;
 
-/** The part of the jobs that are cancelled. */
+/** The share of the jobs that are cancelled. */
 const CANCELLED = 0.1;
 
 type Answer = (response: ServerResponse) => void;
 
-/** How receivers of a kind answer in place of 204, now and then, until the faults are over. */
+/** How receivers of each kind sometimes answer in place of 204 until the faults are over. */
 const HOSTILE: Readonly<Record<string, Answer>> = {
   good: (response) => response.writeHead(204).end(),
   slow: (response) => void setTimeout(() => response.writeHead(204).end(), 3_000),
@@ -41,7 +41,7 @@ const HOSTILE: Readonly<Record<string, Answer>> = {
   "413": (response) => response.writeHead(413).end(),
   redirects: (response) => response.writeHead(307, { location: "/elsewhere" }).end(),
   hangs: () => {},
-  // After a status of 2xx it would have accepted the event.
+  // It sends no status: after a 2xx the event would count as accepted.
   "breaks off": (response) => void response.destroy(),
 };
 const KINDS = Object.keys(HOSTILE);
@@ -60,7 +60,7 @@ const [count, callerCount, seconds] = [values.jobs, values.callers, values.secon
   number,
 ];
 const random = new Random(Number(values.seed));
-/** From 0 to 1. */
+/** A random number from 0 to 1. */
 const chance = () => random.int(0, 999_999) / 1_000_000;
 console.log(`chaos:events --jobs ${count} --callers ${callerCount} --seconds ${seconds} --seed ${values.seed}`);
 
@@ -86,7 +86,7 @@ const callers = await Promise.all(
         const receiver = cleanup.use(await startReceiver(newSecret()));
         const accepted = new Set<string>();
         const refused = { "410": new Set<string>(), "413": new Set<string>() };
-        /** The numbers of the last delivery that was too large, and of the last gap that was accepted. */
+        /** The numbers of the last delivery that was refused as too large, and of the last accepted gap. */
         const last = { lost: -1, gap: -1 };
         receiver.state.answer = (response) => {
           const { body } = receiver.delivered.at(-1) as (typeof receiver.delivered)[0];
@@ -152,7 +152,7 @@ const all = callers.flatMap(({ name, jobs, receivers }) => receivers.map((receiv
 type Receiver = (typeof all)[0];
 const isTold = ({ accepted, refused }: Receiver, job: string) => accepted.has(job) || refused["410"].has(job);
 const missing = (receiver: Receiver) => [...receiver.jobs.keys()].filter((job) => !isTold(receiver, job));
-/** What was too large for it, the receiver is told of by a later gap. No other event is given up in so short a time. */
+/** Whether a receiver has all its events. A later gap stands for those that were too large; no others are given up in this time. */
 const isComplete = (receiver: Receiver) =>
   missing(receiver).every((job) => receiver.refused["413"].has(job)) && receiver.last.gap >= receiver.last.lost;
 const quietFrom = Date.now();

@@ -9,7 +9,7 @@ import type { PlannedFault } from "./plan.ts";
 /** A period in which a process was down or had just come back, in milliseconds since the epoch. */
 export interface Disruption {
   what: string;
-  /** The archive runs in the run's own process. */
+  /** The affected process. The archive runs in this process, the run's own. */
   process: "edge" | "worker" | "resonate" | "archive";
   from: number;
   to: number;
@@ -21,7 +21,7 @@ interface Victim {
   name: string;
   process: Disruption["process"];
   part: StackPart;
-  /** Answers 2xx when the part works. */
+  /** A URL that answers 2xx if the part works. */
   health(): string;
 }
 
@@ -38,7 +38,7 @@ export class Faults {
   readonly disruptions: Disruption[] = [];
   readonly #stack: Stack;
   readonly #log: ClientLog;
-  /** Processes that this class has ended; any other end is a violation. */
+  /** The processes that this class has ended. Any other end of a process is a violation. */
   readonly #ended = new Set<StackPart["process"]>();
   readonly #turns = new Map<StackPart, Promise<void>>();
 
@@ -48,7 +48,7 @@ export class Faults {
     for (const victim of this.#victims()) this.#watch(victim);
   }
 
-  /** Records when the busy machine paused this process, and with it the archive. */
+  /** Records the times at which the busy machine paused this process, and with it the archive. */
   watchStalls(over: AbortSignal): void {
     let last = Date.now();
     const watch = setInterval(() => {
@@ -73,14 +73,14 @@ export class Faults {
     await Promise.all(this.#hitBy(fault).map((victim) => this.#inTurn(victim, () => this.#disrupt(victim, fault))));
   }
 
-  /** Skips a process that still ends or comes back. */
+  /** Delays a disruption until the last one of the same process is over. */
   #inTurn({ part }: Victim, disrupt: () => Promise<void>): Promise<void> {
     const turn = (this.#turns.get(part) ?? Promise.resolve()).then(disrupt);
     this.#turns.set(part, turn);
     return turn;
   }
 
-  /** Kills every process at once and starts them again. */
+  /** Kills all processes at the same time and starts them again. */
   async restartAll(): Promise<void> {
     await this.inject({ target: "everything", index: 0, how: "SIGKILL", ms: 100, at: 0 });
   }
@@ -102,7 +102,7 @@ export class Faults {
     } else {
       this.#ended.add(part.process);
       const { exitCode } = await this.#end(victim, how);
-      // workerd, the edge, needs no clean shutdown.
+      // The edge is workerd, which needs no clean shutdown.
       if (how === "SIGTERM" && name !== "edge" && exitCode !== 0) {
         this.#log.violation("process", `${name} ended with ${exitCode} on SIGTERM:\n${tail(part)}`);
       }
@@ -115,7 +115,7 @@ export class Faults {
     disruption.to = Date.now();
   }
 
-  /** Restarts a process, and retries like a supervisor if that fails. */
+  /** Restarts a process, with retries like those of a supervisor. */
   async #start(victim: Victim): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {

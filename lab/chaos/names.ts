@@ -1,4 +1,4 @@
-/** The names of jobs, written without the product: a changed name would be another job. */
+/** The names of jobs, made without the product's code: if the product changed a name, it would be another job. */
 import type { Month, Range } from "./plan.ts";
 
 export function monthName({ latitude, longitude, year, month, timezone }: Month): string {

@@ -22,7 +22,7 @@ export type Reply = (typeof REPLIES)[number];
 export type PlannedJob = At &
   (
     | { kind: "gathering"; args: Month; starters: number; cancelAfter?: number }
-    /** A month that the archive lacks, started again after it has failed. */
+    /** A month that the archive does not have; it is started again after it has failed. */
     | { kind: "refused"; args: Month }
     | { kind: "timer"; args: { timer_name: string; seconds: number }; starters: number; cancelAfter?: number }
     | { kind: "range"; args: Range & { confirm?: boolean } }
@@ -58,7 +58,7 @@ export interface PlanOptions {
   seed: number;
   seconds: number;
   workers: number;
-  /** The workers' lease in milliseconds: some pauses outlast it. */
+  /** The workers' lease in milliseconds. Some pauses are longer. */
   lease: number;
 }
 

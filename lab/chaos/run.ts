@@ -1,4 +1,4 @@
-/** One chaos run: planned jobs and faults, then a quiet time, then the comparison. */
+/** One chaos run: the planned jobs and faults, then a quiet time, then the comparison. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export interface RunOptions {
   lease: number;
   /** How long all jobs may take to end after the last disruption, in milliseconds. */
   quiet: number;
-  /** A worker program that replaces the product's, as a path from the repository root, and its environment. */
+  /** A worker program that replaces the product's, as a path from the repository root. */
   worker?: string;
   /** The number of sleeping timers, and the database of the server at `RESONATE_URL`. */
   sleepers?: number;
@@ -38,7 +38,7 @@ export interface Outcome extends Evidence {
   violations: Violation[];
   /** The injected faults. */
   faults: PlannedFault[];
-  /** The most jobs that ran at once. */
+  /** The largest number of jobs that ran at the same time. */
   mostRunning: number;
   /** How many sleeping timers have fired. */
   sleepersFired: number;
@@ -49,10 +49,10 @@ export interface Outcome extends Evidence {
 /** How many clients of each revision look at jobs throughout the run. */
 const READERS = 2;
 
-/** How long reading everything again may take, in milliseconds. Each page of a list costs a search over all jobs. */
+/** How long reading everything again may take, in milliseconds. Each page of a list needs a search over all jobs. */
 const REREADING = 120_000;
 
-/** The pause between two looks at whether all jobs have ended, in milliseconds. */
+/** The pause between two checks whether all jobs have ended, in milliseconds. */
 const LOOK_AGAIN = 1_000;
 
 export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome> {
@@ -81,7 +81,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
 
   const injected = plan.faults.filter((fault) => faults.isOurs(fault));
   const watching = everySecond(over.signal, async () => {
-    if (sleepers) return; // each look goes through all of them
+    if (sleepers) return; // each check would read all of them
     mostRunning = Math.max(mostRunning, (await storedJobs(stack, "pending").catch(() => new Map())).size);
   });
   for (let i = 0; i < READERS; i++) for (const client of connections) clients.read(client).catch(untilOver);
@@ -127,7 +127,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
   };
 }
 
-/** A job of a killed worker is dispatched again after its lease; then it is claimed and done. */
+/** How late a job may be: that of a killed worker is dispatched again after its lease, and must then be claimed and executed. */
 function allowedDelay(lease: number, { server }: Stack): number {
   const again = server || isAccount ? 0 : 30_000; // the real server repeats a dispatch that nobody claimed after half a minute
   return lease + again + 10_000;
@@ -143,7 +143,7 @@ async function allEnded(stack: Stack, log: ClientLog, done: Promise<unknown>, ms
   const none = async () => {
     const running = [...(await storedJobs(stack, "pending")).values()];
     if (running.every((job) => asksInVain(job, log.wanted.get(splitGeneration(job.name).base)))) return true;
-    // A look reads everything, which delays the server.
+    // Each check reads everything, which slows the server down.
     await delay(LOOK_AGAIN);
     return false;
   };
@@ -158,7 +158,7 @@ interface Rereading {
   jobs: ReadonlyMap<string, Stored>;
 }
 
-/** Kills everything once more: ended jobs must be unchanged, on the server and for old and new clients. */
+/** Kills everything once more. Ended jobs must be unchanged afterwards, on the server and for old and new clients. */
 async function readAgain({ stack, log, faults, jobs }: Rereading): Promise<void> {
   await faults.restartAll();
   const again = await storedJobs(stack);

@@ -1,4 +1,4 @@
-/** Tens of thousands of sleeping timers, of which some fire during a chaos run. */
+/** Tens of thousands of sleeping timers, some of which fire during a chaos run. */
 import type { Resonate } from "../../test/support/resonate.ts";
 import type { Stack } from "../../test/support/stack.ts";
 import { type Database, plant, readTemplate, sleeperId } from "../load/plant.ts";
@@ -6,7 +6,7 @@ import type { ClientLog } from "./client-log.ts";
 
 const HOUR = 3_600_000;
 
-/** From the first to the last of them. */
+/** The time from the first due timer to the last, in milliseconds. */
 const SPREAD = 4 * HOUR;
 
 export interface Sleepers {
@@ -16,10 +16,10 @@ export interface Sleepers {
   reckon(log: ClientLog, before: number): Promise<void>;
 }
 
-/** Writes the timers into the server's database; an embedded server is stopped meanwhile. */
+/** Writes the timers into the server's database. An embedded server is stopped while they are written. */
 export async function putToSleep(stack: Stack, count: number, database: Database): Promise<Sleepers> {
   const { resonate, namespace, group } = stack;
-  // They have another group, which separates them from the clients' jobs; the run's workers take both.
+  // The timers have another address, which separates them from the clients' jobs. The run's workers take both.
   const target = `poll://any@${group}/sleepers`;
   const id = `${namespace}timer_sleeper`;
   const from = Date.now() + 60_000;

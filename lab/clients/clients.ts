@@ -1,8 +1,7 @@
 /**
- * `npm run clients [-- NAME…]`: installs each client from npm and, if there is a Python, from PyPI outside the checkout,
- * drives it through every tool and task step without authentication, with a static token and with an OAuth token, and
- * prints the table of lab/measurements.md. `NAME` selects clients whose names contain it. `--keep DIR` installs into DIR and
- * keeps it.
+ * `npm run clients [-- NAME…]`: installs each client outside the checkout, from npm and, if there is a Python, from PyPI. Drives
+ * it through all steps with tools and tasks, without authentication, with a static token and with an OAuth token, and prints the
+ * table of lab/measurements.md. `NAME` selects clients whose names contain it. `--keep DIR` installs into DIR and keeps it.
  */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -55,7 +54,7 @@ async function openWays(started: AsyncDisposableStack): Promise<Way[]> {
   const open = started.use(await startStack({ resonate }));
   const token = "a-token-of-the-matrix-0123456789abcdef";
   const sha256 = createHash("sha256").update(token).digest("hex");
-  // Receivers of web hooks are on this machine.
+  // The receivers of web hooks are on this machine.
   const hooks = { ALLOW_LOOPBACK_CALLBACKS: "1" };
   const tokens = { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "matrix", sha256 }]), ...hooks };
   const closed = started.use(await startStack({ resonate, bindings: tokens }));

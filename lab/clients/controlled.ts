@@ -1,8 +1,8 @@
 /**
  * `npm run conformance:events [-- --apart]`: a deployment for public conformance scenarios of events, until Ctrl-C. It prints
- * its MCP endpoint, which takes requests without a token as those of one caller, whose jobs end all the time, and lists the
- * scenarios' control tools (`events_conformance_…`) beside its own. Each brings about by a real cause what it is to provoke.
- * Without `--apart` as in an account, where operators forget, block and restore; with it beside a Resonate server of its own,
+ * its MCP endpoint. Requests without a token belong to one caller, whose jobs end all the time. The endpoint lists the scenarios'
+ * control tools (`events_conformance_…`) beside its own; each of them provokes its event through a real cause. Without `--apart`
+ * the deployment runs as in an account, where operators forget, block and restore; with it, it has a separate Resonate server,
  * which can be out of reach.
  */
 import { randomBytes } from "node:crypto";
@@ -25,7 +25,7 @@ import { serveHttp } from "../../testing/stack/http-server.ts";
 
 const TOKENS = { suite: "token-of-the-suite", other: "token-of-another" };
 
-/** How long the Resonate server is out of reach from the first call on, in milliseconds. */
+/** How long the Resonate server is out of reach, from the first call on, in milliseconds. */
 const OUTAGE = 4_000;
 
 /** The pause between two jobs that end, in milliseconds. */
@@ -37,7 +37,7 @@ export interface Controlled extends AsyncDisposable {
   readonly url: string;
 }
 
-/** `apart`: on a Resonate server of its own, which alone can be out of reach; else as in an account, which alone can be operated. */
+/** `apart`: with a separate Resonate server, which can be out of reach; otherwise as in an account, which can be operated. */
 export async function startControlled(apart: boolean): Promise<Controlled> {
   await using started = new AsyncDisposableStack();
   const data = await mkdtemp(join(tmpdir(), "controlled-"));
@@ -56,7 +56,7 @@ export async function startControlled(apart: boolean): Promise<Controlled> {
   };
   let generation = 1;
   let folder = "first";
-  /** Whether no job is to be started: a server is restored before it has any. */
+  /** Whether no job may be started, because a server must be restored before it has any. */
   let isPaused = false;
   let edge: EdgeProcess = await startEdge({ port: 0, data: join(data, folder), bindings });
   const { port } = edge;
@@ -146,7 +146,7 @@ export async function startControlled(apart: boolean): Promise<Controlled> {
         await suite.start("set_timer", { timer_name, seconds: 3_600 });
         await suite.start("cancel_job", { job_names: [`timer_${timer_name}`] });
       };
-      if (!isPaused) await job().catch(() => {}); // While the edge is away.
+      if (!isPaused) await job().catch(() => {}); // Calls fail while the edge is down.
       await delay(BETWEEN, undefined, { signal: leave.signal }).catch(() => {});
     }
   };

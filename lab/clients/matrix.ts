@@ -58,7 +58,7 @@ export const CLIENTS: readonly MatrixClient[] = [
   npm("mcporter", "mcporter", "mcporter"),
   // Version 2 has only a server, no client.
   npm("mcp-use (JavaScript)", "frameworks/mcp-use", "mcp-use@1", "langchain", "@langchain/core"),
-  // With a version of Pydantic from its time.
+  // It needs a version of Pydantic from its time.
   python("Python SDK 1.9", "mcp_sdk", "mcp==1.9.4", "pydantic<2.12"),
   python("Python SDK 1", "mcp_sdk", "mcp<2"),
   python("Python SDK 2", "mcp_sdk", "mcp>=2"),

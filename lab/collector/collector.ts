@@ -1,8 +1,8 @@
 /**
- * `node lab/collector/collector.ts`: a job's trace in an OpenTelemetry collector of the project that makes them, built with Go from
- * its modules at the first run. A request with a `traceparent` starts a job; printed is what the collector has understood: each
- * span of that trace under its parent, with its attributes. Ends with 1 unless they are one tree across edge, worker and
- * upstream, whose lines in both logs name the trace.
+ * `node lab/collector/collector.ts`: sends a job's trace to the OpenTelemetry project's own collector, which the first run builds
+ * with Go from its modules. A request with a `traceparent` starts a job. Prints the collector's view: each span of that trace
+ * under its parent, with its attributes. Exits with 1 unless the spans form one tree across edge, worker and upstream, and the
+ * lines in both logs name the trace.
  */
 import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -30,7 +30,7 @@ interface Span {
   attributes: string[];
 }
 
-/** The spans in what the collector prints. */
+/** The spans in the collector's output. */
 function spansIn(text: string): Span[] {
   return text.split("ResourceSpans #").flatMap((resource) => {
     const service = /service\.name: Str\((.*)\)/.exec(resource)?.[1] ?? "";

@@ -1,4 +1,4 @@
-// An OpenTelemetry collector: OTLP over HTTP in, what it has understood out as text.
+// An OpenTelemetry collector that receives OTLP over HTTP and prints its content as text.
 package main
 
 import (
@@ -24,7 +24,7 @@ func factories() (otelcol.Factories, error) {
 		return f, err
 	}
 	f.Exporters, err = otelcol.MakeFactoryMap(debugexporter.NewFactory())
-	// It has no telemetry of its own but a log.
+	// The collector's own telemetry is only a log.
 	f.Telemetry = telemetry.NewFactory(
 		func() component.Config { return &none{} },
 		telemetry.WithCreateLogger(func(context.Context, telemetry.LoggerSettings, component.Config) (*zap.Logger, component.ShutdownFunc, error) {

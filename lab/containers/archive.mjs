@@ -1,4 +1,4 @@
-// The sample archive in a container, with a proxy, because the archive listens only on loopback.
+// The sample archive in a container, behind a proxy, because the archive listens only on loopback.
 import { connect, createServer } from "node:net";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 

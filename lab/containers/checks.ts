@@ -97,7 +97,7 @@ async function checkAll(machine: Machine): Promise<void> {
       const start = performance.now();
       await up();
       await jobs.fault(undefined);
-      // Requests of a dead worker are repeated.
+      // The requests of a dead worker are repeated.
       const found = await jobs.complete(asked, service === "worker" ? 8 : 0);
       return `${found}, ${seconds(performance.now() - start)} after it was started again`;
     });
@@ -124,7 +124,7 @@ async function checkAll(machine: Machine): Promise<void> {
     const start = performance.now();
     await compose("stop", "worker");
     const took = performance.now() - start;
-    // Without the signal it would be killed after its grace period of 20 seconds.
+    // If it ignored the signal, it would be killed after its grace period of 20 seconds.
     hold(took < 15_000, `it takes ${seconds(took)}`);
     await up();
     return `it ends after ${seconds(took)}`;

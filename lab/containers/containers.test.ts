@@ -1,4 +1,4 @@
-/** `npm run containers` without Docker; with Docker it takes minutes. */
+/** Runs `npm run containers` without Docker; with Docker it would take minutes. */
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ const program = async (script: string) => {
   await chmod(join(dir, "docker"), 0o755);
 };
 
-test("without a program `docker`, with one that no Docker answers, and with an old Compose: says so, and ends with 2", async () => {
+test("it names the reason and ends with 2 if `docker` is missing, if no Docker answers, or if Compose is too old", async () => {
   const says = (reason: string) => ({ exitCode: 2, stdout: "", stderr: `Nothing was checked: ${reason}.` });
   expect(await containers()).toEqual(says("there is no program `docker` on the PATH"));
   await program("echo 'Cannot connect to the Docker daemon' >&2; exit 1");

@@ -1,9 +1,9 @@
 /**
  * `npm run containers`: builds the worker's image and runs the machine's part of a deployment (`docs/deploy.md`) on
  * the local Docker, with the standalone Resonate server and Postgres. Jobs arrive through an edge on this machine, and every
- * container is stopped and killed. Compose pulls missing images. Takes three minutes, and the time to pull.
+ * container is stopped and killed. Compose pulls missing images. Takes three minutes, plus the time to pull.
  *
- * Exits with 0 if everything holds, with 1 if something does not, and with 2 without Docker.
+ * Exits with 0 if all checks pass, with 1 if one fails, and with 2 without Docker.
  */
 import { execa } from "execa";
 

@@ -16,7 +16,7 @@ export const docker = async (...args: string[]): Promise<string> => (await execa
 export interface Machine extends AsyncDisposable {
   /** Runs `docker compose`. */
   compose(...args: string[]): Promise<string>;
-  /** The same without an error for a failure; resolves to the exit code and the output. */
+  /** Runs `docker compose` without an error for a failure; resolves with the exit code and the output. */
   tried(...args: string[]): Promise<{ exitCode: number | undefined; output: string }>;
   /** The Resonate server, and the edge's configuration with the token for it. */
   readonly resonate: string;
@@ -28,7 +28,7 @@ export interface Machine extends AsyncDisposable {
   container(service: string): Promise<string>;
 }
 
-/** Writes the configuration, and starts nothing. Disposing of it removes everything. */
+/** Writes the configuration, but starts nothing. Disposing of the machine removes everything. */
 export async function makeMachine(): Promise<Machine> {
   const dir = await mkdtemp(join(tmpdir(), "containers-"));
   const infra = join(dir, "infra");
@@ -48,7 +48,7 @@ export async function makeMachine(): Promise<Machine> {
         command: ["node", "/archive/main.mjs"],
         volumes: [`${join(dir, "archive")}:/archive:ro`],
         ports: [`127.0.0.1:${archivePort}:8003`],
-        // The image sets it there.
+        // The health check of the image requests this port.
         environment: { HEALTH_PORT: "8003" },
       },
     },

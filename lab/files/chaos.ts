@@ -1,9 +1,9 @@
 /**
- * Jobs that store files of 50 MB (`--size BYTES`), encrypted, while all parts are killed in turn, for a minute (`--minutes N`);
- * `--seed N` makes the same order of kills. `--on`: `folder`, and `s3` for a server that speaks S3 (versitygw, which `VERSITYGW`
- * names), with worker, Resonate server and edge as processes; `r2` for an account in one process, whose jobs run in its Workers.
- * Each job must end with its file whole, by its hash in another step and through the edge, or fail in words; beside one file a
- * job, nothing is left. `npm run chaos:files`
+ * `npm run chaos:files`: jobs store encrypted files of 50 MB (`--size BYTES`) while all parts are killed in turn, for a minute
+ * (`--minutes N`); `--seed N` sets the order of kills. `--on folder`, and `--on s3` for a server that speaks S3 (versitygw, which
+ * `VERSITYGW` names), use worker, Resonate server and edge as processes; `--on r2` uses an account in one process, whose jobs run
+ * in its Workers. Each job must end with a complete file, by its hash in another step and through the edge, or fail with an
+ * explanation. Apart from one file per job, nothing may be left.
  */
 import { randomInt } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -26,10 +26,10 @@ const { values } = parseArgs({
 });
 const size = Number(values.size);
 const random = new Random(Number(values.seed));
-/** How many jobs are under way at once. */
+/** How many jobs are under way at the same time. */
 const BESIDE = 3;
 
-/** Repeats what fails while a part is away. */
+/** Repeats work that fails while a part is down. */
 async function persistent<T>(work: () => Promise<T>): Promise<T> {
   for (let n = 1; ; n++) {
     try {
@@ -106,7 +106,7 @@ try {
   }
   await Promise.all(jobs);
   const { before, after } = await subject.left();
-  // A file is its bytes and its description.
+  // Each file is stored as two objects: its bytes and its description.
   if (after.length !== 2 * ended.whole) problems.push(`${after.length} objects are left of ${ended.whole} files`);
   console.log(
     `${ended.whole} files of ${size} bytes arrived whole, ${ended.failed} jobs failed in words; killed: ${JSON.stringify(kills)}`,

@@ -1,6 +1,6 @@
 /**
- * A file of 1 GB (`--size BYTES`) through worker, folder and edge: the memory of both above rest, and the throughput beside a
- * bare copy of the same bytes. `npm run files`
+ * `npm run files`: a file of 1 GB (`--size BYTES`) goes through worker, folder and edge. Measures the memory of both above rest,
+ * and the throughput compared with a bare copy of the same bytes.
  */
 import { randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
@@ -22,7 +22,7 @@ const PUBLIC_URL = "https://jobs.example";
 const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
 
 async function resident(pid: number): Promise<number> {
-  // It may have ended.
+  // The process may have ended.
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
 }
@@ -57,7 +57,7 @@ try {
     return found.replace(PUBLIC_URL, stack.origin);
   };
   const download = async (address: string) => hashOf((await fetch(address)).body as AsyncIterable<Uint8Array>);
-  // Rest is after the first small file, when all code is loaded.
+  // Memory at rest is measured after the first small file, when all code is loaded.
   await download(addressIn((await make("warm", 4_000_000)).result));
   const worker = stack.workers[0]?.process.pid ?? 0;
   const edge = stack.edge.process.pid;

@@ -1,4 +1,4 @@
-/** What the chaos of files is done to: the whole product on a folder or on an S3 server, or one account with its bucket. */
+/** The deployments under test for files: the whole product with a folder or an S3 server, or one account with its bucket. */
 import { randomBytes } from "node:crypto";
 import { glob, mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -22,11 +22,11 @@ const SHOWN = { VIEW_KEY: "v".repeat(32), PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,
 export interface Subject extends AsyncDisposable {
   readonly origin: string;
   readonly parts: Readonly<Record<string, Pick<StackPart, "kill" | "start"> | undefined>>;
-  /** What is stored when all jobs have ended, and again after what lost attempts left was swept. */
+  /** The stored objects when all jobs have ended, before and after the sweep of leftovers of lost attempts. */
   left(): Promise<{ before: string[]; after: string[] }>;
 }
 
-/** `folder`: where all of it is kept. */
+/** `folder`: the folder for all of the deployment's data. */
 export function startSubject(kind: string, folder: string): Promise<Subject> {
   if (kind === "r2") return startAccount(folder);
   return onStack(
@@ -89,7 +89,7 @@ async function startS3(folder: string): Promise<Served> {
   return { at, s3: part(await launch(), launch) };
 }
 
-/** Waits until an address is answered, also by a refusal. */
+/** Waits until an address answers; a refusal counts as an answer. */
 async function isServed(url: string, program: Program): Promise<void> {
   let ended = false;
   void program.exited.then(() => {
@@ -124,7 +124,7 @@ async function startAccount(folder: string): Promise<Subject> {
     });
     const whole: Program = {
       ...program,
-      // wrangler, and workerd below it.
+      // The process group contains wrangler and its child workerd.
       signal(signal) {
         if (!isOver) process.kill(-program.pid, signal);
       },
@@ -158,14 +158,14 @@ async function keysOf(objects: ObjectStore): Promise<string[]> {
   return keys;
 }
 
-/** Uploads that nobody completes: R2 removes them after seven days. The binding lists none. */
+/** The uploads that were never completed, which R2 removes after seven days. The binding does not list them. */
 function unfinishedIn(path: string): string[] {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const rows = database.prepare("SELECT key, upload_id FROM _mf_multipart_uploads WHERE state = 0").all();
     return rows.map(({ key, upload_id }) => `${key}?uploadId=${upload_id}`);
   } catch {
-    return []; // It is of something else than a bucket.
+    return []; // It is not the database of a bucket.
   } finally {
     database.close();
   }

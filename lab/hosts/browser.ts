@@ -1,4 +1,4 @@
-/** What opens addresses in the hosts' environment: signs in at the authorization server, agrees, and follows it back. */
+/** The browser in the hosts' environment: it signs in at the authorization server, consents, and follows the redirect back. */
 import { UserAgent } from "../../test/auth/user-agent.ts";
 
 const address = process.argv.find((each) => /^https?:/.test(each)) ?? "";

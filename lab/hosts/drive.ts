@@ -12,19 +12,19 @@ import type { Wire } from "./wire.ts";
 interface Surroundings {
   /** The host's command. */
   command: string;
-  /** The server, by how callers show who they are. */
+  /** The server, by the way in which callers authenticate. */
   servers: Record<"none" | "token" | "OAuth", Server>;
-  /** What lies in front of the server without sign-in. */
+  /** The recorder in front of the server without authentication. */
   wire: Wire;
   model: ModelEndpoint;
   /** How long the host may take for one conversation, in milliseconds. */
   patience: number;
   killWorker(): Promise<void>;
-  /** Where what was said is kept. */
+  /** The folder for the records of conversations. */
   record: string | undefined;
 }
 
-/** Goes through the scenarios with a host; returns a cell of the table for each. */
+/** Runs the scenarios with a host; returns a cell of the table for each. */
 export async function drive(host: Host, around: Surroundings, scenarios: readonly Scenario[]): Promise<string[]> {
   const { command, servers, wire, model, patience, record } = around;
   const cells: string[] = [];
@@ -74,7 +74,7 @@ async function converse(host: Host, home: Home, around: Surroundings, scenario: 
   const goesOn = inTerminal?.() ?? host.run("And now?", model.origin, last);
   const resumed = home.run(goesOn, stays && "in a terminal");
   if (stays) {
-    // There it goes on after its model's last words, and some wait for what is typed.
+    // In a terminal the host goes on after its model's last message, and some hosts wait for input.
     const said = async () => {
       if (!inTerminal && model.heard.length === 0) await resumed.type("And now?");
       await sleep(5_000);
@@ -86,7 +86,7 @@ async function converse(host: Host, home: Home, around: Surroundings, scenario: 
   return resumed.ended;
 }
 
-/** How many turns a conversation took, what its model was charged, and what it was told. */
+/** The number of turns of a conversation, the size of its model's requests, and the result that the model was told. */
 function cellOf({ tells }: Scenario, { heard }: ModelEndpoint, timedOut: boolean): string {
   const results = heard.at(-1)?.results ?? [];
   const told = results.at(-1) ?? "nothing";

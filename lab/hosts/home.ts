@@ -6,23 +6,23 @@ import { execa } from "execa";
 import { hostSetups, type Server } from "../../functions/pages/hosts.ts";
 import { type Host, writeFiles } from "./host-table.ts";
 
-/** A host in a home of its own, set up with a server and a model. */
+/** A host in its own home folder, set up with a server and a model. */
 export interface Home extends AsyncDisposable {
-  /** Runs it, on request in a terminal of its own; until it ends, `patience` is over, or it is killed with all it has started. */
+  /** Runs the host, optionally in its own terminal, until it ends, `patience` is over, or it is killed with all its children. */
   run(args: string[], where?: "in a terminal"): Run;
 }
 
 export interface Run {
   readonly ended: Promise<{ printed: string; failed: boolean; timedOut: boolean }>;
-  /** Types a line into its terminal. */
+  /** Types a line into the host's terminal. */
   type(line: string): Promise<void>;
   kill(): void;
 }
 
-/** What the programs that open a browser are called. */
+/** The names of the programs that open a browser. */
 const BROWSERS = ["xdg-open", "sensible-browser", "x-www-browser", "www-browser"];
 
-/** Sets a host up by the line of `--config HOST`. @throws {Error} with what it printed, where it refuses that line */
+/** Sets a host up with the line of `--config HOST`. @throws {Error} with the host's output if it refuses that line */
 export async function makeHome(
   host: Host,
   command: string,
@@ -65,7 +65,7 @@ export async function makeHome(
     const type = async (line: string) => {
       if (!program.stdin?.writable) return;
       program.stdin.write(line);
-      // Keys that come together are taken for a paste.
+      // Hosts treat keys that arrive together as a paste.
       await setTimeout(500);
       program.stdin.write("\r");
     };
@@ -81,15 +81,15 @@ export async function makeHome(
   return { run, [Symbol.asyncDispose]: remove };
 }
 
-/** Kills a process, or with a negative id its group. */
+/** Kills a process, or with a negative id a process group. */
 function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // The process has already ended.
   }
 }
 
-/** The words of a command line, of which some are quoted. */
+/** The words of a command line, some of which may be quoted. */
 const wordsOf = (line: string): string[] =>
   [...line.matchAll(/"([^"]*)"|\S+/g)].map(([word, quoted]) => quoted ?? word);

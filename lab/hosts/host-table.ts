@@ -1,4 +1,4 @@
-/** The hosts, and how each is pointed at a model and run without a person. */
+/** The hosts, and how each is connected to a model and run without a person. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
@@ -6,35 +6,35 @@ import { dirname, join } from "node:path";
 export interface Search {
   tool: string;
   args(query: string): object;
-  /** The tool that calls one of those that were found, where the model may not do so itself. */
+  /** The tool that calls a found tool, if the model may not call it directly. */
   through?: { tool: string; args(name: string, args: object): object };
 }
 
 export interface Host {
   name: string;
-  /** Its id for `--config`. */
+  /** The host's id for `--config`. */
   id: string;
   package: string;
   version: string;
   command: string;
-  /** The tool that finds others, where the host defers them. */
+  /** The tool that finds other tools, if the host defers them. */
   search?: Search;
-  /** Files below its home that name the model, and answer what is asked at the first start, by their paths. */
+  /** Files below its home folder, by path, that name the model and answer the questions of the first start. */
   files?(model: string, cwd: string): Record<string, object | string>;
-  /** The arguments that tell it its model once, where files do not. */
+  /** The arguments that set its model once, if files do not. */
   prepare?(model: string): string[];
   env?(model: string): Record<string, string>;
-  /** The arguments that run one prompt to its end, in a new conversation or, with its id, in the last one. */
+  /** The arguments that run one prompt to its end, in a new conversation or in the last one, whose id is `last`. */
   run(prompt: string, model: string, last?: string): string[];
-  /** The arguments that run a prompt in a terminal, or with none go on with the last conversation, where calls are tasks there. */
+  /** For hosts whose calls are tasks in a terminal: the arguments that run a prompt there, or without one resume the last conversation. */
   inTerminal?(prompt?: string): string[];
-  /** The arguments that print its conversations as JSON, the last one first, where it goes on with one by its id, in a terminal. */
+  /** The arguments that print its conversations as JSON, latest first, if it resumes them in a terminal by id. */
   conversations?: string[];
-  /** The arguments that sign in at the server, where it has a command for that. */
+  /** The arguments that sign in at the server, if the host has a command for that. */
   login?: string[];
 }
 
-/** What every set-up calls the server. */
+/** The server's name in every set-up. */
 export const SERVER = "durable-mcp-edge";
 
 const KEY = "a-key-of-no-vendor";

@@ -2,7 +2,7 @@
  * `npm run hosts [-- NAME…]`: installs each host from npm outside the checkout, sets the server up in it by the line that
  * `--config HOST` prints, runs it without a person against a scripted model on loopback, and prints the table of
  * lab/measurements.md. `--quick`: with a timer of 5 s instead of 90. `--cache DIR`: where the hosts are installed.
- * `--record DIR`: keeps what each host printed and what its model was told. `--only WORD`: scenarios whose names have it.
+ * `--record DIR`: keeps each host's output and its model's requests. `--only WORD`: only scenarios whose names contain WORD.
  */
 import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
@@ -48,7 +48,6 @@ await using signedIn = await startEdge({
 
 const [worker] = stack.workers;
 const kills = new PQueue({ concurrency: 1 });
-/** Kills the worker, and starts it again. */
 const killWorker = () =>
   kills.add(async () => {
     await worker?.kill();

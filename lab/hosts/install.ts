@@ -23,7 +23,7 @@ export async function install({ package: name, version, command }: Host, cache: 
   return join(folder, "node_modules/.bin", command);
 }
 
-/** The hosts whose names contain one of the words; all without words. */
+/** The hosts whose names contain one of the words; all hosts if there are no words. */
 export const chosenHosts = (words: readonly string[]): Host[] =>
   HOSTS.filter(
     ({ name }) => words.length === 0 || words.some((word) => name.toLowerCase().includes(word.toLowerCase())),

@@ -2,36 +2,36 @@ import type { Search } from "./host-table.ts";
 import type { Call, Heard, Reply } from "./model/dialogue.ts";
 import { TEXT } from "./wire.ts";
 
-/** Calls of the server's own tools, one list a turn, each from the results before it; an empty one ends the conversation. */
+/** The calls of each turn, by the server's names of its tools, made from the results so far. An empty list ends the conversation. */
 type Turns = readonly ((results: readonly string[]) => { tool: string; args: object }[])[];
 
-/** What the scripted model does in a conversation. */
+/** The behavior of the scripted model in a conversation. */
 export interface Scenario {
   name: string;
   prompt: string;
   turns: Turns;
-  /** What of the last result, or of all, is to be in the table; undefined where they are not as they should be. */
+  /** The part of the last result, or of all results, for the table; undefined if the results are not as expected. */
   tells(told: string, results: readonly string[]): string | undefined;
-  /** What the model does in the same conversation, after host and worker were killed while the first turns' last call waits. */
+  /** The turns after host and worker were killed during the last call of the first turns, in the same conversation. */
   resumed?: Turns;
-  /** Texts that repeat structured content are marked. */
+  /** Whether texts that repeat structured content are replaced by a mark. */
   marked?: boolean;
-  /** How the host shows who it is. */
+  /** How the host authenticates. */
   way?: "token" | "OAuth";
-  /** Whether the call is made in a terminal, as a task: the host, resumed, tells its model by itself how that ends. */
+  /** Whether the call is made in a terminal, as a task, whose end the resumed host reports to its model by itself. */
   task?: boolean;
 }
 
 const LONG = { latitude: 47.6, longitude: -122.3, from: "2012-01" };
 
-/** The scenarios, with jobs of a run's own. @param seconds how long its timer takes */
+/** The scenarios, with jobs whose names are unique to the run. @param seconds how long the long timer takes */
 export function scenariosOf(run: string, seconds: number): Scenario[] {
   const collect = (...names: string[]) => ({ tool: "await_result", args: { job_names: names } });
   const timer = (name: string, seconds: number) => ({ tool: "set_timer", args: { timer_name: name, seconds } });
   const two = [`${run}-a`, `${run}-b`];
   const turns = Array.from({ length: Math.ceil(seconds / 40) }, () => () => [collect(`timer_${run}`)]);
   const says = (words: RegExp) => (told: string) => words.exec(told)?.[0];
-  /** A timer of three seconds, set and collected. */
+  /** Sets a timer of three seconds, and collects its result. */
   const short = (name: string): Turns => [() => [timer(name, 3)], () => [collect(`timer_${name}`)]];
   return [
     {
@@ -131,7 +131,7 @@ const partOf = (name: string, offset: number) => {
   return { tool: "probe_status", args: { job_names: [name], result: "full", limit: 5_000, offset } };
 };
 
-/** What the parts of a result say together, from the last beginning on, and where it goes on. */
+/** The joined parts of a result, from the last first part on, and the offset at which it goes on. */
 function readIn(results: readonly string[]): { text: string; next: number | undefined } {
   let read = { text: "", next: undefined as number | undefined };
   for (const result of results) {
@@ -144,7 +144,7 @@ function readIn(results: readonly string[]): { text: string; next: number | unde
   return read;
 }
 
-/** The model's side of a scenario: tools that the host defers are searched for first. */
+/** The model's side of a scenario. It first searches for tools that the host defers. */
 export function scriptOf(turns: Turns, search?: Search) {
   let turn = 0;
   let searches = 0;
@@ -166,16 +166,16 @@ export function scriptOf(turns: Turns, search?: Search) {
   };
 }
 
-/** The call of a tool that the model is offered, under the host's name for it. */
+/** The call of a tool that the host offers to the model, under the host's name for the tool. */
 function offered(tool: string, args: object, tools: readonly string[]): Call | undefined {
-  // The name of another tool may end so: before this one's stands the server's, or nothing.
+  // Another tool's name may have the same ending. In front of this tool's name there is the server's name, or nothing.
   const name = tools.find(
     (each) => each.endsWith(tool) && /(?:^|durable.mcp.edge)[^a-z]*$/i.test(each.slice(0, -tool.length)),
   );
   return name === undefined ? undefined : { tool: name, args };
 }
 
-/** The call, through the host's own tool, of one that a search has found. */
+/** The call, through the host's own tool, of a tool that a search has found. */
 function found(tool: string, args: object, results: readonly string[], search?: Search): Call | undefined {
   const [, name] = new RegExp(`"name": ?"([\\w-]+__${tool})"`).exec(results.join("\n")) ?? [];
   return search?.through && name ? { tool: search.through.tool, args: search.through.args(name, args) } : undefined;

@@ -3,24 +3,24 @@ import { Hono } from "hono";
 import { proxy } from "hono/proxy";
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META } from "../../core/tools/mcp.ts";
 
-/** An MCP message from a host, and what answered it. */
+/** An MCP message from a host, and its answer. */
 export interface Exchange {
   method: string;
-  /** The tool, of a call. */
+  /** The tool, if the message is a call. */
   tool?: string;
-  /** What the client called itself, and could do, at its handshake or in this request. */
+  /** The client's name, capabilities and revision, from its handshake or this request. */
   client?: { name: string; capabilities: object; revision: string };
-  /** The keys of its `_meta`. */
+  /** The keys of the message's `_meta`. */
   meta?: string[];
-  /** The bytes of the answer's result. */
+  /** The size of the answer's result, in bytes. */
   bytes: number;
 }
 
-/** An address in front of the server that records what passes. */
+/** A proxy in front of the server that records the messages. */
 export interface Wire extends AsyncDisposable {
   readonly url: string;
   readonly exchanges: readonly Exchange[];
-  /** Forgets what has passed. From then on, texts of answers that have structured content say `TEXT` alone, if so wanted. */
+  /** Forgets the recorded messages. If `marked`, the text of later answers with structured content is replaced by `TEXT`. */
   clear(marked?: boolean): void;
 }
 
@@ -77,7 +77,7 @@ export async function startWire(target: string): Promise<Wire> {
   };
 }
 
-/** An answer's message with `TEXT` as its text. */
+/** The message with its text replaced by `TEXT`, if it has structured content. */
 function marked(json: string): string {
   const message = JSON.parse(json);
   if (message.result?.structuredContent) message.result.content = [{ type: "text", text: TEXT }];

@@ -20,7 +20,7 @@ export interface ProcessClock extends Clock {
   stop(): void;
 }
 
-/** How many real milliseconds work may make no progress before the clock moves on; the longer limit holds while it has open resources. */
+/** How many real milliseconds work may make no progress before the time moves on; the second limit is for open resources. */
 const PATIENCE = 100;
 const MOST_PATIENCE = 2_000;
 

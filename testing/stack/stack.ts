@@ -136,7 +136,7 @@ export interface TestJob {
 const CALL = 90_000;
 /** How long `advance` waits for a running job, in real milliseconds. */
 const PATIENCE = 5_000;
-/** How long a job may run before the time moves a little, in case the job waits for the time; and how far it moves; in milliseconds. */
+/** How long a job may run before the time moves a little, in case the job waits for that; and how far it moves; in milliseconds. */
 const GLANCE = 100;
 const NUDGE = 500;
 

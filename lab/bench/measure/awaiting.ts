@@ -1,4 +1,4 @@
-/** The cost of `await_result` by the number of jobs, and of its floor: an event stream, and a request per job. */
+/** The cost of `await_result` by the number of jobs, and of its floor: one event stream, and one request per job. */
 import { type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel } from "../setup/bench.ts";
 import { callTool, MODERN, mcpRequest, messages, toolCall } from "../setup/mcp.ts";

@@ -17,7 +17,7 @@ export async function measureEdits(rounds: number): Promise<Figure[]> {
   const client = new Client({ name: "author", version: "1" });
   await client.connect(new StreamableHTTPClientTransport(new URL(launcher.url)));
 
-  /** Edits a file; resolves to the time until `isServed`, in milliseconds. */
+  /** Edits a file; resolves with the time until `isServed`, in milliseconds. */
   async function edited(file: string, from: string, to: string, isServed: () => Promise<boolean>): Promise<number> {
     const path = join(project.path, file);
     const source = await readFile(path, "utf8");
@@ -26,7 +26,7 @@ export async function measureEdits(rounds: number): Promise<Figure[]> {
     await writeFile(path, source.replace(from, to));
     await until("the edit to be served", isServed, 60_000);
     const took = performance.now() - start;
-    await new Promise((resolve) => setTimeout(resolve, 2_000)); // the version before ends
+    await new Promise((resolve) => setTimeout(resolve, 2_000)); // until the earlier version has ended
     return took;
   }
 

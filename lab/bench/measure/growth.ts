@@ -15,7 +15,7 @@ import { describeOperations, type Operation, requestOf } from "../setup/operatio
 const SIZES = [100, 10_000, 100_000] as const;
 const MEASURED = ["start_gathering, new job", "probe_status, 1 job", "tasks/get"];
 
-/** A rate within a tenth of another. */
+/** A rate that is at most a tenth below another. */
 const ALIKE: Target = { at: "least", value: 0.9 };
 
 export async function measureGrowth(bench: Bench, rounds: number, seconds: number): Promise<Figure[]> {
@@ -41,7 +41,7 @@ export async function measureGrowth(bench: Bench, rounds: number, seconds: numbe
         if (!operation) throw new Error(`no such operation: ${name}`);
         const load = { ...requestOf(operation, MODERN), url, connections: 16, seconds, expect: operation.expect };
         const { requests, seconds: taken } = await bench.generator.run(load);
-        if (round >= 0) rates[i]?.push(requests / taken); // the first is to warm up
+        if (round >= 0) rates[i]?.push(requests / taken); // the first round is to warm up
       }
     }
     const [base = [], ...grown] = rates;

@@ -1,7 +1,7 @@
 /**
- * What it costs a worker that its functions are guarded. Processes that differ in nothing are several percent apart, so that
- * workers are compared with themselves: the guard is switched off and on between short turns. Turns next to each other are
- * compared; two without the guard show what the comparison cannot tell apart.
+ * The cost of the guard of durable functions for a worker. Equal processes differ by several percent, so each worker is compared
+ * with itself: the guard is switched off and on between short turns. Adjacent turns are compared; pairs of turns without the guard
+ * show the smallest difference that the comparison can detect.
  */
 import { join } from "node:path";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
@@ -18,9 +18,9 @@ const WORKERS = join(import.meta.dirname, "../workers");
 /** How many workers are measured, and how many jobs run in a turn, at most ten at once. */
 const PROCESSES = 3;
 const JOBS = 20;
-/** How many jobs run after a switch before the next turn: code is compiled anew. */
+/** How many jobs run after a switch before the next turn, because the engine compiles code again. */
 const AFTER_SWITCH = 3;
-/** How many rounds of four turns each worker has, and how many before until its code is compiled. */
+/** How many rounds of four turns each worker has, and how many warm-up rounds before, until its code is compiled. */
 const ROUNDS = { short: 12, whole: 80 };
 const WARM = 5;
 
@@ -72,7 +72,7 @@ export async function measureGuard({ resonate }: Bench, short: boolean): Promise
   const same: number[] = [];
   for (let i = 0; i < (short ? ROUNDS.short : ROUNDS.whole); i++) {
     for (const turns of workers) {
-      // Each is first in turn.
+      // Each of the two ways comes first in every other round.
       const first = await turns(i % 2 === 0);
       const second = await turns(i % 2 === 1);
       const [on, off] = i % 2 === 0 ? [first, second] : [second, first];

@@ -1,4 +1,4 @@
-/** The worker: jobs from the first call to the last result, compared with the same work by the bare function. */
+/** The throughput of a worker, from the first call to the last result, compared with the same work by the bare function. */
 import { sum } from "simple-statistics";
 import type { Step } from "../../../core/index.ts";
 import { MAX_NAMES } from "../../../core/tools/arguments.ts";
@@ -29,7 +29,7 @@ export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[
   await using worker = await startWorker({ ...bench.resonate.env, ...env, ...settings });
 
   let used = 0;
-  /** Months of new jobs. */
+  /** The months of `count` new jobs. */
   const months = (count: number) => Array.from({ length: count }, () => place(used++));
   const gather = async (count: number) => {
     const names = await inParallel(months(count), STARTS, async (month) => {

@@ -14,8 +14,8 @@ const WAITING = 1_000;
 const REQUESTS = 100_000;
 
 /**
- * The memory of an edge at rest, and with a thousand calls that wait for different jobs: of the process, mostly for
- * connections, and of the isolate's JavaScript heap, which Cloudflare limits.
+ * The memory of an edge at rest, and with a thousand calls that wait for different jobs: the memory of the process, most of it
+ * for connections, and the JavaScript heap of the isolate, which Cloudflare limits.
  */
 export async function measureWaiting(bench: Bench): Promise<Figure[]> {
   // The gate shows when a call waits.
@@ -71,7 +71,7 @@ export async function measureWaiting(bench: Bench): Promise<Figure[]> {
   ];
 }
 
-/** The floor: as many requests, each with a listener, an incoming and an outgoing stream. */
+/** The floor: the same number of requests, each with a listener, an incoming and an outgoing stream. */
 export async function measureHeldStreams(bench: Bench): Promise<Figure[]> {
   await using floor = await bench.serve("floor");
   const ended = new AbortController();
@@ -90,7 +90,7 @@ export async function measureHeldStreams(bench: Bench): Promise<Figure[]> {
 const READS = new Set(["promise.register_listener", "promise.get"]);
 const inAnHour = () => Date.now() + 3_600_000;
 
-/** The memory of the edge after the measured requests, filled up to a hundred thousand. */
+/** The memory of the edge after a hundred thousand requests, the measured ones included. */
 export async function measureServed(bench: Bench, { edge, url, answered }: Requests): Promise<Figure[]> {
   const list = { ...mcpRequest(MODERN, { method: "tools/list" }), url, connections: 16, expect: "start_gathering" };
   let requests = answered;

@@ -1,4 +1,4 @@
-/** The size of the pages, and the time until they show something on a slow machine. */
+/** The size of the pages, and the time until they show their content on a slow machine. */
 import { randomUUID } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";

@@ -8,8 +8,8 @@ const WORKERS = 3;
 const JOBS = 6;
 
 /**
- * How long a job pauses after its worker was killed. Several workers with the default lease, each with jobs that wait for
- * the archive, are killed at once; a job has resumed when the archive is asked for its month again.
+ * How long a job pauses after its worker was killed. Several workers with the default lease, each with jobs that wait for the
+ * archive, are killed at once. A job has resumed when the archive gets the request for its month again.
  */
 export async function measureRecovery({ resonate }: Bench): Promise<Figure[]> {
   await using archive = await startSampleArchive();

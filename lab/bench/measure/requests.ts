@@ -32,7 +32,7 @@ export interface Pair {
 }
 
 export interface Requests {
-  /** Measures pairs for some more rounds. */
+  /** Measures pairs for further rounds. Default: all pairs. */
   measure(rounds: number, pairs?: readonly Pair[]): Promise<void>;
   readonly pairs: readonly Pair[];
   readonly edge: EdgeProcess;
@@ -49,7 +49,7 @@ export interface RequestOptions {
   short: boolean;
 }
 
-/** Starts an edge and a floor, which end with `use`, and warms up all operations. */
+/** Starts an edge and a floor, which are disposed of with `use`, and warms up all operations. */
 export async function prepareRequests(
   bench: Bench,
   { seconds, short }: RequestOptions,
@@ -138,7 +138,7 @@ async function sizeOfAnswer(url: string, operation: Operation): Promise<number> 
 /** The ratios of the product to the floor, per round. */
 export const RATIOS = {
   throughput: ({ product, floor }: Pair) => product.map(({ rate }, i) => rate / (floor[i]?.rate ?? Number.NaN)),
-  /** By CPU time per request: the ratio of the throughputs if workerd were the only limit. */
+  /** The ratio of CPU times per request, which is the ratio of the throughputs if workerd were the only limit. */
   "CPU time": ({ product, floor }: Pair) => product.map(({ cpu }, i) => (floor[i]?.cpu.edge ?? Number.NaN) / cpu.edge),
 };
 

@@ -1,4 +1,4 @@
-/** The delay from the settlement of a job to its caller: pushed by the edge, pushed by Resonate, and by polling. */
+/** The delay until a caller learns of a settled job: pushed by the edge, pushed by Resonate, and by polling. */
 import { randomUUID } from "node:crypto";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { quantile } from "simple-statistics";
@@ -9,14 +9,14 @@ import { type Answer, ask, callTool, type Message, MODERN, mcpRequest, messages,
 /** How many calls of a kind wait at a time. */
 const BATCH = 20;
 
-/** Long enough for the edge to register its listeners, in seconds. */
+/** Time enough for the edge to register its listeners, in seconds. */
 const REGISTERED = 0.7;
 
 /** A caller that waits for a job. */
 interface Waiter {
   kind: "await_result" | "notifications/tasks";
   name: string;
-  /** When it was told. */
+  /** Resolves with the time at which it learned of the settlement. */
   told: Promise<number>;
 }
 
@@ -105,7 +105,7 @@ async function listener({ resonate, namespace }: Bench) {
   read().catch(() => {}); // closed
   return {
     close: () => closed.abort(),
-    /** Listens to a job: `told` resolves to the time at which its settlement is pushed. */
+    /** Listens to a job. `told` resolves with the time at which its settlement is pushed. */
     async listen(name: string): Promise<{ told: Promise<number> }> {
       const awaited = namespace + name;
       const { promise: told, resolve } = Promise.withResolvers<number>();
@@ -116,7 +116,7 @@ async function listener({ resonate, namespace }: Bench) {
   };
 }
 
-/** The same by polling `tasks/get` at the suggested interval, for jobs of 0.5 to 3 seconds. */
+/** The same delay by polling `tasks/get` at the suggested interval, for jobs of 0.5 to 3 seconds. */
 export async function measurePolling(bench: Bench, samples: number): Promise<Figure[]> {
   await using edge = await bench.serve("product");
   const url = `${edge.url}/mcp`;

@@ -22,7 +22,7 @@ export async function measureBundle({ bundles }: Bench): Promise<Figure[]> {
 
 const sum = (sizes: readonly number[]) => sizes.reduce((all, size) => all + size, 0);
 
-/** Starts the edge and an empty Worker in turn: the difference is the cost of the edge's isolate. */
+/** Starts the edge and an empty Worker in turn. The difference is the cost of the edge's isolate. */
 export async function measureStartup(bench: Bench, rounds: number): Promise<Figure[]> {
   const request = mcpRequest(MODERN, { method: "tools/list" });
   const product: Start[] = [];

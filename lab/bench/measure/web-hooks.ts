@@ -1,4 +1,4 @@
-/** The delay from the settlement of a job to the receipt of its web hook, beside a bare POST to the same receiver. */
+/** The delay from the settlement of a job to the receipt of its web hook, compared with a bare POST to the same receiver. */
 import { Codec } from "@resonatehq/sdk";
 import { quantile } from "simple-statistics";
 import { newToken } from "../../../cli/static-token.ts";
@@ -18,12 +18,12 @@ const TOKEN = "token-of-the-bench";
 
 const HINT = "worker's hint";
 
-/** Long enough for the object of the caller to listen to a job, in seconds. */
+/** Time enough for the caller's object to listen to a job, in seconds. */
 const BETWEEN = 0.5;
 
 type Ends = (id: string) => Promise<number>;
 
-/** On one machine, in an account (not with `RESONATE_URL`), and where what the server pushes does not come: by a worker's hint. */
+/** Measures on one machine; in an account (unless `RESONATE_URL` is set); and without the server's pushes, by a worker's hint. */
 export async function measureWebHooks(bench: Bench, samples: number): Promise<Figure[]> {
   const { token, sha256 } = newToken();
   const account = {
@@ -47,7 +47,7 @@ export async function measureWebHooks(bench: Bench, samples: number): Promise<Fi
   ];
 }
 
-/** As with a server elsewhere: no connection tells the edge of ends, and the worker does. */
+/** As with a remote server: no connection notifies the edge of ends, so the worker does. */
 async function measureHinted(bench: Bench, samples: number): Promise<Figure[]> {
   await using gate = await startGate(bench.resonate.url);
   gate.muteStreams(true);
@@ -60,7 +60,7 @@ async function measureHinted(bench: Bench, samples: number): Promise<Figure[]> {
   });
 }
 
-/** `endsOf`: what waits until a job has ended, or ends it, and says when that was, in milliseconds since the epoch. */
+/** `endsOf` makes a function that waits for the end of a job, or ends it; it resolves with the time, in milliseconds since the epoch. */
 async function measure(
   where: string,
   bench: Bench,

@@ -1,4 +1,4 @@
-/** The upstream of both servers, in a separate process: always serves the same month. Its first message is its URL. */
+/** The upstream of both servers, in a separate process. It always serves the same month. Its first message is its URL. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { answerRequest } from "../../../tools/weather/sample-archive/archive.ts";

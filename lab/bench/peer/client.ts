@@ -1,4 +1,4 @@
-/** The Tasks client, a separate process: starts jobs for its parent and polls each until it is complete. */
+/** The Tasks client, in a separate process. It starts jobs for its parent and polls each of them until it is complete. */
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
 import { type Message, MODERN, mcpRequest, toolCall } from "../setup/mcp.ts";

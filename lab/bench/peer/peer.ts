@@ -1,6 +1,6 @@
 /**
- * Jobs from end to end, compared with a peer, FastMCP's tasks on Redis: the same client does the same work in turns. Both
- * write each start to disk before they answer: the embedded server with `synchronous = FULL`, Redis with `appendfsync always`.
+ * Jobs from end to end, compared with a peer: FastMCP's tasks on Redis. The same client does the same work on both in turns.
+ * Both write each start to disk before they answer: the embedded server with `synchronous = FULL`, Redis with `appendfsync always`.
  */
 import { fork } from "node:child_process";
 import { once } from "node:events";

@@ -1,6 +1,6 @@
-"""The peer: FastMCP's tasks, kept in Redis. The same tool as fetch.ts and fetch.run.ts beside this.
+"""The peer: FastMCP's tasks, kept in Redis. It has the same tool as fetch.ts and fetch.run.ts in this folder.
 
-python server.py        serves it over HTTP, at PORT
+python server.py        serves the tool over HTTP, at PORT
 python -m fastmcp_tasks.worker_cli worker server.py:mcp        runs its tasks
 """
 
@@ -13,13 +13,13 @@ from fastmcp_tasks import TasksExtension
 mcp = FastMCP("peer")
 mcp.add_extension(TasksExtension())
 
-# One client for all: connections to the archive are kept open.
+# All calls share one client, which keeps its connections to the archive open.
 archive = httpx.AsyncClient()
 
 
 @mcp.tool(task=True)
 async def fetch_once(name: str) -> dict:
-    """Fetches once and returns what it got."""
+    """Fetches once and returns the answer."""
     response = await archive.get(os.environ["ARCHIVE_URL"], params={"name": name})
     response.raise_for_status()
     return response.json()

@@ -18,7 +18,7 @@ test("the report shows the budget as a target", () => {
   expect(withBudgets(BUDGETS, [budgeted("look", 2)])).toMatchObject([{ median: 2, target: { at: "most", value: 1 } }]);
 });
 
-test("rows are held by the name of their figure, beside the requests of the same operation", () => {
+test("rows have budgets by the names of their figures, next to the budget for requests of the same operation", () => {
   const budgets = { look: 1, "rows read: look": 10 };
   const figures = [budgeted("look", 1), budgeted("look", 13, "rows read"), budgeted("look", 5, "rows written")];
   expect(overBudget(budgets, figures)).toEqual([{ message: "rows read: look: 13, over by 3 of 10", fails: true }]);

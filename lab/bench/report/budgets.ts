@@ -7,16 +7,16 @@ const FILE = join(import.meta.dirname, "budgets.json");
 
 const REQUESTS = "requests to Resonate";
 
-/** What is counted of an operation: requests of edge or worker; rows of the account's objects, and requests to them. */
+/** The counts of an operation: requests of edge or worker; rows of the account's objects, and requests to them. */
 export type Counted = typeof REQUESTS | "rows written" | "rows read" | "requests to objects";
 
-/** The excess that is reported, but does not fail: a quarter of the budget, and at least one. */
+/** The excess that is reported but does not fail: a quarter of the budget, and at least one. */
 const tolerated = (budget: number) => Math.max(1, Math.floor(budget / 4));
 
-/** The most of each operation: of requests by its name, of rows by that of the figure. */
+/** The largest accepted count of each operation. Keys are the operation's name for requests, and the figure's name for rows. */
 export type Budgets = Readonly<Record<string, number>>;
 
-/** A figure of how much an operation took. */
+/** A figure with a count of an operation. */
 export const budgeted = (operation: string, count: number, what: Counted = REQUESTS): Figure =>
   figure(`${what}: ${operation}`, "", exactly(count));
 
@@ -24,7 +24,7 @@ export async function readBudgets(): Promise<Budgets> {
   return JSON.parse(await readFile(FILE, "utf8"));
 }
 
-/** Sets the budget of each measured operation that has none; the others change by hand. */
+/** Sets the budget of each measured operation that has none. Existing budgets are only changed by hand. */
 export async function addBudgets(figures: readonly Figure[]): Promise<void> {
   const measured = operationsIn(figures).map(({ operation, count }) => [operation, count] as const);
   const budgets = { ...Object.fromEntries(measured), ...(await readBudgets()) };
@@ -41,7 +41,7 @@ export const withBudgets = (budgets: Budgets, figures: readonly Figure[]): Figur
 export interface Excess {
   /** For people. */
   message: string;
-  /** Whether it is too large to be only reported. */
+  /** Whether the excess is too large to be only reported. */
   fails: boolean;
 }
 

@@ -11,11 +11,11 @@ const FILE = join(import.meta.dirname, "recorded.json");
 /** The share of a recorded ratio that a measured one may not fall below. */
 const HELD = 0.9;
 
-/** How often a ratio in doubt is measured again, and for how many rounds. */
+/** How often a doubtful ratio is measured again, and for how many rounds each time. */
 const AGAIN = 4;
 const ROUNDS = 5;
 
-/** A result less likely than this is no chance. Five rounds are never enough for it. */
+/** A result with a lower probability than this does not count as chance. Five rounds are never enough for that. */
 const CHANCE = 0.01;
 
 type Kind = keyof typeof RATIOS;
@@ -23,8 +23,8 @@ const KINDS = Object.keys(RATIOS) as Kind[];
 
 export interface Recorded extends Pick<Report, "made_at" | "commit" | "machine" | "versions" | "resonate"> {
   /**
-   * The lower quartile of each ratio to the floor. Medians differ by more than a tenth between runs, so that a median
-   * from a lucky run could not be reached again.
+   * The lower quartile of each ratio to the floor. Medians differ by more than a tenth between runs, so later runs might not
+   * reach the median of a lucky run.
    */
   ratios: ({ operation: string; revision: string } & Record<Kind, number>)[];
 }
@@ -51,8 +51,8 @@ export async function readRecorded(): Promise<Recorded> {
 }
 
 /**
- * Describes the ratios that fell below nine tenths of the recorded ones. A ratio whose median is below is measured again
- * until the median is above, or until a sign test excludes chance. A ratio that stays within noise has not fallen.
+ * Describes the ratios that fell below nine tenths of the recorded ones. A ratio with a median below that is measured again
+ * until the median is above it, or until a sign test excludes chance. A ratio that stays within the noise has not fallen.
  */
 export async function fallenRatios(
   { ratios }: Pick<Recorded, "ratios">,
@@ -87,7 +87,7 @@ function hold(ratios: Recorded["ratios"], pair: Pair, kind: Kind) {
   };
 }
 
-/** How likely it is that so few values reach `level`, if each did with an even chance: the sign test. */
+/** The sign test: the probability that so few values reach `level` if each does so with a chance of one half. */
 function chance(values: number[], level: number): number {
   const reached = values.filter((value) => value >= level).length;
   const probabilities = binomialDistribution(values.length, 0.5) ?? [];

@@ -54,7 +54,7 @@ export async function describeRun(): Promise<Pick<Report, "made_at" | "commit" |
   };
 }
 
-/** The current commit, marked if files differ from it; `unknown` outside a repository. */
+/** The current commit, with a mark if files differ from it; `unknown` outside a repository. */
 async function commit(): Promise<string> {
   const { stdout, failed } = await execa("git", ["describe", "--always", "--dirty", "--abbrev=12"], {
     cwd: ROOT,
@@ -112,7 +112,7 @@ function withQuartiles({ median, q1, q3, n }: Spread): string {
   return n > 1 && q1 !== q3 ? `${number(median)} (${number(q1)}–${number(q3)})` : number(median);
 }
 
-/** Three significant digits, but never fewer than the integer part; ratios below 2 have three decimals. */
+/** Formats a number with three significant digits, but with its whole integer part; ratios below 2 get three decimals. */
 function number(value: number): string {
   if (Number.isInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);

@@ -8,7 +8,7 @@ import { ownGroup } from "../../../testing/stack/worker-process.ts";
 import { answerRequest as weather } from "../../../tools/weather/sample-archive/archive.ts";
 import { type Generator, startGenerator } from "./generator.ts";
 
-/** The Workers that are compared, bundled as for a deployment. */
+/** The compared Workers, bundled as for a deployment. */
 const ENTRIES = {
   product: "functions/index.ts",
   floor: "lab/bench/workers/floor.ts",
@@ -16,7 +16,7 @@ const ENTRIES = {
 };
 type Entry = keyof typeof ENTRIES;
 
-/** Shared by all measurements: a Resonate server and a load generator. */
+/** A Resonate server and a load generator, which all measurements share. */
 export interface Bench extends AsyncDisposable {
   /** The server at `RESONATE_URL`, or an embedded one in memory. */
   readonly resonate: Resonate;

@@ -9,7 +9,7 @@ export interface Generator extends AsyncDisposable {
   run(load: Omit<Load, "first">): Promise<Loaded>;
 }
 
-/** More numbers than one run uses, so that no two runs send the same. All have nine digits. */
+/** The numbers reserved for each run: more than a run uses, so that no two runs send the same number. All have nine digits. */
 const RUN = 500_000;
 
 export function startGenerator(): Generator {

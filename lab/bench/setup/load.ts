@@ -1,4 +1,4 @@
-/** The load generator, a separate process: sends requests for its parent and reports the answers. */
+/** The load generator, in a separate process. It sends requests for its parent and reports the answers. */
 import autocannon from "autocannon";
 import { quantileSorted } from "simple-statistics";
 import { type HttpRequest, isNumbered, numbered } from "./mcp.ts";
@@ -14,13 +14,13 @@ export interface Load extends HttpRequest {
 }
 
 export interface Loaded {
-  /** How many were answered as expected. */
+  /** How many requests were answered as expected. */
   requests: number;
   seconds: number;
   /** Milliseconds. */
   p50: number;
   p99: number;
-  /** Seconds of CPU time this process used. */
+  /** The CPU time of this process, in seconds. */
   cpu: number;
   /** Errors, if there were any. */
   failure: string | undefined;
@@ -29,7 +29,7 @@ export interface Loaded {
 /** The interval, in milliseconds, at which the end of a run is checked. */
 const SAMPLE = 20;
 
-/** The fewest answers per connection in a run, and the longest run, in seconds. */
+/** The smallest number of answers per connection in a run, and the longest run in seconds. */
 const ANSWERS = 2;
 const LONGEST = 60;
 

@@ -21,7 +21,7 @@ export interface HttpRequest {
 export interface Answer {
   id?: number;
   method?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: read as what was asked for
+  // biome-ignore lint/suspicious/noExplicitAny: the shape depends on the request
   params?: any;
   // biome-ignore lint/suspicious/noExplicitAny: as above
   result?: any;
@@ -52,8 +52,8 @@ export function mcpRequest(revision: Revision, { method, params = {}, tasks = fa
 }
 
 /**
- * The body of the `n`th request, where `n` has nine digits: replaces `{n}` by that number, and `{a}` and `{b}` by two
- * numbers with four decimals that are unique to it.
+ * The body of the `n`th request, where `n` has nine digits. Replaces `{n}` by that number, and `{a}` and `{b}` by two numbers
+ * with four decimals whose combination is unique to the request.
  */
 export function numbered(body: string, n: number): string {
   const digits = String(n);

@@ -4,14 +4,14 @@ import { ask, callTool, LEGACY, type Message, MODERN, mcpRequest, type Revision,
 
 export interface Operation {
   name: string;
-  /** Its strings may hold `{n}`, `{a}` and `{b}`: see `numbered` in `mcp.ts`. */
+  /** Its strings may contain `{n}`, `{a}` and `{b}`: see `numbered` in `mcp.ts`. */
   message: Message;
   /** A text that every answer contains. */
   expect: string;
   /** Its calls to Resonate, with the same placeholders. */
   calls: string[];
   revisions: readonly Revision[];
-  /** Runs this many times longer than others, on fewer connections, so that most requests end within a run. */
+  /** The factor by which it runs longer than others, on `connections`, so that most requests end within a run. */
   length?: number;
   connections?: number;
   /** Whether it belongs to the short form. */

@@ -4,13 +4,13 @@ import { sum } from "simple-statistics";
 
 /** The CPU time of the current threads of a process, user and system, in seconds. */
 export function cpuSeconds(pid: number): number {
-  // In nanoseconds; the entry of the process itself counts hundredths of a second, too coarse for short runs.
+  // The threads' entries are in nanoseconds. That of the process counts hundredths of a second, too coarse for short runs.
   const threads = readdirSync(`/proc/${pid}/task`);
   const used = threads.map((thread) => Number(readThread(`/proc/${pid}/task/${thread}/schedstat`).split(" ")[0]));
   return sum(used) / 1e9;
 }
 
-/** A thread may have ended meanwhile. */
+/** Reads a thread's entry; the default is for a thread that has just ended. */
 function readThread(path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -19,7 +19,7 @@ function readThread(path: string): string {
   }
 }
 
-/** The memory of a process, in megabytes (10^6 bytes), where what several processes share is divided among them. */
+/** The memory of a process, in megabytes (10^6 bytes). Memory that several processes share is divided among them. */
 export function ownMemory(pid: number): number {
   const kibibytes = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1];
   return (Number(kibibytes) * 1_024) / 1e6;

@@ -1,4 +1,4 @@
-/** The product, whose objects log the start and end of everything that keeps them awake: requests, answer bodies, alarms. */
+/** The product with objects that log the start and end of everything that keeps them awake: requests, answer bodies, alarms. */
 import { Listener as OwnListener } from "../../../functions/edge.ts";
 
 export { CallerObject } from "../../../functions/edge.ts";
@@ -68,7 +68,7 @@ export class RunnerObject extends OwnRunner {
 
 type Told = Parameters<OwnListener["listen"]>[1];
 
-/** A wait keeps the object awake from its subscription to its end. */
+/** Logs that a wait keeps the object awake from its subscription to its end. */
 export class Listener extends OwnListener {
   override listen(wait: Parameters<OwnListener["listen"]>[0], tell: Told): ReturnType<OwnListener["listen"]> {
     const kept = (told: Told): Told =>

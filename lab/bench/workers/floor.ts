@@ -1,15 +1,15 @@
 /**
- * The floor: the cost of any server in front of Resonate. A bare Hono app that forwards given calls to the Resonate server
- * and answers. The product adds MCP.
+ * The floor: the cost of any server in front of Resonate. It is a bare Hono app that forwards given calls to the Resonate server
+ * and answers. The product adds MCP to that.
  */
 import { Hono } from "hono";
 
 const app = new Hono<{ Bindings: { RESONATE_URL: string; RESONATE_TOKEN?: string } }>();
 
 /**
- * The body has one call per line. The answer to a single call is passed through; otherwise the answers are read to their
- * end, and the answer has `x-answer-bytes` bytes. With `x-poll` an event stream is opened first; with `x-hold` the answer
- * is an event stream, fed from the server's and as long.
+ * The body has one call per line. The answer to a single call is passed through. The answers to several calls are read to their
+ * end, and the response has `x-answer-bytes` bytes. With `x-poll` an event stream is opened first. With `x-hold` the response is
+ * an event stream, which passes the server's stream on and ends with it.
  */
 app.post("/", async (c) => {
   const url = c.env.RESONATE_URL;
@@ -27,7 +27,7 @@ app.post("/", async (c) => {
   return c.body(answerOf(Number(c.req.header("x-answer-bytes"))), 200, { "content-type": "application/json" });
 });
 
-/** Reads one stream and writes another, because MCP clients get other messages than Resonate pushes. */
+/** Reads one stream and writes another, as the product must, whose MCP clients get other messages than Resonate pushes. */
 function held(pushed: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
   const reader = pushed.getReader();
   return new ReadableStream({

@@ -1,4 +1,4 @@
-/** A worker whose job does next to nothing in ten steps, half of them side by side, and is run again after a sleep. */
+/** A worker with a job of ten nearly empty steps, half of them side by side. The job runs again after a sleep. */
 import { implement } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";
 import { tenSteps } from "./ten-steps.ts";

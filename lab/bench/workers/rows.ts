@@ -1,4 +1,4 @@
-/** The product, whose objects add up what the platform charges for: rows read and written, and requests to them, with alarms. */
+/** The product with objects that count what the platform charges for: rows read and written, requests to them, and alarms. */
 import { CallerObject as OwnCaller } from "../../../functions/edge.ts";
 import product from "../../../functions/index.ts";
 import { ResonateObject as OwnResonate } from "../../../functions/objects.ts";
@@ -14,11 +14,11 @@ interface State {
   storage: { sql: { exec(...args: unknown[]): Cursor } };
 }
 
-/** Objects of one process share them. */
+/** All objects of the process share these counts. */
 const cursors: Cursor[] = [];
 const charged = { requests: 0, read: 0, written: 0 };
 
-/** A cursor knows its rows only when it has been read. */
+/** Counts the rows of a storage. A cursor knows its rows only after it was read. */
 function counted(state: State): void {
   const { sql } = state.storage;
   const exec = sql.exec.bind(sql);
@@ -36,7 +36,7 @@ export class CallerObject extends OwnCaller {
   }
 }
 
-// The account's other programs call it by the names of its methods.
+// Other programs of the account call the object by the names of its methods, so each call is a request.
 const methods = OwnCaller.prototype as unknown as Record<string, (...args: unknown[]) => unknown>;
 for (const name of Object.getOwnPropertyNames(methods)) {
   const method = methods[name];

@@ -1,9 +1,9 @@
-/** Loaded before a worker: a signal (SIGUSR2) switches the guard of its functions off, and on again, and is logged. */
+/** Loaded before a worker. Each SIGUSR2 switches the guard of its functions off or on again, and is logged. */
 import { registerHooks } from "node:module";
 
 type Owner = Record<string, unknown>;
 
-/** What the guard replaces: whose it is, and its name. The original `Date` has the original `now`. */
+/** The functions that the guard replaces, by owner and name. The original `Date` has the original `now`. */
 const METHODS: [owner: object, name: string][] = [
   [globalThis, "Date"],
   [globalThis, "fetch"],

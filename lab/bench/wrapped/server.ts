@@ -1,6 +1,6 @@
 /**
- * A server whose two tools answer at once, over HTTP at `PORT` or over stdio; with `BEHIND`, the URL or the command of
- * another server, a bare proxy of it, made of the SDK's client and server alone.
+ * A server with two tools that answer at once, over HTTP at `PORT` or over stdio. With `BEHIND`, the URL or the command of
+ * another server, it is a bare proxy of that server, made only of the SDK's client and server.
  */
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";

@@ -1,6 +1,6 @@
 /**
- * Calls that end at once, through `wrap` beside the server itself and a bare proxy of it, made of the SDK's client and server:
- * over stdio and HTTP. `WRAP_CHECKOUT` names another checkout, or a package, whose `wrap` is measured in turns with this one's.
+ * Calls that end at once, over stdio and HTTP: through `wrap`, directly to the server, and through a bare proxy made of the SDK's
+ * client and server. `WRAP_CHECKOUT` names another checkout, or a package; its `wrap` is measured in turns with this one.
  */
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -14,7 +14,7 @@ import type { Bench } from "../setup/bench.ts";
 import { LEGACY, mcpRequest, toolCall } from "../setup/mcp.ts";
 
 const SERVER = resolve("lab/bench/wrapped/server.ts");
-/** How long the calls of one client, and of 16, are measured at a time, in seconds. */
+/** How long the calls of one client, and those of 16 clients, are measured at a time, in seconds. */
 const ONE = 1;
 const MANY = 1.5;
 
@@ -82,7 +82,7 @@ async function measureOver({ generator }: Bench, way: "HTTP" | "stdio", rounds: 
   ]);
 }
 
-/** The server, or a proxy; its URL. */
+/** Starts the server or a proxy; returns its URL. */
 async function listening(use: AsyncDisposableStack, env: Record<string, string>): Promise<string> {
   const port = await freePort();
   const server = use.use(run(SERVER, { env: { ...env, PORT: String(port) } }));
@@ -90,7 +90,7 @@ async function listening(use: AsyncDisposableStack, env: Record<string, string>)
   return `http://127.0.0.1:${port}/mcp`;
 }
 
-/** `wrap`, as a checkout has it, in front of a URL or a command; with its state on disk. */
+/** Starts the `wrap` of a checkout in front of a URL or a command, with its state on disk. */
 export async function startWrap(
   use: AsyncDisposableStack,
   behind: string,
@@ -117,7 +117,7 @@ export async function startWrap(
   return { url, program };
 }
 
-/** The processes below one, itself included: their ids and commands. */
+/** A process and all its descendants, with their ids and commands. */
 export async function treeOf(pid: number): Promise<{ pid: number; command: string }[]> {
   const { stdout } = await execa("ps", ["-eo", "pid=,ppid=,args="]);
   const all = stdout.split("\n").map((line) => {

@@ -1,4 +1,4 @@
-/** The product's worker with faults that a chaos run must find, each on some of the jobs. */
+/** The product's worker with faults that a chaos run must find. Each fault affects some of the jobs. */
 import { Codec, HttpNetwork } from "@resonatehq/sdk";
 import type { Context, Implementation } from "../../../core/index.ts";
 import { runs } from "../../../tools/runs.ts";
@@ -8,7 +8,7 @@ import { BROKEN_MONTHS } from "./broken-months.ts";
 
 type Code = (ctx: Context, args: unknown) => Promise<unknown>;
 
-/** The same job with other code, which may call the correct one. */
+/** The same job with other code, which may call the correct code. */
 function broken(sound: Implementation, run: (code: Code) => Code): Implementation {
   return {
     ...sound,
@@ -29,7 +29,7 @@ const settle = async (id: string, value: unknown) => {
   });
 };
 
-/** Runs each step several times, more often than a pause of the machine explains. */
+/** Runs each step several times, more often than a pause of the machine could explain. */
 function again(ctx: Context): Context {
   const step: Context["step"] = (name, fn, options) =>
     ctx.step(

@@ -11,13 +11,13 @@ import type { Month } from "../plan.ts";
 
 const DAILY = "temperature_2m_max,temperature_2m_min,precipitation_sum";
 
-/** Answers to its question that end a range without months. */
+/** The answers to a range's question that end the range without months. */
 const DECLINING: ReadonlySet<string> = new Set(["accept_no", "decline", "cancel"]);
 
 /** A gathering may give up after this many unusable answers. */
 const MAX_UNUSABLE = 4;
 
-/** A key for the archive requests of a gathering, unique to it. */
+/** The key that identifies the archive requests of one gathering. */
 export function monthKey({ latitude, longitude, year, month, timezone = "auto" }: Month): string {
   return [latitude, longitude, monthBounds(year, month).first, timezone].join(" ");
 }
@@ -62,7 +62,7 @@ function wrongMonth({ args, state, value }: Stored, unusable: number): string | 
   return unusable >= MAX_UNUSABLE && reason.startsWith("gave up") ? undefined : `failed: ${reason}`;
 }
 
-/** The archive's answer, or the reason why there is none. */
+/** The archive's answer, or the reason why it has none. */
 function expectedMonth({ latitude, longitude, year, month, timezone = "auto" }: Month): unknown {
   const { first, last } = monthBounds(year, month);
   const query = { latitude, longitude, start_date: first, end_date: last, timezone, daily: DAILY };

@@ -5,17 +5,17 @@ import { monthName } from "../names.ts";
 import { makePlan, type PlannedJob } from "../plan.ts";
 import { reconcile, repeats, undisturbed } from "./reconcile.ts";
 
-test("a plan is the same for the same seed, and another for another", () => {
+test("equal seeds make equal plans, and different seeds make different ones", () => {
   const plan = (seed: number) => makePlan({ seed, seconds: 30, workers: 3, lease: 4_000 });
   expect(plan(1)).toEqual(plan(1));
   expect(plan(1).faults).not.toEqual(plan(2).faults);
   expect(new Set(plan(1).jobs.map(({ kind }) => kind)).size).toBe(5);
 });
 
-describe("the reckoning", () => {
+describe("the comparison", () => {
   const away = (from: number, to: number, process: "worker" | "edge" = "worker") => ({ what: "", process, from, to });
 
-  /** Of a timer that was set at 0 and fired as it was due, after a second; `change` makes something else of it. */
+  /** The violations found for a timer that was set at 0 and fired on time after a second, after `change` has altered the evidence. */
   function reckon(change: (job: Stored, log: ClientLog, jobs: Map<string, Stored>) => void): string[] {
     const log = new ClientLog();
     const fires_at = new Date(1_000).toISOString();
@@ -41,17 +41,17 @@ describe("the reckoning", () => {
     ["early", (job) => Object.assign(job, { settledAt: 999 })],
     ["late", (job) => Object.assign(job, { settledAt: 1_101 })],
     ["not told", (_job, log) => log.stillRunning.push({ name: "timer_tea", at: 1_101 })],
-  ])("finds what is %s", (rule, change) => {
+  ])("finds a violation of the kind: %s", (rule, change) => {
     expect(reckon(change)).toContain(rule);
   });
 
-  test("finds nothing where nothing is wrong, nor where a disruption explains it", () => {
+  test("finds nothing if nothing is wrong, or if a disruption explains the deviation", () => {
     expect(reckon(() => {})).toEqual([]);
     expect(reckon((job) => Object.assign(job, { args: { ...job.args }, settledAt: 1_100 }))).toEqual([]);
     expect(reckon((_job, log) => log.ended("timer_tea", { status: "complete", result: "complete" }))).toEqual([]);
   });
 
-  test("takes a month for given up with its range, unless a client wanted it or no range of it was cancelled", () => {
+  test("accepts a month that was cancelled with its range, unless a client wanted the month or no range of it was cancelled", () => {
     const at = { latitude: 47.5, longitude: -122.3 };
     const month = { ...at, year: 2012, month: 6 };
     const range = { ...at, from: "2012-06", to: "2012-06" };
@@ -72,14 +72,14 @@ describe("the reckoning", () => {
     expect(reckoned(false, false)).toEqual(["wrong value"]);
   });
 
-  test("excuses a second request for each time a worker was away between the two, and no other", () => {
+  test("excuses one repeated request for each time that a worker was down in between, and no other", () => {
     expect(repeats([10], [])).toBe(0);
     expect(repeats([10, 20], [])).toBe(1);
     expect(repeats([10, 20], [away(12, 15)])).toBe(0);
     expect(repeats([10, 20], [away(5, 30)])).toBe(0);
     expect(repeats([10, 20], [away(30, 40)])).toBe(1);
     expect(repeats([10, 20], [away(12, 15, "edge")])).toBe(1);
-    expect(repeats([8_000, 9_000], [away(1_000, 7_000)])).toBe(0); // back, but not aware of what it has lost
+    expect(repeats([8_000, 9_000], [away(1_000, 7_000)])).toBe(0); // it is back, but does not know yet what it has lost
     expect(repeats([18_000, 19_000], [away(1_000, 7_000)])).toBe(1);
     expect(repeats([10, 20, 30], [away(12, 28)])).toBe(1);
     expect(repeats([10, 20, 30], [away(12, 15), away(22, 25)])).toBe(0);

@@ -1,4 +1,4 @@
-/** Compares the final knowledge of the Resonate server, the archive and the clients. */
+/** Compares the final records of the Resonate server, the archive and the clients. */
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration, withGeneration } from "../../../core/store/ids.ts";
 import type { Stored } from "../../../test/support/stored.ts";
@@ -14,7 +14,7 @@ export interface Evidence {
   jobs: ReadonlyMap<string, Stored>;
   requests: Requests["log"];
   disruptions: readonly Disruption[];
-  /** How late a timer or the news of a settled job may be without a disruption, in milliseconds. */
+  /** How late a timer or the notification of a settled job may be without a disruption, in milliseconds. */
   allowedDelay: number;
 }
 
@@ -29,7 +29,7 @@ export function reconcile(evidence: Evidence): Violation[] {
   ];
 }
 
-/** Every acknowledged job exists, with the outcome that the clients saw. */
+/** Checks that every acknowledged job exists, with the outcome that the clients saw. */
 function lostJobs({ log, jobs }: Evidence): Violation[] {
   const violations: Violation[] = [];
   for (const { acknowledged: name, cancel } of log.wanted.values()) {
@@ -63,11 +63,11 @@ function endingOf({ state, value }: Stored): Ending {
   return { status: state === "rejected_canceled" ? "cancelled" : state };
 }
 
-/** Every existing job was requested, and has ended with the expected outcome. */
+/** Checks that every existing job was requested, and has ended with the expected outcome. */
 function storedJobs({ log, jobs, requests }: Evidence): Violation[] {
   const ranges = [...jobs.values()].filter(({ func }) => func === "weather_range");
   const parts = new Set(ranges.flatMap(monthNames));
-  // A range takes its months along when it is cancelled, but for those that somebody else wants.
+  // The cancellation of a range also cancels its months, except those that somebody else wants.
   const givenUp = new Set(ranges.filter(({ state }) => state === "rejected_canceled").flatMap(monthNames));
   const unusable = countBy(requests, ({ fault }) => fault === "rubbish");
   return [...jobs.values()].flatMap((job): Violation[] => {
@@ -89,8 +89,8 @@ function storedJobs({ log, jobs, requests }: Evidence): Violation[] {
 }
 
 /**
- * Whether a delayed edge made a job after its client had got the job from another edge. If the job has ended by then, the
- * next generation starts, and asks a client that is gone.
+ * Whether a delayed edge started a job after its client had already got the job from another edge. If the job has ended by then,
+ * the next generation starts, and asks a client that is gone.
  */
 export function asksInVain({ name, state }: Stored, wanted: Wanted | undefined): boolean {
   return state === "pending" && wanted?.planned.kind === "question" && name !== wanted.acknowledged;
@@ -98,9 +98,9 @@ export function asksInVain({ name, state }: Stored, wanted: Wanted | undefined):
 
 const monthNames = ({ args }: Stored) => monthsOf(args).map((month) => monthName(month));
 
-/** A timer fires at its acknowledged time, or later only by the length of disruptions. */
+/** Checks that timers fire at their acknowledged times, or later only by the length of disruptions. */
 function timers({ log, jobs, disruptions, allowedDelay }: Evidence): Violation[] {
-  const away = disruptions.filter(({ process }) => process !== "edge"); // it has no part in a timer once that is set
+  const away = disruptions.filter(({ process }) => process !== "edge"); // the edge does nothing for a timer that is set
   return [...jobs.values()].flatMap((job): Violation[] => {
     if (job.func !== "timer" || job.state !== "resolved" || job.settledAt === undefined) return [];
     const { firesAt, planned, firstSent, lastSent } = log.wanted.get(job.name) ?? {};
@@ -110,7 +110,7 @@ function timers({ log, jobs, disruptions, allowedDelay }: Evidence): Violation[]
     const violation = (rule: Violation["rule"], detail: string) => [{ rule, job: job.name, detail }];
     if (firesAt !== undefined && firesAt !== job.args.fires_at)
       return violation("changed", `${firesAt} was acknowledged`);
-    // A paused edge sets the timer when it continues.
+    // A paused edge sets the timer only when it continues.
     if (due < from || due > to + allowedDelay) return violation("wrong value", `set for ${job.args.fires_at}`);
     if (job.settledAt < due) return violation("early", `by ${due - job.settledAt} ms`);
     const late = undisturbed(due, job.settledAt, away);
@@ -119,14 +119,14 @@ function timers({ log, jobs, disruptions, allowedDelay }: Evidence): Violation[]
 }
 
 /**
- * How long after the return of a stopped worker its earlier requests may still arrive, in milliseconds. It starts none for
+ * How long after the return of a stopped worker its earlier requests may still arrive, in milliseconds. It starts no requests for
  * a job that another worker has taken.
  */
 const UNDER_WAY = 1_000;
 
 /**
- * An answer of the archive is stored at once. So a month is requested again after a good answer only if a worker, Resonate
- * or the archive was down in between, once per disruption, and for each generation of its job.
+ * Checks the requests to the archive. Its answers are stored at once, so a month is requested again after a good answer only if a
+ * worker, Resonate or the archive was down in between, once per disruption, and for each generation of its job.
  */
 function upstream({ jobs, requests, disruptions }: Evidence): Violation[] {
   const months = [...jobs.values()].filter(({ func }) => func === "weather_data");
@@ -162,7 +162,7 @@ export function repeats(times: readonly number[], disruptions: readonly Disrupti
   }).length;
 }
 
-/** Waiting clients learn of a settled job. */
+/** Checks that waiting clients learn of settled jobs. */
 function untold({ log, jobs, disruptions, allowedDelay }: Evidence): Violation[] {
   return log.stillRunning.flatMap(({ name, at }): Violation[] => {
     const settledAt = jobs.get(name)?.settledAt ?? at;
@@ -171,7 +171,7 @@ function untold({ log, jobs, disruptions, allowedDelay }: Evidence): Violation[]
   });
 }
 
-/** The time between two moments without disruption, in milliseconds. */
+/** The undisrupted time between two moments, in milliseconds. */
 export function undisturbed(from: number, to: number, disruptions: readonly Disruption[]): number {
   let [sum, reached] = [0, from];
   for (const disruption of disruptions.toSorted((a, b) => a.from - b.from)) {

@@ -1,6 +1,6 @@
 import { type Body, type Format, newId, textOf } from "./dialogue.ts";
 
-/** Anthropic's Messages. A deferred tool may be called once a search has referred to it; a task's end is told as a text. */
+/** Anthropic's Messages. A deferred tool may be called once a search has found it; the host reports a task's end as text. */
 export const anthropic: Format = {
   isTurn: (path, body) => /\/v1\/messages(\?|$)/.test(path) && body.tools?.length > 0,
 

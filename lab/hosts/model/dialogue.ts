@@ -1,6 +1,6 @@
-/** What every vendor's message format says, without its form. */
+/** The content that all vendors' message formats have in common, without their forms. */
 
-/** What a host has sent its model in one request. */
+/** The content of a host's request to its model. */
 export interface Heard {
   /** The tools that the model may call now, by the names that the host gives them. */
   tools: readonly string[];
@@ -11,12 +11,12 @@ export interface Heard {
 }
 
 export interface Call {
-  /** The host's name for it. */
+  /** The host's name for the tool. */
   tool: string;
   args: object;
 }
 
-/** What the scripted model says: calls, or its last words. */
+/** A message of the scripted model: calls, or its last text. */
 export type Reply = { calls: readonly Call[] } | { text: string };
 
 /** A vendor's streamed message format. */
@@ -24,15 +24,15 @@ export interface Format {
   /** Whether a request asks for the next message of a conversation that has tools. */
   isTurn(path: string, body: Body): boolean;
   hear(body: Body): Omit<Heard, "bytes">;
-  /** The data of the stream's events, in order; `event` names them where the vendor does. */
+  /** The data of the stream's events, in order; `event` is the event's name if the vendor uses names. */
   say(reply: Reply, model: string): { event?: string; data: object | "[DONE]" }[];
 }
 
 /** A vendor's request, in JSON. */
-// biome-ignore lint/suspicious/noExplicitAny: each format looks into its own
+// biome-ignore lint/suspicious/noExplicitAny: each format knows the shape of its own requests
 export type Body = any;
 
-/** The text of content, which is a string, or a list of parts with text in it. */
+/** The text of a content, which is a string or a list of parts with texts. */
 export function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   if (Array.isArray(content)) return content.map(textOf).join("\n");
@@ -43,5 +43,5 @@ export function textOf(content: unknown): string {
 }
 
 let made = 0;
-/** An id that no other message has. */
+/** A unique id for a message. */
 export const newId = (prefix: string): string => `${prefix}_${++made}${Date.now().toString(36)}`;

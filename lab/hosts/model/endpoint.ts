@@ -7,18 +7,18 @@ import { chat, responses } from "./openai.ts";
 
 const FORMATS: readonly Format[] = [anthropic, responses, chat, gemini];
 
-/** A model on loopback that says what a script tells it to. */
+/** A model on loopback whose replies come from a script. */
 export interface ModelEndpoint extends AsyncDisposable {
   readonly origin: string;
-  /** What it has heard since `follow`, turn by turn. */
+  /** The requests since `follow`, turn by turn. */
   readonly heard: readonly Heard[];
-  /** Whether it has said its last words since `follow`. */
+  /** Whether it has sent its last text since `follow`. */
   readonly isDone: boolean;
-  /** Begins a conversation. A script that throws ends it with the error's words. */
+  /** Begins a conversation. If the script throws, the conversation ends with the error's message. */
   follow(script: (heard: Heard) => Reply): void;
 }
 
-/** Serves every vendor's format at one port: a request says by its path which it is. */
+/** Serves every vendor's format at one port. The path of a request tells the format. */
 export async function startModel(): Promise<ModelEndpoint> {
   let heard: Heard[] = [];
   let isDone = false;
@@ -64,7 +64,7 @@ export async function startModel(): Promise<ModelEndpoint> {
   };
 }
 
-/** Answers what hosts ask on the side, without tools: titles, counts of tokens. */
+/** Answers the hosts' secondary requests, which have no tools: for titles and token counts. */
 function aside(path: string, body: { stream?: boolean }, model: string): Response {
   if (/count_?tokens/i.test(path)) return Response.json({ input_tokens: 1, totalTokens: 1 });
   const words: Reply = { text: "A title" };

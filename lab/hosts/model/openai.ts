@@ -38,7 +38,7 @@ export const chat: Format = {
   },
 };
 
-/** What joins the name of a group of tools and that of a tool in it. */
+/** The separator between the name of a group of tools and that of a tool in it. */
 const IN = "\u0000";
 
 /** OpenAI's Responses, with groups of tools ("namespaces") and tool search by the client. */

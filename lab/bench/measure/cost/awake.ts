@@ -1,5 +1,5 @@
 /**
- * How long the objects of an account are awake for a job in the runner, and how many requests they get: the platform
+ * How long the objects of an account are awake for a job in the runner, and how many requests they get, since the platform
  * charges for both. Uses workerd, an archive that answers after half a second, and one job at a time.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -70,7 +70,7 @@ function secondsAwake(events: readonly Event[]): number {
   };
   for (const { awake: object, by, at } of events) {
     move(object, by, at);
-    // The object waits for its runner.
+    // While a runner works, the Resonate object waits for it.
     if (object.startsWith("runner")) move("resonate", by, at);
   }
   return awake / 1_000;

@@ -85,7 +85,7 @@ async function measureWorker({ resonate, namespace, group }: Bench): Promise<Fig
     figures.push(budgeted(operation, requestsAt(gate) - before));
   };
   const timer = (name: string) => ({ timer_name: name, fires_at: new Date(Date.now() + 1_000).toISOString() });
-  // What a worker asks its server once, before the first sleep, is not part of each job.
+  // A worker makes some requests only once, before its first sleep. They are not part of a job's cost.
   await run("timer_first", "timer", timer("first"));
   const job = "weather_data_47.6_-122.3_2013_5";
   await count("a job of one step", job, "weather_data", { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 });

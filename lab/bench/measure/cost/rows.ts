@@ -1,6 +1,6 @@
 /**
  * What each operation of a caller costs an account: rows that its objects read and write, and requests to them, as the platform
- * counts and charges them. lab/measurements.md tells it.
+ * counts and charges them. The results are in lab/measurements.md.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -15,9 +15,9 @@ import { budgeted } from "../../report/budgets.ts";
 import type { Figure } from "../../report/figures.ts";
 import { ask, type Message, MODERN, toolCall } from "../../setup/mcp.ts";
 
-/** How many jobs an operation names. */
+/** The number of jobs in one operation. */
 const JOBS = 10;
-/** What objects do after an answer has ended when nothing was done for so long, in milliseconds. */
+/** An operation's work counts as ended once its objects have been idle for this long after the answer, in milliseconds. */
 const QUIET = 400;
 
 type Charged = Record<"requests" | "read" | "written", number>;
@@ -41,7 +41,7 @@ export async function measureRows(): Promise<Figure[]> {
       before = after;
     }
   };
-  /** What was charged when the last operation had come to rest; undefined once something else was asked. */
+  /** The charges when the last operation's work had ended; undefined after a further request. */
   let rest: Charged | undefined;
   const send = async (message: Message) => {
     rest = undefined;

@@ -33,7 +33,7 @@ const session = createTaskSessionFromClient(tasking, {
         accept: "application/json, text/event-stream",
         "mcp-protocol-version": PROTOCOL,
         "mcp-method": method,
-        // The session leaves headers to its transport; of these it has to name the tool alone.
+        // The session leaves headers to its transport, which only has to add the tool's name.
         ...(params.name !== undefined && { "mcp-name": params.name }),
       },
       body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),

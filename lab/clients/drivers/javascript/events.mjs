@@ -1,4 +1,4 @@
-/** The steps of a client that has events sent to a web hook: verified, delivered, signed as Standard Webhooks says, ended. */
+/** The steps of a client with events sent to a web hook: verification, delivery, the Standard Webhooks signature, and the end. */
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { RUN, step } from "./steps.mjs";
@@ -9,8 +9,8 @@ const { Webhook } = createRequire(import.meta.url)("standardwebhooks");
 const PATIENCE = 60_000;
 
 /**
- * `receive` answers a delivery as the client's own handler does; `subscribe` has ends of jobs sent to an address and resolves to
- * the secret; `start` calls a tool; `unsubscribe` ends it. `told` holds what the handler passed on.
+ * `receive` answers a delivery as the client's own handler does; `subscribe` subscribes an address to the ends of jobs and resolves
+ * with the secret; `start` calls a tool; `unsubscribe` ends the subscription. `told` holds the events that the handler passed on.
  */
 export async function driveEvents({ receive, subscribe, unsubscribe, start, told }) {
   let secret = "";

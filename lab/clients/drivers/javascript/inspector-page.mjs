@@ -25,7 +25,7 @@ const browser = await browsers.launch({
 const page = await browser.newPage({ viewport: { width: 1_600, height: 2_000 } });
 page.setDefaultTimeout(PATIENCE);
 await page.goto(address);
-// The switches cover their inputs.
+// The visible switches cover their inputs, which cannot be clicked.
 const flip = (at) =>
   page
     .locator("input[role=switch]")
@@ -58,7 +58,7 @@ async function execute() {
       (one) => one.childElementCount === 0 && one.textContent === "Results",
     );
     const panel = heading.closest(".mantine-Card-root, .mantine-Paper-root") ?? heading.parentElement.parentElement;
-    // An editor renders only visible rows.
+    // The editor renders only visible rows, so its value is read instead.
     const editor = panel.querySelector(".ace_editor");
     return editor?.env?.editor?.getValue() ?? panel.textContent;
   });

@@ -1,4 +1,4 @@
-/** mcp-remote as its users run it: over stdio, for a client of 2025 and, message by message, for one with tasks. */
+/** mcp-remote as its users run it: over stdio, for a client of the 2025 revisions and, message by message, for one with tasks. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";

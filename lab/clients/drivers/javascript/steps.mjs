@@ -62,7 +62,7 @@ function jsonIn(text) {
   }
 }
 
-/** `list` resolves to the names of the tools; `call` to the argument of `answerOf`, or throws the refusal of the tool. */
+/** `list` resolves with the names of the tools; `call` with the argument of `answerOf`, or rejects with the refusal of the tool. */
 export async function drive({ list, call }) {
   const ask = async (name, args) => answerOf(await call(name, args));
   const refusal = async (name, args) => {
@@ -150,7 +150,7 @@ export async function drive({ list, call }) {
   });
 }
 
-/** The steps of a client with tasks: `request` sends a request of the 2026-07-28 revision and resolves to its result. */
+/** The steps of a client with tasks: `request` sends a request of the 2026-07-28 revision and resolves with its result. */
 export async function driveTasks(request) {
   let taskId = "";
   const until = async (status) => {

@@ -1,4 +1,4 @@
-/** The limits of the model vendors for tools, from their documentation: testing them needs accounts. */
+/** The model vendors' limits for tools, from their documentation, because testing them would need accounts. */
 
 interface Schema {
   [keyword: string]: unknown;
@@ -42,7 +42,7 @@ export function strictly({ schema }: ToolSaid): string[] {
       ...((type ?? anyOf ?? listed ?? only) === undefined ? ["a field without a type"] : []),
       ...(isArray && !part.items ? ["a list of anything"] : []),
       ...(isObject && additionalProperties !== false ? ["an object that is open"] : []),
-      // Accepted, and stays empty.
+      // Such an object is accepted, but stays empty.
       ...(isObject && !part.properties ? ["an object without fields"] : []),
       ...(isObject ? Object.keys(properties).filter((field) => !required.includes(field)) : []),
     ];

@@ -3,14 +3,14 @@
 import asyncio
 import os
 
-os.environ["MCP_USE_ANONYMIZED_TELEMETRY"] = "false"  # it would wait for an address of its vendor's
+os.environ["MCP_USE_ANONYMIZED_TELEMETRY"] = "false"  # it would wait for a server of its vendor
 
 from mcp_use import MCPClient
 from steps import TOKEN, URL, drive
 
 
 async def main():
-    # A token in a header alone sends it to the authorization server.
+    # With a token only in a header, the client would go to the authorization server.
     server = {"url": URL, **({"auth": TOKEN} if TOKEN else {})}
     client = MCPClient(config={"mcpServers": {"s": server}})
     session = await client.create_session("s")
@@ -19,7 +19,7 @@ async def main():
         return [tool.name for tool in await session.list_tools()]
 
     await drive(names, session.call_tool)
-    # What it leaves running does not end by itself.
+    # The client leaves work running that does not end by itself.
     os._exit(0)
 
 

@@ -8,7 +8,7 @@ from steps import HEADERS, TOOLS, URL, drive, step
 
 
 def without_fields(schema):
-    """The objects in a strict schema into which nothing can be put."""
+    """The objects in a strict schema that must stay empty."""
     if isinstance(schema, list):
         return [found for part in schema for found in without_fields(part)]
     if not isinstance(schema, dict):
@@ -29,7 +29,7 @@ async def main():
         async def strict():
             context = RunContextWrapper(None)
             tools = await MCPUtil.get_all_function_tools([server], True, context, Agent(name="a"))
-            # What cannot be converted is left as it is, and no word said but in the log.
+            # Schemas that cannot be converted stay unchanged, with only a log line.
             loose = [tool.name for tool in tools if not tool.strict_json_schema]
             closed = [one for tool in tools for one in without_fields(tool.params_json_schema)]
             return (len(tools) == len(TOOLS) and not loose + closed) or (len(tools), loose, closed)

@@ -23,7 +23,7 @@ async def step(name, run):
     try:
         outcome = await run()
         report(name, None if outcome is True else f"unexpected: {outcome!r}")
-    except BaseException as error:  # what a task group raises is none of Exception
+    except BaseException as error:  # a task group may raise an exception that is not an Exception
         inner = getattr(error, "exceptions", [error])[0]
         report(name, f"{type(inner).__name__}: {inner}")
 

@@ -8,7 +8,7 @@ import { driveEvents } from "../events.mjs";
 import { drive, headers, step, TOOLS, token, url } from "../steps.mjs";
 import { byGemini, generally } from "../vendors.ts";
 
-/** Subscriptions, as an application would keep them in its database. */
+/** The subscriptions, which an application would keep in its database. */
 const kept = new Map();
 const store = {
   get: async (key) => kept.get(key),
@@ -63,7 +63,7 @@ await step("converted for Google", async () => {
     [generally, byGemini],
   );
 });
-// A token tells callers apart: others have no web hooks.
+// Only identified callers have web hooks, so these steps need a token.
 if (token) {
   const told = [];
   const { experimental_events: events } = client;

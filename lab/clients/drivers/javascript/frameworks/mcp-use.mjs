@@ -1,5 +1,5 @@
 /** mcp-use, whose first major version is a client. */
-process.env.MCP_USE_ANONYMIZED_TELEMETRY = "false"; // it would wait for an address of its vendor's
+process.env.MCP_USE_ANONYMIZED_TELEMETRY = "false"; // it would wait for a server of its vendor
 const { MCPClient } = await import("mcp-use");
 
 import { drive, headers, url } from "../steps.mjs";

@@ -13,7 +13,7 @@ await step("converted to strict schemas", async () => {
   const runContext = new RunContext({});
   const options = { mcpServers: [server], convertSchemasToStrict: true, runContext, agent: { name: "a" } };
   const tools = await getAllMcpTools(options);
-  // Unconvertible schemas stay unchanged, with only a log line.
+  // Schemas that cannot be converted stay unchanged, with only a log line.
   const loose = tools.filter(({ strict }) => !strict).map(({ name }) => `${name} is not strict`);
   const refused = tools.flatMap(({ name, parameters }) => strictly({ name, schema: parameters }));
   return (tools.length === TOOLS.length && [...loose, ...refused].length === 0) || [tools.length, ...loose, ...refused];
