@@ -1,13 +1,13 @@
 /**
- * `npm run linearizable`: records short histories of a Resonate server under concurrent clients, with crashes and with a moved
- * clock, and runs the checker (Go, `checker/`), which decides whether each history is linearizable.
+ * `npm run linearizable`: records short histories of a Resonate server with concurrent clients, crashes and a moved clock, and
+ * runs the checker (Go, `checker/`), which decides whether each history is linearizable.
  *
  *   npm run linearizable -- [--host embedded|object] [--resonate URL|PROGRAM]  default: both hosts of the project
  *     [--histories 1000] [--clients 8] [--requests 10] [--seed N]
  *     [--exact]     the clock moves only while no request is under way
  *     [--keep DIR]  keeps the recorded histories there
  *
- * Ends with 0 when all are linearizable. Otherwise it prints the smallest history that is not, as a table.
+ * Exits with 0 if all are linearizable. Otherwise it prints the smallest history that is not, as a table.
  */
 import { spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";

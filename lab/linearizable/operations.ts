@@ -1,4 +1,4 @@
-/** Random requests about a handful of promises. Most of them fit the state that earlier answers have shown. */
+/** Random requests about a few promises. Most of them fit the state that earlier answers have shown. */
 import type { Random } from "../chaos/random.ts";
 
 export interface Operation {
@@ -14,7 +14,7 @@ interface Task {
 }
 
 const HEAD = { corrId: "lab", version: "2026-04-01" };
-/** Promises of each origin, besides its root. */
+/** The number of promises of each origin besides its root. */
 const CHILDREN = 3;
 /** Milliseconds until a promise times out: in the past, soon, and after the end of the history. */
 const TIMEOUTS = [-1_000, 20, 60, 150, 400, ...Array<number>(7).fill(3_600_000)];
@@ -169,7 +169,7 @@ export class Operations {
     if (promise) this.#promises.add(promise.id);
   }
 
-  /** Mostly a kind that fits the known state. */
+  /** Chooses a kind of request, mostly one that fits the known state. */
   #kind(random: Random, id: string): Kind {
     const { state = "none" } = this.#tasks.get(id) ?? {};
     if (state === "" && random.chance(60)) return "task.get";
@@ -177,7 +177,7 @@ export class Operations {
     return random.weighted(fitting && random.chance(65) ? fitting : ANYTHING) as Kind;
   }
 
-  /** Mostly the known version of the task. */
+  /** Chooses a version, mostly the known one of the task. */
   #version(random: Random, id: string): number {
     return random.chance(85) ? (this.#tasks.get(id)?.version ?? 0) : random.int(0, 3);
   }

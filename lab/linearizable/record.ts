@@ -6,10 +6,10 @@ import type { Subject } from "./subject.ts";
 export interface Plan {
   histories: number;
   clients: number;
-  /** Of each client of a history. */
+  /** The number of requests of each client of a history. */
   requests: number;
   seed: number;
-  /** The clock moves only while no request is under way, so that each happens at a time that is known. */
+  /** Whether the clock moves only while no request is under way, so that the time of each request is known. */
   isExact: boolean;
 }
 
@@ -25,20 +25,20 @@ interface Entry {
   /** Bounds of the server's clock while the request was under way, in milliseconds since the epoch. */
   from: number;
   until: number;
-  /** Absent when the server was killed before it answered: the request may or may not have taken effect. */
+  /** Absent if the server was killed before it answered. The request may or may not have taken effect. */
   answer?: { status: number; data: unknown };
 }
 
 /** How many histories are recorded side by side. The server is killed once in each such batch. */
 const BATCH = 25;
-/** Milliseconds between two requests of a client, at most. */
+/** The longest pause between two requests of a client, in milliseconds. */
 const PAUSE = 40;
-/** By how many milliseconds the clock moves. */
+/** The steps by which the clock moves, in milliseconds. */
 const MOVES = [1, 5, 20, 20, 60, 200] as const;
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** Records the histories, one batch after the other, and passes each entry to `write`. */
+/** Records the histories, one batch after another, and passes each entry to `write`. */
 export async function record(subject: Subject, plan: Plan, write: (entry: Entry) => void): Promise<void> {
   for (let first = 0; first < plan.histories; first += BATCH) {
     await new Batch(subject, plan, write).record(first, Math.min(first + BATCH, plan.histories));
@@ -53,7 +53,7 @@ class Batch {
   #underWay = 0;
   #answered = 0;
   #isOver = false;
-  /** Pending while nothing may be sent: the server restarts, or the clock of an exact plan moves. */
+  /** Pending while nothing may be sent, because the server restarts or the clock of an exact plan moves. */
   #gate: Promise<void> = Promise.resolve();
   /** Resolves when the killed server has ended. */
   #ended: Promise<void> = Promise.resolve();
@@ -109,7 +109,7 @@ class Batch {
     }
   }
 
-  /** Nothing is sent while `work` runs. */
+  /** Runs `work`, and lets nothing be sent in the meantime. */
   async #shut(work: () => Promise<void>): Promise<void> {
     await this.#open();
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -156,7 +156,7 @@ class Batch {
   }
 }
 
-/** The model leaves `preload` out. */
+/** The answer without `preload`, which the model does not contain. */
 function withoutPreload(data: unknown): unknown {
   if (typeof data !== "object" || data === null) return undefined;
   const { preload: _, ...others } = data as { preload?: unknown };

@@ -1,4 +1,4 @@
-/** The server under test: one of the project's two hosts, with a clock of its own, or a running server at a URL. */
+/** The server under test: one of the project's two hosts with a movable clock, or a running server at a URL. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,12 +13,12 @@ export interface Answer {
 }
 
 export interface Subject extends AsyncDisposable {
-  /** Makes a request; undefined when the server was killed before it answered. */
+  /** Makes a request; undefined if the server was killed before it answered. */
   call(kind: string, data: object): Promise<Answer | undefined>;
   /** Bounds of the server's clock, in milliseconds since the epoch. */
   readonly earliest: number;
   readonly latest: number;
-  /** Moves the clock by `ms` milliseconds; undefined when the server uses the machine's clock. */
+  /** Moves the clock by `ms` milliseconds; undefined if the server uses the machine's clock. */
   readonly move: ((ms: number) => Promise<void>) | undefined;
   /** Kills the server with SIGKILL and resolves when it has ended; undefined for a server at a URL. */
   readonly kill: (() => Promise<void>) | undefined;
@@ -26,7 +26,7 @@ export interface Subject extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-/** A server that already runs. */
+/** A server that is already running. */
 export function givenServer(url: string): Subject {
   return {
     call: (kind, data) => post(url, kind, data),
@@ -43,7 +43,7 @@ export function givenServer(url: string): Subject {
   };
 }
 
-/** A release of the real server on a SQLite file of its own. It uses the machine's clock. */
+/** A release of Resonate's own server on a new SQLite file. It uses the machine's clock. */
 export async function startRelease(program: string): Promise<Subject> {
   const data = mkdtempSync(join(tmpdir(), "linearizable-"));
   const port = await freePort();
@@ -78,7 +78,7 @@ export const isHostName = (name: string): name is HostName => Object.hasOwn(HOST
 /** How far the clock starts ahead of the machine's, in milliseconds, so that the platform fires no alarm by itself. */
 const AHEAD = 3_600_000;
 
-/** Starts a host of the project on a directory of its own. */
+/** Starts a host of the project on a new directory. */
 export async function startHost(name: HostName): Promise<Subject> {
   const data = mkdtempSync(join(tmpdir(), "linearizable-"));
   let earliest = Date.now() + AHEAD;
@@ -94,7 +94,7 @@ export async function startHost(name: HostName): Promise<Subject> {
   };
 
   const kill = async () => {
-    // The object's program passes no SIGKILL on: workerd itself is killed, and the program ends with it.
+    // The object's program cannot pass SIGKILL on, so workerd itself is killed, and the program ends with it.
     const ready = program?.logs().find(({ msg }) => msg === "ready");
     if (name === "object" && typeof ready?.pid === "number") process.kill(ready.pid, "SIGKILL");
     else program?.signal("SIGKILL");

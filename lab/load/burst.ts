@@ -1,4 +1,4 @@
-/** Timers that are due all at the same moment, and such that fell due while the server was down, beside other work. */
+/** Many timers that are due at the same moment, or that fell due while the server was down, beside other work. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,7 +11,7 @@ import { until } from "../../testing/simulation/program.ts";
 import { cpuSeconds } from "../bench/setup/usage.ts";
 
 export interface BurstOptions {
-  /** How many timers are due at one moment, and how many when the server comes back. */
+  /** How many timers are due at the same moment, and how many are overdue when the server comes back. */
   timers: number;
   overdue: number;
   workers: number;
@@ -20,23 +20,23 @@ export interface BurstOptions {
 }
 
 export interface BurstResult {
-  /** Milliseconds by which the timers of the first burst were late, and how long what was asked meanwhile took. */
+  /** How late the timers of the first burst were, and how long calls took at that time, in milliseconds. */
   late: number[];
   answers: number[];
-  /** In how many seconds after its start the server was through with those that were overdue; then as above, but of other timers. */
+  /** How long after its start the server needed for the overdue timers, in seconds; then as above, for the other timers and calls. */
   through: number;
   lateBeside: number[];
   answersBeside: number[];
-  /** Milliseconds of CPU time for each that was overdue, by process. */
+  /** The CPU time per overdue timer, in milliseconds, by process. */
   cpu: Record<string, number>;
 }
 
-/** How long an answer may take, in milliseconds: one that fails counts as having taken so long. */
+/** How long an answer may take, in milliseconds. A failed call counts as having taken this long. */
 const FAILED = 60_000;
 
-/** How often something is asked beside, in milliseconds. */
+/** The interval of the calls beside the burst, in milliseconds. */
 const BEAT = 50;
-/** How long a timer that is set beside takes, in seconds. */
+/** The length of the timers that these calls set, in seconds. */
 const SHORT = 1;
 
 export async function runBurst({ timers, overdue, workers, data, say }: BurstOptions): Promise<BurstResult> {
@@ -99,7 +99,7 @@ async function call({ url }: Stack, name: string, args: object) {
 const setTimer = (stack: Stack, timer_name: string, seconds: number) =>
   call(stack, "set_timer", { timer_name, seconds });
 
-/** Sets short timers and looks at them, steadily; `stop` waits for the last and gives how long the answers took. */
+/** Steadily sets short timers and looks at them. `stop` waits for the last answer and resolves with the durations of all. */
 function beside(stack: Stack, name: string): { stop(): Promise<number[]> } {
   const took: number[] = [];
   const under = new Set<Promise<void>>();
@@ -135,7 +135,7 @@ function beside(stack: Stack, name: string): { stop(): Promise<number[]> } {
   };
 }
 
-/** How many jobs the workers have ended, as they count. */
+/** The number of jobs that the workers have ended, from their metrics. */
 async function settledBy({ workers }: Stack): Promise<number> {
   const counts = await Promise.all(
     workers.map(async ({ process }) => {
@@ -147,7 +147,7 @@ async function settledBy({ workers }: Stack): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** By how many milliseconds timers were late. @throws {Error} when one has not ended */
+/** How late timers were, in milliseconds. @throws {Error} if a timer has not ended */
 async function lateness(stack: Stack, isMeant: (name: string) => boolean): Promise<number[]> {
   return [...(await storedJobs(stack)).values()]
     .filter(({ name }) => isMeant(name))
@@ -187,7 +187,7 @@ function plant(file: string, template: string, count: number, due: number): void
   db.close();
 }
 
-/** A timer's parameter, with its name and end: its records have none. */
+/** The parameter with this timer's name and end. Journal records have no arguments, and stay unchanged. */
 function argumentsOf(param: string, timer_name: string, due: number): string {
   const { data, ...others } = JSON.parse(param);
   const text = Buffer.from(data, "base64").toString();

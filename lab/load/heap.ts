@@ -2,11 +2,11 @@
 import { once } from "node:events";
 
 export interface Heap extends Disposable {
-  /** Megabytes in use after a garbage collection, which the isolate runs with its next request. */
+  /** Megabytes in use after a garbage collection. The isolate runs the collection with its next request. */
   used(): Promise<number>;
 }
 
-/** Connects to the inspector that an edge was started with. */
+/** Connects to the inspector of an edge, which was started with this port. */
 export async function inspectHeap(port: number): Promise<Heap> {
   const [target] = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as { webSocketDebuggerUrl: string }[];
   if (!target) throw new Error("the inspector knows no isolate");

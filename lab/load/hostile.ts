@@ -1,6 +1,6 @@
 /**
- * Ten ordinary callers alone, beside a hostile one that uses all its limits, and beside the same requests sent to a server that
- * only reads them: how much slower their calls become, and which fail.
+ * Measures how much slower the calls of ten ordinary callers become, and which fail: alone, beside a hostile caller that uses all
+ * its limits, and beside the same requests sent to a server that only reads them.
  */
 import { once } from "node:events";
 import { join } from "node:path";
@@ -13,9 +13,9 @@ import { COUNTING } from "../../test/wrap/servers.ts";
 import { wrapped } from "../../test/wrap/support.ts";
 
 export interface HostileOptions {
-  /** How long they run in each of the three ways, in turns; in seconds. */
+  /** How long each of the three situations lasts in total, in seconds. They take turns. */
   seconds: number;
-  /** The calls go to a wrapped server. */
+  /** Whether the calls go to a wrapped server. */
   isWrapped: boolean;
   say: (line: string) => void;
 }
@@ -35,10 +35,10 @@ const ORDINARY = Array.from({ length: 10 }, (_, n) => `ordinary${n}`);
 const HOSTILE = "hostile";
 const tokenOf = (name: string) => `token-of-${name}`;
 
-/** Pause between the requests of an ordinary caller, in milliseconds. */
+/** The pause between the requests of an ordinary caller, in milliseconds. */
 const PAUSE = 500;
 
-/** How often the three take turns: other work on the machine meets all. */
+/** How often the three situations take turns, so that other work on the machine affects all of them. */
 const TURNS = 3;
 
 /** The hostile caller's concurrent requests. */
@@ -48,7 +48,7 @@ export async function runHostile({ seconds, isWrapped, say }: HostileOptions): P
   const tokens = Object.fromEntries([...ORDINARY, HOSTILE].map((name) => [name, tokenOf(name)]));
   const bindings = { ...bearerBindings(tokens), RATE_LIMIT: "600", LOG_LEVEL: "error" };
   await using stack = await (isWrapped ? startWrapped(bindings) : startStack({ workers: 2, bindings, beside: {} }));
-  // Two isolates of one deployment, where there are two.
+  // If the deployment has two isolates, both are used.
   const urls = "beside" in stack ? [stack.url, stack.beside] : [stack.url];
   const failed: string[] = [];
   const measure = async (latencies: Record<string, number[]>) => {
@@ -87,7 +87,7 @@ async function startSink() {
   return { sink, port: Number(port) };
 }
 
-/** A server whose calls take as long as they are told to, four of them at a time. */
+/** A wrapped server whose calls take as long as their arguments say, four at a time. */
 function startWrapped(bindings: Record<string, string>) {
   const calls = join(".build", `hostile-${process.pid}.calls`);
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: calls } };
@@ -147,7 +147,7 @@ interface Ask {
   args: object;
 }
 
-/** What is malformed, a long text, and lists that match nothing: each asks for work that is refused or charged. */
+/** Malformed arguments, a long text, and lists that match nothing. Each causes work that must be refused or charged. */
 const MALFORMED = Array.from({ length: 10_000 }, () => ({ job_name: { job_name: "x".repeat(10) } }));
 const MALFORMED_ASK: Ask = { tool: "probe_status", args: { job_names: MALFORMED } };
 const LONG_ASK: Ask = { tool: "set_timer", args: { timer_name: "x".repeat(900_000), seconds: 1 } };
@@ -172,7 +172,7 @@ const ownAsks = (n: number): Ask[] => [
   { tool: "cancel_job", args: { job_names: [`timer_hostile${n % 1_000}`] } },
 ];
 
-/** Calls that take an hour, and long ones of which each is kept. */
+/** Calls that take long, and calls with long arguments, all of which must be stored. */
 const wrappedAsks = (n: number): Ask[] => [
   { tool: "write", args: { id: `hostile ${n}`, ms: 3_600_000 } },
   { tool: "read", args: { id: `hostile ${n}`, ms: 15_000 } },
@@ -180,7 +180,7 @@ const wrappedAsks = (n: number): Ask[] => [
   { tool: "list_jobs", args: { limit: 100, status: "failed" } },
 ];
 
-/** The doors beside `/mcp`, with what no door takes. */
+/** Requests to the paths besides `/mcp`, with content that all of them must refuse. */
 const DEEP = "[".repeat(100_000);
 const DOORS: readonly (readonly [method: string, path: string, body?: string])[] = [
   ["POST", "/reports", DEEP],
@@ -210,7 +210,7 @@ async function attack(
   asks: (n: number) => Ask[],
   { signal, counts }: { signal: AbortSignal; counts: Counts },
 ): Promise<void> {
-  // What is long is written once: this process measures as well.
+  // Bodies are serialized once, because this process also measures.
   const bodies = new WeakMap<object, string>();
   const bodyOf = (params: { arguments: object }) => {
     const known = bodies.get(params.arguments) ?? JSON.stringify(rpcMessage("tools/call", params, {}));
@@ -234,7 +234,7 @@ async function attack(
         method: "POST",
         headers: { ...rpcHeaders("tools/call", params), authorization: `Bearer ${tokenOf(HOSTILE)}` },
         body: bodyOf(params),
-        // Does not wait for the end of a stream.
+        // A stream is not read to its end.
         signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
       })
         .then(async (response) => {
@@ -245,7 +245,7 @@ async function attack(
         .catch(() => "no answer");
       const kind = `${tool}: ${answered}`;
       counts[kind] = (counts[kind] ?? 0) + 1;
-      // A rate at which this process does not distort the measurement.
+      // The pause keeps this process from distorting the measurement.
       await delay(20);
     }
   };

@@ -10,16 +10,16 @@ import { type Memory, watchMemory } from "./memory.ts";
 export interface LoadOptions {
   timers: number;
   gatherings: number;
-  /** The clients in `await_result`, each of which waits for one job after the other. */
+  /** The number of clients that wait in `await_result`, each for one job after another. */
   clients: number;
   workers: number;
-  /** Seconds until the first job may end, when all have been started. */
+  /** The time until the first job may end, in seconds; by then all jobs must have been started. */
   hold: number;
   /** Seconds over which the jobs end. */
   spread: number;
   /** The data directory of an embedded server. */
   data: string;
-  /** The process of the server at `RESONATE_URL`, for its memory. */
+  /** The process id of the server at `RESONATE_URL`, for its memory. */
   resonatePid?: number | undefined;
   say: (line: string) => void;
 }
@@ -55,7 +55,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     say(`${what}: ${seconds[what].toFixed(1)} s`);
   };
 
-  // The archive is down and names the end, until which gatherings sleep.
+  // The archive is down, and its `retry_after` makes the gatherings sleep until then.
   stack.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: String(hold) } });
   const months = Array.from({ length: gatherings }, (_, n) => monthOf(n));
   await timed("starting gatherings", () =>
@@ -122,7 +122,7 @@ class Client {
     return result.structuredContent;
   }
 
-  /** Waits for one job after the other, and fails for one that does not complete. */
+  /** Waits for one job after another. @throws {Error} if a job does not complete */
   async waitFor(names: string[]): Promise<void> {
     for (const name of names) {
       const sent = Date.now();
@@ -158,7 +158,7 @@ function mostInFlight(stored: Stored[]): number {
   return most;
 }
 
-/** Distinct coordinates and months of the sample archive. */
+/** Distinct coordinates and months that the sample archive covers. */
 function monthOf(n: number) {
   const place = Math.floor(n / 48);
   return {
@@ -169,7 +169,7 @@ function monthOf(n: number) {
   };
 }
 
-/** Jobs of both kinds end evenly over the same time. */
+/** The names of both kinds of jobs, merged in the order of their ends: each kind ends evenly over the same time. */
 function inOrderOfEnding(some: string[], others: string[]): string[] {
   const at = (list: string[]) => list.map((name, n) => ({ name, at: n / list.length }));
   return [...at(some), ...at(others)].sort((a, b) => a.at - b.at).map(({ name }) => name);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { memory } from "../bench/setup/usage.ts";
 
-/** The resident memory of a process at the start, at most, and at the end, in megabytes. */
+/** The resident memory of a process at the start, at its peak and at the end, in megabytes. */
 export interface Memory {
   start: number;
   peak: number;

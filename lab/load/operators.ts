@@ -1,7 +1,7 @@
 /**
- * `node lab/load/operators.ts [--jobs 1000000]`: what the overview of operators costs when so many jobs have been reported: workers'
- * reports through their door, each of a thousand jobs of ten kinds with fifty failed and fifty waiting ones by name, into the
- * object of a real edge. No job is run. Prints how long reports and overviews take, and the rows that are kept.
+ * `node lab/load/operators.ts [--jobs 1000000]`: the cost of the operators' overview after many jobs were reported. Sends workers'
+ * reports to a real edge, each of a thousand jobs of ten kinds, with fifty failed and fifty waiting jobs by name. No job is run.
+ * Prints how long reports and overviews take, and the number of stored rows.
  */
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,4 +1,4 @@
-/** Writes sleeping timers into a server's database, as copies of one that the edge and a worker made. */
+/** Writes sleeping timers into a server's database, as copies of a timer that was set through the edge. */
 import { spawn } from "node:child_process";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { Readable } from "node:stream";
@@ -9,11 +9,11 @@ import { openDatabase } from "../../server/node/database.ts";
 import type { Resonate } from "../../test/support/resonate.ts";
 import { until } from "../../testing/simulation/program.ts";
 
-/** A file or a database of the server 0.9.8, or the data directory of a stopped embedded one. */
+/** A file or a database of the server 0.9.8, or the data directory of a stopped embedded server. */
 export type Database = { sqlite: string } | { postgres: string } | { embedded: string };
 
 export interface Sleepers {
-  /** The number of copies, and when the n-th, from 0, is due, in milliseconds since the epoch. */
+  /** The number of copies, and when copy n (counted from 0) is due, in milliseconds since the epoch. */
   count: number;
   dueAt(n: number): number;
   /** An address that replaces the template's. */
@@ -30,7 +30,7 @@ const codec = new Codec();
 const TARGET = "resonate:target";
 const BATCH = 20_000;
 
-/** Waits until the timer with this promise id sleeps. */
+/** Waits until the timer with this promise id sleeps, and reads its records. */
 export async function readTemplate(resonate: Resonate, id: string): Promise<Template> {
   const get = async (id: string) => {
     const { head, data } = await resonate.call("promise.get", { id });
@@ -84,12 +84,12 @@ function copies(template: Template, { count, dueAt, target }: Sleepers) {
   );
 }
 
-/** Writes the copies; its use of the machine is not the server's. */
+/** Writes the copies. The CPU time for this is not counted as the server's. */
 export async function plant(database: Database, template: Template, sleepers: Sleepers): Promise<void> {
   const batches = copies(template, sleepers);
   if ("postgres" in database) {
     for (const batch of batches) await copyIn(database.postgres, [...batch()]);
-    // As after any bulk load, so that the planner knows the tables and all data is on disk.
+    // Usual after a bulk load: the planner gets statistics of the tables, and all data is on disk.
     await psql(database.postgres, ["VACUUM ANALYZE;\n", "CHECKPOINT;\n"], []);
   } else {
     const isEmbedded = "embedded" in database;
@@ -141,7 +141,7 @@ function intoEmbedded(db: DatabaseSync): (row: Row) => void {
   };
 }
 
-/** Uses `psql`, which every installation of Postgres has. */
+/** Copies rows into Postgres with `psql`, which every installation of Postgres has. */
 async function copyIn(url: string, rows: Row[]): Promise<void> {
   const line = (...columns: (string | number)[]) =>
     `${columns.map((column) => String(column).replaceAll("\\", "\\\\").replaceAll("\t", "\\t")).join("\t")}\n`;

@@ -1,4 +1,4 @@
-/** A server that reads each request to its end and does nothing more: what a load costs the machine by itself. Prints its port. */
+/** A server that only reads each request to its end, to show the cost of a load for the machine. Prints its port. */
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 

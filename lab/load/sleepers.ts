@@ -12,19 +12,19 @@ import { startTraffic } from "./traffic.ts";
 
 export interface SleepersOptions {
   sleepers: number;
-  /** They fall due evenly over this many hours. */
+  /** The timers fall due evenly over this many hours. */
   hours: number;
   /** How long the server runs without traffic, and then with traffic, in seconds. */
   rest: number;
   seconds: number;
-  /** Requests a second. */
+  /** Requests per second. */
   rate: number;
-  /** Of the server at `RESONATE_URL`. */
+  /** The database and the process of the server at `RESONATE_URL`. */
   database: Database;
   resonatePid: number;
-  /** The first process of Postgres. */
+  /** The id of the main process of Postgres. */
   databasePid?: number | undefined;
-  /** The address of the server's count of sent messages. */
+  /** The URL of the server's metrics, which count the sent messages. */
   metricsUrl: string;
   say: (line: string) => void;
 }
@@ -38,9 +38,9 @@ export interface Usage {
 
 export interface SleepersResult {
   usage: Record<string, Usage>;
-  /** Messages that the server sent per minute. */
+  /** The messages that the server sent per minute. */
   messages: { rest: number; traffic: number };
-  /** Milliseconds: of requests by kind, and how late timers were. */
+  /** The durations of requests by kind, and how late timers were, in milliseconds. */
   latencies: Record<string, number[]>;
   /** The sleepers that fell due, and those that did not complete or fired early. */
   due: number;
@@ -48,7 +48,7 @@ export interface SleepersResult {
 }
 
 const TEMPLATE = "sleeper";
-/** The caller of all timers: without callers, a list is a search over the whole server. */
+/** The caller of all timers. Without callers, a list would be a search over the whole server. */
 const [CALLER, TOKEN] = ["ada", "token-of-ada"];
 
 /** How many timers are set through the edge, due during the traffic. */
@@ -71,7 +71,7 @@ export async function runSleepers(options: SleepersOptions): Promise<SleepersRes
     );
     if (result.isError) throw new Error(result.content[0].text);
   };
-  // Postgres takes longer to write and flush them.
+  // Postgres takes longer to write and flush the copies.
   const speed = "postgres" in database ? 2_500 : 8_000;
   const from = Date.now() + (sleepers / speed) * 1_000;
   const step = (hours * 3_600_000) / Math.max(sleepers, 1);
@@ -139,7 +139,7 @@ export async function runSleepers(options: SleepersOptions): Promise<SleepersRes
   };
 }
 
-/** How late timers completed; `wrong` lists those that did not, or were early. */
+/** How late timers completed, in milliseconds. Adds timers that did not complete, or were early, to `wrong`. */
 async function lateness(stack: Stack, timers: { id: string; at: number | undefined }[], wrong: string[]) {
   const late: number[] = [];
   for (const { id, at } of timers) {
@@ -171,7 +171,7 @@ function processesOf({ edge, workers }: Stack, { resonatePid, databasePid }: Sle
   ];
 }
 
-/** A process with its children, including ended ones. */
+/** The usage of a process with its children, including ended ones. */
 function family(name: string, pid: number) {
   const children = () =>
     readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);

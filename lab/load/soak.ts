@@ -3,10 +3,10 @@
  *
  *   npm run soak -- [--minutes 10] [--rate 40]
  *
- * `--rate` is requests per second. The run reads the JavaScript heap, after a garbage collection, and the memory of the
- * process ninety times at equal intervals. The first third is warm-up. Of the rest, the first and the last quarter are
- * compared by their lowest values, because requests under way only add memory. The heap may grow by 10 %, the process by
- * 15 %. Exits with 0 if both stay below and every answer was correct.
+ * `--rate` is the number of requests per second. The run reads the JavaScript heap, after a garbage collection, and the memory of
+ * the process ninety times at equal intervals. The first third is warm-up. Of the rest, the first and the last quarter are
+ * compared by their lowest values, because requests under way only add memory. The heap may grow by 10 %, the process by 15 %.
+ * Exits with 0 if both grow by no more than that and every answer was correct.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { loadavg, tmpdir } from "node:os";

@@ -16,10 +16,10 @@ export interface Traffic {
   stop(): Promise<void>;
 }
 
-/** When a client that gives up leaves, in milliseconds. */
+/** How long a client waits that gives up, in milliseconds. */
 const LEAVES_AFTER = 500;
 
-/** With a `token`, as that caller, and without the clients of libraries, which send none here. */
+/** Starts the traffic. With a `token`, it comes from that caller, without the library clients, which send no token here. */
 export function startTraffic({ url }: Stack, rate: number, token?: string): Traffic {
   const kinds: Record<string, number> = {};
   const latencies: Record<string, number[]> = {};
@@ -46,7 +46,7 @@ export function startTraffic({ url }: Stack, rate: number, token?: string): Traf
   const month = (n: number) => ({ latitude: 47.6, longitude: -122.3, year: 2012 + (n % 4), month: (n % 12) + 1 });
   const names = (n: number) => Array.from({ length: 20 }, (_, i) => `timer_t${Math.max(0, n - i)}`);
 
-  /** Each sends one request or several; `n` counts up. */
+  /** The requests by kind. Each function sends one request or several; `n` counts up. */
   const mix: Record<string, (n: number) => Promise<unknown>> = {
     "set a timer": (n) => call("set_timer", { timer_name: `t${n}`, seconds: 5 }),
     "find a gathering": (n) => call("start_gathering", month(n)),

@@ -1,7 +1,7 @@
 /**
- * `npm run servers [-- SERVER…]`: the end-to-end, task, worker, key, contract and differential tests, whole, on every kind of
- * Resonate server: the embedded one as a Durable Object (`object`), and each program of the PATH (default: `resonate` and
- * `resonate-next`). Some minutes each. Ends with 1 when a test fails.
+ * `npm run servers [-- SERVER…]`: runs all end-to-end, task, worker, key, contract and differential tests on every kind of
+ * Resonate server: the embedded one as a Durable Object (`object`), and programs on the PATH (default: `resonate` and
+ * `resonate-next`). Takes some minutes for each. Exits with 1 if a test fails.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { startRealServer } from "../upgrade/generation.ts";
 const SUITES = ["e2e", "tasks", "worker", "contract", "server/differential", "server/real-differential", "cli/keys"];
 const ARGS = ["--project", "system", ...SUITES.map((name) => `test/${name}`)];
 
-/** Runs the suites with these variables; whether all passed. */
+/** Runs the suites with these variables; resolves with whether all tests passed. */
 async function passes(name: string, env: Record<string, string>): Promise<boolean> {
   console.log(`\n${name}:`);
   const args = ["vitest", "run", ...ARGS, "--reporter=dot"];
@@ -28,7 +28,7 @@ for (const program of servers) {
     if (!(await passes("the embedded server as a Durable Object", { RESONATE_HOST: "object" }))) failed.push(program);
     continue;
   }
-  // Tests start it with variables of their own, without a PATH.
+  // Tests start the program with their own environment, which has no PATH.
   const { stdout: path, failed: isMissing } = await execa("which", [program], { reject: false });
   if (isMissing) {
     console.log(`\n${program} is not on the PATH: nothing ran on it.`);

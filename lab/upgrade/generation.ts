@@ -1,4 +1,4 @@
-/** One generation of the product: this checkout, or an earlier commit of it beside it, whose parts run as processes. */
+/** One generation of the product: this checkout, or an earlier commit in a folder beside it. Its parts run as processes. */
 import { existsSync } from "node:fs";
 import { symlink } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -8,7 +8,7 @@ import { freePort } from "../../testing/stack/port.ts";
 
 export type Part = "server" | "worker" | "edge";
 
-/** A process of a part; disposing of it kills it, as a crash would. */
+/** A process of a part. Disposing of it kills the process, as a crash would. */
 export interface Running extends AsyncDisposable {
   readonly url: string;
 }
@@ -18,7 +18,7 @@ export interface Generation {
   start(part: Part, options: { port: number; env: Record<string, string>; data: string }): Promise<Running>;
 }
 
-/** Where the parts lie: at the commits before the rooms were named by role, and from then on. */
+/** The paths of the parts: before the folders were named by role, and since then. */
 const LAYOUTS = [
   {
     edge: "cli/launcher/local-edge.ts",
@@ -69,7 +69,7 @@ export const releaseOf = (program: string): Generation => ({
   start: (_part, { port, data }) => startRealServer(program, data, port),
 });
 
-/** Checks out `commit` beside this checkout, with the dependencies of this one, and gives its generation. */
+/** Checks out `commit` beside this checkout, with this checkout's dependencies; resolves with its generation. */
 export async function generationOf(commit: string, host: Host): Promise<Generation> {
   const root = resolve(".build/upgrade", commit);
   if (!existsSync(root)) {

@@ -1,8 +1,8 @@
 /**
  * `npm run upgrade:load [-- --seconds 20 --callers 20]`: callers start timers of a second and wait for them, one after another,
- * while the workers are restarted in a rolling way and then the edge is replaced. Prints, for the time before and during that,
- * how long starts took, and waits beyond the second, at p50 and p99; a call that is refused is repeated, as its error says,
- * and counts with the time of all its tries. Ends with 1 when a job is lost.
+ * while the workers are restarted one by one and then the edge is replaced. Prints, for the times before and during this, how long
+ * starts took, and how long waits exceeded the second, at p50 and p99. A refused call is repeated, as its error says, and counts
+ * with the time of all its tries. Exits with 1 if a job is lost.
  */
 import { parseArgs } from "node:util";
 import { callerAt } from "../../test/auth/support.ts";
@@ -36,7 +36,7 @@ async function call(name: string, args: object) {
   const began = performance.now();
   const of = phase;
   for (;;) {
-    // biome-ignore lint/suspicious/noExplicitAny: answers of tools are looked into as they are known to be
+    // biome-ignore lint/suspicious/noExplicitAny: the shapes of the tools' answers are known
     const answer: any = await caller.call(name, args).catch(() => undefined);
     if (answer) return { answer, ms: performance.now() - began, of };
     of.repeated += 1;

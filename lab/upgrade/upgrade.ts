@@ -1,14 +1,14 @@
 /**
  * `npm run upgrade [-- --from COMMIT] [--object | --resonate PROGRAM [--next PROGRAM]]`: upgrades a running deployment part by
- * part from an earlier commit to this checkout, in each order, and back. Jobs begin before every step and end after it: timers, one of which is due
- * while the part is away, months, a range whose question stays open across the step, and one that waits for a month, all of a
- * caller with a quota. A timer of a year stays. Every part is killed, not stopped.
+ * part from an earlier commit to this checkout, in each order, and back. Jobs begin before every step and end after it: timers, one
+ * of which is due while the part is down, months, a range whose question stays open across the step, and a range that waits for a
+ * month, all of a caller with a quota. A timer of a year runs throughout. Every part is killed, not stopped.
  *
- * Without `--resonate` the embedded server is a part that is replaced as well, with `--object` as a Durable Object; with
- * `--resonate`, the edge and the worker alone.
- * `--next` also replaces that server by another release, on its file: under running workers of this checkout, and together with
- * worker and edge of the earlier commit.
- * Prints a line a step, and ends with 1 when a job is lost, runs twice or is refused without words. Some minutes.
+ * Without `--resonate` the embedded server is also replaced, with `--object` as a Durable Object. With `--resonate`, only the edge
+ * and the worker are replaced. `--next` also replaces that server by another release, on the same file: under running workers of
+ * this checkout, and together with worker and edge of the earlier commit.
+ *
+ * Prints a line for each step, and exits with 1 if a job is lost, runs twice or is refused without a reason. Takes some minutes.
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -32,21 +32,21 @@ const { values } = parseArgs({
 });
 const host = values.object ? "object" : "node";
 
-/** In the order in which they can start. */
+/** The parts, in the order in which they can start. */
 const PARTS: readonly Part[] = ["server", "worker", "edge"];
 
 const TOKEN = "upgrade-caller-token";
 const LONG = { from: "2012-01", to: "2014-06" };
-/** A range that waits for its last month, and for no answer. */
+/** A range that waits for its last month, without a question. */
 const WAITING = { longitude: -122.1, from: "2014-12", to: "2015-02" };
-/** For how long a part is away, and a timer that is due meanwhile, in seconds. */
+/** How long a part is down, and the length of a timer that is due in this time, in seconds. */
 const AWAY = 3;
 const DUE = 2;
 
-/** What replaces which parts, at once. */
+/** The parts that one step replaces at the same time, with their new generations. */
 type Step = Partial<Record<Part, Generation>>;
 
-/** Makes the steps, one after another, in a deployment that `begins` so. Returns what went wrong. */
+/** Executes the steps, one after another, in a deployment that begins with the generations `begins`. Resolves with the problems. */
 async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[]): Promise<string[]> {
   await using parts = new AsyncDisposableStack();
   const archive = parts.use(await startSampleArchive());
@@ -133,7 +133,7 @@ async function upgrade(begins: Record<Part, Generation>, steps: readonly Step[])
     }
     const still = await alice.call("get_timer_status", year);
     if (still.status !== "running" || still.fires_at !== fires_at) problems.push(`step ${i}: year is ${still.status}`);
-    // Each edge lists the jobs that were started at it, and a later one those of 1c007cb as well.
+    // Each edge lists the jobs that were started at it; this checkout's also lists those of 1c007cb.
     if (step.edge === after) await checkList();
     const replaced = Object.entries(step).map(([part, { name }]) => `${part} is ${name}`);
     console.log(`  ${replaced.join(", ")}: ${problems.length === 0 ? "jobs went on" : problems.at(-1)}`);

@@ -23,13 +23,13 @@ import { cpuSeconds, memory } from "../bench/setup/usage.ts";
 
 const DAY = 86_400_000;
 
-/** The calls under way at once, and the retries of a call that found the server too busy. */
+/** The number of simultaneous calls, and of retries of a call that was refused because the server was too busy. */
 const AT_ONCE = 16;
 const AGAIN = 5;
 
 export interface Days {
   days: number;
-  /** How many jobs are started a day. */
+  /** How many jobs are started per day. */
   jobs: number;
   /** The number of parts of a day. */
   parts: number;
@@ -46,7 +46,7 @@ export interface DayEnd {
   /** Jobs started so far, and retried calls. */
   started: number;
   again: number;
-  /** Rows of each table: a job has a task, and promises for its steps, its quota reservation and its entry in the caller's list. */
+  /** The rows of each table. A job has a task, and promises for its steps, its quota reservation and its entry in the caller's list. */
   rows: { promises: number; tasks: number; listeners: number };
   /** The size of the database with its log, and the part in use, in megabytes. */
   file: number;
@@ -55,7 +55,7 @@ export interface DayEnd {
   server: number;
   worker: number;
   edge: number;
-  /** A server on a copy of the database: the CPU time until it is ready, in milliseconds, and its memory then. */
+  /** For a server that starts on a copy of the database: the CPU time until it is ready, in milliseconds, and its memory at that time. */
   start: number | undefined;
   startedWith: number | undefined;
 }
@@ -142,7 +142,7 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
   }
 }
 
-/** The content of the database after the server has removed expired data, when it no longer changes. */
+/** The size of the database once it no longer changes, because the server has removed all expired data. */
 async function settled(data: string): Promise<Pick<DayEnd, "rows" | "file" | "used">> {
   for (let before = -1; ; ) {
     const found = await withCopy(data, async (dir) => {
@@ -182,8 +182,8 @@ async function startAgain(
 }
 
 /**
- * Only the server may open its database, so a copy is read. Its clean-up may write during the copy, which is then damaged
- * and made again.
+ * Passes a copy of the database to `work`, because only the server may open the original. If the server writes during the copy,
+ * the copy may be damaged; then it is made again.
  */
 async function withCopy<T>(data: string, work: (dir: string) => Promise<T>): Promise<T> {
   for (let failed = 0; ; ) {

@@ -1,9 +1,9 @@
 /**
- * A simulated week: callers start jobs all day on a server with a retention of one day; the state is measured each night.
+ * A simulated week: callers start jobs all day on a server with a retention of one day. The state is measured each night.
  *
  *   npm run week -- [--days 7] [--jobs 10000] [--retention 1]
  *
- * `--jobs` is the number of jobs per day for ten callers: 70 % gather a month, the others are timers of up to 20 hours.
+ * `--jobs` is the number of jobs per day, of ten callers. 70 % gather a month, the others are timers of up to 20 hours.
  * Exits with 0 if rows, size, memory and the CPU time of a start have grown by at most 15 % since the third day, when the
  * first data has expired.
  */

@@ -1,6 +1,6 @@
 /**
- * Concurrent calls while the worker, the edge, the Resonate server and the wrapped server are killed at random times from a
- * seed. The wrapped server counts the calls that reach it.
+ * Makes concurrent calls while the worker, the edge, the Resonate server and the wrapped server are killed at random times, which
+ * a seed determines. The wrapped server counts the calls that reach it.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,12 +11,12 @@ import { connect, type Structured, structuredOf, wrapped } from "../../test/wrap
 import type { WrapOptions } from "../../wrap/index.ts";
 import { Random } from "../chaos/random.ts";
 
-/** Concurrent calls. */
+/** The number of concurrent calls. */
 const LANES = 8;
 /** The pause between kills, and until the restart, in milliseconds. */
 const PAUSE = [500, 5_000] as const;
 const AWAY = [0, 4_000] as const;
-/** The longest call at the server, and the wait for the next end of a call, in milliseconds. */
+/** The longest call at the server, and the longest wait for the next end of a call, in milliseconds. */
 const LONGEST = 6_000;
 const QUIET = 400_000;
 
@@ -28,9 +28,9 @@ interface Made {
   tool: "read" | "write";
   id: string;
   job?: string;
-  /** Whether it has no name, and is made once: nobody can ask for it again. */
+  /** Whether the call has no name and is made only once, because it cannot be requested again. */
   nameless: boolean;
-  /** What a call without a name was answered, if it was. */
+  /** The answer to a call without a name, if it got one. */
   answer?: string;
 }
 
@@ -77,7 +77,7 @@ export async function chaos(seed: number, kills: number, over: Over): Promise<st
       const call: Made = { tool, id: `${tool}-${lane}-${i}`, nameless: random.chance(50) };
       made.push(call);
       if (call.nameless) {
-        // Half of them end before they are jobs.
+        // Half of these calls end before they become jobs.
         const ms = random.chance(50) ? random.int(0, 200) : random.int(0, LONGEST);
         const found = await calledOnce(stack.url, tool, { id: call.id, ms });
         if (found) call.answer = found.text;
@@ -141,7 +141,7 @@ async function listening(file: string, streams: boolean) {
   return { ...server, options: { url: server.url, allowPrivate: true } };
 }
 
-/** The server as the worker's child, which the worker restarts. Also kills one that a dead worker left behind. */
+/** The server as the worker's child, which the worker restarts. Killing it also kills one that a dead worker left behind. */
 async function program(file: string, pids: string) {
   await mkdir(pids);
   const kill = async () => {
@@ -149,7 +149,7 @@ async function program(file: string, pids: string) {
       try {
         process.kill(Number(pid), "SIGKILL");
       } catch {
-        // It has ended meanwhile.
+        // The process has already ended.
       }
       await rm(join(pids, pid), { force: true });
     }
@@ -162,7 +162,7 @@ async function program(file: string, pids: string) {
   return { options, kill, start: async () => {}, [Symbol.asyncDispose]: kill };
 }
 
-/** Repeats a call until it is answered; under one name, all repetitions are one call. */
+/** Repeats a call until it is answered. All repetitions have the same name, and so count as one call. */
 async function called(url: string, name: string, args: object): Promise<Structured> {
   for (;;) {
     try {
@@ -181,7 +181,7 @@ async function called(url: string, name: string, args: object): Promise<Structur
   }
 }
 
-/** Makes a call once; undefined where it is not answered. */
+/** Makes a call once; undefined if it gets no answer. */
 async function calledOnce(url: string, name: string, args: object): Promise<Structured | undefined> {
   try {
     const client = await connect(url);

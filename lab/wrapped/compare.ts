@@ -1,4 +1,4 @@
-/** Real servers, directly and through the wrap: what they list, answer, report and refuse is held side by side. */
+/** Compares real servers, directly and through the wrap: their lists, answers, progress reports and refusals. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ import { installed, type RealServer } from "./real-servers.ts";
 /** The longest wait, in milliseconds. */
 const PATIENCE = 60_000;
 
-/** The differences that docs/wrap.md names. */
+/** The expected differences, which docs/wrap.md describes. */
 const NAMED: readonly [difference: RegExp, words: string][] = [
   [/^tools\/list \S+ (added|outputSchema|job_name|card)$/, "what is added to the list of tools"],
   [/^tools\/list \S+ execution$/, "which tools are tasks is the edge's to say"],
@@ -73,7 +73,7 @@ async function compareOne(server: RealServer): Promise<string[]> {
   return problems;
 }
 
-/** How an instance of a server is reached: as a program whose messages are in a file, word for word; or at its address. */
+/** How an instance of a server is reached: as a program whose messages are recorded in a file, or at its address. */
 async function reached(server: RealServer, which: string, sent: string, use: AsyncDisposableStack) {
   const env = { PATH: process.env.PATH ?? "", ...server.env(which) };
   if (!server.overHttp) {
@@ -100,7 +100,7 @@ async function reached(server: RealServer, which: string, sent: string, use: Asy
   return { url, allowPrivate: true };
 }
 
-/** What a client sees of a server. */
+/** Everything that a client sees of a server. */
 async function seen(client: Client, server: RealServer, sent: string): Promise<Seen> {
   const all: Seen = {};
   const look = async (what: string, answer: () => Promise<object>) => {
@@ -130,7 +130,7 @@ async function seen(client: Client, server: RealServer, sent: string): Promise<S
     const [name, args = {}] = server.progress;
     const progress: Progress[] = [];
     await client.callTool({ name, arguments: args }, { onprogress: (each) => progress.push(each) });
-    // The last one comes together with the answer, which ends a client's interest in it, also directly.
+    // The last report arrives together with the answer, and clients may ignore it then, also without the wrap.
     all["notifications/progress"] = progress.filter(({ progress, total }) => progress !== total);
   }
   if (server.cancel) {
@@ -149,7 +149,7 @@ async function seen(client: Client, server: RealServer, sent: string): Promise<S
   return all;
 }
 
-/** What differs, a line each: what, then how it is here and there. */
+/** The differences, one line each: the subject, then both values. */
 function differences(there: Seen, here: Seen): string[] {
   const found: string[] = [];
   const hold = (what: string, a: unknown, b: unknown) => {
@@ -196,7 +196,7 @@ function listIn(answer: unknown): Map<string, Record<string, unknown>> | undefin
     : undefined;
 }
 
-/** An entry, with what the wrap adds beside it. */
+/** An entry of a list, with the wrap's additions separated from it. */
 function entryOf({ _meta, inputSchema, ...rest }: Record<string, unknown> = {}): Record<string, unknown> {
   const { ui: card, ...meta } = { ...(_meta as object) } as { ui?: unknown };
   const { properties, ...schema } = { ...(inputSchema as object) } as { properties?: Record<string, unknown> };
@@ -205,7 +205,7 @@ function entryOf({ _meta, inputSchema, ...rest }: Record<string, unknown> = {}):
   return { ...rest, ...shownMeta, job_name, card, inputSchema: { ...schema, ...(properties && { properties: own }) } };
 }
 
-/** Times of day are those of the call. */
+/** The value without times of day, which are those of the call. */
 const timeless = (value: unknown): unknown =>
   value === undefined
     ? undefined

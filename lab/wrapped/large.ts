@@ -1,4 +1,4 @@
-/** Large answers, collected completely in both ways while the worker is killed as it stores them. */
+/** Large answers, collected completely in both ways although the worker is killed while it stores them. */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/client";
@@ -8,7 +8,7 @@ import { connect, structuredOf, wrapped } from "../../test/wrap/support.ts";
 import { Random } from "../chaos/random.ts";
 
 const TOOLS = ["text", "image", "report"];
-/** The factor of the size in the tests: text of 5 MB. */
+/** The size, in units of that in the tests: a text of 5 MB. */
 const SIZE = "5";
 
 export async function large(seed: number, rounds: number): Promise<string[]> {
@@ -26,7 +26,7 @@ export async function large(seed: number, rounds: number): Promise<string[]> {
     for (let round = 0; round < rounds; round++) {
       const job_name = `large.${name}.${round}`;
       const called = through.callTool({ name, arguments: { job_name: String(round) } });
-      // The first round has no kill; in the others the worker is killed while it gets or stores the answer.
+      // The first round has no kill. In the others the worker is killed while it receives or stores the answer.
       const wait = round === 0 ? undefined : random.int(20, 500);
       if (wait !== undefined) {
         await delay(wait);

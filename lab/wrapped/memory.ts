@@ -1,6 +1,6 @@
 /**
- * The memory of every process of `wrap` while calls go through it: it has to be level, and below a bound. `WRAP_CHECKOUT` names
- * another checkout, or a package, as `npm run build` makes it and users have it: Node loads no compiler there.
+ * The memory of all processes of `wrap` while calls go through it. It must not grow, and stay below a limit. `WRAP_CHECKOUT` names
+ * another checkout, or a package as `npm run build` makes it and users install it, for which Node loads no compiler.
  */
 import { resolve } from "node:path";
 import { sum } from "simple-statistics";
@@ -11,11 +11,11 @@ import { startWrap, treeOf } from "../bench/wrapped/wrapped.ts";
 
 const BEHIND = `${process.execPath} ${resolve("lab/bench/wrapped/server.ts")}`;
 const STEPS = 10;
-/** The bound on the whole stack without the wrapped server, and on what its second half may add, in megabytes. */
+/** The limit for the whole stack without the wrapped server, and for its growth in the second half, in megabytes. */
 const MOST = 350;
 const LEVEL = 20;
 
-/** `durable`: whether each call has a name of its own, and so is a job. */
+/** `durable`: whether each call has a unique name, and so becomes a job. */
 export async function memory(calls: number, durable: boolean): Promise<string[]> {
   await using use = new AsyncDisposableStack();
   await using generator = startGenerator();

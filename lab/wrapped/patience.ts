@@ -1,18 +1,18 @@
-/** A tool that takes minutes, through clients that give up after five seconds, collected by another client. */
+/** A tool that takes minutes, called by clients that give up after five seconds; another client collects the result. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { COUNTING, serve } from "../../test/wrap/servers.ts";
 import { connect, structuredOf, wrapped } from "../../test/wrap/support.ts";
 
-/** When the clients give up, in milliseconds. */
+/** How long the clients wait before they give up, in milliseconds. */
 const GIVES_UP = 5_000;
 
 export async function patience(minutes: number): Promise<string[]> {
   const ms = minutes * 60_000;
   const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
   await using server = await serve(COUNTING, [], { CALLS: file });
-  // The second call lasts longer than its client waits, so that the client gets no answer.
+  // The second server makes calls wait longer than the client does, so that the client gets no answer.
   await using prompt = await wrapped({ name: "prompt", url: server.url, allowPrivate: true });
   await using late = await wrapped({ name: "late", url: server.url, allowPrivate: true, after: 300_000 });
   const problems: string[] = [];

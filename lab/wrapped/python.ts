@@ -1,4 +1,4 @@
-/** FastMCP servers from PyPI: every tool has the same answer with and without the wrap; tasks outlive the worker. */
+/** FastMCP servers from PyPI. Every tool must give the same answer with and without the wrap, and tasks must outlive the worker. */
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,7 +49,7 @@ async function stdio(program: string, folder: string): Promise<string[]> {
   await until("the call", async () => (await linesOf(CALLS_FILE)).includes("yearly_report 1"), PATIENCE);
   await stack.workers[0]?.kill();
   await stack.workers[0]?.start();
-  // The call continues in the program, which outlives the worker.
+  // The call goes on in the program, which outlives the worker.
   await writeFile(gate, "");
   const { result } = await tasks.reaches(taskId, "completed", PATIENCE);
   if (!/The report of 1/.test(JSON.stringify(result))) problems.push(`stdio: ${JSON.stringify(result)}`);
@@ -87,7 +87,7 @@ async function http(program: string, folder: string): Promise<string[]> {
     const gate = join(folder, "gate-http");
     const { taskId } = await tasks.call("crunch", { name: "data", gate });
     await until("the call", async () => (await linesOf(file)).includes("crunch data"), PATIENCE);
-    // A client that can look at the task has stored its id.
+    // Once the worker looks at the task, it has stored the task's id.
     const looks = async () => (await linesOf(file)).filter((line) => line === "looked").length;
     await until("a look at the task", async () => (await looks()) > 0, PATIENCE);
     await stack.workers[0]?.kill();

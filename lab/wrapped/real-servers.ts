@@ -12,12 +12,12 @@ export interface RealServer {
   name: string;
   command: string;
   args: readonly string[];
-  /** Its environment, for the instance that is called directly and for the wrapped one. */
+  /** The server's environment, for the instance that is called directly or for the wrapped one. */
   env(which: string): Record<string, string>;
   calls: readonly Call[];
-  /** Whether it is reached over HTTP, at `PORT`. */
+  /** Whether the server is reached over HTTP, at `PORT`. */
   overHttp?: true;
-  /** A call that reports progress; one that can be cancelled. */
+  /** A call that reports progress, and a call that can be cancelled. */
   progress?: Call;
   cancel?: Call;
   prompts: readonly [name: string, args?: Record<string, string>][];
@@ -30,7 +30,7 @@ const NPM = [
   ),
   "@playwright/mcp",
 ];
-/** By environment: they want different versions of one dependency, and that of SQLite does not say that it wants an old one. */
+/** The packages by environment. They need different versions of one dependency; the SQLite server needs an old one without saying so. */
 const PYPI: Readonly<Record<string, readonly string[]>> = {
   venv: ["mcp-server-git", "mcp-server-time", "mcp-server-fetch"],
   "venv-sqlite": ["mcp-server-sqlite", "mcp<2"],
@@ -230,13 +230,13 @@ export async function installed(): Promise<RealServer[]> {
   const { cancel: _, ...rest } = everything;
   return [
     ...servers,
-    // What reaches it is seen over stdio.
+    // Cancellation is only checked over stdio, where the messages to the server are recorded.
     { ...rest, name: "everything-http", args: [...everything.args, "streamableHttp"], overHttp: true },
     { ...fastmcp, name: "fastmcp-http", overHttp: true },
   ];
 }
 
-/** The browser of this checkout's tests. */
+/** The options for the browser of this checkout's tests. */
 async function browserOptions(): Promise<object> {
   const { default: chromium } = await import("@sparticuz/chromium");
   const args = chromium.args.filter((arg) => !/single-process|no-zygote/.test(arg));

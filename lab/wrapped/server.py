@@ -1,6 +1,7 @@
-"""FastMCP servers: `PORT` for HTTP, stdio without; `TASKS` with fastmcp-tasks.
+"""FastMCP servers: over HTTP at `PORT`, or over stdio; with `TASKS` also fastmcp-tasks.
 
-Each call is a line of the file `CALLS`, and so is each look at a task. A tool that is given the name of a file waits for it.
+Each call adds a line to the file `CALLS`, and so does each look at a task. A tool with the name of a file as its argument waits
+until that file exists.
 """
 
 import os
@@ -63,7 +64,7 @@ if TASKS:
 
 
 class Looks:
-    """Notes the requests that look at a task, which say so in a header."""
+    """Records the requests that look at a task, which have a header that says so."""
 
     def __init__(self, app):
         self.app = app

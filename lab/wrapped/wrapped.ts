@@ -1,17 +1,17 @@
 /**
- * `npm run wrapped -- NAME…`: checks of wrapped servers that take long, kill at random, or need software outside npm.
+ * `npm run wrapped -- NAME…`: checks of wrapped servers that take long, kill processes at random, or need software outside npm.
  *
  *   compare   [--server NAME,…]       real servers of npm and PyPI, directly and through the wrap: lists, calls, errors, progress,
- *             cancellation, prompts and resources, for clients of both revisions; prints what differs
+ *             cancellation, prompts and resources, for clients of both revisions; prints the differences
  *   chaos     [--seed N] [--kills 100]  kills the worker, the edge, the Resonate server and the wrapped server at random,
  *             [--over http|stdio]       over one transport after the other, unless one is named
  *   patience  [--minutes 10]            a tool that takes this long, through clients that give up after five seconds
  *   latency   [--calls 300]             the extra latency of a fast call through the wrap
  *   memory    [--calls 100000] [--jobs] the memory of every process of `wrap`; with --jobs each call has a name, and is a job
- *   large     [--seed N] [--rounds 6]   answers of 5 MB, collected completely while the worker is killed as it stores them
+ *   large     [--seed N] [--rounds 6]   answers of 5 MB, collected completely although the worker is killed while storing them
  *   python                              FastMCP servers from PyPI, with and without tasks
  *
- * Exits with 0 if everything holds.
+ * Exits with 0 if all checks pass.
  */
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";

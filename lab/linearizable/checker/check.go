@@ -13,7 +13,7 @@ type verdict = porcupine.CheckResult
 const (
 	illegal = porcupine.Illegal
 	unknown = porcupine.Unknown
-	// How long one history of one origin may take.
+	// How long the check of one origin's history may take.
 	patience = time.Minute
 )
 
@@ -26,7 +26,7 @@ func check(p protocol, history []Entry) verdict {
 	return porcupine.CheckOperationsTimeout(model(p), operations, patience)
 }
 
-// smallest reduces every failing history and returns the shortest result.
+// smallest reduces each failing history and returns the shortest result.
 func smallest(p protocol, failing [][]Entry) []Entry {
 	best := failing[0]
 	for i, history := range failing {
@@ -56,7 +56,7 @@ func shortestPrefix(p protocol, history []Entry) []Entry {
 	return history
 }
 
-// withoutIdle removes requests that did not change the server, as long as the rest fails.
+// withoutIdle removes reads and refused requests without which the history still fails.
 func withoutIdle(p protocol, history []Entry) []Entry {
 	for i := 0; i < len(history); {
 		entry := history[i]

@@ -15,7 +15,7 @@ const (
 	far      = 1_000_000
 )
 
-// builder puts a history together, one request after the other unless a span is given.
+// builder builds a history, one request after another unless spans are given.
 type builder struct {
 	lines []string
 	order int
@@ -27,7 +27,7 @@ func (b *builder) add(now int, request string, status int, data string) *builder
 	return b.during(b.order-1, b.order, now, now, request, status, data)
 }
 
-// during appends a request with the positions of its sending and its answer; status 0 is a request that was lost.
+// during appends a request with the positions of its sending and its answer; status 0 stands for a lost request.
 func (b *builder) during(call, answered, from, until int, request string, status int, data string) *builder {
 	answer := ""
 	if status != 0 {
@@ -59,7 +59,7 @@ func stateOf(state string, version, resumes int) string {
 	return fmt.Sprintf(`"task":{"id":"o","state":"%s","version":%d,"resumes":%d}`, state, version, resumes)
 }
 
-// job begins a history with a task that p1 has taken at version 1, and its child.
+// job begins a history with a task that p1 has acquired at version 1, and a child promise.
 func job(ttl int) *builder {
 	return new(builder).
 		add(10, createOf("o", far), 200, promiseOf("o", "pending", far, 10, 0, "")).

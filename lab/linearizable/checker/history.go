@@ -25,7 +25,7 @@ type Entry struct {
 	Answer *Answer `json:"answer"`
 }
 
-// Request holds the data of any kind of request.
+// Request holds the data of a request of any kind.
 type Request struct {
 	ID        string            `json:"id"`
 	TimeoutAt int64             `json:"timeoutAt"`
@@ -49,18 +49,18 @@ type Action struct {
 	Data Request `json:"data"`
 }
 
-// Value is what a promise holds.
+// Value is the value of a promise.
 type Value struct {
 	Data string `json:"data"`
 }
 
-// Answer is a status with its records; a refusal has a status alone.
+// Answer is a status with its records. A refusal has only a status.
 type Answer struct {
 	Status int
 	Records
 }
 
-// Records are what an answer holds, by kind of request.
+// Records are the records in an answer. Which of them it has depends on the kind of request.
 type Records struct {
 	Promise *PromiseRecord `json:"promise"`
 	Task    *TaskRecord    `json:"task"`
@@ -124,7 +124,7 @@ func decodeRecords(data json.RawMessage, records *Records) error {
 	return json.Unmarshal(data, records)
 }
 
-// inner is the answer to the action of a fence; nil when there is none.
+// inner is the answer to the action of a fence; nil if there is none.
 func (a *Answer) inner() *Answer {
 	if a.Action == nil {
 		return nil
@@ -136,7 +136,7 @@ func (a *Answer) inner() *Answer {
 	return inner
 }
 
-// created is the request that creates a promise, if this one does.
+// created is the request that creates a promise: this one or its action; nil if neither does.
 func (e *Entry) created() *Request {
 	switch {
 	case e.Kind == "promise.create":
@@ -147,7 +147,7 @@ func (e *Entry) created() *Request {
 	return nil
 }
 
-// ids are the promises and tasks that a request names, its subject first.
+// ids are the ids of the promises and tasks that a request names, its subject first.
 func (e *Entry) ids() []string {
 	var ids []string
 	add := func(id string) {
@@ -175,7 +175,7 @@ func origin(id string) string {
 	return before
 }
 
-// read groups the entries by history and origin. Origins do not affect each other, so each group is checked by itself; a
+// read groups the entries by history and origin. Origins do not affect each other, so each group is checked separately. A
 // request that names two origins is an error.
 func read(from io.Reader) ([][]Entry, error) {
 	byOrigin := map[string]int{}

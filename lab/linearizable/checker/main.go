@@ -1,4 +1,4 @@
-// Program linearizable decides whether recorded histories are linearizable. A history is linearizable when one order of its
+// Program linearizable decides whether recorded histories are linearizable. A history is linearizable if an order of its
 // requests explains every answer, and each request takes effect between its sending and its answer.
 //
 //	go run . [-real] FILE
@@ -28,7 +28,7 @@ func main() {
 	os.Exit(1)
 }
 
-// report checks the histories and prints the result. It returns true when all are linearizable.
+// report checks the histories and prints the result. It returns true if all are linearizable.
 func report(p protocol, histories [][]Entry) bool {
 	began := time.Now()
 	requests, lost, undecided := 0, 0, 0

@@ -8,10 +8,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// model gives porcupine all states that the server may be in after an entry. There are several because a history does not show
-// the exact time of a request, nor when the server handled a deadline. A request times out the promises that it names before
-// it does anything else. Any other promise resumes its awaiters at some time after its deadline, and a lease ends at some time
-// after it is due.
+// model gives porcupine all states that the server may be in after an entry. There are several, because a history shows neither
+// the exact time of a request nor the time at which the server handled a deadline. A request first times out the promises that it
+// names. Any other promise resumes its awaiters at some time after its deadline, and a lease ends at some time after it is due.
 func model(p protocol) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return (&porcupine.NondeterministicModel{
@@ -51,7 +50,7 @@ func (p protocol) step(before *state, entry *Entry) []*state {
 	return after
 }
 
-// instants divides the interval of a request at every time that changes its outcome.
+// instants divides the interval of a request at each time that changes its outcome.
 func instants(s *state, entry *Entry) []span {
 	first := max(s.now, entry.From)
 	times := []int64{first}
@@ -114,7 +113,7 @@ func overdue(before *state, entry *Entry, now, tick int64) []*state {
 		}
 	}
 	for _, id := range ids {
-		// A deadline that concerns no named promise may as well be handled later: nothing shows the difference yet.
+		// The handling of a deadline that concerns no named promise can be left for later, because no answer shows it yet.
 		concerned := append(slices.Clone(s.promises[id].awaiters), id)
 		isNamed := slices.ContainsFunc(concerned, func(id string) bool { return slices.Contains(named, id) })
 		if s.isDue(id, tick) && isNamed {

@@ -2,7 +2,7 @@ package main
 
 import "maps"
 
-// reply is the model's answer to a request. Its records are those of the state.
+// reply is the model's answer to a request. Its records are the state's own.
 type reply struct {
 	status  int
 	id      string
@@ -21,12 +21,12 @@ var (
 
 // protocol describes the effect of each kind of request.
 type protocol struct {
-	// A request to Resonate's own server reads the clock before it waits for its turn, so that requests do not take effect in
-	// the order of their times.
+	// Whether the server is Resonate's own. There a request reads the clock before it waits for its turn, so requests may take
+	// effect in another order than that of their times.
 	isReal bool
 }
 
-// apply carries out a request and changes the state. No deadline divides the span `now`.
+// apply executes a request and changes the state. No deadline lies within the span `now`.
 func (p protocol) apply(s *state, kind string, r *Request, now span) reply {
 	switch kind {
 	case "promise.get":
@@ -72,7 +72,7 @@ func (p protocol) apply(s *state, kind string, r *Request, now span) reply {
 	return s.work(kind, r, t, now)
 }
 
-// work carries out a request that the task's state allows.
+// work executes a request about a task, if the task's state allows it.
 func (s *state) work(kind string, r *Request, t *task, now span) reply {
 	switch kind {
 	case "task.acquire":
@@ -181,7 +181,7 @@ func (s *state) suspend(r *Request, t *task) reply {
 	return done
 }
 
-// matches compares the reply with a recorded answer, and learns the promise's times from it.
+// matches compares the reply with a recorded answer, and takes the promise's times from it.
 func (r reply) matches(answer *Answer) bool {
 	return answer != nil && answer.Status == r.status &&
 		(r.promise == nil || r.promise.matches(r.id, answer.Promise)) &&

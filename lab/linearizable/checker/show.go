@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 )
 
-// show prints a history as a table, in the order of sending. Times are milliseconds since the first request. The table shows
-// the id of the origin as `root`, and the others without their origin.
+// show prints a history as a table, in the order of sending. Times are in milliseconds since the first request. The table shows
+// the origin's id as `root`, and other ids without their origin.
 func show(history []Entry) {
 	slices.SortFunc(history, func(a, b Entry) int { return cmp.Compare(a.Call, b.Call) })
 	last := slices.MaxFunc(history, func(a, b Entry) int {

@@ -12,19 +12,19 @@ type span struct{ from, until int64 }
 
 func at(time int64) span { return span{time, time} }
 
-// promise is what a server keeps of a promise.
+// promise is a promise as the server stores it.
 type promise struct {
 	state        string
 	param, value string
 	tags         map[string]string
 	timeoutAt    int64
-	// Answers narrow these down.
+	// The possible times; recorded answers narrow them down.
 	created, settled span
-	// The tasks to resume when the promise settles, sorted.
+	// The ids of the tasks to resume when the promise settles, sorted.
 	awaiters []string
 }
 
-// task is what a server keeps of a task.
+// task is a task as the server stores it.
 type task struct {
 	state   string
 	version int
@@ -42,7 +42,7 @@ type state struct {
 	tasks    map[string]*task
 	// The clock's lower bound.
 	now int64
-	// Equal for equal states.
+	// Equal states have equal keys.
 	key string
 }
 
@@ -61,7 +61,7 @@ func (s *state) clone() *state {
 	return copied
 }
 
-// seal sets the key of a state that will not change any more.
+// seal sets the key of a state that will no longer change.
 func (s *state) seal() *state {
 	var text strings.Builder
 	fmt.Fprintln(&text, s.now)
@@ -116,7 +116,7 @@ func (t *task) lease(r *Request, now span) {
 	*t = task{state: "acquired", version: t.version + 1, pid: r.PID, ttl: r.TTL, due: now.from + r.TTL}
 }
 
-// leave changes the state of a task and ends its lease.
+// leave moves a task to another state and ends its lease.
 func (t *task) leave(to string) {
 	*t = task{state: to, version: t.version, resumes: t.resumes}
 }

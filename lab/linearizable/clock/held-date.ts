@@ -1,6 +1,6 @@
-/** A `Date` that moves only when it is set, for Node and workerd. */
+/** A `Date` that changes only when it is set, for Node and workerd. */
 
-/** Replaces `Date.now` and `new Date()`; the function returned sets the time, in milliseconds since the epoch. */
+/** Replaces `Date.now` and `new Date()`; the returned function sets the time, in milliseconds since the epoch. */
 export function holdDate(): (now: number) => void {
   const machine = Date;
   let held: number | undefined;
@@ -14,5 +14,5 @@ export function holdDate(): (now: number) => void {
   };
 }
 
-/** Where a `POST` sets the time: its body holds the milliseconds since the epoch. */
+/** The path at which a `POST` sets the time. Its body is the time in milliseconds since the epoch. */
 export const CLOCK_PATH = "/.lab/clock";

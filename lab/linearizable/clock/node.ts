@@ -1,4 +1,4 @@
-/** Loaded into the Node host before its program: holds `Date`, and logs the URL where a `POST` sets it. */
+/** Loaded into the Node host before its program. Holds `Date`, and logs the URL at which a `POST` sets it. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";

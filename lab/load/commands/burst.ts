@@ -1,6 +1,6 @@
 /**
- * So many timers that are due at one moment, and such that fell due while the embedded server was down, beside other timers
- * and looks at them.
+ * Many timers that are due at the same moment, and many that fell due while the embedded server was down, beside other timers and
+ * calls that look at them.
  *
  *   npm run load -- --burst [--timers 2000] [--overdue 50000] [--workers 2]
  */

@@ -1,12 +1,12 @@
 /**
- * Ten ordinary callers, for so many seconds each alone, beside one who asks for all that he may, and beside the same requests to a
- * server that only reads them, since the one who asks has the same processors: on the embedded server and through `wrap`, on the
+ * Ten ordinary callers: alone, beside a hostile caller that uses all its limits, and beside the same requests to a server that only
+ * reads them, since the hostile caller's requests also load this machine. Runs on the embedded server and through `wrap`, on the
  * object, and on each standalone server of the PATH (`resonate`, `resonate-next`).
  *
  *   npm run load -- --hostile [--seconds 25] [--on embedded,wrap,object,resonate,resonate-next]
  *
- * All is well when nothing of the ordinary ones' failed, and no kind of their calls took more than 1.5 times as long as beside that
- * other server.
+ * Exits with 0 if no call of the ordinary callers failed, and no kind of their calls took more than 1.5 times as long as beside
+ * that other server.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ import { startRealServer } from "../../upgrade/generation.ts";
 import { runHostile } from "../hostile.ts";
 import { number, summary } from "./tables.ts";
 
-/** How many times as long an ordinary caller's call may take beside the hostile one as beside its requests elsewhere, by its median. */
+/** The largest ratio of an ordinary call's medians: beside the hostile caller to beside the same requests elsewhere. */
 const MOST = 1.5;
 
 const KINDS = ["embedded", "wrap", "object", "resonate", "resonate-next"];
@@ -34,7 +34,7 @@ export async function run(): Promise<number> {
   return wrong.length === 0 ? 0 : 1;
 }
 
-/** Runs one kind in a process of its own, whose environment names the server; whether all was well. */
+/** Runs one kind in a separate process, whose environment names the server; resolves with whether it passed. */
 async function passes(kind: string, seconds: number): Promise<boolean> {
   console.log(`\n${kind}:`);
   const spawn = async (env: Record<string, string>) => {
@@ -71,7 +71,7 @@ async function runOne(kind: string, seconds: number): Promise<number> {
   console.log("Answers to the hostile caller");
   console.table(hostile);
   for (const what of failed.slice(0, 10)) console.log(`Failed: ${what}`);
-  // A kind that was never answered is late as well.
+  // A kind of call that was never answered counts as late, too.
   const late = Object.keys(alone).filter((what) => !(ratio(what, elsewhere) <= MOST));
   for (const what of late) console.log(`Later than ${MOST} times: ${what}`);
   return rows.length > 0 && failed.length + late.length === 0 ? 0 : 1;

@@ -1,11 +1,11 @@
 /**
- * Puts many jobs in flight and many clients on the wait, and tells what that took.
+ * Runs many jobs at the same time, with many clients that wait for them, and prints the cost.
  *
  *   npm run load -- [--timers 10000] [--gatherings 2000] [--clients 500] [--workers 2] [--hold 120] [--spread 60]
  *                   [--json .build/load.json] [--resonate-pid PID]
  *
- * The jobs are kept by an embedded Resonate with its state on disk, or by the server at RESONATE_URL, whose memory is
- * told when its process is named. All is well when every job completed, none of them early.
+ * An embedded Resonate server with its state on disk keeps the jobs, or the server at RESONATE_URL, whose memory is printed if
+ * its process is given. Exits with 0 if every job completed and none did so early.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { cpus, loadavg, tmpdir } from "node:os";

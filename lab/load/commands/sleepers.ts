@@ -1,11 +1,11 @@
 /**
- * So many timers, due over the next hours, are written into the database of the server 0.9.8 at RESONATE_URL, copies of one
- * that went through the edge; then it is at rest with them, and has mixed traffic.
+ * Writes many timers, due over the next hours, into the database of the server 0.9.8 at RESONATE_URL, as copies of one that was
+ * set through the edge. Measures the server at rest with them, and then under mixed traffic.
  *
  *   npm run load -- --sleepers 1000000 [--hours 24] [--rest 60] [--seconds 120] [--rate 20]
  *                   (--sqlite FILE | --postgres URL --database-pid PID) --resonate-pid PID --metrics-url URL
  *
- * Tells what each process used, and how late timers were. All is well when every answer and every timer was as it had to be.
+ * Prints the usage of each process, and how late timers were. Exits with 0 if every answer and every timer was correct.
  */
 import { parseArgs } from "node:util";
 import type { Database } from "../plant.ts";
