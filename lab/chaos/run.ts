@@ -139,7 +139,7 @@ async function allEnded(stack: Stack, log: ClientLog, done: Promise<unknown>, ms
   const patience = new AbortController();
   const answered = await Promise.race([done.then(() => true), delay(ms, false, { signal: patience.signal })]);
   patience.abort();
-  if (!answered) return log.violation("lost", `a client waited in vain for ${ms / 1_000} s after the last fault`);
+  if (!answered) return log.violation("lost", `a client got no answer within ${ms / 1_000} s after the last fault`);
   const none = async () => {
     const running = [...(await storedJobs(stack, "pending")).values()];
     if (running.every((job) => asksInVain(job, log.wanted.get(splitGeneration(job.name).base)))) return true;

@@ -15,7 +15,7 @@ export function report(outcome: Outcome): string {
     table(jobRows(outcome)),
     ...figures(outcome),
     violations.length === 0
-      ? "Every job that was acknowledged ended once, as it had to. Nothing was lost, invented, changed or asked for in vain."
+      ? "Every acknowledged job ended once, as expected. Nothing was lost, invented, changed or requested twice without a reason."
       : `${violations.length} violations:`,
     ...violations.slice(0, SHOWN).map(({ rule, job, detail }) => `  ${rule}: ${job ? `${job}: ` : ""}${detail}`),
   ].join("\n");
