@@ -68,7 +68,7 @@ async function answer(
   response.end(JSON.stringify(told));
 }
 
-/** Makes a call. @throws {Error} where it cannot be sent at once */
+/** Makes a call. @throws {Error} if it cannot be sent at once */
 async function make(
   server: WrappedServer,
   jobName: string,
