@@ -28,7 +28,7 @@ export class RequestLog {
     this.#export = exported;
   }
 
-  /** Makes the request a part of the caller's trace, if that is one. */
+  /** Makes the request a part of the caller's trace, if `given` is a valid `traceparent`. */
   trace(given: unknown): void {
     const parent = traceparentIn(given);
     if (!this.#export) this.traceparent = parent ?? this.traceparent;
