@@ -65,7 +65,7 @@ const Env = z.object({
   MAX_STORED_BYTES: z.coerce.number().int().min(0).exactOptional(),
   /**
    * How many seconds a call waits for its job, when its caller did not ask for progress, before the job's name is the answer.
-   * Clients give up after 5 seconds or more, and none tells its limit.
+   * Clients give up after 5 seconds or more, and none states its limit.
    */
   WAIT_SECONDS: z.coerce.number().min(1).max(45).default(4),
   /**

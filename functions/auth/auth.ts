@@ -58,7 +58,7 @@ export function createAuth(config: AuthConfig, address: PublicAddress, log: Edge
   }
 }
 
-/** Verifies a token that the operator hands out, of which only hashes are known here. @throws {TokenRefused} for an unknown one */
+/** Verifies tokens that the operator hands out, by their hashes. @throws {TokenRefused} for an unknown token */
 function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Verified> {
   const known = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
   return async (token) => {

@@ -82,7 +82,7 @@ export interface CallerMethods extends Room, RoomListMethods {
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
   unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
-  /** Who receives events of the caller's jobs, or of one `job`, and what is scheduled. Before that, ends the subscription `end`. */
+  /** Who receives events of the caller's jobs, or of one `job`, and what is scheduled. First ends the subscription `end`. */
   seen(key: string, job?: string, end?: string): Promise<Answer<Seen>>;
   /** For the object through which operators see and act. */
   operate(call: keyof OperateCalls, given: unknown[]): Promise<Answer<unknown>>;

@@ -168,7 +168,7 @@ export class JobTable {
     const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
     if (row?.state === "pending" && !row.child && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
       this.#onEnd({ ...job, startedAt });
-    // The job was among those that edges of 1c007cb had counted when the period was sealed.
+    // Edges of 1c007cb had counted the job when the period was sealed, so the sum must not count it again.
     if (job.isEarlier && !row?.earlier && job.count > 0) {
       const wasCounted = "period = ? AND (? OR at < ?)";
       const values = [job.count, job.period, Number(job.state === "pending"), job.settledAt] as const;
@@ -193,7 +193,7 @@ export class JobTable {
     return this.#all("SELECT 1 FROM sealed WHERE period = ?", period).length > 0;
   }
 
-  /** Counts what edges of 1c007cb have taken of a period, less what is in the table already. */
+  /** Adds the jobs that edges of 1c007cb have counted in a period, except those that are in the table already. */
   seal(period: string, taken: number, now: number): void {
     const known = "SELECT sum(count) AS sum FROM jobs WHERE period = ? AND state = 'pending' AND earlier = 1";
     this.#all("INSERT INTO sealed VALUES (?, ?, ?)", period, Math.max(0, taken - this.#sum(known, period)), now);

@@ -14,7 +14,7 @@ import { rootOf } from "../../core/store/ids.ts";
 import { last } from "../../core/store/sequence.ts";
 import type { JobTable } from "./job-table.ts";
 
-/** How long after an object began edges of 1c007cb may run beside it, in milliseconds. */
+/** How long edges of 1c007cb may run beside a new object, in milliseconds. */
 const UPGRADE = 86_400_000;
 
 /** The number of chains into which 1c007cb divides a caller's list. */
@@ -64,7 +64,7 @@ export class Takeover {
     return Date.now() < Number(this.#jobs.get("born") ?? 0) + UPGRADE;
   }
 
-  /** Whether there is something left to take over. */
+  /** Whether the takeover has further steps. */
   get isPending(): boolean {
     const { chains, search } = this.#state;
     return search !== null || chains.some((chain) => chain === null || chain.next > chain.low);

@@ -7,9 +7,9 @@ const PERIOD = 60;
 export type RateLimit = (caller: string, charge: Charge) => Promise<Response | undefined>;
 
 interface Charge {
-  /** What is counted now. */
+  /** The weight that is counted now. */
   weight: number;
-  /** What the request counts as in all. */
+  /** The weight of the whole request. */
   of: number;
   /** Whether the work is done already: it then counts even above the limit. */
   isDone?: boolean;

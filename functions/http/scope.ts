@@ -20,7 +20,7 @@ export interface Demand {
 /** Notes that a caller, by its label, has called a tool or method. */
 export type Trail = (caller: string, what: string, params: object) => Promise<void>;
 
-/** What is known of an admitted request apart from its message. */
+/** An admitted request, apart from its message. */
 export interface RequestScope extends StreamTerms {
   caller: Caller;
   /** The jobs as this caller sees them, for this request alone. */

@@ -227,7 +227,7 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
   };
 }
 
-/** How long a call waits for the answer to a question that it put to a client of 2025, in milliseconds, with progress and without. */
+/** How long a call waits for an answer of a client of 2025, in milliseconds, with progress and without. */
 const ASKING = { progress: 190_000, silent: 40_000 };
 
 /** Calls a tool for a client of 2025, and puts the questions of its job on the call's stream. Answers come in other requests. */

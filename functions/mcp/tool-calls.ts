@@ -310,7 +310,7 @@ export function saidInMeta({
 /** The least increase from one progress report to the next. */
 const LEAST = 0.001;
 
-/** Reports the progress of a call under the token by which its caller asked for it. Each report is greater than the one before. */
+/** Reports the progress of a call under its caller's token. Each report is greater than the previous one. */
 export function reporting(token: string | number | undefined, notify: NonNullable<CallRequest["notify"]>) {
   if (token === undefined) return {};
   let last = -LEAST;

@@ -2,7 +2,7 @@ import type * as times from "./times.ts";
 
 type Times = typeof times;
 
-/** Set by `define` in wrangler.toml where the Worker has this code, and the library it needs, as a module. Elsewhere the bundle contains it. */
+/** Set by `define` in wrangler.toml where the Worker has this code and its library as a module. Elsewhere the bundle contains it. */
 declare const CRON_MODULE: string | undefined;
 
 /** Loads the code that computes the times of schedules, which only schedules need. */

@@ -20,7 +20,7 @@ const GAP_PAUSE = 15 * 60_000;
 /** After how many milliseconds an attempt is repeated that a crash cut off. */
 const ATTEMPT = 10_000;
 
-/** The most subscriptions, deliveries under way to one and to all, messages that wait for one, deliveries and checks in a minute. */
+/** The most subscriptions, deliveries under way to one and to all, messages waiting for one, and deliveries and checks a minute. */
 const MOST = { subscriptions: 50, toOne: 4, toAll: 24, waiting: 100, aMinute: 600, verifications: 10 };
 
 /** How long subscriptions last: by default, at least and at most, in milliseconds. */
