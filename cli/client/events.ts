@@ -1,4 +1,4 @@
-/** `events`: prints what has happened to the caller's jobs, a line of JSON an event. */
+/** `events`: prints the events of the caller's jobs, one line of JSON for each. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import * as z from "zod";
@@ -23,7 +23,7 @@ ${TOKEN_USAGE}`,
   OPTIONS,
 );
 
-/** The longest pause between two looks, in milliseconds: a server may ask for longer ones. */
+/** The pause between two polls, in milliseconds, even if the server asks for a longer one. */
 const LONGEST_PAUSE = 2_000;
 
 const Page = z.looseObject({
@@ -52,7 +52,7 @@ export async function run(args: string[]): Promise<void> {
       ...(options.kind && { kinds: options.kind }),
       ...(options.label && { labels: options.label }),
     };
-    // A cursor of no log begins with the oldest event that is kept.
+    // With a cursor that belongs to no log, the server begins with the oldest event that it keeps.
     const begin = options.cursor ?? (options.follow ? null : "oldest");
     const cursors = new Map<string, string | null>(names.map((name) => [name, begin]));
     for (;;) {
@@ -62,7 +62,7 @@ export async function run(args: string[]): Promise<void> {
         const page = await request("events/poll", params, Page);
         if (page.truncated && params.cursor !== "oldest") console.error(`Of ${name} some events may be missing.`);
         for (const [i, event] of page.events.entries()) {
-          // Only the last one's position is told; after the others the page is told again.
+          // A page has only the cursor after its last event. The cursor of an earlier event repeats the page.
           const cursor = i === page.events.length - 1 ? page.cursor : params.cursor;
           console.log(JSON.stringify({ ...event, ...(cursor !== null && { cursor }) }));
         }

@@ -46,7 +46,7 @@ export async function run(args: string[]): Promise<void> {
   console.log(`${count} rows were taken up. Jobs that were running go on where they were.`);
 }
 
-/** Takes up the files of jobs that lie beside a backup; a deployment keeps them elsewhere. */
+/** Restores the files of jobs beside a backup into the data directory. A deployment keeps its files elsewhere. */
 async function restoreFiles(beside: string, data: string | undefined): Promise<void> {
   if (data !== undefined) await copyFiles(beside, filesIn(data));
   else if (existsSync(beside))
