@@ -25,9 +25,9 @@ import { wrappedHere } from "../wrap/wrap-directory.ts";
 export const usage = usageOf(
   ["[--accept [TOOL ...]]", "URL [options]", "[options] -- COMMAND ..."],
   `Fetches the tools of every server that the project in this folder wraps, shows the changes, and writes those that narrow:
-a tool that accepts less or was removed. --accept also writes the others: new tools, other texts, looser schemas, hints that
-a tool is safe; with names, only those of the named tools. If \`wrap\` was started in this folder, --accept accepts the
-changes that it has shown. With a URL or a command, sync adds that server to the project.`,
+a tool that has or accepts less, or was removed. --accept also writes the others: new tools, other texts, looser schemas,
+hints that a tool is safe; with names, only those of the named tools. If \`wrap\` was started in this folder, --accept
+accepts the changes that it has shown. With a URL or a command, sync adds that server to the project.`,
   OPTIONS,
 );
 
