@@ -78,5 +78,5 @@ export async function* readBackup(file: string): AsyncGenerator<Line> {
       break;
     } else if (read?.format !== FORMAT) break;
   }
-  throw new Error(`${file} is not whole.`);
+  throw new Error(`${file} is incomplete.`);
 }

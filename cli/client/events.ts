@@ -6,7 +6,7 @@ import { flag, option, optionList, usageOf } from "../arguments.ts";
 import { CLIENT_OPTIONS, connectionTo, endpointOf, TOKEN_USAGE } from "./options.ts";
 
 const OPTIONS = {
-  follow: flag("go on until it is interrupted"),
+  follow: flag("print new events until it is interrupted"),
   cursor: option("CURSOR", "begin after the event that had this cursor"),
   job: optionList("NAME", "only of this job; may be repeated"),
   kind: optionList("KIND", "only of jobs of this kind; may be repeated"),
@@ -16,8 +16,8 @@ const OPTIONS = {
 
 export const usage = usageOf(
   "[TYPE...] [options]",
-  `Prints what has happened to the caller's jobs, a line of JSON an event: those that the server keeps, or with --follow those
-that happen from now on. TYPE is a type of event, such as job.ended; all when left out.
+  `Prints the events of the caller's jobs, each as a line of JSON: those that the server keeps, or with --follow those that
+happen from now on. TYPE is a type of event, such as job.ended; default: all types.
 
 ${TOKEN_USAGE}`,
   OPTIONS,
@@ -60,7 +60,7 @@ export async function run(args: string[]): Promise<void> {
       for (const name of names) {
         const params = { name, arguments: narrowing, cursor: cursors.get(name) };
         const page = await request("events/poll", params, Page);
-        if (page.truncated && params.cursor !== "oldest") console.error(`Of ${name} some events may be missing.`);
+        if (page.truncated && params.cursor !== "oldest") console.error(`Some ${name} events may be missing.`);
         for (const [i, event] of page.events.entries()) {
           // A page has only the cursor after its last event. The cursor of an earlier event repeats the page.
           const cursor = i === page.events.length - 1 ? page.cursor : params.cursor;

@@ -76,7 +76,7 @@ export function readOptions(args: readonly string[]) {
     isDry: others.includes("--dry-run"),
     noWait: Boolean(flags["no-wait"]),
     isPaid: Boolean(flags.paid),
-    /** Whether this version may keep jobs in another form than what is deployed. */
+    /** Whether this version may keep jobs in another form than the deployed version. */
     isOtherForm: Boolean(flags["other-form"]),
     /** Whether the worker runs in a container; undefined to let the command decide. */
     container: flags["no-container"] ? false : isContainer || undefined,

@@ -22,7 +22,7 @@ interface DevOptions {
   project: Project;
   stack: Stack;
   ports: Ports;
-  /** Text bindings of the edge, beside those of the environment. */
+  /** Text bindings of the edge, in addition to those from the environment. */
   bindings: Record<string, string>;
   /** The data directory, which is not watched. */
   data: string | undefined;
@@ -103,7 +103,7 @@ export async function develop(options: DevOptions): Promise<void> {
     began = undefined;
     const text = [...problems].join("\n\n");
     if (text !== shown && text !== "") {
-      const before = programs.every(({ isUp }) => isUp) ? "What was there before goes on." : "Waiting for an edit.";
+      const before = programs.every(({ isUp }) => isUp) ? "The previous version goes on." : "Waiting for an edit.";
       say(`The sources do not run as they are. ${before}\n\n${text}\n`);
     }
     shown = text;

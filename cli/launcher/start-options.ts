@@ -29,7 +29,7 @@ export const optionsOf = (services: readonly LocalService[]) => ({
   data: option("DIR", `where the embedded Resonate server keeps its state (default ${DATA})`),
   memory: flag("keep the state in memory only"),
   open: flag("open the front page in a browser: it has a form for each tool"),
-  plain: flag("a line for all that happens to a job, instead of one a job that changes in place"),
+  plain: flag("print a line for each event of a job, instead of one line for each job that changes in place"),
   config: option("CLIENT", `print how to connect a client: ${HOSTS.join(", ")}`),
 });
 

@@ -213,7 +213,7 @@ async function checkOther(url: string, name: string): Promise<void> {
   );
   const isThere = refused === undefined;
   if (isThere && (await waitUntilUp(`${name}`, [`${url}/ready`], AbortSignal.timeout(READY_TIMEOUT), say))) return;
-  throw new Error(`${url} (${name}) is not ready: ${refused ?? "it does not say that it is"}.`);
+  throw new Error(`${url} (${name}) is not ready: ${refused ?? "its /ready does not succeed"}.`);
 }
 
 async function stop(exitCode: number): Promise<void> {

@@ -1,4 +1,4 @@
-/** `operate`: shows and does in the command line what the page `/operate` shows and does. */
+/** `operate`: the functions of the page `/operate` in the command line. */
 import { parseArgs } from "node:util";
 import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../functions/operate/calls.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";

@@ -45,7 +45,7 @@ export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
   const has = snapshot.tools.map(({ name }) => name.slice(0, 60));
   const more = has.length > 20 ? ` and ${has.length - 20} more` : "";
   const what = has.length === 0 ? "It has no tools." : `Its tools are ${has.slice(0, 20).join(", ")}${more}.`;
-  throw new Error(`Of ${options.name} no tool is passed on. ${what}`);
+  throw new Error(`No tool of ${options.name} would be offered. ${what}`);
 }
 
 /** Lists the changes of a server's tools, and the command that accepts those that are held back. */

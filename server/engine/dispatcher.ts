@@ -98,7 +98,7 @@ export class Dispatcher {
     this.#readUpTo.set(connection.group, START);
   }
 
-  /** Sends `connection` as many tasks of its group's queue as it takes. Returns the parked and deferred ones among them. */
+  /** Sends `connection` as many tasks of its group's queue as it takes. Returns those that were parked or deferred. */
   refill(connection: PollConnection): string[] {
     const { group } = connection;
     const soon = Date.now() + RETRY_INTERVAL;

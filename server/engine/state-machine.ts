@@ -57,7 +57,7 @@ export function carryOut(state: State, now: number, request: Operation): Outcome
   return { response: { kind: request.kind, head: { status }, data }, changes: machine.changes };
 }
 
-/** Times out, dispatches again and fires what is due at `now`. */
+/** Handles what is due at `now`: times out promises, dispatches tasks again, and fires schedules. */
 export function handleDue(state: State, now: number, due: Due): Change[] {
   const machine = new StateMachine(state, now);
   machine.handleDue(due);

@@ -74,6 +74,6 @@ async function takeAll(from: { url?: string | undefined; data: string }): Promis
   await using server = await openServer(from);
   await writeBackup(file, server.head, server.pages());
   await server.retire();
-  console.log(`What was there is in ${file} as well; remove it when all is well.`);
+  console.log(`The previous state is also in ${file}; remove it when all is well.`);
   return file;
 }

@@ -43,7 +43,7 @@ export async function run(args: string[]): Promise<void> {
   const count = await server.restore(backup.head, backup.rows);
   if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
   if (!server.hasJobs) console.log("The jobs are restored with the database of the Resonate server.");
-  console.log(`${count} rows were taken up. Jobs that were running go on where they were.`);
+  console.log(`${count} rows were restored. Jobs that were running go on where they were.`);
 }
 
 /** Restores the files of jobs beside a backup into the data directory. A deployment keeps its files elsewhere. */

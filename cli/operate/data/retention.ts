@@ -119,8 +119,8 @@ const OPTIONS = {
 export const usage = usageOf(
   "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]",
   `Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
-steps, its progress feed and all generations of its name. Also removes what had counted, limited and listed jobs. Without
---apply it only prints the counts.`,
+steps, its progress feed and all generations of its name. Also removes records that counted, limited or listed jobs.
+Without --apply it only prints the counts.`,
   OPTIONS,
 );
 
@@ -132,7 +132,7 @@ export async function run(args: string[]): Promise<void> {
   const wanted = { days, namespace: values.namespace, now: Date.now() };
   if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
   const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, wanted, values.apply);
-  const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} of what counted, limited and listed jobs`;
+  const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} records that counted, limited or listed jobs`;
   console.log(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
 }
 
