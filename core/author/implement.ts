@@ -126,7 +126,7 @@ function checked(job: Job, result: unknown): unknown {
   const outcome = job.result?.safeParse(value);
   if (!outcome || outcome.success) return value;
   throw new NondeterminismError(
-    `the function returned what does not fit the output of ${job.kind}: ${problems(outcome.error)}`,
+    `the function returned a value that does not fit the output of ${job.kind}: ${problems(outcome.error)}`,
   );
 }
 

@@ -70,7 +70,7 @@ test.each<[what: string, input: unknown, words: string]>([
     z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]),
     "its input schema must be that of an object",
   ],
-  ["a date", z.object({ at: z.date() }), "its input cannot be said in JSON Schema: Date cannot be represented"],
+  ["a date", z.object({ at: z.date() }), "its input cannot be expressed in JSON Schema: Date cannot be represented"],
 ])("an input that is %s is refused with a message that says why", (_what, input, words) => {
   const tool = { name: "note", title: "Note", description: "Notes.", input: input as never, id: () => "x" };
   expect(() => defineDurableTool(tool)).toThrow(`note: ${words}`);

@@ -56,12 +56,12 @@ describe("a job's name", () => {
 
   test.each([undefined, "", { a: 1 }, Number.NaN, null])("is refused for the id %j", async (id) => {
     const bad = defineJob({ kind: "bad", args: z.object({}), id: () => id as never });
-    await expect(bad.name({})).rejects.toThrow(/^bad: its id is .*, no text and no number$/);
+    await expect(bad.name({})).rejects.toThrow(/^bad: its id is .*, neither a text nor a number$/);
   });
 
   test("is refused for a definition without an id", async () => {
     const bad = defineJob({ kind: "bad", args: z.object({}) } as never);
-    await expect(bad.name({})).rejects.toThrow("bad: its id is undefined, no text and no number");
+    await expect(bad.name({})).rejects.toThrow("bad: its id is undefined, neither a text nor a number");
   });
 
   test("may hold a hash that stands for arguments of any size", async () => {

@@ -242,7 +242,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     async name(args) {
       const id = await options.id?.(args);
       if (typeof id === "string" ? id === "" : !Number.isFinite(id)) {
-        throw new NotStarted(`${kind}: its id is ${JSON.stringify(id)}, no text and no number`);
+        throw new NotStarted(`${kind}: its id is ${JSON.stringify(id)}, neither a text nor a number`);
       }
       const name = prefix + escapeId(String(id));
       if (name.length > MAX_JOB_NAME) {

@@ -107,7 +107,7 @@ describe("a server whose tools are named and typed unlike anything here", () => 
       { occasion: "x".repeat(600) },
       /make a name of 608 characters, up to 500 are possible: shorten them/,
     ],
-    ["has no id", { occasion: "none" }, /tap_keg: its id is undefined, no text and no number/],
+    ["has no id", { occasion: "none" }, /tap_keg: its id is undefined, neither a text nor a number/],
   ])("a job that %s is not started, and says why", async (_what, given, words) => {
     const { isError, text } = await client.callTool("tap_keg", {
       occasion: "May",

@@ -45,14 +45,14 @@ export type FunctionEnd = { value: unknown } | { error: unknown } | { next: unkn
 
 /** How the ends of two runs differ; undefined if they do not. Errors may differ: they may hold the time of day. */
 export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | undefined {
-  if (first && second && "next" in first !== "next" in second) return "continued in one run alone";
+  if (first && second && "next" in first !== "next" in second) return "continued in only one run";
   if (first && second && "next" in first && "next" in second) {
     const path = difference(first.next, second.next);
     return path === undefined ? undefined : `continued with something else${path && ` at ${path}`}`;
   }
   if (!first || !second) return first === second ? undefined : "did not come to its end";
   if ("error" in first || "error" in second) {
-    return "error" in first && "error" in second ? undefined : "threw in one run alone";
+    return "error" in first && "error" in second ? undefined : "threw in only one run";
   }
   const [one, other] = [first, second] as { value: unknown }[];
   const path = difference(one?.value, other?.value);

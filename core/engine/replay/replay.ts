@@ -67,7 +67,7 @@ export class Replay {
     if (!command.awaited.settled) await awaitables.look(command, false);
     if (!command.awaited.settled) await awaitables.look(command, true);
     const { settled } = command.awaited;
-    if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, and has not now`);
+    if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, but is open now`);
     await this.handAwaited(command, settled);
   }
 

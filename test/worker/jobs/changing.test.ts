@@ -153,7 +153,7 @@ test("a result is had again while it is fresh, and made anew when it is not", as
 test.each([
   ["a response", "the function returned a Response: return await value.json() or await value.text()"],
   ["a gap", "the function returned undefined in a list at [0]: return null instead"],
-  ["another shape", "the function returned what does not fit the output of pages: text: "],
+  ["another shape", "the function returned a value that does not fit the output of pages: text: "],
   ["too much", 'step "read" returned 1100002 bytes of JSON; up to 1000000 are stored. Put the data where it belongs'],
 ])("what cannot be kept fails the job with what to return instead: %s", async (what, words) => {
   const { name } = await startJob(store, pages, { what }, Date.now());

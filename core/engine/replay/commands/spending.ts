@@ -25,7 +25,7 @@ export class Spending {
     if (!Object.hasOwn(this.#budgets, of)) {
       const known = Object.keys(this.#budgets).join(", ") || "none";
       throw new NondeterminismError(
-        `ctx.spend: there is no budget of ${JSON.stringify(of)}. The definition says them: budget: { ${known === "none" ? "tokens: { limit: 100_000 }" : known} }`,
+        `ctx.spend: there is no budget of ${JSON.stringify(of)}. The definition names its budgets: budget: { ${known === "none" ? "tokens: { limit: 100_000 }" : known} }`,
       );
     }
     if (!(Number.isFinite(amount) && amount >= 0)) {
