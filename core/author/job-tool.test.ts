@@ -31,7 +31,7 @@ const ended = (job: Job, length: number) =>
     settledAt: 2,
   }) as DurablePromise;
 
-test("a tool with a maxAnswer tells hosts so, and its answers may be as large", () => {
+test("a tool with a maxAnswer announces it to hosts, and its answers may be that large", () => {
   const { job, tool } = reportOf("long_report", 250_000);
   expect(tool.listing).toMatchObject({ _meta: { "anthropic/maxResultSizeChars": 250_000 } });
   const answer = presentJob(ended(job, 100_000));
@@ -41,7 +41,7 @@ test("a tool with a maxAnswer tells hosts so, and its answers may be as large", 
   expect(presentJob(ended(job, 300_000)).structuredContent).toMatchObject({ summary: { characters: 300_002 } });
 });
 
-test("a tool without a maxAnswer tells hosts nothing, and has the default limit", () => {
+test("a tool without a maxAnswer announces none, and has the default limit", () => {
   const { job, tool } = reportOf("report");
   expect(tool.listing).not.toHaveProperty("_meta");
   const answer = presentJob(ended(job, 100_000));

@@ -133,7 +133,7 @@ export interface DurableToolOptions<Args, Result>
     > {
   /** The function's result: advertised, and checked before it is stored. */
   output?: Schema<Result>;
-  /** The prefix of its jobs' names. Default: the tool's name and `_`. */
+  /** The prefix of its jobs' names. Default: the tool's name, with `_` for `-` and `.`, and another `_`. */
   prefix?: string;
 }
 

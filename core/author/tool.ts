@@ -345,6 +345,8 @@ function fromZod(tool: string, io: "input" | "output", schema: z.ZodType): JsonS
   try {
     return z.toJSONSchema(schema, { io: "input" }) as JsonSchema;
   } catch (error) {
-    throw new Error(`${tool}: its ${io} cannot be expressed in JSON Schema: ${(error as Error).message}`, { cause: error });
+    throw new Error(`${tool}: its ${io} cannot be expressed in JSON Schema: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }

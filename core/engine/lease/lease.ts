@@ -25,7 +25,7 @@ export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">>
 /** The bytes stored for a job, without its files and of its files, and their newest mark: see `size.ts`. */
 type Counted = { readonly stored: number; readonly files: number; marked: number };
 
-/** Reads a promise and subscribes to news of it. News without the promise only says that the promise has to be read. */
+/** Reads a promise and subscribes to news of it. News may come without the promise, which then has to be read. */
 export type Watch = (
   id: string,
   fresh: boolean,
