@@ -283,7 +283,7 @@ export class RemoteStore {
     return promise;
   }
 
-  /** Makes this caller one of those who started an existing job, so that nobody else cancels it. Returns its current promise. */
+  /** Records that this caller started an existing job too, so that nobody else cancels it. Returns its current promise. */
   async join(promise: DurablePromise, isRecorded = false): Promise<DurablePromise> {
     if (!isRecorded) await this.#record?.note([this.#startedJob(promise)]);
     if (!this.#claims(promise.job)) {
@@ -492,7 +492,7 @@ export class RemoteStore {
     return key !== "" || quota > 0 ? records?.(key, charge) : undefined;
   }
 
-  /** Enters a job in the record that callers share who are not told apart, while the job starts: only events need the entry. */
+  /** Enters a job in the common record of callers who are not told apart, while the job starts: only events need the entry. */
   async #noteStart<Args>(
     job: Job<Args>,
     name: string,

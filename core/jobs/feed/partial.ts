@@ -47,7 +47,7 @@ const MOST = 100;
 
 /**
  * Returns the partial results after the first `from`: as many as fit into `limit` characters of JSON, but at least one. One that
- * is more than twice as long is cut to its beginning. Undefined if the job has emitted nothing.
+ * is more than twice as long is cut to its beginning. Undefined if the job has emitted no result yet.
  */
 export async function partialOf(
   store: Pick<RemoteStore, "child">,

@@ -25,7 +25,7 @@ export class Slots {
     void this.#queue.add(() => this.#turns.begin(priority, () => this.#run(owner, run)), { priority });
   }
 
-  /** Runs all waiting jobs, with `more` slots than before; resolves when none runs any more. */
+  /** Runs all waiting jobs, with `more` additional slots; resolves when no job runs any more. */
   async drain(more: number): Promise<void> {
     this.#isDraining = true;
     this.#queue.concurrency += more;
