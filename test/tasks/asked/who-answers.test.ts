@@ -59,18 +59,15 @@ describe("the same task", () => {
     expect(JSON.stringify(seen)).not.toContain("answeredBy");
   });
 
-  test.each(NO_FORMS)(
-    "is working to a client that declares %s, and says what it waits for",
-    async (_what, declared) => {
-      const seen = await as(declared, "tasks/get", { taskId: task.taskId });
-      expect(seen.status).toBe("working");
-      expect(seen).not.toHaveProperty("inputRequests");
-      expect(seen.statusMessage).toMatch(/confirm_delete_seen waits for an answer .*Delete seen\?.*Only the user/);
-      // An unknown capability makes the SDK answer the request.
-      const { _meta, ...same } = await as({ ...declared, "com.example": {} }, "tasks/get", { taskId: task.taskId });
-      expect(same).toMatchObject({ status: "working", statusMessage: seen.statusMessage });
-    },
-  );
+  test.each(NO_FORMS)("is working for a client with %s, and says what it waits for", async (_what, declared) => {
+    const seen = await as(declared, "tasks/get", { taskId: task.taskId });
+    expect(seen.status).toBe("working");
+    expect(seen).not.toHaveProperty("inputRequests");
+    expect(seen.statusMessage).toMatch(/confirm_delete_seen waits for an answer .*Delete seen\?.*Only the user/);
+    // An unknown capability makes the SDK answer the request.
+    const { _meta, ...same } = await as({ ...declared, "com.example": {} }, "tasks/get", { taskId: task.taskId });
+    expect(same).toMatchObject({ status: "working", statusMessage: seen.statusMessage });
+  });
 
   test("is pushed to each client in the form that tasks/get has for it", async () => {
     await using asked = await subscribe(stack.url, [task.taskId]);
