@@ -53,7 +53,7 @@ async function inTurns<T>(all: readonly T[], work: (each: T) => Promise<void>): 
   );
 }
 
-/** Forms of address that somebody may try who knows everything about a file. */
+/** The forms of address that an attacker with full knowledge of a file may try. */
 function formsOf(uri: string, address: string): string[] {
   const [, job = "", id = "", name = ""] = /^job:\/\/([^/]+)\/files\/([^/]+)\/([^/]+)$/.exec(uri) ?? [];
   const owner = [CALLERS[0], "caller%30", sha256("caller0"), sha256(tokenOf("caller0")).slice(0, 16)];

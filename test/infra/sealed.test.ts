@@ -58,7 +58,7 @@ test("works as before, stores nothing in clear text, and still reads data encryp
   const second = await gather(8);
   expect(second.content).toMatchObject({ results: { [second.name]: { latitude: 47.6062 } } });
 
-  // Clear text that somebody has put into the database is refused, but accepted with the word for a migration.
+  // Clear text in the database is refused, because anyone with access to it could forge results; `migrate` accepts it.
   const clear = { id: `${namespace}timer_forged`, timeoutAt: Date.now() + 60_000, tags: {} };
   await resonate.call("promise.create", { ...clear, param: encodeValue({ func: "timer", args: [{}], version: 1 }) });
   const forged = () => client.callTool("probe_status", { job_names: ["timer_forged"] });

@@ -65,7 +65,7 @@ interface Message {
   error?: { message: string };
 }
 
-/** Starts a server in front of another one that reports each message and the name in its header. */
+/** Starts a server in front of another one, and calls `tell` with each message and the name in its header. */
 const startFront = (target: string, tell: (message: Message, name: string | undefined) => void) =>
   serveHttp(async (request, response) => {
     const body = request.method === "POST" ? await text(request) : undefined;

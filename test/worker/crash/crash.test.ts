@@ -158,7 +158,7 @@ describe.concurrent("SIGTERM", () => {
     expect(await resonate.settled(the.id, 10_000)).toMatchObject({ state: "resolved" });
   });
 
-  test("hands back the jobs that wait for a slot, too", async () => {
+  test("also hands back the jobs that wait for a slot", async () => {
     await using the = await scene();
     the.archive.control.inject({ fault: { kind: "hang" }, month: "2013-05", times: 1 });
     await using first = await the.worker({ ...LONG_LEASE, DRAIN_SECONDS: "1", MAX_TASKS: "1" });

@@ -16,7 +16,7 @@ afterAll(() => resonate?.[Symbol.asyncDispose]());
 /** A worker without the timers and weather jobs of the product's own worker, which in turn lacks this one's functions. */
 const script = "test/worker/scripts/odd-worker.ts";
 
-/** A group of a test's own, with a gate that counts what its workers claim. */
+/** A separate worker group for a test, with a gate that counts the claims of its workers. */
 async function scene() {
   const gate = await startGate(resonate.url);
   const { group, namespace, env } = ownGroup();

@@ -54,7 +54,7 @@ async function served({ first, last }: Month, timezone = "auto"): Promise<string
 }
 
 describe.concurrent("a month of weather", () => {
-  test("is what the archive served, byte for byte, in one request", async () => {
+  test("equals the archive's answer byte for byte, and takes one request", async () => {
     const month = nextMonth();
     await start(month);
     const { state, value } = await settled(month);

@@ -1,4 +1,4 @@
-/** Each of several wrapped servers serves its own prompts and resources, also those that only its results have named. */
+/** Each of several wrapped servers serves its own prompts and resources, including resources that only its results have named. */
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
