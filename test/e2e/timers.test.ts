@@ -149,7 +149,7 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     expect(await status(timer_name)).toMatchObject({ status: "complete", fires_at: again.fires_at });
   });
 
-  test("that was cancelled and set again: calls about the first name the second, which a late cancel leaves", async () => {
+  test("that was cancelled and set again: calls for the first report the second, and a late cancel spares it", async () => {
     const timer_name = `renewed ${kind}`;
     const { promise_id: first } = await set(timer_name, 3_600);
     await client.callTool("cancel_job", { job_names: [first] });
