@@ -12,7 +12,7 @@ export class UserAgent {
     this.#redirect = redirect;
   }
 
-  /** Opens an authorization request and agrees to it; returns where the client is sent back to. */
+  /** Opens an authorization request, logs in and agrees. Returns the address that leads back to the client. */
   async authorize(authorizationUrl: URL): Promise<URL> {
     let url = authorizationUrl;
     let form: URLSearchParams | undefined;
