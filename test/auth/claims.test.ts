@@ -150,15 +150,15 @@ test("when two claimants cancel, start again and cancel concurrently, the last o
 /** The number of calls for `by` to cancel a job that `of` started, after `after` have cancelled it. */
 test.each<[string, { by: string; of: string[]; after?: string[]; requests: number; ends: boolean }]>([
   ["the only one who started it", { by: "ada", of: ["ada"], requests: 5, ends: true }],
-  ["its creator, while another wants it", { by: "ada", of: ["ada", "bob", "cy"], requests: 3, ends: false }],
-  ["another, while its creator wants it", { by: "bob", of: ["ada", "bob", "cy"], requests: 5, ends: false }],
+  ["its creator, while others claim it", { by: "ada", of: ["ada", "bob", "cy"], requests: 3, ends: false }],
+  ["another caller, while its creator claims it", { by: "bob", of: ["ada", "bob", "cy"], requests: 5, ends: false }],
   ["the last of two", { by: "bob", of: ["ada", "bob"], after: ["ada"], requests: 8, ends: true }],
   [
     "its creator, the last of three",
     { by: "ada", of: ["ada", "bob", "cy"], after: ["bob", "cy"], requests: 7, ends: true },
   ],
   [
-    "a later one, while an earlier one wants it",
+    "a later caller, while an earlier one claims it",
     { by: "cy", of: ["ada", "bob", "cy"], after: ["ada"], requests: 7, ends: false },
   ],
   ["a caller who never started it", { by: "cy", of: ["ada", "bob"], requests: 2, ends: false }],

@@ -112,7 +112,7 @@ describe("a token is refused", () => {
     expect(body).not.toContain(token);
   });
 
-  test("when it is not a Bearer token", async () => {
+  test("that is sent in another way than as a Bearer token", async () => {
     const token = await server.issue("ada", url);
     expect((await listTools(url, { authorization: `Basic ${token}` })).status).toBe(401);
     expect((await listTools(url, { "x-token": token })).status).toBe(401);

@@ -81,7 +81,7 @@ describe.runIf(browser)("a card in its host", () => {
     expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-light");
     await page.evaluate(() => (window as unknown as { host: Host }).host.theme("dark"));
-    await until("the host's other colours", async () => (await colour()) === "rgb(240, 240, 240)", PATIENCE);
+    await until("the host's other colors", async () => (await colour()) === "rgb(240, 240, 240)", PATIENCE);
     expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-dark");
   });

@@ -96,7 +96,7 @@ describe.runIf(browser)("the files of a job", () => {
     expect(await at.getByRole("heading", { name: "Not a heading" }).count()).toBe(0);
   }
 
-  test("are shown on its page, and downloaded from there", async () => {
+  test("are shown on its page and can be downloaded there", async () => {
     await using visitor = await visit(browser as Browser, stack.origin);
     const page = await visitor.open("/jobs/make_many_shown");
     await expectShown(page);

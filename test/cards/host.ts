@@ -76,7 +76,7 @@ async function open(opening: Opening) {
   await bridge.sendToolInput({ arguments: args });
   if (as === "task") {
     const { result } = await rpc(url, "tools/call", { name: tool, arguments: args });
-    if (result.resultType !== "task") throw new Error("the call was answered with no task");
+    if (result.resultType !== "task") throw new Error("the call was not answered with a task");
   } else await bridge.sendToolResult((await client.callTool({ name: tool, arguments: args })) as never);
 }
 

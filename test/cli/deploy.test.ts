@@ -119,7 +119,7 @@ test("workers elsewhere and operators get tokens beside existing ones; the conta
 
 test("over an edge that stores jobs in another form it deploys only with --other-form", async () => {
   const form = bound("JOBS_FORM");
-  if (!form) throw new Error("the form is noted");
+  if (!form) throw new Error("the deployment has no JOBS_FORM");
   expect(form.text).toBe("1");
   form.text = "2";
   const before = platform.uploads.length;

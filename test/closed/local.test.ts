@@ -115,7 +115,7 @@ describe("an embedded server with a secret", () => {
     ["another secret", () => "wrong"],
     ["the secret and more", () => `${secret}x`],
     ["a part of the secret", () => secret.slice(1)],
-  ])("answers no call that shows %s", async (_what, shown) => {
+  ])("refuses a call that shows %s", async (_what, shown) => {
     const auth = shown();
     const { status, messages } = await send(url, { body: envelope(auth) });
     expect([status, messages[0]]).toEqual([
@@ -187,20 +187,23 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
   });
 });
 
-test.skipIf(process.platform !== "linux")("the proxy's token is in no argument that other users can read", async () => {
-  const seen: (string | undefined)[] = [];
-  await using server = await serveHttp((req, res) => {
-    seen.push(req.headers.authorization);
-    res.writeHead(404).end();
-  });
-  await using proxy = run("cli/main.ts", {
-    args: ["proxy", `${server.url}/mcp`],
-    env: { MCP_TOKEN: "token-of-ada", HOME: dir },
-  });
-  await until("the proxy to ask the server", () => seen.includes("Bearer token-of-ada"), 25_000);
-  expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("token-of-ada");
-  expect(proxy.output()).not.toContain("token-of-ada");
-});
+test.skipIf(process.platform !== "linux")(
+  "the proxy's arguments, which other users can read, lack its token",
+  async () => {
+    const seen: (string | undefined)[] = [];
+    await using server = await serveHttp((req, res) => {
+      seen.push(req.headers.authorization);
+      res.writeHead(404).end();
+    });
+    await using proxy = run("cli/main.ts", {
+      args: ["proxy", `${server.url}/mcp`],
+      env: { MCP_TOKEN: "token-of-ada", HOME: dir },
+    });
+    await until("the proxy to ask the server", () => seen.includes("Bearer token-of-ada"), 25_000);
+    expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("token-of-ada");
+    expect(proxy.output()).not.toContain("token-of-ada");
+  },
+);
 
 test.skipIf(process.platform !== "linux")(
   "the arguments of wrap soon disappear from the process list that other users can read",

@@ -240,7 +240,7 @@ describe("the operator's interface", () => {
   });
 
   test.each([undefined, "", caller.token, half, operator.sha256, worker.sha256, `${worker.token} `])(
-    "a call that shows %j is not made",
+    "a call with the token %j is refused",
     async (auth) => {
       for (const [kind, data] of [...OPERATIONS(own), ...SEARCHES]) {
         expect([kind, (await said(kind, data, auth ?? "")).status]).toEqual([kind, 401]);

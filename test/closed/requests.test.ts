@@ -382,7 +382,7 @@ describe("a request meant to trip the server", () => {
       '{"protocolVersion":1,"capabilities":{},"clientInfo":{"name":"a","version":"1"}}',
       "protocolVersion",
     ],
-  ])("by the parameters of %s (%s) is told what is wrong with them", async (method, params, field) => {
+  ])("by the parameters of %s (%s) is told which one is wrong", async (method, params, field) => {
     const { messages } = await send(stack.url, { body: legacy(method, params) });
     expect(messages[0]).toMatchObject({ id: 7, error: { code: -32602, message: expect.stringContaining(field) } });
     if (method === "initialize") return;

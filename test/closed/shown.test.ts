@@ -61,13 +61,13 @@ const SAID: [what: string, said: Said, shown: string][] = [
   ["a result", { name: "result", result: { html: HTML, [HTML]: MARKDOWN } }, HTML],
   ["a result that looks like an element", { name: "node", result: { a: NODE, b: [NODE] } }, "dangerouslySetInnerHTML"],
   [
-    "a result that looks like one in parts",
+    "a result that looks like one of several parts",
     { name: "parts", result: { "durable-mcp:parts": { text: NODE, characters: NODE } } },
     "durable-mcp:parts",
   ],
   ["an error", { name: "error", error: `${HTML} ${MARKDOWN}` }, HTML],
   [
-    "a step and what is done",
+    "a step and its progress message",
     { name: "step", step: HTML, message: MARKDOWN, question: { message: "Go on?", requestedSchema: FORM } },
     MARKDOWN,
   ],

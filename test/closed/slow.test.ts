@@ -90,7 +90,7 @@ describe("on Cloudflare, at /resonate, a client that guesses tokens", () => {
       (address: string) => send(url, { headers: from(address), body: { ...call("x"), kind: "none" } }),
     ],
     [
-      "calls by the line",
+      "several calls in one request",
       (address: string) => send(url, { headers: { ...from(address), ...lines }, body: "{}\n{}\n{}" }),
     ],
     [

@@ -278,7 +278,7 @@ describe("the authorization server is asked", () => {
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
   });
 
-  test("again soon, so that callers are let in once it can be read", async () => {
+  test("again soon after a failure, so that callers are let in once it answers", async () => {
     await using fresh = await serve({});
     server.down = true;
     try {

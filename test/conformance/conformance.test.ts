@@ -63,16 +63,16 @@ async function run(name: string, selection: string[]) {
 }
 
 test.for([
-  ["2025-11-25", ["server-session-lifecycle"]], // there are no sessions
+  ["2025-11-25", ["server-session-lifecycle"]], // the server has no sessions
   ["2026-07-28", []],
-] as const)("every scenario of revision %s that applies", async ([revision, withoutChecks], { annotate }) => {
+] as const)("every applicable scenario of revision %s passes", async ([revision, withoutChecks], { annotate }) => {
   const { summary, passed, idle } = await run(revision, ["--suite", "all", "--spec-version", revision]);
   await annotate(summary);
   expect(passed.size).toBeGreaterThan(30);
   expect(idle).toEqual(withoutChecks);
 });
 
-test("every scenario of the Tasks extension", { timeout: 60_000 }, async ({ annotate }) => {
+test("every scenario of the Tasks extension passes", { timeout: 60_000 }, async ({ annotate }) => {
   // The suite has these scenarios, with a few others, among the pending ones.
   const { summary, passed, idle } = await run("tasks", ["--suite", "pending"]);
   await annotate(summary);

@@ -22,10 +22,10 @@ const create = (id: string, options?: Parameters<typeof promise>[1]) =>
 describe("an id", () => {
   test.each<[string, Record<string, string>]>([
     ["an origin with a colon", { "resonate:origin": "ID" }],
-    ["an origin that does not begin it", { "resonate:origin": "another" }],
-    ["a branch that does not begin it", { "resonate:branch": "another" }],
+    ["an origin that is not its prefix", { "resonate:origin": "another" }],
+    ["a branch that is not its prefix", { "resonate:branch": "another" }],
     ["a branch that is longer than it", { "resonate:branch": "ID.1" }],
-    ["a parent that does not begin it", { "resonate:parent": "another" }],
+    ["a parent that is not its prefix", { "resonate:parent": "another" }],
     ["a prefix with a dot", { "resonate:prefix": "a.b" }],
   ])("with %s is accepted by 0.9.8 only", async (_, tags) => {
     const id = `${unique("origin")}:1`;

@@ -46,7 +46,7 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
   test.each<[string, Fault, string | RegExp]>([
     ["answers 400 with a reason", status(400, { reason: "No such place" }), "Open-Meteo answered 400: No such place"],
     [
-      "asks for more patience than the job has",
+      "asks to wait longer than the job may",
       status(429, { retry_after: "7200", reason: "Daily limit exceeded" }),
       "gave up after 1 attempt: Open-Meteo answered 429: Daily limit exceeded",
     ],

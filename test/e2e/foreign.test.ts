@@ -27,7 +27,7 @@ const MONTH = { latitude: 1, longitude: 1, year: 2001, month: 1 };
 
 /** Promises that others may have created on the server, under ids that look like this deployment's. */
 const FOREIGN: [what: string, name: string, param: object][] = [
-  ["a promise of no function", "timer_none", {}],
+  ["a promise without a function", "timer_none", {}],
   ["a promise of another function", "timer_other", encode({ func: "reboot", args: [], version: 1 })],
   ["a gathering under a timer's name", "timer_month", encode({ func: "weather_data", args: [MONTH], version: 1 })],
   [
@@ -35,9 +35,9 @@ const FOREIGN: [what: string, name: string, param: object][] = [
     "weather_data_1_1_2001_1",
     encode({ func: "timer", args: [{ timer_name: "x", fires_at: "2030-01-01T00:00:00.000Z" }], version: 1 }),
   ],
-  ["a promise that others encoded", "timer_opaque", { data: "%%%" }],
-  ["a promise of text", "timer_text", encode("timer")],
-  ["a promise of nothing", "timer_null", encode(null)],
+  ["a promise whose parameter cannot be decoded", "timer_opaque", { data: "%%%" }],
+  ["a promise whose parameter is a string", "timer_text", encode("timer")],
+  ["a promise whose parameter is null", "timer_null", encode(null)],
 ];
 
 describe.each(CLIENTS)("a name that is no job of this deployment, asked for by $kind:", ({ kind, connect }) => {

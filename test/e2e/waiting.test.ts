@@ -74,7 +74,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     await until("the connection to be closed", () => gate.streams.open === 0);
   });
 
-  test("reports progress as jobs settle, when asked to", async () => {
+  test("reports progress as jobs settle, if asked to", async () => {
     const names = await pendingJobs(client, 4);
     const reports: { progress: number; total?: number | undefined; message?: string | undefined }[] = [];
     const onprogress = (report: (typeof reports)[number]) => reports.push(report);

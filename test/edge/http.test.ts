@@ -188,7 +188,7 @@ test("headers of the 2026-07-28 revision that contradict the body are refused", 
   expect(gate.calls).toEqual([]);
 });
 
-test.each(CLIENTS)("$kind is told of an unknown tool as an error of the protocol", async ({ connect }) => {
+test.each(CLIENTS)("$kind gets a protocol error for an unknown tool", async ({ connect }) => {
   await using client = await connect(stack.url);
   await expect(client.callTool("set_timers", {})).rejects.toThrow("there is no tool set_timers");
 });

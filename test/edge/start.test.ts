@@ -42,7 +42,7 @@ describe("a start is one call", () => {
     ["new", 0, undefined],
     ["running", 0, "pending"],
     ["complete", 0, "resolved"],
-  ] as const)("of a job that is %s", async (_what, ended, last) => {
+  ] as const)("for a job that is %s", async (_what, ended, last) => {
     const args = nextTimer();
     await history(args, ended, last);
     const { result, calls } = await counted(() => startJob(the.store, timer, args, now));

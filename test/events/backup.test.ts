@@ -59,7 +59,7 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
     await until("the stream", () => actives.length === 1);
     await command("forget", "bob", "--url", edge.url, "--apply");
     await command("backup", "--url", edge.url, "--out", again);
-    await until("the stream to begin anew", () => actives.length > 1, 45_000);
+    await until("the stream to begin again", () => actives.length > 1, 45_000);
     expect(actives).toEqual([false, true]);
     leave.abort();
     await listening;

@@ -52,7 +52,7 @@ const EXAMPLES: [name: string, run: Implementation, args: object, result: unknow
     { callbacks: { decision: { approved: true } } },
   ],
   [
-    "a research within its budget",
+    "research within its budget",
     researchRun,
     { topic: "tea" },
     { answers: expect.objectContaining({ length: 8 }), not_answered: expect.objectContaining({ length: 2 }) },
@@ -118,7 +118,7 @@ test("all examples together keep their work when their worker is killed", async 
   const names = new Map<string, string>();
   for (const [tool, args] of calls) void stack.call(tool, args).catch(() => {});
   const nowhere = stack.call("book_trip", { city: "Nowhere", day });
-  void stack.call("release", { version: "9" }).catch(() => {}); // nobody answers it
+  void stack.call("release", { version: "9" }).catch(() => {}); // nobody answers its question
   for (const [tool, args] of calls) {
     names.set(tool, await stack.started(`${tool}_${"city" in args ? args.city : ""}`));
   }
@@ -126,7 +126,7 @@ test("all examples together keep their work when their worker is killed", async 
   await world.upstream.asked(200, 30_000);
   await worker?.kill();
   await worker?.start();
-  await stack.clock.advance(4_000); // its leases end
+  await stack.clock.advance(4_000); // the killed worker's leases end
   // The crawl may take at most six hours of the clock, so it must end before the clock moves by days.
   await until(
     "the crawl to end",
