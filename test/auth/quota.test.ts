@@ -56,7 +56,8 @@ async function inOneHour(): Promise<void> {
   const left = 3_600_000 - (Date.now() % 3_600_000);
   if (left < 60_000) await sleep(left);
 }
-const HOUR = 600;
+/** Seconds of a job in the one-hour period. */
+const SHORT = 600;
 
 const listed = async (caller: TestCaller): Promise<string[]> =>
   (await caller.call("list_jobs", { limit: 100 })).jobs.map(({ job_name }: { job_name: string }) => job_name);
@@ -117,30 +118,30 @@ test("a reservation comes back when its job ends before its time, by itself or c
   const [ada] = isolates("ends");
   const short = Array.from({ length: 10 }, (_, i) => `short${i}`);
   for (const name of short) expect(await timer(ada, name, 10)).toBe(true);
-  for (let i = 0; i < 10; i++) expect(await timer(ada, `long${i}`, HOUR)).toBe(true);
-  expect(await timer(ada, "over", HOUR)).toBe(false);
+  for (let i = 0; i < 10; i++) expect(await timer(ada, `long${i}`, SHORT)).toBe(true);
+  expect(await timer(ada, "over", SHORT)).toBe(false);
   await ada.call("await_result", { job_names: short.map((name) => `timer_${name}`), timeout_seconds: 30 });
   const again = async () => {
-    for (let i = 0; i < 10; i++) if (!(await timer(ada, `again${i}`, HOUR))) return undefined;
+    for (let i = 0; i < 10; i++) if (!(await timer(ada, `again${i}`, SHORT))) return undefined;
     return true;
   };
   await until("reservations to come back", again);
-  expect(await timer(ada, "over", HOUR)).toBe(false);
+  expect(await timer(ada, "over", SHORT)).toBe(false);
 
   // Repeated cancels of a job give back one reservation.
   const cancelled = { job_names: ["timer_long0", "timer_long1"] };
   await ada.call("cancel_job", cancelled);
   await Promise.all([ada.call("cancel_job", cancelled), ada.call("cancel_job", cancelled)]);
-  expect(await timer(ada, "x0", HOUR)).toBe(true);
-  expect(await timer(ada, "x1", HOUR)).toBe(true);
-  expect(await timer(ada, "x2", HOUR)).toBe(false);
+  expect(await timer(ada, "x0", SHORT)).toBe(true);
+  expect(await timer(ada, "x1", SHORT)).toBe(true);
+  expect(await timer(ada, "x2", SHORT)).toBe(false);
 
   // A start costs the same after many reservations and returns.
   await ada.call("cancel_job", { job_names: ["timer_x0", "timer_x1"] });
   const costs: number[] = [];
   for (let i = 0; i < 2 * MOST; i++) {
     const before = gate.calls.length;
-    expect(await timer(ada, `round${i}`, HOUR)).toBe(true);
+    expect(await timer(ada, `round${i}`, SHORT)).toBe(true);
     costs.push(gate.calls.slice(before).filter(({ id }) => !id?.includes(":")).length);
     await ada.call("cancel_job", { job_names: [`timer_round${i}`] });
   }
@@ -163,18 +164,18 @@ test("a reservation comes back if the edge died before it created the job, or if
   await inOneHour();
   await using stack = await serve({ MAX_JOBS: "2", RESONATE_URL: gate.url });
   const ada = callerAt(stack.url, TOKENS.restarts ?? "");
-  expect(await timer(ada, "first", HOUR)).toBe(true);
+  expect(await timer(ada, "first", SHORT)).toBe(true);
   const held = gate.hold("promise.create");
-  const died = timer(ada, "died", HOUR).catch(() => "without an answer");
+  const died = timer(ada, "died", SHORT).catch(() => "without an answer");
   await held;
   await stack.edge.kill();
   expect(await died).toBe("without an answer");
   gate.release("promise.create");
   await stack.edge.start();
   // For a while the edge could still create the job, so the reservation stays.
-  expect(await timer(ada, "second", HOUR)).toBe(false);
-  await until("the reservation to come back", () => timer(ada, "second", HOUR), 60_000);
-  expect(await timer(ada, "third", HOUR)).toBe(false);
+  expect(await timer(ada, "second", SHORT)).toBe(false);
+  await until("the reservation to come back", () => timer(ada, "second", SHORT), 60_000);
+  expect(await timer(ada, "third", SHORT)).toBe(false);
   expect((await listed(ada)).sort()).toEqual(["timer_first", "timer_second"]);
 
   const { key } = await callerOf("restarts");
@@ -183,8 +184,8 @@ test("a reservation comes back if the edge died before it created the job, or if
     state: "rejected",
     value: {},
   });
-  expect(await timer(ada, "third", HOUR)).toBe(true);
-  expect(await timer(ada, "fourth", HOUR)).toBe(false);
+  expect(await timer(ada, "third", SHORT)).toBe(true);
+  expect(await timer(ada, "fourth", SHORT)).toBe(false);
 });
 
 test("a refused start is charged for the jobs that it made the edge read, so its repetition is limited", async () => {
