@@ -125,7 +125,8 @@ function eventTypes(hooks: boolean, jobs: readonly Job[]): EventType[] {
 const Subscription = z.object({
   name: z.string(),
   arguments: Narrowing.default({}),
-  cursor: z.string().nullish(),
+  // This server's cursors have at most 24 characters.
+  cursor: z.string().max(100).nullish(),
   maxAgeMs: z.int().min(0).optional(),
   maxEvents: z.int().min(1).optional(),
 });
