@@ -1,12 +1,12 @@
-/** Which room imports which, types included: no circles, and no arrow from a lower room to a higher one. */
+/** The allowed imports between rooms, including types: no cycles, and no import from a lower room into a higher one. */
 import { defineConfig } from "oxlint";
 
 const ROOMS = "core client functions worker wrap tools server cli testing infra pages test lab".split(" ");
 
-/** The layers of core/, the lowest first. */
+/** The layers of core/, lowest first. */
 const LAYERS = ["store", "definitions", "engine", "jobs", "tools", "author"];
 
-/** The rooms of the edge, the lowest first; its Durable Objects are beside them. */
+/** The rooms of the edge, lowest first. Its Durable Objects have no place in this order. */
 const EDGE = ["http", "auth", "tasks", "built-in", "resources", "mcp", "pages", "app"];
 
 const SDK = {
@@ -14,7 +14,7 @@ const SDK = {
   message: "Only a module that is loaded when it is needed imports the SDK; its types are in core/tools/mcp.ts.",
 };
 
-/** Files that import no path which matches `not`; where they are on the edge's way, nor the SDK. */
+/** A rule that `paths` import nothing that matches `not`. `sdk` forbids the SDK as well, in code that every request loads. */
 const files = (paths: string[], message: string, not: string[], { sdk = false } = {}) => ({
   files: paths,
   rules: {
@@ -25,10 +25,10 @@ const files = (paths: string[], message: string, not: string[], { sdk = false } 
   },
 });
 
-/** The paths into all rooms but these, from a folder of another room. */
+/** A pattern for imports, from a folder of another room, into any room except these. */
 const allBut = (...rooms: string[]) => [`^(\\.\\./)+(${ROOMS.filter((room) => !rooms.includes(room)).join("|")})/`];
 
-/** The files of a layer that are `depth` folders below core/. */
+/** The rule for the files of a layer that are `depth` folders below core/. */
 function layer(i: number, paths: string, depth: number, { sdk = true } = {}) {
   const up = `^(\\.\\./){${depth}}`;
   const above = LAYERS.slice(i + 1);
@@ -44,7 +44,7 @@ export default defineConfig({
   rules: { "import/no-cycle": ["error", { ignoreTypes: false }] },
   overrides: [
     ...LAYERS.flatMap((_layer, i) => [layer(i, "*.ts", 1), layer(i, "*/*.ts", 2)]),
-    // It imports types alone.
+    // This file imports only types of the SDK.
     layer(LAYERS.indexOf("tools"), "mcp.ts", 1, { sdk: false }),
     files(["functions/**"], "functions/ imports core/ and pages/.", allBut("core", "pages"), { sdk: true }),
     ...EDGE.map((room, i) => {

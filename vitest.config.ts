@@ -2,14 +2,14 @@ import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { COMPILE_CACHE } from "./cli/package.ts";
 
-// Shared by the processes that run test files, and by those that they start.
+// All processes share this cache: those that run test files, and those that tests start.
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
-/** Files that take a minute or more, which would otherwise run alone at the end. */
+/** Test files that take a minute or more. They run first, so that none of them runs alone at the end. */
 const SLOWEST =
   /package\/package|cli\/deploy|tasks\/asked\/who-answers|wrap\/crash|worker\/crash\/(newer-server|outage)|auth\/quota|dispatch\/unhandled/;
 
-/** What runs on each standalone server. */
+/** The test files that run on each standalone server. */
 const STANDALONE = [
   "test/e2e/{gathering,timers,waiting}.test.ts",
   "test/contract/**/*.test.ts",
@@ -35,9 +35,9 @@ export default defineConfig({
           include: ["{core,tools,functions,pages,worker,wrap,server,cli,testing,docs}/**/*.test.ts"],
         },
       },
-      // Tests of the whole, each file with its own processes.
+      // Tests of the whole system. Each file starts its own processes.
       { extends: true, test: { name: "system", include: ["{test,lab}/**/*.test.ts"] } },
-      // The embedded server's other host. RESONATE_HOST=object runs any other suite on it as well.
+      // The embedded server in a Durable Object. RESONATE_HOST=object runs any other suite on it as well.
       {
         extends: true,
         test: {
@@ -46,7 +46,7 @@ export default defineConfig({
           env: { RESONATE_HOST: "object" },
         },
       },
-      // One account: edge, object and worker, or runner, as wrangler.toml configures them. The same variables run the rest.
+      // One account: edge, object, and worker or runner, as in wrangler.toml. The variables work for other suites as well.
       {
         extends: true,
         test: {
@@ -63,8 +63,8 @@ export default defineConfig({
           env: { RESONATE_HOST: "object", RESONATE_RUNNER: "1" },
         },
       },
-      // The standalone server at RESONATE_URL, without the files that start an embedded server of their own. The two releases
-      // take turns: what clients ask and tasks are on 0.9.8, what workers do is on the next. `npm run servers` runs all on both.
+      // The standalone server at RESONATE_URL, without the files that start their own embedded server. The suites are divided
+      // between two releases: clients and tasks run on 0.9.8, workers on the next release. `npm run servers` runs all on both.
       {
         extends: true,
         test: {
@@ -78,7 +78,7 @@ export default defineConfig({
           exclude: [...configDefaults.exclude, "test/tasks/{crash,retention}.test.ts"],
         },
       },
-      // The release after 0.9.8, which differs in what times out, and in which jobs may wait for others.
+      // The release after 0.9.8, which has other rules for time-outs, and for which jobs may wait for others.
       {
         extends: true,
         test: {
@@ -90,23 +90,23 @@ export default defineConfig({
             "test/tasks/{range,cancel-range}.test.ts",
             "test/cli/doctor-resonate.test.ts",
           ],
-          // It imitates a server of its own.
+          // This file imitates a server itself.
           exclude: [...configDefaults.exclude, "test/worker/crash/newer-server.test.ts"],
         },
       },
     ],
-    // Tests of what `new` makes, where they run.
+    // The tests in the template run in the projects that `new` makes.
     exclude: [...configDefaults.exclude, "cli/template/**"],
     sequence: { sequencer: SlowestFirst },
-    // A process runs many files, because none leaves anything behind in it: starting one and loading the same modules again is
-    // a quarter of the processors' time.
+    // A process runs many files, because none leaves state behind. A process for each file would load the same modules again,
+    // which takes a quarter of the processor time.
     isolate: false,
     globalSetup: ["test/support/setup.ts"],
-    // Files wait for the processes that they start more than they compute.
+    // More than there are processors: test files mostly wait for the processes that they start.
     maxWorkers: 6,
-    // It imports JSON as bundlers take it and Node does not.
+    // This package imports JSON in a way that only bundlers accept.
     deps: { optimizer: { ssr: { enabled: true, include: ["@actions/workflow-parser"] } } },
-    // It only ends what hangs: tests start whole stacks, on machines that do other things as well.
+    // Long, to end only tests that hang: tests start whole stacks, perhaps on a busy machine.
     testTimeout: 90_000,
     hookTimeout: 90_000,
   },

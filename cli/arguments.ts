@@ -1,10 +1,10 @@
-/** The arguments of commands. Each option is described once: for `parseArgs`, and for `--help`. */
+/** The arguments of commands. One description of an option serves both `parseArgs` and `--help`. */
 import { readProject, typed } from "./project.ts";
 
-/** Something is wrong with a command's arguments; what is printed ends with the command's usage. */
+/** A command's arguments are wrong. The command's usage is printed after the message. */
 export class WrongArguments extends Error {}
 
-/** Reads arguments. @throws {WrongArguments} with the message of what `read` throws */
+/** Reads arguments. @throws {WrongArguments} with the message of the error that `read` throws */
 export function readArguments<T>(read: () => T): T {
   try {
     return read();
@@ -25,7 +25,7 @@ type Options = Readonly<Record<string, { readonly type: string; readonly says?: 
 /**
  * Returns a function that makes the text of `--help` for a command.
  *
- * @param forms what is typed behind the command's name, one line for each form
+ * @param forms the arguments after the command's name, one line for each form
  */
 export function usageOf(forms: string | readonly string[], text: string, options: Options = {}) {
   return (command: string): string => {

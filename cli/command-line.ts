@@ -4,7 +4,7 @@ import { WrongArguments } from "./arguments.ts";
 import { COMPILE_CACHE, packageVersion } from "./package.ts";
 
 interface Command {
-  /** Answers `--help`, and follows the message about wrong arguments. Without it the program reads its own arguments. */
+  /** The text for `--help` and for wrong arguments. A command without it passes all arguments to its program. */
   usage?(name: string): string | Promise<string>;
   run(args: string[], name: string): Promise<void>;
 }
@@ -51,8 +51,8 @@ its wrangler.toml names the edge, and worker/main.ts or worker.ts runs the worke
 `;
 
 const [name = "", ...args] = process.argv.slice(2);
-// The compile cache halves the start of this process and of its children. `dev` does without: each edit makes a new file,
-// which would stay in the cache forever.
+// The compile cache halves the start-up time of this process and of its children. `dev` does not use it: each edit would add
+// a file that stays in the cache forever.
 if (name !== "dev") {
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   enableCompileCache(process.env.NODE_COMPILE_CACHE);

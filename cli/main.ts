@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command line. This file is for every version of Node: one that is too old is refused in a sentence. */
+/** The command line. This file must run in every version of Node, to refuse an old version with a clear message. */
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major > 22 || (major === 22 && minor >= 18)) {
   await import("./command-line.ts");

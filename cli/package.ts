@@ -8,18 +8,18 @@ import { dirname, extname, join } from "node:path";
 
 const HERE = import.meta.dirname;
 
-/** The file of a program of this package, by its path from the root without extension: `.ts` in a checkout, else `.js`. */
+/** The file of a program of this package, by its path from the root without the extension: `.ts` in a checkout, else `.js`. */
 export function programPath(path: string): string {
   return join(HERE, "..", path + extname(import.meta.filename));
 }
 
-/** Resolves a module from this package, or else from the project at `root`. @throws {Error} that says what to install */
+/** Resolves a module from this package, or else from the project at `root`. @throws {Error} that names what to install */
 export function resolveModule(specifier: string, root: string): string {
   for (const from of [import.meta.url, join(root, "package.json")]) {
     try {
       return createRequire(from).resolve(specifier);
     } catch {
-      // Try the next one.
+      // Try the next place.
     }
   }
   const name = specifier.split("/")[0];

@@ -9,7 +9,7 @@ export interface Project {
   readonly name: string;
   /** The npm scripts of its `package.json`. */
   readonly scripts: Readonly<Record<string, string>>;
-  /** The paths under `durable-mcp-edge` in its `package.json`, relative to the folder. */
+  /** The settings under `durable-mcp-edge` in its `package.json`: paths relative to the folder. */
   readonly settings: { readonly worker?: string; readonly local?: string; readonly wrapped?: string };
 }
 
@@ -17,7 +17,7 @@ const CONFIGURATIONS = ["wrangler.toml", "wrangler.jsonc", "wrangler.json"];
 const WORKERS = ["worker/main.ts", "worker.ts"];
 const LOCAL = "tools/local.ts";
 
-/** Reads the project in a folder; without a `package.json` it has a default name and no scripts. */
+/** Reads the project in a folder. A project without a `package.json` has a default name and no scripts. */
 export function readProject(root = process.cwd()): Project {
   const file = join(root, "package.json");
   const json = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
@@ -52,7 +52,7 @@ export function localModuleOf({ root, settings }: Project): string | undefined {
 /**
  * A command as a user of the project types it: through the npm script that runs it, or else through `npx`.
  *
- * `typed(project, "doctor", "--url URL")` is `npm run doctor -- --url URL` where there is such a script.
+ * `typed(project, "doctor", "--url URL")` is `npm run doctor -- --url URL` if the project has such a script.
  */
 export function typed({ scripts }: Pick<Project, "scripts">, command: string, args = ""): string {
   const runs = new RegExp(`(durable-mcp-edge|cli/main\\.[jt]s) ${command}$`);

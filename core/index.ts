@@ -1,4 +1,4 @@
-/** `durable-mcp-edge`: what definitions of tools, and their durable functions, are written with. */
+/** `durable-mcp-edge`: the interface to define tools and to write their durable functions. */
 
 export { fileInput } from "./author/file-input.ts";
 export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./author/implement.ts";

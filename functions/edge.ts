@@ -31,7 +31,7 @@ export interface EdgeOptions {
   websiteUrl?: string;
   /** The tools, in the order of `tools/list`. */
   tools: readonly Tool[];
-  /** Jobs without a tool, which the functions of others start: they are found by their names, and have pages. */
+  /** Jobs without a tool, which the functions of other jobs start. They are found by their names, and have pages. */
   jobs?: readonly Job[];
 }
 

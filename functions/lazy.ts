@@ -1,4 +1,4 @@
-/** What an isolate loads when it is first needed: callers' objects, and what few requests use. */
+/** The code that an isolate loads only when it is needed: callers' objects, and code that few requests use. */
 
 export { takePosition } from "../core/jobs/starting/order.ts";
 export { Discovery } from "./app/discovery.ts";

@@ -1,4 +1,4 @@
-/** An import that the check for circles sees: what is loaded here never imports this file. */
+/** The check for import cycles sees this import, so the lazily loaded code never imports this file. */
 import type * as lazy from "./lazy.ts";
 
 type Lazy = typeof lazy;

@@ -1,4 +1,4 @@
-/** The Durable Objects of this deployment beside the listener. The paths are those of the bundle, in which this lies at the root. */
+/** Durable Objects of this deployment. The paths are those in the bundle, where this file is at the root. */
 import { resonateObject, runnerObject } from "./app/lazy-objects.ts";
 
 export const ResonateObject = resonateObject(() => import("./modules/resonate.js"));

@@ -1,7 +1,7 @@
-/** The rows of a server, as another host or machine takes them over. */
+/** Reads and writes the rows of a server, to move them to another host or machine. */
 import type { Row, Sql, SqlValue } from "./engine/sql.ts";
 
-/** The tables and the columns that order their rows. Listeners are left out: clients that wait register again. */
+/** The tables, and the columns that order their rows. Listeners are left out: waiting clients register again. */
 const TABLES = [
   ["promises", ["id"]],
   ["callbacks", ["awaited", "awaiter"]],
@@ -14,15 +14,15 @@ export interface BackupRow {
   row: Row;
 }
 
-/** The row to go on after: the number of its table, and the values that order it there. */
+/** The last row read: the index of its table, and its values in the columns that order the table. */
 export type BackupPosition = readonly [number, ...string[]];
 
-/** About how many characters, and at most how many rows, are read at once. */
+/** The size of one page: about so many characters, and at most so many rows. */
 const PAGE = { characters: 1_000_000, rows: 500 };
-/** How many rows one statement reads: each may be large, and memory holds them. */
+/** How many rows one statement reads into memory: each may be large. */
 const ROWS_AT_ONCE = 5;
 
-/** The rows after a position. Without `next`, these are the last. */
+/** Reads a page of rows after a position. The last page has no `next`. */
 export function readRows(sql: Sql, [at, ...key]: BackupPosition = [0]): { rows: BackupRow[]; next?: BackupPosition } {
   const [table, columns] = TABLES[at] ?? [];
   if (!table) return { rows: [] };
@@ -51,7 +51,7 @@ export function isEmpty(sql: Sql): boolean {
 }
 
 /**
- * Writes rows of a backup. A row whose key exists stays as it is.
+ * Writes rows of a backup. Does not change a row whose key exists already.
  *
  * @throws {Error} for an unknown table or column
  */

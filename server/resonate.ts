@@ -1,6 +1,6 @@
 /**
- * The embedded Resonate server without its transport: a request comes in, its answer and its messages go out once they are on
- * disk. `wire/` reads requests and keeps connections, `engine/` answers and stores, `node/` and `object/` host it.
+ * The embedded Resonate server without its transport: it takes requests, and sends answers and messages once the changes are
+ * on disk. `wire/` reads requests and keeps connections, `engine/` answers and stores, `node/` and `object/` host it.
  */
 import { Dispatcher } from "./engine/dispatcher.ts";
 import { Engine, type EngineRequest } from "./engine/engine.ts";
@@ -9,10 +9,10 @@ import { TransactionOver } from "./engine/sql.ts";
 import { type Store, TooLarge } from "./engine/store.ts";
 import { Connections, type PollConnection } from "./wire/poll-connections.ts";
 
-/** How many requests share one commit at most, so that a flood of them does not hold up the rest. */
+/** The largest number of requests in one commit, so that a flood of requests does not hold up everything else. */
 const BATCH_SIZE = 250;
 
-/** How soon the same failure is logged again, in milliseconds. */
+/** The shortest time between two log lines about the same failure, in milliseconds. */
 const LOG_INTERVAL = 10_000;
 
 export interface ServerLog {
@@ -21,9 +21,9 @@ export interface ServerLog {
 
 export interface Host {
   log: ServerLog;
-  /** Calls `work` after the requests that have arrived by now. */
+  /** Calls `work` once the requests that have already arrived are submitted, so that they share a commit. */
   soon(work: () => void): void;
-  /** Called after each commit with its changes: the next time-out may be another than before. */
+  /** Called after each commit with its changes, which may move the next time-out. */
   onCommit?(changes: readonly Change[]): void;
   /** Called with a worker group that has a task and no connected worker. */
   onWorkerMissing?(group: string): void;
@@ -53,15 +53,15 @@ export class Resonate {
     this.#dispatcher = new Dispatcher(this.#connections, store, (group) => host.onWorkerMissing?.(group));
   }
 
-  /** A host may connect a worker when it is told that one is missing. */
+  /** Whether a worker is connected, possibly by the host in `onWorkerMissing`. */
   #hasWorker(group: string): boolean {
     if (!this.#connections.isConnected(group)) this.#host.onWorkerMissing?.(group);
     return this.#connections.isConnected(group);
   }
 
   /**
-   * Answers a request when its changes are on disk. Requests that arrive together share one commit, which makes waiting for
-   * the disk affordable. Never rejects: a failure is a response with status 500.
+   * Answers a request when its changes are on disk. Requests that arrive together share one commit, since each commit waits
+   * for the disk. Never rejects: a failure is a response with status 500.
    */
   submit(request: EngineRequest): Promise<Response> {
     return new Promise((resolve) => {
@@ -94,7 +94,7 @@ export class Resonate {
     }
   }
 
-  /** Handles a piece of what is due. False when nothing was due; undefined when nothing could be written. */
+  /** Handles a batch of due time-outs. False when nothing was due; undefined when the commit failed. */
   tick(): boolean | undefined {
     return this.commit(() => {
       const { changes, parked } = this.#engine.tick(Date.now());
@@ -102,12 +102,12 @@ export class Resonate {
     });
   }
 
-  /** When something is due next, in milliseconds since the epoch. */
+  /** The time of the next time-out, in milliseconds since the epoch. */
   get due(): number | undefined {
     return this.#store.due();
   }
 
-  /** Commits what `work` does, then delivers the messages; undefined, with nothing changed, when that fails. */
+  /** Commits the changes of `work`, then delivers their messages. Undefined, with nothing changed, when the commit fails. */
   protected commit<T>(work: () => { result: T; changes: Change[] }): T | undefined {
     try {
       const { result, changes } = this.#store.transaction(work);
@@ -120,7 +120,7 @@ export class Resonate {
     }
   }
 
-  /** While a disk is full, every request fails in the same way. */
+  /** Logs a failure, but not each repetition: while a disk is full, every request fails in the same way. */
   #logFailure(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     const now = Date.now();
@@ -130,8 +130,8 @@ export class Resonate {
   }
 
   /**
-   * Opens a connection for messages; undefined when there are too many. It replaces the connection of the same group and id,
-   * which may be dead without the server knowing: the tasks that it received and did not claim go on.
+   * Opens a connection for messages; undefined when there are too many. It replaces a connection with the same group and id,
+   * which may be dead without the server knowing: unclaimed tasks of the old connection are sent to another one.
    */
   connect(group: string, id: string, { isRunner = false } = {}): PollConnection | undefined {
     const before = this.#connections.named(group, id);
@@ -141,20 +141,20 @@ export class Resonate {
     return connection;
   }
 
-  /** The next messages for `connection`, when there are any; undefined when it is closed. */
+  /** Resolves with the next messages for `connection`, or with undefined when it is closed. */
   next(connection: PollConnection): Promise<string[] | undefined> {
     if (connection.waiting.length === 0) this.#unpark(this.#dispatcher.refill(connection));
     return this.#connections.next(connection);
   }
 
-  /** Whether a group has a task and no connection. */
+  /** Whether a group has an unclaimed task but no connected worker. */
   isWaiting(group: string): boolean {
     return (
       !this.#connections.isConnected(group) && this.#store.unclaimedTasks(group, { timer: 0, id: "" }, 1).length > 0
     );
   }
 
-  /** These parked tasks have been dispatched. */
+  /** Records that these parked or deferred tasks have been dispatched. */
   #unpark(tasks: readonly string[]): void {
     if (tasks.length === 0) return;
     const now = Date.now();
@@ -165,7 +165,7 @@ export class Resonate {
     this.#host.onCommit?.([]);
   }
 
-  /** The runner behind `connection` has no code for a task: the task is deferred, unless another worker connects. */
+  /** The runner behind `connection` has no code for a task: the task is deferred until a retry, or until a worker connects. */
   decline(task: string, connection: PollConnection): void {
     this.#dispatcher.declined(task, connection);
     this.commit(() => {
@@ -180,9 +180,9 @@ export class Resonate {
   }
 
   /**
-   * Drops the listeners whose address has had no connection since the last call. Listeners are stored, so that a client that
-   * reconnects after a restart gets its news, but no client removes one: a promise that is pending for long would collect
-   * them. A host calls this at intervals.
+   * Drops the listeners whose address has no connection now and had none at the last call. Listeners are stored so that a
+   * client that reconnects after a restart gets its news, but clients never remove them: a promise that stays pending would
+   * collect them. A host calls this at intervals.
    */
   dropDisconnectedListeners(): void {
     const disconnected = new Set<string>();
@@ -197,7 +197,7 @@ export class Resonate {
     this.#disconnectedAddresses = disconnected;
   }
 
-  /** Answers the requests that have arrived, ends all connections and closes the store. */
+  /** Answers the queued requests, ends all connections and closes the store. */
   close(): void {
     this.#closed = true;
     while (this.#queue.length > 0) this.#answer();

@@ -1,4 +1,4 @@
-/** What the documents show is what is in the files that they name, and those run. */
+/** The examples in the documents equal the files that they name, and these files run. */
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -10,10 +10,10 @@ import { accept, tasksAt } from "./tasks/support.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const EXAMPLES = join(ROOT, "docs/examples");
-/** What `new` makes: the project that the tutorial is about, which its own test makes, runs and tests. */
+/** The template of `new`: the project of the tutorial, which test/package makes, runs and tests. */
 const PROJECT = join(ROOT, "cli/template/project");
 
-/** What a reader imports, by what the files in this repository do. */
+/** The import specifiers that the documents show, by the paths that the files in this repository import. */
 const PUBLIC: Record<string, string> = {
   "../../core/index.ts": "durable-mcp-edge",
   "../../functions/edge.ts": "durable-mcp-edge/edge",
@@ -32,7 +32,7 @@ const documents = [
   ...(await readdir(join(ROOT, "docs"))).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
 ];
 
-/** The examples in a document that name the file they are from. */
+/** The code blocks of a document whose first line names the file that they are from. */
 async function blocksIn(document: string): Promise<[file: string, code: string][]> {
   const text = await readFile(join(ROOT, document), "utf8");
   return [...text.matchAll(/```ts\n\/\/ (\S+\.ts)\n([\s\S]*?)```/g)].map(([, file = "", code = ""]) => [file, code]);
@@ -40,10 +40,10 @@ async function blocksIn(document: string): Promise<[file: string, code: string][
 
 const blocks = (await Promise.all(documents.map(blocksIn))).flat();
 
-/** A document without what it shows of code. */
+/** A document without its code blocks. */
 const prose = async (document: string) => (await readFile(join(ROOT, document), "utf8")).replace(/```[\s\S]*?```/g, "");
 
-/** What a document's headings are linked to by. */
+/** The anchors of a document's headings. */
 async function anchors(document: string): Promise<string[]> {
   const headings = [...(await prose(document)).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => heading);
   return headings.map((heading) =>
@@ -54,7 +54,7 @@ async function anchors(document: string): Promise<string[]> {
   );
 }
 
-test("every claim of SECURITY.md names code that is there, and a test", async () => {
+test("every claim of SECURITY.md names existing code and tests", async () => {
   const [, section = ""] = (await readFile(join(ROOT, "SECURITY.md"), "utf8")).split("\n## Claims\n");
   const rows = (section.split("\n## ")[0] ?? "").split("\n").filter((line) => /^\| (?!claim )[^-]/.test(line));
   expect(rows.length).toBeGreaterThan(20);
@@ -67,11 +67,11 @@ test("every claim of SECURITY.md names code that is there, and a test", async ()
   }
 });
 
-test("every test that a document names is there", async () => {
+test("every test that a document names exists", async () => {
   let named = 0;
   for (const document of documents) {
     for (const [, path = ""] of (await prose(document)).matchAll(/`([\w/.-]+\.test\.ts)`/g)) {
-      // The tutorial's is in the project that it makes.
+      // The tutorial names a test of the project that it makes.
       if (document === "docs/tutorial.md") continue;
       named += 1;
       expect(existsSync(join(ROOT, path)), `${document}: ${path}`).toBe(true);
@@ -80,7 +80,7 @@ test("every test that a document names is there", async () => {
   expect(named).toBeGreaterThan(50);
 });
 
-test("every link from one document to another leads to it, and to a heading that it has", async () => {
+test("every link between documents leads to an existing file and heading", async () => {
   let followed = 0;
   for (const document of documents) {
     for (const [, link = ""] of (await prose(document)).matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -95,9 +95,10 @@ test("every link from one document to another leads to it, and to a heading that
   expect(followed).toBeGreaterThan(50);
 });
 
-test("every example in the documents is a file that the documents can be held to", async () => {
+test("every TypeScript block in the documents names its file, and every example file is shown or linked", async () => {
   expect(blocks.length).toBeGreaterThan(6);
-  // The last two list the others, to run them; a document may link to a file. The guide's table names folders, each of a tool.
+  // The last two files only list the others, to run them. A document may link to a file instead of showing it. The table in
+  // docs/authoring.md names folders, one for each tool.
   const shown = new Set([...blocks.map(([file]) => file), "services.ts", "edge.ts", "worker.ts"]);
   for (const document of documents)
     for (const [, file = ""] of (await prose(document)).matchAll(/\]\((?:docs\/)?examples\/(\S+\.ts)\)/g))
@@ -114,7 +115,7 @@ test("every example in the documents is a file that the documents can be held to
   expect(unnamed).toEqual([]);
 });
 
-test.each(blocks)("%s is shown as it is", async (file, code) => {
+test.each(blocks)("the block of %s equals the file", async (file, code) => {
   const source = await readFile(join(file.startsWith("tools/") ? PROJECT : EXAMPLES, file), "utf8");
   expect(code).toBe(
     source.replace(/"(?:\.\.\/)+([a-z/]+\.ts)"/g, (text, path) => {
@@ -157,13 +158,13 @@ describe("the examples run:", () => {
     expect(content.result).toEqual({ titles: ["A page", `${site}/page?2`] });
   });
 
-  test("an invoice is sent once, and seen to be paid", async () => {
+  test("an invoice is sent once, and its payment is noticed", async () => {
     const { content } = await client.callTool("send_invoice", { number: 7 });
     expect(content.result).toEqual({ paid: true });
     expect(paths.filter((path) => path.startsWith("POST"))).toEqual(["POST /invoices/7/send"]);
   });
 
-  test("a release asks, and is made when it is approved", async () => {
+  test("a release asks for approval, and is made after it", async () => {
     const tasks = tasksAt(stack.url);
     const { taskId } = await tasks.call("release", { version: "1.2" });
     const { inputRequests } = await tasks.reaches(taskId, "input_required");
@@ -173,7 +174,7 @@ describe("the examples run:", () => {
     expect(result).toMatchObject({ version: "1.2", released_at: expect.any(String) });
   });
 
-  test("a program starts a release, answers its question, and has its result", async () => {
+  test("a program starts a release, answers its question, and gets its result", async () => {
     vi.stubEnv("MCP_URL", stack.url);
     const { released_at } = await import("../docs/examples/client.ts").finally(() => vi.unstubAllEnvs());
     expect(Date.parse(released_at)).toBeGreaterThan(0);

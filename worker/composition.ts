@@ -1,4 +1,4 @@
-/** Wires what executes tasks, for the worker process and for the runner inside Workers. */
+/** Creates and connects the objects that execute tasks, for the worker process and for the runner inside Cloudflare Workers. */
 import type { Implementation } from "../core/author/implement.ts";
 import type { FetchPublic } from "../core/jobs/files/attempt-files.ts";
 import { type FileLocation, KeptFiles } from "../core/jobs/files/kept-files.ts";
@@ -24,11 +24,11 @@ interface CompositionOptions {
   log: LineLog;
   instruments: Instruments;
   reports?: Reports | undefined;
-  /** Where files are kept; undefined for nowhere. */
+  /** Where files are kept; undefined in a deployment that keeps none. */
   fileLocation: FileLocation | undefined;
-  /** How files that clients give are fetched; undefined where nothing guards private addresses. */
+  /** Fetches files that clients give by their address; undefined where nothing can guard against private addresses. */
   fetchPublic?: FetchPublic;
-  /** Bounds on memory, in bytes: for the journals of sleeping jobs, and for promises that are watched. */
+  /** Bounds on memory in bytes, for the journals of sleeping jobs and for watched promises. */
   memory?: { journals: number; promises: number };
 }
 
@@ -80,7 +80,7 @@ export function compose({
   return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, files, log, reports };
 }
 
-/** Reads which job a promise id names. */
+/** Derives a job's name and kind from its promise id. */
 class JobNames {
   readonly #namespace: string;
   readonly #implementations: readonly Implementation[];

@@ -1,11 +1,11 @@
-/** A `fetch` that reaches public addresses only, follows no redirect, and has no time limit. */
+/** A `fetch` that reaches only public addresses, follows no redirect, and has no time limit. */
 import { lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import type { Dispatcher, RequestInit as UndiciInit } from "undici";
 import { isPublicAddress } from "../core/definitions/public-address.ts";
 import { outside } from "../core/engine/guard/guard.ts";
 
-/** Whether an address is private, of this machine, or reserved. Text that is not an address counts as private. */
+/** Whether an address is private, local to this machine, or reserved. Text that is not an address counts as private. */
 export const isPrivate = (address: string): boolean => isIP(address) === 0 || !isPublicAddress(address);
 
 /** The host of a URL without the brackets of an IPv6 address. */
@@ -17,7 +17,7 @@ export class PrivateAddress extends Error {
 
 const refusal = (host: string) => new PrivateAddress(`${host} is an address of this machine or of a private network`);
 
-/** Resolves a name, and refuses it when any of its addresses is private. The connection uses the addresses checked here. */
+/** Resolves a name, and refuses it if any of its addresses is private. The connection uses exactly these addresses. */
 const publicLookup: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
     if (error) return callback(error, "", 0);
@@ -30,7 +30,7 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
-/** `allowPrivate`: the deployment says that private addresses may be reached. */
+/** `allowPrivate`: the deployment allows private addresses. */
 export function publicFetch(allowPrivate: boolean): Fetch {
   const reach = reaching(allowPrivate);
   return (url, init) =>
@@ -41,7 +41,7 @@ export function publicFetch(allowPrivate: boolean): Fetch {
     });
 }
 
-/** The same, for a caller that needs no streams of the web: they take two thirds of the time of a small request. */
+/** The same without web streams, for callers that do not need them: they take two thirds of the time of a small request. */
 export function publicRequest(allowPrivate: boolean): (url: string | URL, init: RequestOptions) => Promise<Answer> {
   const reach = reaching(allowPrivate);
   return (url, init) =>
@@ -54,9 +54,9 @@ export function publicRequest(allowPrivate: boolean): (url: string | URL, init: 
 type RequestOptions = Pick<Dispatcher.RequestOptions, "method" | "headers" | "body" | "signal">;
 type Answer = Dispatcher.ResponseData;
 
-/** Checks addresses before connections are opened, and when they are. A connection serves many requests. */
+/** Checks addresses in URLs before a request, and those of names when a connection is opened. Connections are reused. */
 function reaching(allowPrivate: boolean) {
-  // Loaded at the first call: it would take a fifth of the start of `wrap`, which reaches a program without it.
+  // Loaded at the first call: it would take a fifth of the start of `wrap`, which does not need it to reach a program.
   const load = async () => {
     const undici = await import("undici");
     const connect = { timeout: 10_000, ...(!allowPrivate && { lookup: publicLookup }) };

@@ -17,7 +17,7 @@ import { instruments, resonateRequests } from "./process/metrics.ts";
 import type { WorkerConfig } from "./process/worker-config.ts";
 import { publicFetch } from "./public-fetch.ts";
 
-/** Takes jobs from the Resonate server and executes them, a bounded number of each kind at once, until `stop`. */
+/** Takes jobs from the Resonate server and executes them, a limited number of each kind at once, until `stop`. */
 export class Worker {
   readonly #config: WorkerConfig;
   readonly #log: Logger;
@@ -30,12 +30,12 @@ export class Worker {
   #endSweeps: (() => void) | undefined;
   #isConnected = false;
   #wasConnected = false;
-  /** When the connection was lost, or else when the worker began, by `performance.now()`. */
+  /** When the connection was lost, or when the worker was created if it had none, by `performance.now()`. */
   #disconnectedSince = performance.now();
 
   /**
-   * @throws {Error} naming the variables that an implementation needs and the environment lacks; or when no implementation
-   *   belongs to the group whose jobs this worker takes
+   * @throws {Error} naming the variables that an implementation needs and the environment lacks; or if no implementation
+   *   belongs to this worker's group
    */
   constructor(config: WorkerConfig, implementations: readonly Implementation[], env: NodeJS.ProcessEnv, log: Logger) {
     const { RESONATE_URL: url, RESONATE_TOKEN: token } = config;
@@ -129,8 +129,8 @@ export class Worker {
   /**
    * Begins to take jobs; resolves once the first can arrive.
    *
-   * @throws {Error} when the server refuses the token, its release is not supported, or the edge is of a version that this worker
-   *   must not run beside
+   * @throws {Error} if the server refuses the token, its release is not supported, or this worker must not run beside the
+   *   edge's version
    */
   async start(): Promise<void> {
     const { RESONATE_URL, RESONATE_NAMESPACE } = this.#config;
@@ -161,8 +161,8 @@ export class Worker {
   }
 
   /**
-   * Takes no new jobs and releases those that wait for a slot; lets running ones finish for `DRAIN_SECONDS`, then releases
-   * them too, for another worker.
+   * Takes no new jobs, and releases those that wait for a slot. Gives running jobs `DRAIN_SECONDS` to finish, then releases them
+   * too, so that another worker takes them.
    */
   async stop(): Promise<void> {
     this.#closed.abort();
@@ -175,7 +175,7 @@ export class Worker {
     if (this.#isConnected) this.#disconnectedSince = performance.now();
     this.#isConnected = false;
     this.#parts.watcher.disconnected();
-    // It may be another release when it is back.
+    // The server may have another release when it is back.
     this.#parts.rules.reset();
     if (this.stopping) return;
     if (reason) this.#log.warn({ reason: reasonOf(reason) }, "connection to Resonate failed");

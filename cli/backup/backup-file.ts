@@ -1,4 +1,4 @@
-/** The file format of a backup: JSON lines. The first has the format and the key that seals task ids, the last the count. */
+/** The format of a backup file: JSON lines. The first has the format's name and the key of task ids, the last the row count. */
 import { createReadStream, existsSync } from "node:fs";
 import { cp, mkdir, open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
@@ -12,7 +12,7 @@ const FORMAT = "durable-mcp-edge backup 1";
 export type Line = BackupRow | RoomRow;
 
 export interface BackupHead {
-  /** Seals the task ids that clients hold; null if the server had no key of its own. */
+  /** The key that seals the task ids of clients; null if the server had no key of its own. */
   key: string | null;
 }
 
@@ -44,10 +44,10 @@ export async function writeBackup(
   return count;
 }
 
-/** Where the files of jobs lie that a data directory keeps, beside its backup. */
+/** The folder, beside the backup of a data directory, for the files of its jobs. */
 export const filesBeside = (backup: string): string => `${backup}.files`;
 
-/** Copies a folder of files, so that only their owner can read them; false where there is none. */
+/** Copies a folder so that only its owner can read it. False if `from` does not exist. */
 export async function copyFiles(from: string, to: string): Promise<boolean> {
   if (!existsSync(from)) return false;
   await mkdir(to, { recursive: true, mode: 0o700 });
@@ -78,5 +78,5 @@ export async function* readBackup(file: string): AsyncGenerator<Line> {
       break;
     } else if (read?.format !== FORMAT) break;
   }
-  throw new Error(`${file} is not whole.`);
+  throw new Error(`${file} is incomplete.`);
 }

@@ -13,11 +13,11 @@ import type { Row } from "../../server/engine/sql.ts";
 import type { Line } from "./backup-file.ts";
 
 const CONCURRENCY = 16;
-/** How often a request is tried that fails with a temporary error; the pause between tries, in milliseconds, doubles. */
+/** How often a request that fails temporarily is tried, and the first pause between tries, in milliseconds, which doubles. */
 const ATTEMPTS = 6;
 const PAUSE = 100;
 
-/** The minimal timeout, in milliseconds, of a promise that is settled right after it is created. */
+/** The shortest time-out of a promise that is settled right after its creation, in milliseconds. */
 const MOMENT = 3_600_000;
 const LEASE = 60_000;
 
@@ -28,15 +28,15 @@ export interface Moved {
   pending: number;
   /** Running jobs, which the workers of the new server resume. */
   running: number;
-  /** Schedules of the protocol, which are not moved: this product makes none. */
+  /** Schedules of the protocol, which are not moved: this product creates none. */
   schedules: number;
 }
 
 /**
- * Moves rows in the order of their dependencies: settled promises, then pending ones, then running jobs, which workers take
- * at once. Existing promises stay as they are, so that the move can be repeated. Calls `read` several times.
+ * Moves rows in the order of their dependencies: settled promises, then pending ones, then running jobs, which workers claim
+ * at once. Existing promises are not changed, so that the move can be repeated. Calls `read` several times.
  *
- * @throws {Error} if the server refuses, or cannot be reached
+ * @throws {Error} if the server refuses a request, or cannot be reached
  */
 export async function moveRows(read: () => AsyncIterable<Line>, client: ResonateClient): Promise<Moved> {
   const moved: Moved = { ended: 0, pending: 0, running: 0, schedules: 0 };
@@ -78,7 +78,7 @@ function promiseOf({ id, state, param, value, tags, timeoutAt, createdAt }: Row)
 
 async function movePromise(client: ResonateClient, promise: PromiseRecord): Promise<void> {
   const { id, state, param, value, tags, timeoutAt } = promise;
-  // A promise whose time is up settles as it is created: one that timed out, and a timer that fired.
+  // A promise past its deadline settles at its creation. That suffices for one that timed out, and for a timer that fired.
   const endsByItself = state === "rejected_timedout" || (state === "resolved" && tags["resonate:timer"] === "true");
   if (state === "pending" || (endsByItself && timeoutAt <= Date.now())) {
     await ask(client, "promise.create", { id, param, tags, timeoutAt });
@@ -92,15 +92,15 @@ async function movePromise(client: ResonateClient, promise: PromiseRecord): Prom
     await ask(client, "promise.settle", settled);
     return;
   }
-  // Created with its task acquired, so that no worker is offered a job that has ended.
+  // `task.create` acquires the task at once, so that no worker gets a job that has ended.
   const action = { kind: "promise.create", data: created } as const;
   const { task } = await ask(client, "task.create", { pid: "move", ttl: LEASE, action });
-  if (task === undefined) return; // It exists already.
+  if (task === undefined) return; // The promise exists already.
   const end = { kind: "promise.settle", data: settled } as const;
   await ask(client, "task.fulfill", { id: task.id, version: task.version, action: end });
 }
 
-/** Sends a request; encrypted values stay encrypted. @throws {Error} if it is refused, or keeps failing */
+/** Sends a request; encrypted values stay encrypted. @throws {Error} if the server refuses it, or it keeps failing */
 async function ask<K extends OperationKind>(client: ResonateClient, kind: K, data: RequestData<K>) {
   const { id: own = "", action } = data as { id?: string; action?: { data: { id: string } } };
   const id = action?.data.id ?? own;

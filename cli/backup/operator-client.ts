@@ -10,10 +10,10 @@ export interface Page {
   next?: BackupPosition;
 }
 
-/** The deployment has no Resonate server of its own, or keeps it to itself. */
+/** The deployment has no Resonate server of its own, or does not make it public. */
 export class NoServer extends Error {}
 
-/** The operator's API of the callers' objects, and of the account's own Resonate server, through the edge. */
+/** A client of the operators' API of callers' objects and of the account's own Resonate server, through the edge. */
 export class OperatorClient {
   readonly #edge: string;
   readonly #token: string;
@@ -26,9 +26,9 @@ export class OperatorClient {
   }
 
   /**
-   * Sends a request and parses the answer; a `path` without a slash before it is the server's.
+   * Sends a request and parses the answer. A `path` without a leading slash addresses the Resonate server, another the edge.
    *
-   * @throws {Error} for users, if it is refused or the server is unreachable
+   * @throws {Error} with a message for users, if the request is refused or the server is unreachable
    */
   // biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the answer
   async ask(method: string, path: string, query: Record<string, string> = {}, body?: string): Promise<any> {
@@ -58,7 +58,7 @@ export class OperatorClient {
     return this.ask("GET", "rows", after && { after: JSON.stringify(after) });
   }
 
-  /** The rows of callers' objects; `isOwnServer`: their jobs are in the account as well. */
+  /** The rows of callers' objects. `isOwnServer` tells whether their jobs are in the account as well. */
   rooms(after: RoomPosition | undefined): Promise<RoomPage & { isOwnServer: boolean }> {
     return this.ask("GET", "/operate/rooms", after && { after: JSON.stringify(after) });
   }
@@ -72,7 +72,7 @@ export class OperatorClient {
     } while (after);
   }
 
-  /** Writes rows of callers' objects, which begin anew with the first of their rows. */
+  /** Writes rows of callers' objects. The first row of an object replaces its content. */
   async putRooms(rows: RoomPage["rows"]): Promise<void> {
     await this.ask("POST", "/operate/rooms", {}, JSON.stringify(rows));
   }

@@ -1,4 +1,4 @@
-/** The server that is backed up or restored: a deployment's own, which pauses, or this machine's, which is stopped. */
+/** The server to back up or restore: a deployment's own, which is paused, or this machine's, which must be stopped. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -28,15 +28,15 @@ export const SOURCE_OPTIONS = {
 /** How many rows one request or transaction writes. */
 const BATCH = 200;
 
-/** A server that accepts no changes while this is open. */
+/** A server that accepts no changes until this object is disposed of. */
 export interface PausedServer extends AsyncDisposable {
   readonly head: BackupHead;
-  /** Whether it has the jobs, too: else they are in the database of a Resonate server elsewhere, and callers' objects alone here. */
+  /** Whether it also has the jobs. Else it has callers' objects alone, and a Resonate server elsewhere has the jobs. */
   readonly hasJobs: boolean;
   pages(): AsyncIterable<readonly Line[]>;
-  /** Writes a backup to the server. @throws {Error} if it has jobs already */
+  /** Writes a backup to the server, and returns the number of rows. @throws {Error} if the server has jobs already */
   restore(head: BackupHead, rows: AsyncIterable<Line>): Promise<number>;
-  /** Keeps it paused after this is closed: its jobs have moved. */
+  /** Keeps the server paused after this object is disposed of, because its jobs have moved. */
   retire(): Promise<void>;
 }
 
@@ -75,7 +75,7 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
         if (own.length > 0 && hasJobs) {
           const first: Record<string, string> = isFirst ? { first: "" } : {};
           await operator.ask("POST", "rows", first, JSON.stringify(own));
-          // A restore that is cut off leaves it paused: the same command, repeated, ends it.
+          // An interrupted restore leaves the server paused until the same command is repeated.
           stays = true;
           isFirst = false;
         }
@@ -96,7 +96,7 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
   };
 }
 
-/** Pauses the deployment's own server; false where there is none. */
+/** Pauses the deployment's own Resonate server; false if it has none. */
 async function pause(operator: OperatorClient): Promise<boolean> {
   try {
     await operator.ask("POST", "rest");
@@ -147,7 +147,7 @@ async function openFolder(data: string): Promise<PausedServer> {
       await rm(draft);
       return count;
     },
-    // It is stopped, and is only started again on purpose.
+    // The server is stopped, and only its owner starts it again.
     async retire() {},
     async [Symbol.asyncDispose]() {
       sql.close();
@@ -169,7 +169,7 @@ async function* batches(rows: AsyncIterable<Line>): AsyncGenerator<Line[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** Nothing listens there: what objects do by themselves, they leave for later. */
+/** An address at which nothing listens, so that the objects put off the work that needs a Resonate server. */
 const NOWHERE = "http://127.0.0.1:9";
 
 interface Rooms extends AsyncDisposable {
@@ -177,8 +177,8 @@ interface Rooms extends AsyncDisposable {
 }
 
 /**
- * Opens the callers' objects of a data directory by an edge of its own: only workerd knows how they are stored. Undefined
- * where the directory has no objects, unless `makes`. No stack may run with it.
+ * Opens the callers' objects of a data directory through a temporary edge, since only workerd can read their storage.
+ * Undefined if the directory has no objects and `makes` is false. No stack may use the directory at the same time.
  */
 async function openRooms(data: string, makes: boolean): Promise<Rooms | undefined> {
   const objects = join(data, "objects");
@@ -192,7 +192,7 @@ async function openRooms(data: string, makes: boolean): Promise<Rooms | undefine
     RESONATE_URL: NOWHERE,
     RESONATE_NAMESPACE: process.env.RESONATE_NAMESPACE ?? "",
     OPERATOR_TOKENS: JSON.stringify([{ name: "backup", sha256 }]),
-    // Callers' subscriptions do not end for want of a token.
+    // With OAuth, subscriptions do not end because their caller's token is not configured here.
     AUTH_MODE: "oauth",
     OAUTH_ISSUER: "https://nowhere.invalid",
     ALLOWED_HOSTS: "127.0.0.1",

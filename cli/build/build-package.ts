@@ -1,4 +1,4 @@
-/** A program that builds what runs in browsers and in workerd into the package's folder: `node cli/build/build-package.ts dist`. */
+/** Builds the package's code for browsers and for workerd into its folder: `node cli/build/build-package.ts dist`. */
 import { join, resolve } from "node:path";
 import { thisPackage } from "../package.ts";
 import { writePages } from "./pages.ts";

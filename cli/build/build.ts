@@ -1,4 +1,4 @@
-/** The build command of wrangler.toml: builds the pages and modules that wrangler does not bundle itself. */
+/** The build command of wrangler.toml, which builds the pages and modules that wrangler itself does not bundle. */
 import { buildModules } from "./modules.ts";
 import { buildPages } from "./pages.ts";
 

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { resolveModule } from "../package.ts";
 
-/** Loads the copy of esbuild that wrangler uses, so that all parts of the edge are built alike. */
+/** Loads the copy of esbuild that wrangler uses, so that all parts of the edge are built in the same way. */
 export async function loadEsbuild(root: string): Promise<typeof import("esbuild")> {
   const path = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
   return (await import(pathToFileURL(path).href)).default;
@@ -20,7 +20,7 @@ export function hashFiles(paths: readonly string[]): string {
   return sum.digest("hex");
 }
 
-/** At once: each start of an edge reads some 600 small files, and to wait for each costs five times as much. */
+/** Synchronous, because each start of an edge reads some 600 small files, and awaiting each takes five times as long. */
 function contentOf(path: string): Uint8Array {
   try {
     return readFileSync(path);

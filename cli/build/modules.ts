@@ -1,4 +1,4 @@
-/** Builds the modules that a Worker loads on demand; wrangler uploads them unchanged beside the main module. */
+/** Builds the modules that a Worker loads on demand. Wrangler uploads them unchanged beside the main module. */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
@@ -8,7 +8,7 @@ import type { Plugin } from "esbuild";
 import { isCheckout, thisPackage } from "../package.ts";
 import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
-/** Their folders in a checkout and in a project, which wrangler.toml and the edge refer to. */
+/** The folders of the modules in a checkout and in a project. wrangler.toml and the edge refer to them. */
 const OWN = "functions/modules";
 const PROJECT = "edge/modules";
 
@@ -16,7 +16,7 @@ const PROJECT = "edge/modules";
 export const isBuild = (command: string | undefined): boolean =>
   /^node \S*cli\/build\/build\.[jt]s$/.test(command ?? "");
 
-/** The module of `cron-parser`, which others beside it import. */
+/** The module with `cron-parser`, which other modules import. */
 const CRON = "cron.js";
 
 /** The entry code of each module in a checkout. In a project it is the TypeScript file beside the module. */
@@ -33,7 +33,7 @@ export const createRunner = (env) => new RunnerServer(env, runs);`,
 /** Replaces the SDK's platform shims. */
 const SHIMS = join(import.meta.dirname, "../../functions/mcp", `shims${extname(import.meta.filename)}`);
 
-/** The file in `.build` with the sources, their hash and the files of the last build: every start of an edge asks for modules. */
+/** The file in `.build` with the sources, their hash and the files of the last build, since every start asks for a build. */
 const STAMP = "modules.json";
 
 interface Modules {
@@ -62,7 +62,7 @@ export async function buildModules(root: string): Promise<string[]> {
   const names = Object.keys(modules.entries);
   if (names.length === 0) return [];
   const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
-  // Also what they have in common: a folder that was copied while they were built may lack it.
+  // `known.files` includes the shared chunks, which a folder that was copied during a build may lack.
   const isThere = [...names, ...(known?.files ?? [])].every((name) => existsSync(join(root, modules.folder, name)));
   if (isThere && known?.files && sumOf(root, known.sources) === known.sum) return known.sources;
   const started = Date.now();
@@ -71,11 +71,11 @@ export async function buildModules(root: string): Promise<string[]> {
   return sources;
 }
 
-/** A hash of the files, of the lock file and of this builder. */
+/** A hash of the sources, the lock file and this builder. */
 export const sumOf = (root: string, sources: readonly string[]) =>
   hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
 
-/** Notes a build that began at `started`, unless sources were changed while it ran: it may lack those changes. */
+/** Records a build that began at `started`, unless a source changed while it ran: the build may lack that change. */
 export async function noteBuild(
   root: string,
   stamp: string,
@@ -89,7 +89,7 @@ export async function noteBuild(
 
 async function build(root: string, { folder, entries }: Modules) {
   const cronAt = CRON in entries ? `./${CRON}` : undefined;
-  // Durable Objects have much in common, which lies beside them once. The edge loads the others, each whole.
+  // The modules of Durable Objects share much code, which goes into common chunks. Each other module is a single file.
   const isObject = (name: string) => OBJECTS.includes(name);
   const all = Object.entries(entries);
   const bundles = await Promise.all([
@@ -111,10 +111,10 @@ async function build(root: string, { folder, entries }: Modules) {
 const RUNNER = "runner.js";
 const OBJECTS = ["caller.js", "resonate.js", RUNNER];
 
-/** The module that names the sources' lines in stacks of the runner's code. */
+/** The module that replaces the locations in a runner's stacks by lines of the sources. */
 const STACKS = "stacks.js";
 
-/** Its code: `source-lines.ts` with the maps of the runner and of its imports. */
+/** Bundles {@link STACKS}: `source-lines.ts` with the source maps of the runner and of its imports. */
 function bundleStacks(root: string, maps: Readonly<Record<string, object>>) {
   const from = JSON.stringify(
     join(import.meta.dirname, `../../worker/runner/source-lines${extname(import.meta.filename)}`),
@@ -123,16 +123,16 @@ function bundleStacks(root: string, maps: Readonly<Record<string, object>>) {
   return bundleModules(root, { [STACKS]: code });
 }
 
-/** Begins the names of what modules have in common. */
+/** The beginning of the names of files with shared code. */
 const CHUNK = "chunk-";
 
 interface ModuleOptions {
   define?: Record<string, string> | undefined;
-  /** The module that holds `cron-parser`, as the code is to import it. Default: the library becomes a part of the code. */
+  /** The path from which the code imports `cron-parser`. Default: the library is bundled with the code. */
   cronAt?: string | undefined;
 }
 
-/** Leaves a package out of a bundle, which imports it from the module `path` instead. */
+/** Leaves the package `name` out of a bundle, which imports it from the module `path` instead. */
 const besides = (name: string, path: string): Plugin => ({
   name: "besides",
   setup({ onResolve }) {
@@ -141,8 +141,9 @@ const besides = (name: string, path: string): Plugin => ({
 });
 
 /**
- * Bundles modules for a Worker: `entries` are their code, which imports from `root`, by file name. What several of them need
- * is in files that they import. Returns the texts by file name, and the sources, absolute.
+ * Bundles modules for a Worker. `entries` holds the code of each by its file name; its imports are relative to `root`. Code
+ * that several entries need goes into further files, which they import. Returns the texts and source maps by file name, and
+ * the absolute paths of the sources.
  *
  * @throws {Error} with esbuild's message, if they do not compile
  */
@@ -164,7 +165,7 @@ export async function bundleModules(
     outdir: root,
     write: false,
     minify: true,
-    // The classes of `errors` in a definition are stored by their names.
+    // The error classes of a definition are stored by their names.
     keepNames: names.includes(RUNNER),
     sourcemap: names.includes(RUNNER) && "external",
     sourcesContent: false,
@@ -174,12 +175,12 @@ export async function bundleModules(
     conditions: ["workerd", "worker", "browser"],
     alias: { "@modelcontextprotocol/server/_shims": SHIMS },
     define: { ...define, STACKS_MODULE: `"./${STACKS}"` },
-    // Node modules that workerd lacks fail when they are loaded, so that the rest of the module works.
+    // A Node module that workerd lacks fails only when it is loaded, so that the rest of the module works.
     external: ["cloudflare:*", "node:*", ...builtinModules],
     legalComments: "none",
     logLevel: "silent",
   });
-  // Not the entries, which are no files, and not the placeholders of Node modules.
+  // Entries and placeholders of Node modules are not files.
   const isSource = (path: string) => !/^entry:|node_modules\/|^\(disabled\)/.test(path);
   const inputs = Object.keys(metafile.inputs).filter(isSource);
   const nameOf = (path: string) => relative(root, path);
@@ -196,8 +197,8 @@ export async function bundleModules(
 }
 
 /**
- * What a source map tells of the lines of the author's files: their columns, and the engine's and libraries' files, would make it
- * twenty times as large. Undefined where there are none.
+ * Reduces a source map to the lines of the author's files: with columns, and with the files of the engine and the libraries,
+ * it would be twenty times as large. Undefined if it has no such files.
  */
 async function authorsLines(root: string, map: EncodedSourceMap): Promise<EncodedSourceMap | undefined> {
   const { decodedMappings, encodedMappings, TraceMap } = await import("@jridgewell/trace-mapping");
@@ -220,7 +221,7 @@ async function authorsLines(root: string, map: EncodedSourceMap): Promise<Encode
   return { ...head, mappings: encodedMappings(new TraceMap({ ...head, mappings: lines })) };
 }
 
-/** Serves the entries' code as modules in the folder `root`. */
+/** Provides the entries' code to esbuild as modules in the folder `root`. */
 const entered = (entries: Readonly<Record<string, string>>, root: string): Plugin => ({
   name: "entries",
   setup({ onResolve, onLoad }) {
@@ -229,7 +230,7 @@ const entered = (entries: Readonly<Record<string, string>>, root: string): Plugi
   },
 });
 
-/** Copies the modules into the bundle folder `dir`. Returns their paths from there. */
+/** Copies the modules into the bundle folder `dir`. Returns their paths relative to it. */
 export async function copyModules(root: string, dir: string): Promise<string[]> {
   const { folder } = await modulesOf(root);
   const files = await readdir(join(root, folder)).catch(() => []);

@@ -1,4 +1,4 @@
-/** Builds the pages and cards for browsers from `pages/` of a checkout. The package contains them built, in `dist/pages`. */
+/** Builds the pages and cards for browsers from `pages/` of a checkout. The package has the built files in `dist/pages`. */
 import { existsSync } from "node:fs";
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
@@ -40,7 +40,7 @@ async function buildOf(root: string): Promise<string[]> {
   await mkdir(join(root, ".build"), { recursive: true });
   const building = `${join(root, OUT)}-${process.pid}`;
   await writePages(root, building);
-  // Renamed, so that the folder is complete or absent. If another process was first, its result is equal.
+  // Renamed, so that the folder is complete or absent. If another process was faster, its result is the same.
   const old = `${building}-old`;
   await rename(join(root, OUT), old).catch(() => {});
   await rename(building, join(root, OUT)).catch(() => rm(building, { recursive: true }));

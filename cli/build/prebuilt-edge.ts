@@ -1,4 +1,4 @@
-/** Bundles the edge of `wrap`, which needs no project: a checkout builds it when its sources change, the package contains it. */
+/** The edge of `wrap`, which needs no project. A checkout builds it when its sources change; the package contains it. */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -26,8 +26,8 @@ const DEFINE = {
 };
 
 /**
- * Each collection is a whole one. By default workerd begins with those when the JavaScript heap has hundreds of megabytes, and
- * each of them keeps several outside of that heap.
+ * Makes each garbage collection a full one. By default workerd collects fully only when the JavaScript heap has hundreds of
+ * megabytes, while its objects hold several megabytes each outside of that heap.
  */
 const SMALL = ["--gc-global", "--max-semi-space-size=2"];
 
@@ -40,7 +40,7 @@ export async function prebuiltEdge(folder: string): Promise<Bundle> {
   const dir = join(root, isCheckout ? ".build/edge" : FOLDER);
   if (isCheckout) {
     const [, isNew] = await Promise.all([buildPages(root), rebuild(root, dir)]);
-    // Nothing is bundled from here on.
+    // Nothing else is bundled, so esbuild's process may end.
     if (isNew) await (await loadEsbuild(root)).stop();
   }
   return {
@@ -58,7 +58,7 @@ export async function prebuiltEdge(folder: string): Promise<Bundle> {
   };
 }
 
-/** Returns whether anything was to be built. */
+/** Builds the edge if its sources have changed. Returns whether it has built. */
 async function rebuild(root: string, dir: string): Promise<boolean> {
   const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
   const isThere = Object.keys(ENTRIES).every((name) => existsSync(join(dir, name)));

@@ -11,24 +11,24 @@ import { configurationOf, readProject } from "../project.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
 import { edgeOptions, isForWrangler } from "./edge-options.ts";
 
-/** The module's name inside workerd, and so in the stack of an error. */
+/** The module's name inside workerd, and therefore in the stacks of errors. */
 export const EDGE_MODULE = "index.js";
 
 /** The folder of bundles in the project. */
 const CACHE = ".build";
 const DAY = 24 * 60 * 60 * 1000;
-/** Files that change with the dependencies, which include wrangler. */
+/** Files that change with the dependencies, wrangler among them. */
 const LOCK_FILES = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "node_modules/.package-lock.json"];
 
 export interface Bundle {
   /** The folder of the bundled module and its source map, `<main>.map`. */
   readonly dir: string;
   readonly main: string;
-  /** The modules that it loads on demand, as paths from the folder; it imports them by these paths. */
+  /** The modules that the edge loads on demand, as the paths relative to the folder by which it imports them. */
   readonly modules: readonly string[];
-  /** JSON files by the name of the binding whose value they are, absolute. */
+  /** The absolute paths of JSON files, by the name of the binding whose value they are. */
   readonly data?: Readonly<Record<string, string>>;
-  /** Absolute folders that it may read while it runs, by the name of their binding. */
+  /** The absolute paths of folders that the edge may read while it runs, by the name of their binding. */
   readonly folders?: Readonly<Record<string, string>>;
   /** Options of workerd's JavaScript engine. */
   readonly v8Flags?: readonly string[];
@@ -47,10 +47,10 @@ export type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folde
 
 /**
  * Bundles the edge as `wrangler deploy` uploads it, without network, or returns the cached bundle of the same sources.
- * `entry`, a path from the project's folder `root`, replaces the configuration's `main`; such an edge is never uploaded, and
- * esbuild alone bundles it where the configuration asks for nothing that only wrangler does.
+ * `entry`, a path relative to the project's folder `root`, replaces the configuration's `main`. Such an edge is never
+ * uploaded, so esbuild alone bundles it unless the configuration needs wrangler.
  *
- * @throws {Error} with the bundler's output, when the edge does not bundle
+ * @throws {Error} with the bundler's output, if the edge does not bundle
  */
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
@@ -69,13 +69,13 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
     const reading = readConfiguration(config);
     const [made, configuration] = await Promise.all([make(entry, reading, building, root), reading]);
     const settings = settingsOf(configuration, dirname(config));
-    if (await changedSince(started, made.inputs, root)) continue; // It may mix old and new files.
+    if (await changedSince(started, made.inputs, root)) continue; // The bundle may mix old and new files.
     await writeFile(
       join(building, "bundle.json"),
       JSON.stringify({ ...settings, main: made.main, modules: made.modules }),
     );
     const dir = join(cache, bundleName([...made.inputs, ...own], config, root));
-    // Renamed, so that a bundle is complete or absent. If another process was first, its bundle is equal.
+    // Renamed, so that a bundle is complete or absent. If another process was faster, its bundle is the same.
     await rename(building, dir).catch(() => rm(building, { recursive: true }));
     await writeFile(`${known}.${process.pid}`, JSON.stringify(made.inputs));
     await rename(`${known}.${process.pid}`, known);
@@ -83,7 +83,7 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   }
 }
 
-/** What bundles need of the wrangler configuration in the folder `root`. */
+/** The settings of a bundle from the wrangler configuration in the folder `root`. */
 export function settingsOf(configuration: Configuration, root: string): Settings {
   const { compatibility_date, compatibility_flags, vars, durable_objects, assets } = configuration;
   if (!compatibility_date) throw new Error("The wrangler configuration has no compatibility_date.");
@@ -136,7 +136,7 @@ async function make(entry: string | undefined, reading: Promise<Configuration>, 
     : runEsbuild(entry, configuration, outdir, root);
 }
 
-/** Runs wrangler. `inputs` are the project's own files in the bundle, as paths from its folder. */
+/** Bundles by wrangler. `inputs` are the project's own files in the bundle, as paths relative to its folder. */
 async function runWrangler(entry: string | undefined, outdir: string, root: string) {
   const wrangler = join(dirname(resolveModule("wrangler/package.json", root)), "bin/wrangler.js");
   const env = { WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", WRANGLER_WRITE_LOGS: "false" };
@@ -155,7 +155,7 @@ async function runWrangler(entry: string | undefined, outdir: string, root: stri
   return { main: basename(main), modules, inputs: Object.keys(inputs).filter(isOwn).sort() };
 }
 
-/** The same by esbuild. */
+/** Bundles by esbuild alone, with the same result. */
 async function runEsbuild(entry: string, configuration: Configuration, outdir: string, root: string) {
   const { build } = await loadEsbuild(root);
   const { minify = false, keep_names: keepNames = true } = configuration;
@@ -175,7 +175,7 @@ interface Metafile {
 /** Whether a file is the project's own, neither a dependency nor virtual. */
 const isOwn = (path: string) => !path.includes("node_modules/") && !/^\w+:/.test(path);
 
-/** Removes bundles of earlier sources, except recent ones, which another process may be about to serve. */
+/** Removes bundles older than a day. Another process may be about to serve a newer one. */
 async function removeOldBundles(cache: string): Promise<void> {
   await mkdir(cache, { recursive: true });
   for (const name of await readdir(cache)) {

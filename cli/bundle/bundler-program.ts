@@ -1,6 +1,6 @@
 /**
- * The program that bundles for `dev`. It is a process apart from the launcher, because a Ctrl-C at the terminal reaches the
- * launcher's whole process group and would end esbuild in the middle of a build. It answers each request with the result.
+ * The program that bundles for `dev`, and answers each request with the result. It is a process apart from the launcher,
+ * because a Ctrl-C at the terminal reaches the launcher's process group and would end esbuild in the middle of a build.
  */
 import { readProject } from "../project.ts";
 import { type Built, CompileError, devBundler } from "./dev-bundle.ts";

@@ -21,7 +21,7 @@ export interface Configuration {
 }
 
 export async function readConfiguration(config: string): Promise<Configuration> {
-  // Loaded on demand: wrangler takes most of a second to load.
+  // Loaded on demand: loading wrangler takes most of a second.
   const url = pathToFileURL(resolveModule("wrangler", dirname(config))).href;
   const { unstable_readConfig } = await import(url);
   return unstable_readConfig({ config });

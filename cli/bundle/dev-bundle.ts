@@ -1,4 +1,4 @@
-/** Bundling for `dev`, by esbuild alone: it takes a fraction of a second, wrangler several seconds. */
+/** Bundles for `dev` by esbuild alone, in a fraction of a second; wrangler takes several seconds. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -18,18 +18,18 @@ export class CompileError extends Error {}
 export interface Built<T> {
   readonly version: string;
   readonly program: T;
-  /** The project's files in the program, absolute. */
+  /** The absolute paths of the project's files in the program. */
   readonly inputs: readonly string[];
 }
 
 export interface DevBundler {
   /** @throws {CompileError} */
   edge(): Promise<Built<Bundle>>;
-  /** Checks that the worker compiles, and lists its sources, which the worker runs directly. @throws {CompileError} */
+  /** Checks that the worker compiles, and lists its sources. Node runs the sources themselves. @throws {CompileError} */
   worker(): Promise<Built<string>>;
 }
 
-/** Bundles into the folder `name` of the project's `.build`. */
+/** Returns a bundler that writes to the folder `name` in the project's `.build`. */
 export async function devBundler(project: Project, name: string): Promise<DevBundler> {
   const { root } = project;
   const esbuild = await loadEsbuild(root);
@@ -112,7 +112,7 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
         format: "esm",
         platform: "node",
         packages: "external",
-        sourcemap: "external", // An edit that only moves lines is a change: stacks of errors name lines.
+        sourcemap: "external", // So that an edit that only moves lines counts as a change: error stacks have line numbers.
         sourcesContent: false,
         metafile: true,
         logLevel: "silent",
@@ -122,7 +122,7 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
   };
 }
 
-/** The output files, the source map first if there is one. */
+/** The texts of the output files, the source map first if there is one. */
 function texts({ outputFiles = [] }: BuildResult): string[] {
   return outputFiles
     .toSorted((a, b) => Number(b.path.endsWith(".map")) - Number(a.path.endsWith(".map")))

@@ -1,4 +1,4 @@
-/** How esbuild alone bundles an edge as wrangler does: it takes a fraction of a second, wrangler several. */
+/** Options with which esbuild alone bundles an edge as wrangler does, in a fraction of a second instead of several. */
 import { resolve } from "node:path";
 import type { BuildOptions } from "esbuild";
 import { isBuild } from "../build/modules.ts";
@@ -11,7 +11,7 @@ export function isForWrangler({ compatibility_flags, build, rules }: Configurati
   return isNode || (!isOwn && (build?.command !== undefined || (rules ?? []).length > 0));
 }
 
-/** Wrangler's options for `entry`, without minification. `mode` is what `process.env.NODE_ENV` is in the code. */
+/** Wrangler's options for `entry`, without minification. `mode` is the value of `process.env.NODE_ENV` in the code. */
 export function edgeOptions(
   entry: string,
   { alias = {}, define = {}, build }: Configuration,

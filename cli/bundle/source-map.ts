@@ -5,8 +5,8 @@ import { type Bundle, EDGE_MODULE } from "./bundle.ts";
 
 /**
  * Returns a function that replaces locations in a bundle, as workerd prints them (`index.js:1234:5`), by locations in the
- * sources, as paths from `root` (`tools/timer/timer.ts:12:9`). It loads the source map at the first location; without a
- * map it returns text unchanged.
+ * sources, with paths relative to `root` (`tools/timer/timer.ts:12:9`). It loads the source map at the first location, and
+ * returns the text unchanged if there is no map.
  */
 export function mapToSources({ dir, main }: Pick<Bundle, "dir" | "main">, root: string): (text: string) => string {
   let map: SourceMap | null | undefined;

@@ -5,8 +5,8 @@ import type { BuildAnswer, BuildRequest } from "./bundler-program.ts";
 import type { Built } from "./dev-bundle.ts";
 
 /**
- * Returns a function that asks the bundler program for a build into the folder `name` of `.build`. It starts the program
- * when needed, and rejects with the problem in the sources.
+ * Returns a function that asks the bundler program for a build into the folder `name` of `.build`. The function starts the
+ * program if needed, and rejects with the problem in the sources.
  */
 export function startBundler(name: string): <T>(part: BuildRequest["part"]) => Promise<Built<T>> {
   let child: ChildProcess | undefined;
@@ -16,7 +16,7 @@ export function startBundler(name: string): <T>(part: BuildRequest["part"]) => P
 
   const start = (): ChildProcess => {
     const started = fork(programPath("cli/bundle/bundler-program"), [name], {
-      // A Ctrl-C at the terminal does not reach it.
+      // A Ctrl-C at the terminal does not reach a detached process.
       detached: true,
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });

@@ -1,4 +1,4 @@
-/** `events`: prints what has happened to the caller's jobs, a line of JSON an event. */
+/** `events`: prints the events of the caller's jobs, one line of JSON for each. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import * as z from "zod";
@@ -6,7 +6,7 @@ import { flag, option, optionList, usageOf } from "../arguments.ts";
 import { CLIENT_OPTIONS, connectionTo, endpointOf, TOKEN_USAGE } from "./options.ts";
 
 const OPTIONS = {
-  follow: flag("go on until it is interrupted"),
+  follow: flag("print new events until it is interrupted"),
   cursor: option("CURSOR", "begin after the event that had this cursor"),
   job: optionList("NAME", "only of this job; may be repeated"),
   kind: optionList("KIND", "only of jobs of this kind; may be repeated"),
@@ -16,14 +16,14 @@ const OPTIONS = {
 
 export const usage = usageOf(
   "[TYPE...] [options]",
-  `Prints what has happened to the caller's jobs, a line of JSON an event: those that the server keeps, or with --follow those
-that happen from now on. TYPE is a type of event, such as job.ended; all when left out.
+  `Prints the events of the caller's jobs, each as a line of JSON: those that the server keeps, or with --follow those that
+happen from now on. TYPE is a type of event, such as job.ended; default: all types.
 
 ${TOKEN_USAGE}`,
   OPTIONS,
 );
 
-/** The longest pause between two looks, in milliseconds: a server may ask for longer ones. */
+/** The pause between two polls, in milliseconds, even if the server asks for a longer one. */
 const LONGEST_PAUSE = 2_000;
 
 const Page = z.looseObject({
@@ -52,7 +52,7 @@ export async function run(args: string[]): Promise<void> {
       ...(options.kind && { kinds: options.kind }),
       ...(options.label && { labels: options.label }),
     };
-    // A cursor of no log begins with the oldest event that is kept.
+    // With a cursor that belongs to no log, the server begins with the oldest event that it keeps.
     const begin = options.cursor ?? (options.follow ? null : "oldest");
     const cursors = new Map<string, string | null>(names.map((name) => [name, begin]));
     for (;;) {
@@ -60,9 +60,9 @@ export async function run(args: string[]): Promise<void> {
       for (const name of names) {
         const params = { name, arguments: narrowing, cursor: cursors.get(name) };
         const page = await request("events/poll", params, Page);
-        if (page.truncated && params.cursor !== "oldest") console.error(`Of ${name} some events may be missing.`);
+        if (page.truncated && params.cursor !== "oldest") console.error(`Some ${name} events may be missing.`);
         for (const [i, event] of page.events.entries()) {
-          // Only the last one's position is told; after the others the page is told again.
+          // A page has only the cursor after its last event. The cursor of an earlier event repeats the page.
           const cursor = i === page.events.length - 1 ? page.cursor : params.cursor;
           console.log(JSON.stringify({ ...event, ...(cursor !== null && { cursor }) }));
         }

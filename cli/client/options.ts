@@ -1,4 +1,4 @@
-/** The command line as a client of a server. */
+/** The options and the connection of commands that are clients of a server. */
 import { Connection } from "../../client/connection.ts";
 import { option, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";

@@ -33,7 +33,7 @@ export async function run(args: string[]): Promise<void> {
     while (codes.size < names.length && Date.now() < until) {
       const running = names.filter((name) => !codes.has(name));
       const seconds = Math.max(1, Math.min(WAIT, Math.ceil((until - Date.now()) / 1_000)));
-      // The tool takes at most a hundred names.
+      // The tool accepts at most a hundred names.
       for (const name of await ended(connection, running.slice(0, 100), seconds)) {
         const job = await connection.ask((client) => withResult(client, name));
         codes.set(name, CODES[job.status] ?? 1);

@@ -1,4 +1,4 @@
-/** `deploy`: deploys the whole project to Cloudflare: the edge, Resonate and the worker. */
+/** `deploy`: deploys the edge, Resonate and the worker of a project to Cloudflare. */
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { usageOf } from "../arguments.ts";
@@ -22,7 +22,7 @@ that are not listed go to wrangler.`,
   OPTIONS,
 );
 
-/** How long a new deployment may take until it answers, in milliseconds. */
+/** How long a new deployment may take to become ready, in milliseconds. */
 const PATIENCE = 120_000;
 
 interface Tokens {
@@ -57,7 +57,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
 
   const hasCallers = "AUTH_MODE" in config.vars || others.some((arg) => /^--(secrets-file|var)\b/.test(arg));
   const needsCaller = !hasCallers && !isDry && !edge?.some(({ name }) => name === "AUTH_MODE");
-  // A token is shown at a terminal, and in the log of a build only on request.
+  // A token is shown at a terminal, but in a build's log only on request.
   const mayShow = values.caller !== undefined || Boolean(process.stdout.isTTY);
   await using caller = needsCaller && mayShow ? await firstCaller(values.caller) : undefined;
   const elsewhere = values["workers-elsewhere"] ?? (caller && choice ? await askForWorkers() : undefined);
@@ -80,13 +80,13 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
     return await runWrangler(["deploy", ...added.args, ...others, "--keep-vars", ...given, ...secrets]);
   };
   const deployWorker = () => deployContainer(choice, project, options, location);
-  // An existing worker gets new functions before the edge lists them; a first one needs the edge's Durable Objects.
+  // An existing worker gets new functions before the edge lists them. A new worker needs the edge's Durable Objects first.
   if (worker && !(await deployWorker())) return;
   const { exitCode, targets } = await deployEdge(worker !== undefined || isDry);
   process.exitCode = exitCode;
   if (exitCode !== 0) return;
   if (!worker && !(await deployWorker())) return;
-  // The two bind to each other: the first time, the edge is deployed again once the containers exist.
+  // Edge and containers bind to each other, so the first time the edge is deployed again once the containers exist.
   if (!worker && !isDry && !hasOwn && choice?.isDeployed) process.exitCode = (await deployEdge(true)).exitCode;
   if (worker && choice?.runsIn === "workers") await removeContainer(project, isDry ? ["--dry-run"] : []);
   if (isDry) {
@@ -125,7 +125,7 @@ async function ask(question: string): Promise<string> {
   return (await readline.question(question).finally(() => readline.close())).trim();
 }
 
-/** Deploys the container, if it is to be; resolves with whether the deployment may go on. */
+/** Deploys the container if that was chosen. Resolves with false if it failed. */
 async function deployContainer(
   choice: Choice | undefined,
   { root, name }: Project,
@@ -199,7 +199,7 @@ async function remove(args: readonly string[], project: Project, config: Configu
   }
   // The typed name replaces wrangler's own questions.
   const way = isDry ? [] : ["--force"];
-  // First, because the container's Worker uses the edge's objects.
+  // The container's Worker is removed first, because it uses the edge's objects.
   if (await account?.bindings(workerName(name))) await removeContainer(project, way);
   const { exitCode } = await runWrangler(["delete", ...others, ...way]);
   process.exitCode = exitCode;

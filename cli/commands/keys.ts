@@ -46,7 +46,7 @@ function parseOptions(args: string[]) {
   const { values } = parseArgs({ args, options: OPTIONS });
   const { namespace, out } = values;
   if (!namespace || !out) throw new WrongArguments("--namespace and --out are needed.");
-  // A token opens every id that begins with its namespace. With one "/", at the end, no namespace is a prefix of another.
+  // A token opens every id that begins with its namespace. The one final "/" keeps a namespace from being a prefix of another.
   if (!/^[\w.-]+\/$/.test(namespace)) {
     throw new WrongArguments(
       `--namespace must be letters, digits, ".", "_" or "-", and then one "/", not "${namespace}".`,
@@ -101,7 +101,7 @@ async function make(
       throw new Error(`${key} is not an Ed25519 private key in PEM (PKCS #8), such as this program writes.`);
     });
   }
-  // Each namespace has its own worker group, so that workers are offered only jobs that their token opens.
+  // Each namespace has its own worker group, so that workers are sent only jobs that their token opens.
   const encryption = encrypt ? { ENCRYPTION_KEYS: randomBytes(32).toString("base64") } : {};
   const common = { RESONATE_NAMESPACE: namespace, RESONATE_GROUP: namespace.slice(0, -1), ...encryption };
   const [edge, worker] = await Promise.all([

@@ -1,5 +1,5 @@
 /**
- * `proxy [url] [options]`: serves a hosted MCP endpoint over stdio, for clients that speak nothing else. It runs mcp-remote
+ * `proxy [url] [options]`: serves a hosted MCP endpoint over stdio, for clients that speak only stdio. It runs mcp-remote
  * with this project's defaults; mcp-remote's options (`--header`, `--protocol auto`, ...) follow the URL. The token comes
  * from `MCP_TOKEN` in the environment, because every user of the machine can read arguments.
  */
@@ -37,13 +37,13 @@ export async function run(args: string[]): Promise<void> {
     );
     process.exit(1);
   }
-  // A call that awaits a job may be silent for minutes; mcp-remote gives up after five by default.
+  // A call that awaits a job may be silent for minutes. By default, mcp-remote gives up after five minutes.
   const patience = ["--headers-timeout", "600", "--body-timeout", "0"];
   if (options.some((option) => /^authorization:/i.test(option.trim()))) {
     console.error("Every user of this machine can read the token in these arguments. Set it as MCP_TOKEN instead.");
   }
   const { MCP_TOKEN: token } = process.env;
-  // Set in this process only, these arguments are not visible to others.
+  // Other users cannot see arguments that are set only inside this process.
   const authorization = token ? ["--header", `Authorization:Bearer ${token}`] : [];
   const more = [...patience, ...authorization, ...options];
   process.argv.splice(2, Infinity, url, "--transport", "http-only", "--allow-http", ...more);
@@ -54,7 +54,7 @@ export async function run(args: string[]): Promise<void> {
 
 /**
  * Adds the `Mcp-Name` header to requests about tasks; mcp-remote sends it only for tools, prompts and resources. Must run
- * before the import of mcp-remote, which takes `fetch` from undici at that time.
+ * before mcp-remote is imported, which reads `fetch` from undici at its import.
  */
 function nameTasks(program: string): void {
   const undici = createRequire(program)("undici") as { fetch: (url: unknown, init?: Init) => unknown };

@@ -1,4 +1,4 @@
-/** `sync`: updates the snapshots of the tools of wrapped servers, which the edge lists. */
+/** `sync`: updates the snapshots of wrapped servers, whose tools the edge lists. */
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { userInfo } from "node:os";
@@ -24,10 +24,10 @@ import { wrappedHere } from "../wrap/wrap-directory.ts";
 
 export const usage = usageOf(
   ["[--accept [TOOL ...]]", "URL [options]", "[options] -- COMMAND ..."],
-  `Fetches the tools of every server that the project in this folder wraps, shows what has changed, and writes what narrows:
-less of a tool, or none. --accept writes the rest as well: new tools, other texts, looser schemas, hints that a tool is safe;
-with names, of these tools alone. Where \`wrap\` was started in this folder, it accepts what that run has shown. With a URL or
-a command it adds that server to the project.`,
+  `Fetches the tools of every server that the project in this folder wraps, shows the changes, and writes those that narrow:
+a tool that has or accepts less, or was removed. --accept also writes the others: new tools, other texts, looser schemas,
+hints that a tool is safe; with names, only those of the named tools. If \`wrap\` was started in this folder, --accept
+accepts the changes that it has shown. With a URL or a command, sync adds that server to the project.`,
   OPTIONS,
 );
 
@@ -44,7 +44,7 @@ export async function run(args: string[]): Promise<void> {
   for (const { options, snapshot: file } of all) {
     if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
     const before = await readSnapshot(file);
-    // What a run has shown is accepted, and not what the server says by then.
+    // The changes that a run has shown are accepted, not those that the server may have made since.
     const waiting = await readSnapshot(waitingBeside(file));
     const now = waiting ?? (own.length > 0 ? await look(options) : before);
     if (now === undefined) continue;

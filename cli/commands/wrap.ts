@@ -48,10 +48,10 @@ export async function run(args: string[]): Promise<void> {
   const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
   if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
   process.env.WRAP_FOLDER = root;
-  // Processes with many threads give memory back sooner. The program does not get this.
+  // Makes processes with many threads return memory sooner. The wrapped program does not get this variable.
   process.env.MALLOC_ARENA_MAX ??= "2";
   const server = new WrappedServer(options, process.env, true);
-  // A program goes on without its user for a while: one that nobody is to use is ended.
+  // A program host outlives its user for a while, so a program that nobody will use must be ended.
   process.once("exit", endPrograms);
   const quit = () => process.exit(130);
   for (const signal of SIGNALS) process.once(signal, quit);
@@ -81,7 +81,7 @@ export async function run(args: string[]): Promise<void> {
   console.log("");
   const served = { ...options, name: own.name };
   process.env.WRAP_FOLLOW = accept;
-  // Traces are of jobs: with them each call is one.
+  // Only jobs have traces, so with tracing each call must be a job.
   if (!process.env.OTEL_EXPORTER_OTLP_ENDPOINT) {
     process.env.WRAP_CALLS = `http://${HOST}:${await getPort({ host: HOST })}`;
     process.env.WRAP_CALLS_TOKEN = randomBytes(32).toString("hex");
@@ -90,7 +90,7 @@ export async function run(args: string[]): Promise<void> {
   const launch = memory || data !== undefined ? rest : [...rest, "--data", state];
   for (const signal of SIGNALS) process.off(signal, quit);
   let isHandedOver = false;
-  // Nothing is written before the state is locked: it may be another run's.
+  // Nothing is written before the state is locked, because another run may use it.
   await start("wrap", launch, project, async () => {
     isHandedOver = true;
     await writeProject(root, served, now, update);
@@ -100,7 +100,7 @@ export async function run(args: string[]): Promise<void> {
   else await server.close();
 }
 
-/** What the arguments for `start` say of the state. */
+/** The options for the state among the arguments for `start`. */
 function dataIn(args: readonly string[]): { memory: boolean; data: string | undefined } {
   const at = args.findIndex((arg) => arg === "--data" || arg.startsWith("--data="));
   const data = at < 0 ? undefined : args[at] === "--data" ? args[at + 1] : args[at]?.slice("--data=".length);

@@ -4,10 +4,10 @@ import { wranglerOutput } from "./wrangler.ts";
 
 const API = "https://api.cloudflare.com/client/v4";
 
-/** The bindings of a Worker: variables with their text, secrets without. */
+/** The bindings of a Worker. Variables have a `text`, secrets have none. */
 export type Bindings = readonly { readonly name: string; readonly type: string; readonly text?: string }[];
 
-/** The users of a Worker; each has one of the two names. */
+/** The users of a Worker. Each is named by either `service` or `script`. */
 interface References {
   readonly services?: { readonly incoming: readonly User[]; readonly pages_function?: boolean };
   readonly durable_objects?: readonly User[];
@@ -31,7 +31,7 @@ export class Account {
   /**
    * Opens the account that wrangler deploys to.
    *
-   * @throws {Error} without a login, or if there are several accounts and none is configured
+   * @throws {Error} without a login, or if the login has several accounts and none is configured
    */
   static async open(configured: string | undefined): Promise<Account> {
     const token = process.env.CLOUDFLARE_API_TOKEN;
@@ -47,7 +47,7 @@ export class Account {
     throw new Error(`Set CLOUDFLARE_ACCOUNT_ID to the account that it is deployed to.${those}`);
   }
 
-  /** Whether the account may run containers, by the request that wrangler makes before it builds an image. */
+  /** Whether the account may run containers. Wrangler makes the same request before it builds an image. */
   async hasContainers(): Promise<boolean> {
     return (await this.#get("/containers/me")).ok;
   }

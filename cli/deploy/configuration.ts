@@ -1,19 +1,19 @@
-/** The wrangler configuration for a deployment: the project's, with additions that depend on the account. */
+/** The wrangler configuration for a deployment: the project's own, with additions that depend on the account. */
 import { rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { resolveModule } from "../package.ts";
 
 /**
- * The limits of one request: several times the needs of the largest accepted one. They also hold for a job in the account's
- * own Workers, up to its next suspension.
+ * The limits of one request, several times the needs of the largest accepted request. They also apply to a job in the
+ * account's own Workers, for the time until its next suspension.
  */
 const LIMITS = { cpu_ms: 5_000, subrequests: 10_000 };
 
 export interface Additions {
-  /** The paid plan, which allows limits. */
+  /** Whether the account has the paid plan, which allows limits. */
   readonly isPaid: boolean;
-  /** The Worker of the containers, if it exists: the Resonate object wakes them. */
+  /** The containers' Worker, if it exists; the Resonate object wakes the containers through it. */
   readonly containers: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface DeployedConfiguration extends AsyncDisposable {
   readonly args: readonly string[];
 }
 
-/** Writes the configuration until it is disposed of, beside the project's own, so that relative paths stay valid. */
+/** Writes the configuration beside the project's own, so that relative paths stay valid. Disposing of it removes the file. */
 export async function withAdditions(config: string, { isPaid, containers }: Additions): Promise<DeployedConfiguration> {
   const none = { args: [], async [Symbol.asyncDispose]() {} };
   if (!isPaid && containers === undefined) return none;

@@ -1,4 +1,4 @@
-/** The worker in a container of the account: whether that is possible, and the configuration of its Worker. */
+/** Decides whether the worker runs in a container of the account, and writes the configuration of the container's Worker. */
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -6,10 +6,10 @@ import { execa } from "execa";
 import type { Account, Bindings } from "./account.ts";
 import { readRaw } from "./configuration.ts";
 
-/** The container's configuration in a project, and in this repository. */
+/** The path of the container's configuration in a project, and in this repository. */
 const CONFIGS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as const;
 
-/** Variables that the worker needs if the edge has them, with equal values. */
+/** Variables that the worker needs with the same values as the edge, if the edge has them. */
 const SHARED = ["RESONATE_URL", "RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS"];
 
 export interface Choice {
@@ -25,7 +25,7 @@ export interface Situation {
   /** The bindings of the edge and of the container's Worker; undefined if they do not exist. */
   readonly edge: Bindings | undefined;
   readonly worker: Bindings | undefined;
-  /** The choice by option. */
+  /** The choice by `--container` or `--no-container`, if any. */
   readonly wanted: boolean | undefined;
   readonly image: string | undefined;
   readonly secretsFile: string | undefined;
@@ -65,7 +65,7 @@ export async function chooseContainer(situation: Situation): Promise<Choice> {
   return inWorkers("no Docker runs here that could build its image (--image takes one from a registry)");
 }
 
-/** Whether Docker runs here, by the same check as wrangler. */
+/** Whether Docker runs here. Wrangler makes the same check. */
 async function canBuild(): Promise<boolean> {
   const docker = process.env.WRANGLER_DOCKER_BIN || "docker";
   return !(await execa(docker, ["info"], { reject: false, stdio: "ignore", timeout: 20_000 })).failed;

@@ -27,7 +27,7 @@ const OWN = {
   "no-wait": flag("do not wait until the edge answers, and do not run the doctor"),
 };
 
-/** For `--help`. */
+/** The options that `--help` lists. */
 export const OPTIONS = {
   "dry-run": flag("bundle, print the variables, and upload nothing"),
   ...OWN,
@@ -39,7 +39,7 @@ export const OPTIONS = {
 const oneOf = (list: string[]) => [`one of ${list.join(", ")}`, (value: string) => list.includes(value)] as const;
 const A_NAME = ["a name", (value: string) => TOKEN_NAME.test(value)] as const;
 
-/** What each option with a value needs, and whether a value is that. */
+/** For each option with a value: the words for a valid value, and its test. */
 const NEEDS = {
   caller: A_NAME,
   "workers-elsewhere": A_NAME,
@@ -76,7 +76,7 @@ export function readOptions(args: readonly string[]) {
     isDry: others.includes("--dry-run"),
     noWait: Boolean(flags["no-wait"]),
     isPaid: Boolean(flags.paid),
-    /** Whether this version may keep jobs in another form than what is deployed. */
+    /** Whether this version may keep jobs in another form than the deployed version. */
     isOtherForm: Boolean(flags["other-form"]),
     /** Whether the worker runs in a container; undefined to let the command decide. */
     container: flags["no-container"] ? false : isContainer || undefined,

@@ -3,7 +3,7 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { newToken, TOKEN_NAME } from "../static-token.ts";
 
-/** The first secrets of a deployment, in a file that only this user can read; disposing of it removes the file. */
+/** The first caller of a deployment. Only this user can read the file with its secrets; disposing of it removes the file. */
 export interface FirstCaller extends AsyncDisposable {
   readonly name: string;
   readonly token: string;

@@ -9,13 +9,13 @@ export interface NewToken {
   readonly token: string;
 }
 
-/** The variable that notes in which form a deployment keeps jobs. One that lacks it is older, and has 1. */
+/** The variable with the number of the form in which a deployment keeps jobs. An older deployment without it has form 1. */
 const JOBS_FORM = "JOBS_FORM";
 
 /**
  * The variable for the form in which this version keeps jobs.
  *
- * @throws {Error} if what is deployed has another one, and nobody has said that its workers are stopped
+ * @throws {Error} if the deployed version has another form and `isOtherForm` does not confirm that its workers are stopped
  */
 export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOptions): Record<string, string> {
   const deployed = edge ? Number(edge.find(({ name }) => name === JOBS_FORM)?.text ?? 1) : FORM;
@@ -28,17 +28,17 @@ export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOption
   return { [JOBS_FORM]: String(FORM) };
 }
 
-/** The options for the location of the account's Resonate server, and their variables. */
+/** The options for the location of the account's Resonate server, each with its variable. */
 const LOCATION = [
   ["location", "RESONATE_LOCATION"],
   ["jurisdiction", "RESONATE_JURISDICTION"],
 ] as const;
 
 /**
- * The variables for the location of the account's Resonate server: the recorded one, or for a first deployment the
- * requested one.
+ * The variables for the location of the account's Resonate server: the recorded location, or the requested one for a first
+ * deployment.
  *
- * @throws {Error} if an existing server is requested elsewhere
+ * @throws {Error} if another location is requested for an existing server
  */
 export function locationOf(edge: Bindings | undefined, { values }: DeployOptions): Record<string, string> {
   const location: Record<string, string> = {};
@@ -59,7 +59,7 @@ export function locationOf(edge: Bindings | undefined, { values }: DeployOptions
 }
 
 /**
- * Makes a token, and the variables with its hash in one of the deployment's lists.
+ * Makes a token, and the variables that add its hash to one of the deployment's lists.
  *
  * @throws {Error} with the remedy, if the list is a secret, which cannot be read
  */

@@ -1,10 +1,10 @@
-/** Tells what a deployment alerts its operators of. */
+/** Reports the alerts of a deployment to its operators. */
 import type { Alert } from "../../functions/operate/calls.ts";
 import { type Finding, findings, whyNot } from "./finding.ts";
 
 const TIMEOUT = 10_000;
 
-/** `token`: an operator's; undefined for this machine's user. */
+/** `token` is an operator's token; undefined for the stack on this machine. */
 export async function checkAlerts(edge: URL, token: string | undefined): Promise<Finding[]> {
   const { ok, skipped, warning, failed } = findings("alerts");
   try {

@@ -59,7 +59,7 @@ export async function checkReady(origin: URL): Promise<Finding> {
   );
 }
 
-/** Whether a call without a token is treated as `expected`; undefined expects that some kind of token is required. */
+/** Checks that a call without a token is treated as `expected`; undefined expects that some kind of token is required. */
 export async function checkAuth(origin: URL, expected: AuthMode | undefined): Promise<Finding> {
   const { ok, failed } = findings("authentication");
   const answer = await ask(new URL("/mcp", origin), {
@@ -96,7 +96,7 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
   return checkMetadata(origin, metadataUrl);
 }
 
-/** Follows a refusal as an MCP client does: to the metadata of the resource, then of the authorization server. */
+/** Reads the metadata of the resource, then of the authorization server, as an MCP client does after a refusal. */
 async function checkMetadata(origin: URL, metadataUrl: string): Promise<Finding> {
   const { ok, failed } = findings("authentication");
   const fix = "Check OAUTH_ISSUER and OAUTH_AUDIENCE of the edge; the audience is the address that clients connect to.";

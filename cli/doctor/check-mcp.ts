@@ -1,4 +1,4 @@
-/** Checks the edge as an MCP client: one timer from the tool call through Resonate and a worker, and back. */
+/** Checks the edge as an MCP client, with a timer that passes from the tool call through Resonate and a worker, and back. */
 import { randomBytes } from "node:crypto";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { packageVersion } from "../package.ts";

@@ -1,15 +1,15 @@
-/** Checks how close a deployment is to the limits of its plan, by the counters of its Resonate object. */
+/** Checks, by the counters of its Resonate object, how close a deployment is to the limits of its plan. */
 import { FREE, MOST_BYTES } from "../../functions/operate/plan.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { type Finding, findings } from "./finding.ts";
 
-/** The GB-s of an object that is awake all day. */
+/** The duration of an object that is awake all day, in GB-s. */
 const ALL_DAY = 10_800;
 /** The fraction of a limit at which to warn. */
 const NEAR = 0.7;
 
 const DAY = 86_400_000;
-/** The shortest time awake, in milliseconds, that allows an estimate for a day. */
+/** The shortest time awake that allows an estimate for a day, in milliseconds. */
 const LONG_ENOUGH = 600_000;
 
 /** The object's counters since it woke; `awake` in milliseconds, `size` in bytes. */

@@ -1,4 +1,4 @@
-/** Checks the Resonate server directly, with the requests of the edge and the worker. */
+/** Checks the Resonate server directly, with requests that the edge and the worker make. */
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
 import { ResonateClient } from "../../core/store/connection/client.ts";
@@ -9,9 +9,9 @@ import { checkSupport, SUPPORTED_RELEASES } from "../../core/store/support.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { answerOf, checkClock, type Finding, field, findings, type HttpAnswer } from "./finding.ts";
 
-/** Warn of a token that expires within this time, in milliseconds. */
+/** A token that expires within this time causes a warning, in milliseconds. */
 const SOON = 14 * 24 * 60 * 60 * 1_000;
-/** How late a timer may fire, in milliseconds: a server may have very many to fire at once. */
+/** How late a timer may fire, in milliseconds: a server may have very many timers to fire at once. */
 const LATE = 60_000;
 
 const NEW_TOKENS = "Make new tokens: npm run keys -- --namespace NAME/ --key infra/keys/private.pem --out DIR.";
@@ -49,7 +49,7 @@ export async function checkResonate(options: ResonateOptions): Promise<Finding[]
   return [...findings, ...release, await checkTimers(client, namespace, due), await checkPush(client)];
 }
 
-/** Asks for a promise that need not exist. The server checks the version first, then the token, then the promise. */
+/** Requests a promise that need not exist. The server checks the version first, then the token, then the promise. */
 function get(client: ResonateClient, id: string): Promise<HttpAnswer> {
   return answerOf(() => client.post("promise.get", { id }));
 }
@@ -123,7 +123,7 @@ function checkToken(answer: HttpAnswer): Finding {
   );
 }
 
-/** Checks the server's release: other releases speak the same protocol, but refuse requests that jobs need. */
+/** Checks the server's release. Some releases speak the same protocol but refuse requests that jobs need. */
 async function checkRelease(client: ResonateClient, namespace: string): Promise<Finding[]> {
   const unsupported = await checkSupport(client, namespace);
   if (unsupported?.reason !== "release") return [];
@@ -132,8 +132,8 @@ async function checkRelease(client: ResonateClient, namespace: string): Promise<
 }
 
 /**
- * Looks for timers that were due before `due` and have not fired. A server fires a timer that it has not armed when it is asked for
- * it: so each is asked for.
+ * Looks for timers that were due before `due` and have not fired. It requests each of them, because a request makes the server
+ * fire a timer that it has not armed.
  */
 async function checkTimers(client: ResonateClient, namespace: string, due: number): Promise<Finding> {
   const { ok, skipped, warning, failed } = findings("Resonate's timers");
@@ -156,7 +156,7 @@ async function checkTimers(client: ResonateClient, namespace: string, due: numbe
   );
 }
 
-/** Whether a connection for pushed messages opens: its headers must arrive at once, through every proxy. */
+/** Checks that a connection for pushed messages opens. Its headers must arrive at once, through every proxy. */
 async function checkPush(client: ResonateClient): Promise<Finding> {
   const { ok, failed } = findings("Resonate's messages");
   const over = new AbortController();

@@ -1,7 +1,7 @@
 /** Checks a worker by its health endpoint. */
 import { ask, checkClock, type Finding, field, findings } from "./finding.ts";
 
-/** `url`: the worker's origin or its `/health`. */
+/** `url` is the address of the worker's health endpoint, with or without `/health`. */
 export async function checkWorker(url: URL): Promise<Finding[]> {
   const { ok, warning, failed } = findings("worker");
   const answer = await ask(new URL("/health", url));

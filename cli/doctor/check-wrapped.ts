@@ -1,4 +1,4 @@
-/** Checks the servers that a project wraps: whether they answer, and whether the edge lists their current tools. */
+/** Checks that the servers that a project wraps answer, and that the edge lists their current tools. */
 import { readSnapshot, updated } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readProject, typed } from "../project.ts";

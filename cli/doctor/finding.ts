@@ -37,7 +37,7 @@ export async function answerOf(request: () => Promise<Response>): Promise<HttpAn
     const answered = Date.now();
     const text = (await response.text()).slice(0, 1_000);
     const date = Date.parse(response.headers.get("Date") ?? "");
-    // The header counts whole seconds.
+    // The header has whole seconds: on average, the true time is half a second later.
     const skew = Number.isNaN(date) ? undefined : date + 500 - (asked + answered) / 2;
     return { status: response.status, headers: response.headers, text, skew };
   } catch (error) {
@@ -60,7 +60,7 @@ export const field = (text: string, name: string): unknown => parseJson(text)?.[
 /** The accepted difference of two clocks, in milliseconds: tokens are checked with a tolerance of a minute. */
 const TOLERANCE = 30_000;
 
-/** Whether the clock of the answering machine agrees with this machine's. */
+/** Checks that the clock of the answering machine agrees with this machine's clock. */
 export function checkClock(check: string, answer: HttpAnswer): Finding {
   const { ok, skipped, failed } = findings(check);
   if (answer.status === undefined || answer.skew === undefined) return skipped("the answer has no date");

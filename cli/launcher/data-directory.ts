@@ -14,7 +14,7 @@ const RECORD = "launcher.json";
 const LOCK = "launcher.lock";
 const STATE = "resonate.db";
 
-/** How long another process may hold a lock for a moment, in milliseconds: while it reads, or while it exits. */
+/** How long to wait for a lock, in milliseconds: another process may hold it briefly while it reads or exits. */
 const PATIENCE = { lock: 500, state: 3_000 };
 const SQLITE_BUSY = 5;
 
@@ -26,7 +26,7 @@ export interface StackRecord {
   /** The embedded server's token, new for each run. */
   resonateToken?: string;
   workerUrl: string;
-  /** The project's folder, if it is not the one that the stack was started in. */
+  /** The project's folder, if the stack was started in another one. */
   project?: string;
 }
 
@@ -36,7 +36,7 @@ let lockFile: DatabaseSync | undefined;
 /**
  * Creates the directory if needed and locks it for this process.
  *
- * @throws {Error} that names the current user of the directory, or the reason why it cannot be used
+ * @throws {Error} that names the stack that uses the directory, or the reason why the directory cannot be used
  */
 export function takeDirectory(dir: string): void {
   lockFile = openDirectory(dir);
@@ -72,8 +72,8 @@ export function writeRecord(dir: string, record: StackRecord): void {
 }
 
 /**
- * Reads the record of the directory's stack, or with `inside` that of the only directory in it that has one: `wrap` gives each
- * server its own. Undefined if there is no readable one.
+ * Reads the record of the directory's stack. With `inside`, it falls back to the only subdirectory with a record: `wrap` gives
+ * each server a subdirectory. Undefined if there is no readable record.
  */
 export function stackRecordIn(dir: string, inside = true): StackRecord | undefined {
   try {
@@ -85,7 +85,7 @@ export function stackRecordIn(dir: string, inside = true): StackRecord | undefin
   }
 }
 
-/** Locks through SQLite: unlike a file with a process id, its lock is released however the process ends. */
+/** Locks a file through SQLite, since the operating system releases such a lock however the process ends. */
 function lock(file: string): DatabaseSync | undefined {
   writeFileSync(file, "", { flag: "a", mode: 0o600 });
   const db = new DatabaseSync(file, { timeout: PATIENCE.lock });
@@ -117,6 +117,6 @@ function isStateInUse(dir: string): boolean {
 
 function isBusy(error: unknown): boolean {
   const { errcode } = error as { errcode?: number };
-  // The lowest byte is SQLite's primary result code; the rest refines it.
+  // The lowest byte is SQLite's primary result code; the other bytes refine it.
   return errcode !== undefined && (errcode & 0xff) === SQLITE_BUSY;
 }

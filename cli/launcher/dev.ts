@@ -1,4 +1,4 @@
-/** The part of `dev` that `start` lacks: watches the sources, and replaces the edge and the worker when they change. */
+/** The additional part of `dev`: watches the sources, and replaces the edge and the worker when they change. */
 import { rmSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
 import getPort from "get-port";
@@ -13,7 +13,7 @@ import type { Project } from "../project.ts";
 import { duration } from "../terminal/report.ts";
 import { HOST, healthHost, type Stack } from "./stack.ts";
 
-/** Something that the launcher ends before it exits. */
+/** A part that the launcher stops before it exits. */
 export interface Stoppable {
   stop(): Promise<void>;
 }
@@ -22,22 +22,22 @@ interface DevOptions {
   project: Project;
   stack: Stack;
   ports: Ports;
-  /** Text bindings of the edge, beside those of the environment. */
+  /** Text bindings of the edge, in addition to those from the environment. */
   bindings: Record<string, string>;
   /** The data directory, which is not watched. */
   data: string | undefined;
   say(text: string): void;
-  /** The handler for the output lines of a process that is labeled so. */
+  /** Returns the handler for the output lines of the process with this label. */
   listening(label: string): NonNullable<Service["onLine"]>;
-  /** Receives what is to be ended with the launcher, first to last. */
+  /** Receives the parts to stop with the launcher; the first is stopped first. */
   running: Stoppable[];
 }
 
 /** A change to such a file always causes a build; a change to any other file only if a program includes it. */
 const CODE = /^\.([cm]?[jt]sx?|json)$/;
-/** How long a replaced edge may finish its requests, in milliseconds: the longest `await_result`, and a margin. */
+/** How long a replaced edge may take to finish its requests, in milliseconds: the longest `await_result`, and a margin. */
 const LAST_ANSWERS = 330_000;
-/** How long each may take to end with the launcher, in milliseconds. */
+/** How long the edge and the worker may take to end with the launcher, in milliseconds. */
 const EDGE_PATIENCE = 1_000;
 const WORKER_PATIENCE = 6_000;
 
@@ -63,7 +63,7 @@ export async function develop(options: DevOptions): Promise<void> {
       () => build("worker"),
       async () => {
         const port = await getPort({ host: HOST });
-        // A job that the previous one has just taken would run the code from before the edit.
+        // Waits for the previous worker, which could still run jobs with the code from before the edit.
         await worker.replace({ ...stack.worker(HOST, port), onLine: listening("worker") }, port, { waits: true });
       },
     ),
@@ -72,7 +72,7 @@ export async function develop(options: DevOptions): Promise<void> {
       () => build("edge"),
       async (bundle) => {
         const port = await getPort({ host: HOST });
-        // At this level the author sees the messages of the errors that tools throw.
+        // At this level the edge logs the messages of errors that tools throw.
         const bindings = { LOG_LEVEL: "debug", ...options.bindings };
         const service = stack.edge(bundle, port, bindings, LAST_ANSWERS);
         await edge.replace({ ...service, onLine: listening("edge") }, port);
@@ -82,7 +82,7 @@ export async function develop(options: DevOptions): Promise<void> {
 
   let shown = "";
   let again = false;
-  /** What runs a new version since the sources were first changed, and when that was. */
+  /** The programs that run a new version since the first change of the sources, and the time of that change. */
   const renewed = new Set<string>();
   let began: number | undefined;
   const update = async (): Promise<void> => {
@@ -94,7 +94,7 @@ export async function develop(options: DevOptions): Promise<void> {
         if (isNew) renewed.add(program.name);
       }),
     );
-    // The sources have changed again: one program may have been built before that, and one after.
+    // The sources have changed again, perhaps between the builds of the two programs: the next update reports.
     if (again) return;
     const names = programs.map(({ name }) => name).filter((name) => renewed.has(name));
     const run = names.length > 1 ? "run" : "runs";
@@ -103,7 +103,7 @@ export async function develop(options: DevOptions): Promise<void> {
     began = undefined;
     const text = [...problems].join("\n\n");
     if (text !== shown && text !== "") {
-      const before = programs.every(({ isUp }) => isUp) ? "What was there before goes on." : "Waiting for an edit.";
+      const before = programs.every(({ isUp }) => isUp) ? "The previous version goes on." : "Waiting for an edit.";
       say(`The sources do not run as they are. ${before}\n\n${text}\n`);
     }
     shown = text;

@@ -9,24 +9,24 @@ import { type Bundle, bundleEdge, EDGE_MODULE } from "../bundle/bundle.ts";
 import { resolveModule } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 
-/** How long requests in flight may go on after SIGTERM, in milliseconds: one that awaits a job could take minutes. */
+/** How long requests in flight may go on after SIGTERM, in milliseconds: a request that awaits a job could take minutes. */
 const GRACE = 1_000;
 
-/** How much of the beginning, and of the end, of what workerd printed is kept, in characters. */
+/** How many characters are kept of the beginning, and of the end, of workerd's output. */
 const SHOWN = 2_000;
 
 export interface LocalEdgeOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
   port: number;
-  /** Text bindings that override those in `wrangler.toml`. An empty string removes a binding, also a Durable Object's. */
+  /** Text bindings that override those in `wrangler.toml`. An empty string removes a binding, even a Durable Object's. */
   bindings: Readonly<Record<string, string | undefined>>;
-  /** The folder in which the Durable Objects keep what they store. Default: one that is removed when the edge ends. */
+  /** The folder for the storage of the Durable Objects. Default: a temporary one, which is removed when the edge ends. */
   data?: string | undefined;
-  /** The bindings of further isolates of the edge, which share its Durable Objects, each at a free port. */
+  /** The bindings of further isolates of the edge, each on a free port. They share its Durable Objects. */
   beside?: readonly Readonly<Record<string, string | undefined>>[] | undefined;
-  /** What to bundle instead of the edge's own entry point. */
+  /** The entry point to bundle instead of the edge's own. */
   entry?: string | undefined;
-  /** Port on 127.0.0.1 for the inspector of the isolate; none unless given. */
+  /** Port on 127.0.0.1 for the inspector of the isolate. Default: no inspector. */
   inspectorPort?: number | undefined;
 }
 
@@ -38,9 +38,9 @@ export interface EdgeProcess extends AsyncDisposable {
 }
 
 /**
- * Serves the edge by workerd and waits until it listens. Disposing of it ends the process.
+ * Serves the edge by workerd and waits until it listens. Disposing of the result ends the process.
  *
- * @throws {Error} naming the port when it is taken, and otherwise with what workerd printed
+ * @throws {Error} that names the port if it is taken, or else with workerd's output
  */
 export async function startEdge(options: LocalEdgeOptions): Promise<EdgeProcess> {
   const { process, ports } = await spawnEdge(await bundleEdge(options.entry), options);
@@ -57,7 +57,10 @@ export async function startEdge(options: LocalEdgeOptions): Promise<EdgeProcess>
   };
 }
 
-/** Starts workerd on a bundle. `listening` resolves to the port once it listens, and rejects if it never does; `ports`: to those of all isolates. */
+/**
+ * Starts workerd on a bundle. `listening` resolves with the port once workerd listens, and rejects if it ends before that.
+ * `ports` does the same for the ports of all isolates.
+ */
 export async function spawnEdge(
   bundle: Bundle,
   {
@@ -72,7 +75,7 @@ export async function spawnEdge(
   const isolates = [bindings, ...beside].map((one) =>
     Object.entries({ ...bundle.vars, ...one }).filter(([, value]) => value),
   );
-  // With a server elsewhere the account's own is not there.
+  // With a Resonate server elsewhere, the account's own server and its runners are left out.
   const isOff = (name: string) =>
     bindings[name] === "" || (["RESONATE", "RUNNER"].includes(name) && bindings.RESONATE_URL);
   const { FILES_URL: url } = bindings;
@@ -108,7 +111,7 @@ export async function spawnEdge(
   return { process, listening, ports };
 }
 
-/** The path of the workerd executable: an optional dependency of this package. */
+/** The path of the executable of workerd, which is an optional dependency of this package. */
 const workerd = (): string => createRequire(import.meta.url)(resolveModule("workerd", process.cwd())).default;
 
 async function listeningPorts(process: Child, wanted: number, count: number): Promise<number[]> {
@@ -132,10 +135,10 @@ async function listeningPorts(process: Child, wanted: number, count: number): Pr
   return Promise.race([listening, ended]);
 }
 
-/** What the edge's code has refused at its start, as workerd prints it: the sentences, without the positions in the bundle. */
+/** The message of an error with which the edge refused to start, from workerd's output, without its stack. */
 export const refusalIn = (printed: string): string | undefined => /Uncaught Error: (.+?)\n\s+at /s.exec(printed)?.[1];
 
-/** Values of bindings come from workerd's environment: no secret is written to disk, and none needs escaping. */
+/** The values of bindings come from workerd's environment, so that no secret is written to disk or needs escaping. */
 function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string, filesFolder?: string): string {
   const { main, modules, data = {}, v8Flags = [], compatibilityDate, compatibilityFlags, objects, assets } = bundle;
   const folders = Object.entries({ ...bundle.folders, ...(assets && { [assets.binding]: assets.directory }) });
@@ -173,8 +176,8 @@ function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: stri
 );`,
   );
   const each = (text: (i: number) => string) => isolates.map((_, i) => text(i)).join("\n    ");
-  // Web hooks go only to public addresses, also if a name resolves to a private one.
-  // Resonate may be on loopback or in a private network, which workerd refuses to connect to by default.
+  // Web hooks go only to public addresses, even if a host name resolves to a private one.
+  // Resonate may be on loopback or in a private network, to which workerd refuses to connect by default.
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   v8Flags = [${v8Flags.map(quote).join(", ")}],
@@ -193,7 +196,7 @@ ${workers.join("\n")}
 `;
 }
 
-/** The folder that a `FILES_URL` names which is no bucket's. */
+/** The folder of a `FILES_URL` that is not a bucket's address. */
 const folderPath = (url: string): string => (url.startsWith("file:") ? fileURLToPath(url) : resolve(url));
 
 const quote = (text: string) => JSON.stringify(text);

@@ -4,7 +4,7 @@ import { localModuleOf, type Project } from "../project.ts";
 
 export type { LocalService };
 
-/** @throws {Error} when the module exports no list of services */
+/** @throws {Error} if the default export of the project's module is not a list of services */
 export async function localServices(project: Project): Promise<readonly LocalService[]> {
   const path = localModuleOf(project);
   if (path === undefined) return [];

@@ -15,7 +15,7 @@ import type { LocalService } from "./local-services.ts";
 
 export const HOST = "127.0.0.1";
 
-/** The variables that the edge takes from the environment unchanged: all that its configuration reads. */
+/** The variables that the edge takes unchanged from the environment: all variables that its configuration reads. */
 export const EDGE_ENVIRONMENT = [
   ...["RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS", "LOG_LEVEL"],
   ...["AUTH_MODE", "OAUTH_ISSUER", "OAUTH_JWKS_URL", "OAUTH_AUDIENCE", "OAUTH_SCOPES", "BEARER_TOKENS"],
@@ -39,7 +39,7 @@ export const EDGE_ENVIRONMENT = [
 const GRACE = { worker: 4_000, other: 3_000, edge: 1_000 };
 /** How long running jobs may go on after SIGTERM, in seconds: short, because they continue at the next start. */
 const DRAIN_SECONDS = "2";
-/** The edge's configuration unless the environment overrides it. The launcher shows no line of a lower level. */
+/** The edge's configuration unless the environment overrides it. The launcher does not show lines of a lower log level. */
 const LOCAL_EDGE = {
   AUTH_MODE: "none",
   ALLOWED_HOSTS: "127.0.0.1,localhost,[::1]",
@@ -54,7 +54,7 @@ export interface StackOptions {
   worker: string;
   /** The project's services that are on, each with its port. */
   services: readonly { service: LocalService; port: number }[];
-  /** The embedded server's token, which keeps other programs of this machine from the jobs. */
+  /** The embedded server's token, which protects the jobs from other programs on this machine. */
   secret: string;
   /** Options of the Node processes. */
   flags?: readonly string[];
@@ -66,12 +66,12 @@ export interface Stack {
   readonly edgeUrl: string;
   readonly resonateUrl: string;
   readonly workerUrl: string;
-  /** The embedded server; undefined when `RESONATE_URL` names one that runs elsewhere. */
+  /** The embedded server; undefined if `RESONATE_URL` names a server elsewhere. */
   readonly resonate: Service | undefined;
   readonly services: readonly Service[];
-  /** The worker, with its health address. */
+  /** The worker, with the address of its health endpoint. */
   worker(host: string, port: number): Service;
-  /** The edge from a bundle; its output names locations in the sources. `grace`: how long it may take to end, in milliseconds. */
+  /** The edge from a bundle. Its output names locations in the sources. `grace`: its time to end, in milliseconds. */
   edge(bundle: Bundle, port: number, bindings: Record<string, string>, grace?: number): Service;
 }
 
@@ -143,7 +143,7 @@ export function describeStack({ ports, data, worker, services, secret, flags = [
   };
 }
 
-/** Where files are kept on one machine; without a data directory, until this process ends. */
+/** The folder for files. Without a data directory, it is a temporary one that is removed when this process ends. */
 function folderOfFiles(data: string | undefined): string {
   if (data !== undefined) return filesIn(data);
   const folder = mkdtempSync(join(tmpdir(), "durable-mcp-edge-files-"));

@@ -12,11 +12,11 @@ export interface Options {
   services: readonly LocalService[];
   /** The embedded server's data directory; undefined with `--memory`. */
   data: string | undefined;
-  /** The client to print a configuration for, instead of a run. */
+  /** The client whose configuration is printed, instead of a run. */
   config: string | undefined;
   /** Whether the front page opens in a browser. */
   open: boolean;
-  /** Whether no line changes in place, even on a terminal. */
+  /** Whether lines never change in place, even on a terminal. */
   plain: boolean;
 }
 
@@ -29,11 +29,11 @@ export const optionsOf = (services: readonly LocalService[]) => ({
   data: option("DIR", `where the embedded Resonate server keeps its state (default ${DATA})`),
   memory: flag("keep the state in memory only"),
   open: flag("open the front page in a browser: it has a form for each tool"),
-  plain: flag("a line for all that happens to a job, instead of one a job that changes in place"),
+  plain: flag("print a line for each event of a job, instead of one line for each job that changes in place"),
   config: option("CLIENT", `print how to connect a client: ${HOSTS.join(", ")}`),
 });
 
-/** Reads the launcher's arguments and `HEALTH_PORT`. @throws {Error} that names the wrong one */
+/** Reads the launcher's arguments and `HEALTH_PORT`. @throws {Error} that names the wrong argument */
 export function parseOptions(
   args: string[],
   services: readonly LocalService[],
@@ -51,7 +51,7 @@ export function parseOptions(
     const text = values[option as "port"];
     if (text !== undefined) ports[part] = port(`--${option}`, text);
   }
-  // Port 0 asks for any free port, as no option does.
+  // Port 0 means any free port, as if the option were left out.
   if (ports.worker === undefined && HEALTH_PORT && HEALTH_PORT !== "0") ports.worker = port("HEALTH_PORT", HEALTH_PORT);
   return {
     ports,

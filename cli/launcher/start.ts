@@ -20,12 +20,12 @@ import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
 import { OPTION_OF, type Options, optionsOf, parseOptions, swallowedByNpm } from "./start-options.ts";
 import { taskKey, viewKey } from "./task-key.ts";
 
-/** How long the server at `RESONATE_URL` may be unreachable at the start, in milliseconds. */
+/** How long the server at `RESONATE_URL` may take to answer at the start, in milliseconds. */
 const OTHERS_TIMEOUT = 5_000;
-/** Signals within this time, in milliseconds, are one Ctrl-C, which arrives from the terminal and again from npm. */
+/** Signals within this time, in milliseconds, count as one Ctrl-C: the terminal sends it, and npm sends it again. */
 const SAME_SIGNAL = 1_000;
 
-/** What calls leave behind is collected early: it would take more memory than the rest. */
+/** Makes V8 collect the garbage of calls early, which would otherwise take more memory than everything else. */
 const SMALL = ["--max-semi-space-size=1", "--heap-growing-percent=20"];
 
 export type Command = "start" | "dev" | "wrap";
@@ -37,7 +37,7 @@ durable function is served within two seconds. State is kept, and jobs whose cod
   wrap: "Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of an existing server.",
 };
 
-/** Ended in this order: first the processes that create work, last the server that keeps it. */
+/** The parts, in the order in which they are stopped: first those that create work, last the server that stores it. */
 const running: Stoppable[] = [];
 let stoppingSince: number | undefined;
 
@@ -58,8 +58,8 @@ worker.`;
 }
 
 /**
- * Runs the launcher; resolves when everything is up, or when the arguments or environment were refused. `prepare` is awaited
- * once the data directory is locked.
+ * Runs the launcher. Resolves when everything is up, or when it has refused the arguments or the environment. `prepare` is
+ * awaited once the data directory is locked.
  */
 export async function start(
   command: Command,
@@ -148,12 +148,12 @@ async function runStack(
 }
 
 function describe(project: Project, command: Command, { data, services }: Options, stack: Stack, url: string) {
-  // The option by which another run finds the addresses of this one.
+  // The option with which another command finds the addresses of this run.
   const elsewhere = data === undefined ? [`--port ${new URL(url).port}`] : [`--data ${data}`];
   const option = data === DATA ? [] : elsewhere;
   const state = data === undefined ? "in memory" : `state in ${data}`;
   const resonate = stack.resonate ? `embedded, ${state}` : "from RESONATE_URL";
-  // `wrap` takes a server to wrap, and no question about one that it has.
+  // `wrap` always takes a server to wrap, so `start` answers questions about its stack.
   const known = command === "wrap" ? "start" : command;
   return banner({
     name: project.name,
@@ -167,7 +167,7 @@ function describe(project: Project, command: Command, { data, services }: Option
   });
 }
 
-/** Starts a service and keeps it running; resolves when it answers. `label` marks its own messages. */
+/** Starts a service and keeps it running; resolves when it answers. `label` marks its output. */
 function keep(service: Service, label: string): Promise<void> {
   const supervised = supervise({ ...service, onLine: listening(label) }, say);
   running.unshift(supervised);
@@ -175,7 +175,7 @@ function keep(service: Service, label: string): Promise<void> {
   return supervised.ready;
 }
 
-/** Asks the Resonate server whether a job has ended: no worker reports one that is cancelled during its sleep. */
+/** Asks the Resonate server whether a job has ended: no worker reports a job that was cancelled while it slept. */
 function hasEnded(url: string, token: string | undefined, namespace = ""): EndedJob {
   const client = new ResonateClient({ url, token });
   return async (job) => {
@@ -188,7 +188,7 @@ function hasEnded(url: string, token: string | undefined, namespace = ""): Ended
   };
 }
 
-/** Maps a promise id without its namespace to the address of the job's page; undefined for an edge without pages. */
+/** Returns a function from a promise id without its namespace to the address of the job's page; undefined without pages. */
 async function pagesAt(edgeUrl: string): Promise<((job: string) => string) | undefined> {
   const { ok } = await fetch(`${edgeUrl}/jobs`).catch(() => ({ ok: false }));
   return ok ? (job) => `${edgeUrl}/jobs/${encodeURIComponent(splitKey(job).name)}` : undefined;
@@ -204,7 +204,7 @@ function detailOf(command: Command, { LOG_LEVEL = "" }: NodeJS.ProcessEnv): Deta
   return command === "dev" ? "author" : "news";
 }
 
-/** Waits until a server that this launcher does not run is ready, with its own dependencies. */
+/** Waits until a server that this launcher does not run is ready. */
 async function checkOther(url: string, name: string): Promise<void> {
   if (await answerAll([`${url}/ready`], AbortSignal.timeout(OTHERS_TIMEOUT))) return;
   const refused = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(OTHERS_TIMEOUT) }).then(
@@ -213,7 +213,7 @@ async function checkOther(url: string, name: string): Promise<void> {
   );
   const isThere = refused === undefined;
   if (isThere && (await waitUntilUp(`${name}`, [`${url}/ready`], AbortSignal.timeout(READY_TIMEOUT), say))) return;
-  throw new Error(`${url} (${name}) is not ready: ${refused ?? "it does not say that it is"}.`);
+  throw new Error(`${url} (${name}) is not ready: ${refused ?? "its /ready does not succeed"}.`);
 }
 
 async function stop(exitCode: number): Promise<void> {
@@ -251,7 +251,7 @@ function interrupted(): void {
 function watchSignals(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, interrupted);
   if (process.env.npm_lifecycle_event === undefined) return;
-  // npm runs this in a shell and signals the shell, which may die without passing the signal on.
+  // npm runs this process in a shell and signals only the shell, which may end without passing the signal on.
   const shell = process.ppid;
   const orphaned = setInterval(() => {
     if (process.ppid === shell) return;

@@ -18,7 +18,7 @@ export async function taskKey(data: string | undefined): Promise<string> {
   );
 }
 
-/** Without authentication there are no sessions and links, and the key seals only callbacks: it follows from the other. */
+/** Derives the view key from the task key if there is no authentication: then it seals no sessions or links, only callbacks. */
 export function viewKey({ AUTH_MODE, VIEW_KEY }: NodeJS.ProcessEnv, { TASK_KEY }: { TASK_KEY: string }) {
   if (VIEW_KEY || (AUTH_MODE && AUTH_MODE !== "none")) return {};
   return { VIEW_KEY: createHash("sha256").update(`view ${TASK_KEY}`).digest("hex") };

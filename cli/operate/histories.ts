@@ -1,4 +1,4 @@
-/** `histories save JOB …`: writes the journals of jobs to files, over which a test runs today's code. */
+/** `histories save JOB …`: writes the journals of jobs to files, so that a test can replay them with today's code. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -38,7 +38,7 @@ today's code over them. JOB is the name of a job in logs.`,
   OPTIONS,
 );
 
-/** A value in which each field of these names is replaced. */
+/** A copy of a value in which the fields with these names are replaced. */
 function redacted(value: unknown, fields: ReadonlySet<string>): unknown {
   if (fields.size === 0) return value;
   if (typeof value === "string") return redactedText(value, fields);
@@ -51,7 +51,7 @@ function redacted(value: unknown, fields: ReadonlySet<string>): unknown {
   return Object.fromEntries(entries);
 }
 
-/** A text, in which JSON is redacted as well: so are the values of callbacks. */
+/** Redacts a text that is JSON, as the values of callbacks are; returns any other text unchanged. */
 function redactedText(text: string, fields: ReadonlySet<string>): string {
   if (!/^\s*[[{]/.test(text)) return text;
   try {
@@ -63,7 +63,7 @@ function redactedText(text: string, fields: ReadonlySet<string>): string {
 
 type Get = (id: string) => Promise<PromiseRecord | undefined>;
 
-/** What the promise of a job says of it. */
+/** The parameter of a job's promise. */
 interface Call {
   func?: string;
   args?: unknown[];
@@ -71,7 +71,7 @@ interface Call {
   cleanup?: number;
 }
 
-/** The history of each run of a job, from the first on. */
+/** The history of each run of a job, in order. */
 async function* historiesOf(server: Server, job: string, fields: ReadonlySet<string>): AsyncGenerator<History> {
   const { client, namespace } = server;
   const id = namespace + job;
@@ -111,7 +111,7 @@ const begunWith = ({ n, before, version, seed, args, startedAt }: Run, fields: R
   return { run: { n, before }, version, seed, args: redacted(args, fields), startedAt };
 };
 
-/** The arguments of a job's first run: an attempt that resumes has those of the newest run of the one before. */
+/** The arguments of a job's first run. A job that resumes a failed one has the arguments of that job's newest run. */
 async function firstArgs({ id, tags }: PromiseRecord, { args }: Call, get: Get): Promise<unknown> {
   const earlier = tags[EARLIER];
   const told = earlier !== undefined && decodeValue((await get(resumptionId(id)))?.param ?? {});
@@ -143,7 +143,7 @@ async function recordsOf(
   const { key } = splitKey(localId(id, namespace));
   const starter = splitKey(tags[STARTER] ?? "").key;
   const awaited: History["awaited"] = {};
-  // What the function heard of last is in no record.
+  // The last callbacks that the function heard of are in no record.
   for (const record of callbacks) if (record.id.startsWith(callbackId(run, ""))) awaited[record.id] = bare(record);
   const heard = journal.events.flatMap(({ event }) => event.after ?? []).filter((path) => !own.has(path));
   for (const name of new Set([...heard.map(nameIn), ...startedIn(journal)])) {
@@ -155,7 +155,7 @@ async function recordsOf(
   return { records: [...known].map((of) => bare(read.get(of) as PromiseRecord)), awaited };
 }
 
-/** The promises of the callbacks of a job's runs; none where the server lets nobody search. */
+/** The promises of the callbacks of a job's runs; none if the server refuses the search. */
 async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseRecord[]> {
   const found: PromiseRecord[] = [];
   try {

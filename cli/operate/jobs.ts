@@ -1,4 +1,4 @@
-/** `jobs`: lists blocked and failing jobs, and those that wait for an answer, by kind. */
+/** `jobs`: lists, by kind, jobs that are blocked, failing or waiting for an answer. */
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
@@ -33,11 +33,11 @@ const AT_ONCE = 16;
 const STATES = ["blocked", "failing", "asking"] as const;
 
 interface Trouble {
-  /** Its name in logs. */
+  /** The job's name in logs. */
   job: string;
   kind: string;
   state: (typeof STATES)[number];
-  /** Its own description of its progress. */
+  /** The job's own description of its progress. */
   says: string;
 }
 
@@ -60,7 +60,7 @@ async function examineJobs(
   const queue = new PQueue({ concurrency: AT_ONCE });
   const tags = { "resonate:target": `poll://any@${group}` };
   const examine = async ({ id }: PromiseRecord, kind: string) => {
-    // Most jobs report no progress, which one read shows.
+    // One read is enough for a job that has reported no progress, as most have not.
     const first = await client.call({ kind: "promise.get", data: { id: feedEntryId(id, 1) } });
     const { entry } = first ? await feeds.newest(id) : {};
     const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;

@@ -1,4 +1,4 @@
-/** `operate`: what the page `/operate` shows and does, in the command line. */
+/** `operate`: the functions of the page `/operate` in the command line. */
 import { parseArgs } from "node:util";
 import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../functions/operate/calls.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
@@ -46,7 +46,7 @@ const TIMEOUT = 60_000;
 
 type Ask = <T>(path: string, query?: object, body?: Action) => Promise<T>;
 
-/** @throws {WrongArguments} when no option or local stack names an edge */
+/** @throws {WrongArguments} if neither an option nor a local stack names an edge */
 function askAt(url: string | undefined, data: string): Ask {
   const edge = url ?? stackRecordIn(data)?.url;
   if (edge === undefined)
@@ -113,7 +113,7 @@ async function does(asked: Asked): Promise<Answer | undefined> {
   }
 }
 
-/** @throws {Error} for users, when these words name no action */
+/** @throws {WrongArguments} if the arguments name no action */
 function actionOf({ what, names, values }: Asked): Action {
   const [name] = names;
   switch (what) {

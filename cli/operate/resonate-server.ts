@@ -1,4 +1,4 @@
-/** Finds the Resonate server that an operator's command talks to: a deployment's, the environment's, or this machine's. */
+/** Finds the Resonate server of an operator's command: a deployment's, the environment's, or this machine's. */
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateUnavailable, SearchRefused } from "../../core/store/connection/failures.ts";
 import { option, optionOr, readArguments, WrongArguments } from "../arguments.ts";
@@ -19,13 +19,13 @@ export const SERVER_OPTIONS = {
 export interface Server {
   client: ResonateClient;
   url: string;
-  /** The variable or directory that the token comes from, for error messages; undefined without a token. */
+  /** The variable or directory with the token, for error messages; undefined without a token. */
   tokenSource: string | undefined;
   namespace: string;
   group: string;
 }
 
-/** @throws {WrongArguments} when no option, variable or local stack names a server */
+/** @throws {WrongArguments} if no option, variable or local stack names a server */
 export function findServer(values: { url?: string; "env-file"?: string; data: string }): Server {
   const { "env-file": envFile } = values;
   if (envFile !== undefined) readArguments(() => process.loadEnvFile(envFile));
@@ -48,7 +48,7 @@ function endpointFrom({ url: deployment, data }: { url?: string; data: string })
   return { url: local.resonateUrl, token: local.resonateToken, tokenSource: data };
 }
 
-/** Runs `work` with the server. @throws {Error} that explains a refusal by the server and its remedy */
+/** Runs `work` with the server. @throws {Error} that explains the server's refusal and names a remedy */
 export async function withServer<T>(server: Server, work: (server: Server) => Promise<T>): Promise<T> {
   try {
     return await work(server);

@@ -1,5 +1,5 @@
 /**
- * `retry JOB …`: has workers retry blocked jobs now, instead of at the end of the minute, and starts failed ones again from
+ * `retry JOB …`: has workers retry blocked jobs now, instead of at the end of the minute, and starts failed jobs again from
  * their last good step.
  */
 import { parseArgs } from "node:util";

@@ -2,7 +2,7 @@ import type { Readable } from "node:stream";
 import { execa } from "execa";
 import { endWithParent } from "./end-with-parent.ts";
 
-/** A child process. It ends with its parent at the latest, even if the parent is killed. */
+/** A child process, which ends with its parent at the latest, even if the parent is killed. */
 export interface Child {
   readonly pid: number | undefined;
   readonly stdout: Readable;
@@ -34,7 +34,7 @@ export function startChild(file: string, args: string[], { env, grace, cwd }: Ch
     env,
     ...(cwd !== undefined && { cwd }),
     extendEnv: false,
-    // Its own process group: a Ctrl-C reaches only the parent, which ends its children in order.
+    // In its own process group, so that a Ctrl-C reaches only the parent, which ends its children in order.
     detached: true,
     cleanup: false,
     stdio: ["ignore", "pipe", "pipe", "pipe"],

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 
 /**
- * Kills processes when its input ends, as it does when the process that writes to it ends. It reads lines `+PID` and `-PID`. A shell
- * takes a tenth of the memory of Node.
+ * Reads lines `+PID` and `-PID`, and kills those processes when its input ends, which happens when this process ends. It is a
+ * shell script because a shell takes a tenth of the memory of Node.
  */
 const WATCHDOG = `pids=
 while read -r line; do
@@ -22,7 +22,7 @@ const pids = new Set<number>();
 /** Makes `child` end with this process, even if this process is killed with SIGKILL. */
 export function endWithParent(child: Pick<ChildProcess, "pid" | "once">): void {
   const { pid } = child;
-  if (pid === undefined) return; // It did not start; its error event has the reason.
+  if (pid === undefined) return; // The process did not start; its error event has the reason.
   pids.add(pid);
   tell(`+${pid}`);
   child.once("exit", () => {
@@ -46,7 +46,7 @@ function startWatchdog(): ChildProcess {
     watchdog = undefined;
     for (const pid of pids) tell(`+${pid}`);
   });
-  child.stdin.on("error", () => {}); // The exit event follows, and with it another watchdog.
+  child.stdin.on("error", () => {}); // The exit event follows and starts another watchdog.
   // Neither the watchdog nor the pipe to it keeps this process running.
   child.unref();
   if ("unref" in child.stdin && typeof child.stdin.unref === "function") child.stdin.unref();

@@ -6,7 +6,7 @@ export type Ports = Record<PortName, number>;
 
 const DEFAULTS: Ports = { edge: 8787, resonate: 8001, worker: 8081 };
 const NAMES: Record<PortName, string> = { edge: "the edge", resonate: "Resonate", worker: "the worker" };
-/** How many ports after a taken one are tried. */
+/** How many ports are tried after a taken one. */
 const REACH = 200;
 
 export interface PortOptions {
@@ -21,10 +21,10 @@ export interface PortOptions {
 }
 
 /**
- * Chooses the ports: the requested one, else the remembered one, else the default. Instead of a taken port of the last two
- * it uses the next free one, and adds a line to `said`.
+ * Chooses the ports: the requested one, else the remembered one, else the default. If a remembered or default port is taken,
+ * it uses the next free one and adds a line to `said`.
  *
- * @throws {Error} that names every requested port that is taken, or requested twice
+ * @throws {Error} that names every requested port that is taken or requested twice
  */
 export async function choosePorts(options: PortOptions): Promise<{ ports: Ports; said: string[] }> {
   const { asked, remembered, without, optionOf, host } = options;

@@ -1,12 +1,12 @@
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { type Service, type Supervised, supervise } from "./supervise.ts";
 
-/** A service behind a reverse proxy, whose process is replaced by one of a newer version while it serves. */
+/** A service behind a reverse proxy, whose process can be replaced by one of a newer version without an interruption. */
 export class ReplaceableService {
   readonly #proxy: ReverseProxy;
   readonly #say: (message: string) => void;
   #current: Supervised | undefined;
-  /** Starting, or replaced and finishing their requests. */
+  /** Processes that are starting, or that were replaced and finish their requests. */
   readonly #others = new Set<Supervised>();
 
   constructor(proxy: ReverseProxy, say: (message: string) => void) {
@@ -15,13 +15,13 @@ export class ReplaceableService {
   }
 
   /**
-   * Starts a version on its own port, forwards requests to it once it is ready, and ends the previous one; `waits`: until that
-   * has ended. A version that does not start changes nothing.
+   * Starts a version on its own port, forwards requests to it once it is ready, and stops the previous one. With `waits`, it
+   * waits until the previous one has ended. If the new version does not start, nothing changes.
    *
    * @throws {Error} with the last output of a version that does not start
    */
   async replace(service: Service, port: number, { waits = false } = {}): Promise<void> {
-    // The output of a version that does not start is in the error instead.
+    // Held back until the version is ready: if it does not start, its output is in the error instead.
     const held: [string, "stdout" | "stderr"][] = [];
     let hold = (...line: (typeof held)[number]): void => {
       held.push(line);
@@ -41,7 +41,7 @@ export class ReplaceableService {
     if (waits) await ended;
   }
 
-  /** Ends all processes; kills those that take longer than `patience` milliseconds. */
+  /** Stops all processes, and kills those that take longer than `patience` milliseconds. */
   async stop(patience: number): Promise<void> {
     this.#proxy.close();
     const all = [...this.#others, ...(this.#current ? [this.#current] : [])];
@@ -60,16 +60,16 @@ interface ReverseProxy {
 
 const HOST = "127.0.0.1";
 
-/** How long an idle connection is kept, in milliseconds: less than the process behind keeps it. */
+/** How long an idle connection to the process is kept, in milliseconds: less than the process itself keeps it. */
 const KEPT = 2_000;
 
-/** A process behind, and the connections to it. */
+/** The process behind the proxy, and the connections to it. */
 interface Target {
   port: number;
   agent: Agent;
 }
 
-/** Listens on an address and forwards each request unchanged; requests wait until `forwardTo` names the first port. */
+/** Listens on an address and forwards each request unchanged. Requests wait until `forwardTo` names the first port. */
 export async function openReverseProxy(host: string, port: number): Promise<ReverseProxy> {
   const first = Promise.withResolvers<void>();
   let target: Target | undefined;
@@ -112,7 +112,7 @@ function forward(req: IncomingMessage, res: ServerResponse, { port, agent }: Tar
   req.pipe(onward);
 }
 
-/** Removes the headers of a single connection. */
+/** Removes the headers that concern a single connection. */
 function endToEnd(headers: readonly string[]): string[] {
   return headers.filter((_, i) => !/^(connection|keep-alive)$/i.test(headers[i - (i % 2)] ?? ""));
 }

@@ -10,7 +10,7 @@ export interface Service {
   /** The service is ready when all these URLs answer 2xx. */
   readonly health: readonly string[];
   rewrite?(line: string): string;
-  /** Why it does not start, where its last lines of output say so in words that need no more. */
+  /** The reason why the service does not start, if its last lines of output contain a message that explains it. */
   refusal?(lines: readonly string[]): string | undefined;
   onLine?(line: string, stream: "stdout" | "stderr"): void;
 }
@@ -20,9 +20,9 @@ export interface Supervised {
   readonly ready: Promise<void>;
   /** Resolves after `stop`; rejects with the last output if the service does not start. */
   readonly ended: Promise<void>;
-  /** Ends the process and does not start it again. */
+  /** Stops the process and does not start it again. */
   stop(): Promise<void>;
-  /** Kills the process, for one that takes too long after `stop`. */
+  /** Kills a process that takes too long to end after `stop`. */
   kill(): void;
 }
 
@@ -30,17 +30,17 @@ export interface Supervised {
 const ATTEMPTS = 4;
 /** How long a process may take to become ready, in milliseconds: long, for busy machines. */
 export const READY_TIMEOUT = 180_000;
-/** When to report what is waited for, and how often to repeat it, in milliseconds. */
+/** The time until the first report of waiting, and the interval of further reports, in milliseconds. */
 const FIRST_WORD = 5_000;
 const NEXT_WORD = 15_000;
 const FIRST_DELAY = 250;
 const LONGEST_DELAY = 10_000;
-/** A process that ran this long resets the back-off, in milliseconds. */
+/** A process that has run this long resets the back-off, in milliseconds. */
 const LONG_LIFE = 30_000;
 
 /**
- * Starts a service and restarts it with back-off when its process ends; reports through `say`. `attempts` is how many
- * processes may end before the first is ready.
+ * Starts a service and restarts it with back-off when its process ends; reports through `say`. `attempts` is the number of
+ * processes that may end before the first one is ready.
  */
 export function supervise(
   service: Service,
@@ -146,7 +146,7 @@ async function isOk(url: string, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** Passes on each output line; the returned list always holds the last few. */
+/** Passes on each output line. The returned list always holds the last 20 lines. */
 function follow(child: Child, { rewrite = (line) => line, onLine }: Service): readonly string[] {
   const last: string[] = [];
   for (const stream of ["stdout", "stderr"] as const) {

@@ -1,14 +1,14 @@
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 
-/** How long changes are collected, in milliseconds: an editor may write several files, or one in several steps. */
+/** How long changes are collected, in milliseconds: an editor may write several files, or one file in several steps. */
 const SETTLE = 40;
 
 /**
  * Calls `onChange` with the absolute paths of changed files below `root`. It skips `node_modules`, names that begin with
  * a dot, and the folders in `ignored`.
  *
- * Not `fs.watch` with `recursive`, which on Linux watches `node_modules` as well.
+ * It does not use the option `recursive` of `fs.watch`, which on Linux also watches `node_modules`.
  */
 export function watchFiles(
   root: string,
@@ -46,7 +46,7 @@ export function watchFiles(
       watchers.set(folder, watcher);
       entries = list(folder);
     } catch {
-      return forget(folder); // It has been removed.
+      return forget(folder); // The folder has been removed.
     }
     for (const entry of entries) {
       if (entry.isDirectory()) add(join(folder, entry.name), isNew);

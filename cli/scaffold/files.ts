@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** The contents of files by their relative paths, with `/`. */
+/** The contents of files by their relative paths, which are written with `/`. */
 export type ScaffoldFiles = Map<string, string>;
 
 const TEMPLATE = join(import.meta.dirname, "../template");

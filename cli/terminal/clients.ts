@@ -1,7 +1,7 @@
 import { type HostSetup, hostSetups, type Server } from "../../functions/pages/hosts.ts";
 import { programPath } from "../package.ts";
 
-/** The set-up of each host on this machine: Claude Desktop's PATH often has no Node, so both paths are absolute. */
+/** The set-up of each host on this machine. Both paths are absolute, since Claude Desktop's PATH often has no Node. */
 export function localSetups(server: Server): HostSetup[] {
   return hostSetups(server, { command: process.execPath, args: [programPath("cli/main"), "proxy", server.url] });
 }

@@ -3,26 +3,26 @@ import { stripVTControlCharacters } from "node:util";
 import { type Detail, duration, type LogEntry, mark, parse, plain, raw, readable, timed } from "./report.ts";
 import { parentOf, RunningJobs } from "./running-jobs.ts";
 
-/** How often changing lines are rewritten, in milliseconds: they show durations. */
+/** How often changing lines are rewritten, in milliseconds, because they show durations. */
 const REFRESH = 500;
 /** How long log lines are collected before the changing lines are rewritten, in milliseconds. */
 const MOMENT = 50;
-/** How often running jobs are polled, in milliseconds: no log line tells that a sleeping job was cancelled. */
+/** How often running jobs are polled, in milliseconds, because no log line reports that a sleeping job was cancelled. */
 const POLL = 2_000;
-/** The most jobs that one poll asks about. */
+/** The largest number of jobs in one poll. */
 const MOST_POLLED = 20;
-/** The most failure reasons that are remembered as printed. */
+/** The largest number of failure reasons that are remembered as printed. */
 const MOST_SAID = 10_000;
 
 export interface ConsoleOptions {
   detail?: Detail;
-  /** Whether no line changes in place. */
+  /** Whether lines never change in place. */
   plain?: boolean;
   output?: Output;
   env?: NodeJS.ProcessEnv;
 }
 
-/** Undefined while a job runs; then an object, with a `word` for the outcome if no worker reports it. */
+/** Resolves with undefined while a job runs, then with an object. `word` is the outcome, if no worker reports it. */
 export type EndedJob = (job: string) => Promise<{ word?: string } | undefined>;
 
 export class Console {
@@ -44,7 +44,7 @@ export class Console {
     this.#jobs = new RunningJobs((job) => this.#linkTo(job));
   }
 
-  /** Starts to show jobs. `linkTo` gives the page on which a job's questions are answered. */
+  /** Starts to show jobs. `linkTo` returns the page on which a job's questions are answered. */
   follow(hasEnded: EndedJob, linkTo?: (job: string) => string): void {
     if (linkTo) this.#linkTo = linkTo;
     if (this.#screen) this.#timers.push(setInterval(() => this.#refresh(), REFRESH).unref());
@@ -86,14 +86,14 @@ export class Console {
     this.#screen?.show([]);
   }
 
-  /** Whether a log line is printed as a permanent line, instead of changing the line of its job. */
+  /** Whether a log line is printed as a permanent line. Others only change the line of their job. */
   #stays(entry: LogEntry): boolean {
     const { msg } = entry;
     const isJobs = typeof msg === "string" && JOBS.has(msg);
     if (!isJobs) return true;
     const parent = parentOf(entry);
     if (parent === undefined) return this.#screen === undefined || this.#isClosed || msg === "job done";
-    // Equal failures of child jobs are printed once, and their outcomes not at all.
+    // The same failure of a job's children is printed once, and their outcomes are not printed.
     if (this.#screen || entry.reason === undefined) return false;
     const reason = `${parent}\n${plain(entry.reason)}`;
     if (this.#said.has(reason)) return false;
@@ -132,10 +132,10 @@ const JOBS = new Set(["job started", "job goes on", "attempt failed", "job block
 
 type Output = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
 
-/** Lines are cut at the edge of the terminal, not wrapped: a wide character takes two columns. */
+/** Makes the terminal cut long lines instead of wrapping them: a wide character takes two columns. */
 const WRAP = { off: "\u001b[?7l", on: "\u001b[?7h" };
 
-/** Whether lines can be changed after they were written. */
+/** Whether written lines can still be changed. */
 const canChange = ({ isTTY }: Output, { TERM, CI }: NodeJS.ProcessEnv): boolean =>
   isTTY === true && TERM !== "dumb" && !CI;
 
@@ -147,7 +147,7 @@ class Screen {
 
   constructor(out: Output) {
     this.#out = out;
-    // Lines written for another width take another number of rows.
+    // At another width, the same lines take another number of rows.
     out.on("resize", () => this.show(this.#shown));
   }
 
@@ -159,7 +159,7 @@ class Screen {
   show(changing: readonly string[], staying: readonly string[] = []): void {
     if (changing.length + staying.length + this.#shown.length === 0) return;
     const rows = this.#shown.reduce((rows, line) => rows + this.#rowsOf(line), 0);
-    // One write avoids flicker: up, to the left, and clear everything below.
+    // A single write avoids flicker. The codes move up, to the left, and clear everything below.
     const clear = rows > 0 ? `\u001b[${rows}A\r\u001b[J` : "";
     const end = (line: string) => `${line}\n`;
     const changes = changing.length > 0 ? `${WRAP.off}${changing.map(end).join("")}${WRAP.on}` : "";
@@ -167,7 +167,7 @@ class Screen {
     this.#shown = changing;
   }
 
-  /** The rows of a line: more than one if the terminal has become narrower. */
+  /** The number of rows that a line takes: more than one if the terminal has become narrower. */
   #rowsOf(line: string): number {
     return Math.max(1, Math.ceil([...stripVTControlCharacters(line)].length / this.size.columns));
   }

@@ -3,13 +3,13 @@ import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters, styleText } from "node:util";
 import { parseJson } from "../parse-json.ts";
 
-/** How much is shown: job events and problems (`news`), also the log lines of the author's code (`author`), or `all`. */
+/** What is shown: job events and problems (`news`), the log lines of the author's code as well (`author`), or `all`. */
 export type Detail = "news" | "author" | "all";
 
 /** A parsed line of a JSON log. */
 export type LogEntry = Record<string, unknown>;
 
-/** What workerd says at each start with options for V8, and goes on. */
+/** A harmless message that workerd prints at each start with options for V8. */
 const NO_PROBLEM = /NOSENTRY per-isolate bootstrap compile cache/;
 
 /** The text to print for an output line that is not JSON; undefined to skip it. */
@@ -18,7 +18,7 @@ export function raw(service: string, line: string, stream: "stdout" | "stderr", 
   return isShown && line.trim() !== "" ? problem(service, line) : undefined;
 }
 
-/** The text to print for a log line; undefined to skip it. `linkTo` gives the page that answers a job's questions. */
+/** The text to print for a log line; undefined to skip it. `linkTo` returns the page for answers to a job's questions. */
 export function readable(
   service: string,
   entry: LogEntry,
@@ -72,7 +72,7 @@ function trace(error: unknown): string {
   return [plain(text.join(" ")), ...frames(error)].join("\n");
 }
 
-/** The frames of a stack in the sources, without dependencies and Node. */
+/** The frames of a stack that are in the sources, without dependencies and Node. */
 function frames(stack: unknown): string[] {
   const all = String(stack ?? "")
     .split("\n")

@@ -1,4 +1,4 @@
-/** The running jobs, according to the worker's log, each in one changing line. */
+/** The running jobs, according to the worker's log. Each has one changing line. */
 import { styleText } from "node:util";
 import { field, type LogEntry, mark, plain, timed, WIDTH, wholeDuration } from "./report.ts";
 
@@ -15,7 +15,7 @@ const BAR = 16;
 
 export class RunningJobs {
   readonly #jobs = new Map<string, Running>();
-  /** The failures of child jobs, by their parent and their own name. */
+  /** The failure reasons of child jobs, by the name of their parent and their own name. */
   readonly #children = new Map<string, Map<string, string>>();
   readonly #linkTo: (job: string) => string | undefined;
 
@@ -27,7 +27,7 @@ export class RunningJobs {
     return [...this.#jobs.keys()];
   }
 
-  /** Processes a log line about a job; ignores others. */
+  /** Processes a log line about a job; ignores other messages. */
   hear(entry: LogEntry, now = Date.now()): void {
     const job = plain(entry.job);
     const parent = parentOf(entry);
@@ -42,7 +42,7 @@ export class RunningJobs {
         this.#jobs.set(job, { since: now, told: entry });
         break;
       case "job goes on":
-        // A failed step is shown by "attempt failed".
+        // The entry "attempt failed" has shown a failed step already.
         this.#jobs.set(
           job,
           field(entry.step, "error") === undefined ? { ...well, told: entry } : { ...known, told: entry },

@@ -1,4 +1,4 @@
-/** Finds the servers that a project wraps: its list of durable functions registers them. */
+/** Finds the servers that a project wraps, which its list of durable functions registers. */
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,10 +7,10 @@ import { type RegisteredServer, registeredServers } from "../../wrap/worker/regi
 import type { Project } from "../project.ts";
 import { FILES } from "./wrap-files.ts";
 
-/** The default paths of the list. */
+/** The default paths of the list of durable functions. */
 const RUNS = ["tools/runs.ts", "tools/runs.js"];
 
-/** Loads the list without running a worker. */
+/** Loads the project's list of durable functions, without running a worker. */
 export async function wrappedBy({ root, settings }: Project): Promise<readonly RegisteredServer[]> {
   if (settings.wrapped === FILES.options) {
     const options = JSON.parse(await readFile(join(root, FILES.options), "utf8"));

@@ -1,4 +1,4 @@
-/** Where the worker of `wrap` takes calls that may end before they are jobs. */
+/** Lets the worker of `wrap` take calls directly from the edge, which may end before they become jobs. */
 import type { Log } from "../../core/index.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { Pauses } from "../../worker/intake/pauses.ts";
@@ -7,7 +7,7 @@ import type { Wrapped } from "../../wrap/index.ts";
 import { serveCalls } from "../../wrap/worker/calls-at-once.ts";
 import type { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 
-/** Serves them where the environment says, and nowhere else. */
+/** Serves such calls at the address `WRAP_CALLS`, if the environment has one. */
 export function serveCallsOf({ jobs }: Wrapped, server: WrappedServer, env: NodeJS.ProcessEnv, log: Log): void {
   const { WRAP_CALLS: url, WRAP_CALLS_TOKEN: token } = env;
   if (!url || !token) return;

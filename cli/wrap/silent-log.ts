@@ -1,4 +1,4 @@
 import type { Log } from "../../core/index.ts";
 
-/** For commands, which report errors themselves. */
+/** A log for commands, which report errors themselves. */
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };

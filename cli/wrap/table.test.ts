@@ -11,7 +11,7 @@ const snapshot = (...names: string[]): Snapshot => ({
   tools: names.map((name) => ({ name, inputSchema: { type: "object" } })),
 });
 
-test("a tool that is called as one of every server's is left out, unless a prefix tells them apart", () => {
+test("a tool with the name of a built-in tool is left out, unless it gets a prefix", () => {
   expect([...TAKEN].toSorted()).toEqual([...builtIn([]).map(({ name }) => name), ...CARD_TOOLS].toSorted());
   const there = snapshot("await_result", "echo");
   expect(leftOut(there, { name: "acme" })).toEqual([expect.stringMatching(/"await_result" is left out: .*prefix/)]);
@@ -19,7 +19,7 @@ test("a tool that is called as one of every server's is left out, unless a prefi
   expect(leftOut(there, { name: "acme", prefix: "my" })).toEqual([]);
 });
 
-test("of two tools of one name the second is left out, and a very long name is told in short", () => {
+test("the second of two tools with the same name is left out, and a very long name is shortened", () => {
   const lines = leftOut(snapshot("echo", "echo", "n".repeat(300)), { name: "acme" });
   expect(lines).toEqual([
     '"echo" is left out: another one of its tools is called so.',
@@ -27,7 +27,7 @@ test("of two tools of one name the second is left out, and a very long name is t
   ]);
 });
 
-test("what is asked for and not there is said, and a server of which nothing is left is refused", () => {
+test("requested tools that do not exist are reported, and a server without a remaining tool is refused", () => {
   const there = snapshot("echo", "crawl");
   const options = { name: "acme", tools: ["crawl", "report_*"], policies: { ech: { repeatable: true } } };
   expect(leftOut(there, options)).toEqual(['It has no tool "report_*".', 'It has no tool "ech".']);

@@ -1,4 +1,4 @@
-/** Describes the tools of a wrapped server and their policies for people. */
+/** Describes the tools of a wrapped server and their policies, for people. */
 import { policyOf } from "../../wrap/policy.ts";
 import { chosen, nameHere, type Snapshot } from "../../wrap/snapshot.ts";
 import type { Update } from "../../wrap/worker/snapshot-file.ts";
@@ -14,7 +14,7 @@ const cells = ({ tools }: Snapshot, options: WrapOptions): string[][] =>
 
 const age = (freshFor: number) => (freshFor === 0 ? "" : ` for ${freshFor / 1_000} s more`);
 
-/** One line per tool: its name, whether it is repeated, which calls share a job, and among whom. */
+/** One line per tool: its name, whether it is repeated, which calls share a job, and which callers do. */
 export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] {
   const rows = [["tool", "after a crash", "jobs", "shared by"], ...cells(snapshot, options)];
   const widths = [0, 1, 2].map((i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
@@ -45,10 +45,10 @@ export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
   const has = snapshot.tools.map(({ name }) => name.slice(0, 60));
   const more = has.length > 20 ? ` and ${has.length - 20} more` : "";
   const what = has.length === 0 ? "It has no tools." : `Its tools are ${has.slice(0, 20).join(", ")}${more}.`;
-  throw new Error(`Of ${options.name} no tool is passed on. ${what}`);
+  throw new Error(`No tool of ${options.name} would be offered. ${what}`);
 }
 
-/** Says what has changed of a server's tools, and how what is held back is accepted. */
+/** Lists the changes of a server's tools, and the command that accepts those that are held back. */
 export function changes({ taken, held }: Pick<Update, "taken" | "held">, accept: string): string[] {
   const some = (words: string, lines: string[]) =>
     lines.length > 0 ? [words, ...lines.map((line) => `  ${line}`)] : [];

@@ -6,7 +6,7 @@ import { wrapArguments } from "./wrap-arguments.ts";
 
 const of = (line: string, env: NodeJS.ProcessEnv = {}) => wrapArguments(line.split(" "), env);
 
-test("what is given as a value is named in the options, and stands in no file", () => {
+test("values of headers and variables become secrets, and the options contain only their names", () => {
   const header = ["--header", "Authorization: Bearer a:b", "--header", "x-team:reports"];
   const url = wrapArguments([...header, "--allow-private", "https://mcp.acme.example/mcp"], {});
   expect(url.options).toEqual({
@@ -26,7 +26,7 @@ test("what is given as a value is named in the options, and stands in no file", 
   expect(command.secrets).toEqual({ WRAP_SECRET_1: "the shell's", WRAP_SECRET_2: "a=b" });
 });
 
-test("what is in files is named in the options as well, and no argument shows it", async () => {
+test("headers and variables from files become secrets as well, and no argument exposes them", async () => {
   const folder = await mkdtemp(join(tmpdir(), "wrap-arguments-"));
   const [headers, variables] = [join(folder, "headers"), join(folder, "variables")];
   await writeFile(headers, "# for acme\nAuthorization: Bearer a:b\n\nx-team:reports\n");
@@ -51,7 +51,7 @@ test("what is in files is named in the options as well, and no argument shows it
   expect(of("--env TOKEN=x -- python server.py").isExposed).toBe(true);
 });
 
-test("tools, prefix, policies and the wait are the options'; what it does not know is for `start`", () => {
+test("tools, prefix, policies and the wait go into the options; unknown arguments are left for `start`", () => {
   const given = of(
     "--tools report_*,crawl --prefix my --after 20 --once a --repeatable b,c_* --port 9000 --memory -- npx some-mcp",
   );
@@ -73,6 +73,6 @@ test.each([
   ["--env A=1 https://a.example/mcp", /--env is for a command/],
   ["--header A:1 -- python server.py", /--header is for a URL/],
   ["--after 301 https://a.example/mcp", /--after takes seconds, up to 300/],
-])("%s is refused in words", (line, words) => {
+])("%s is refused with an explanation", (line, words) => {
   expect(() => of(line)).toThrow(words);
 });

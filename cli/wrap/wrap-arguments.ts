@@ -1,4 +1,4 @@
-/** The arguments that describe a server to wrap. */
+/** Reads the arguments that describe a server to wrap. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs, parseEnv } from "node:util";
@@ -44,7 +44,7 @@ export interface WrapArguments {
   rest: string[];
   /** The values of the variables that the options refer to, so that no file contains secrets. */
   secrets: Record<string, string>;
-  /** Whether the arguments themselves hold values of headers or variables. */
+  /** Whether the arguments themselves contain values of headers or variables. */
   isExposed: boolean;
 }
 
@@ -79,7 +79,7 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   const headers = [...(values.header ?? []), ...listed].map((header, i) => {
     const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
     if (name === undefined || value === undefined) {
-      // A line of a file may be a secret that was written down wrongly.
+      // A wrong line of a file may contain a secret, so the message does not show it.
       const isArgument = i < (values.header ?? []).length;
       throw new Error(
         isArgument
@@ -137,7 +137,7 @@ function numberOf(values: Readonly<Record<string, unknown>>, name: string): numb
   return value;
 }
 
-/** Takes the arguments out of the list of processes, and says how they are given unseen. */
+/** Hides exposed arguments from the list of processes, and tells how to give them without exposing them. */
 export function hideArguments({ isExposed }: Pick<WrapArguments, "isExposed">): void {
   if (!isExposed) return;
   process.title = "durable-mcp-edge";

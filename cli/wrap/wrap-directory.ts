@@ -1,4 +1,4 @@
-/** The directory of a wrapped server's state: by its command or URL, so that two in one folder share nothing. */
+/** The directory of a wrapped server's state. It depends on the command or URL, so that two servers never share one. */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -13,11 +13,11 @@ export interface WrapDirectory {
   /** The data directory of the stack in front of the server. */
   data: string;
   name: string;
-  /** Whether another server of this folder has the name that was meant. */
+  /** Whether another server in this folder already has the intended name. */
   isTaken: boolean;
 }
 
-/** The data directory of a server, and its name. `isNamed`: the user has named it. */
+/** The data directory of a server, and its name. `isNamed` tells whether the user has given the name. */
 export function directoryOf(options: WrapOptions, isNamed: boolean): WrapDirectory {
   const id = identityOf(options);
   const known = servers();
@@ -28,7 +28,7 @@ export function directoryOf(options: WrapOptions, isNamed: boolean): WrapDirecto
   return { data: join(DATA, `${name}-${id}`), name, isTaken };
 }
 
-/** A text that stands for a program or an address, whole. */
+/** A hash that identifies a command with its arguments and folder, or a URL. */
 function identityOf({ url, command, args, cwd }: Partial<WrapOptions>): string {
   const what = url === undefined ? [command, args, cwd] : [url];
   return createHash("sha256").update(JSON.stringify(what)).digest("hex").slice(0, 8);
@@ -43,7 +43,7 @@ function servers(): { id: string; name: string; data: string }[] {
   });
 }
 
-/** The snapshot of a server in the folder of its files; undefined where that folder is new, or another server's. */
+/** The snapshot of a server in the folder of its files; undefined if the folder is new or another server's. */
 export async function agreedIn(root: string, options: WrapOptions): Promise<Snapshot | undefined> {
   const there = optionsIn(root);
   if (!there || identityOf(there) !== identityOf(options)) return undefined;
@@ -68,10 +68,10 @@ function optionsIn(project: string | undefined): WrapOptions | undefined {
   }
 }
 
-/** The folder of the files that the stack serves a server from. */
+/** The folder with the files from which the stack serves a server. */
 export const projectIn = (data: string): string => join(data, "wrap");
 
-/** Writes them, and a `package.json` by which `sync` and the doctor find them, into the folder `root`. */
+/** Writes these files into the folder `root`, with a `package.json` by which `sync` and the doctor find them. */
 export async function writeProject(
   root: string,
   options: WrapOptions,

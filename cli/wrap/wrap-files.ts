@@ -1,2 +1,2 @@
-/** The names of the files, in a folder, that `wrap` serves a server from: the description of the server, and its tools. */
+/** The names of the files from which `wrap` serves a server: the description of the server, and its tools. */
 export const FILES = { options: "options.json", snapshot: "snapshot.json" } as const;

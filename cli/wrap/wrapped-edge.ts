@@ -1,6 +1,6 @@
 /**
- * The edge that `wrap` serves in front of a server. It is bundled once, with the package; the wrapped server's options and
- * tools come as data: in two bindings, and the tools, which may change, from then on in their file.
+ * The edge that `wrap` serves in front of a server. It is bundled once, with the package. The wrapped server's options and
+ * tools come as data in two bindings; changes of the tools come from their file.
  */
 import { createEdge, type EdgeWorker } from "../../functions/edge.ts";
 import { instructionsIn, type Snapshot, type WrapOptions, wrapServer } from "../../wrap/index.ts";
@@ -20,7 +20,7 @@ interface Runtime {
 const { env }: Runtime = await import("cloudflare:workers" as string);
 const { WRAP_OPTIONS: options, WRAP_FOLDER: folder, WRAP_CALLS: url, WRAP_CALLS_TOKEN: token } = env;
 
-/** How long the tools are taken to be as they were, in milliseconds. */
+/** The shortest time between two checks of the tools, in milliseconds. */
 const FRESH = 1_000;
 
 function edgeOf(snapshot: Snapshot): EdgeWorker {
@@ -39,7 +39,7 @@ let edge = edgeOf(env.WRAP_SNAPSHOT);
 let listed = JSON.stringify(env.WRAP_SNAPSHOT);
 let lookedAt = 0;
 
-/** Looks whether the tools are others by now. */
+/** Reads the file of the tools, and makes a new edge if they have changed. */
 async function look(): Promise<void> {
   lookedAt = Date.now();
   const snapshot: Snapshot = await (await folder.fetch(`http://folder/${FILES.snapshot}`)).json();

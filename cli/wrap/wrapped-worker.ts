@@ -1,4 +1,4 @@
-/** The worker that `wrap` runs: it makes the calls to the server whose files are in the folder `WRAP_FOLDER`. */
+/** The worker that `wrap` runs. It calls the server whose files are in the folder `WRAP_FOLDER`. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -22,7 +22,7 @@ const connect: Log = {
   warn: (message, fields = {}) => line.warn(fields, message),
   error: (message, fields = {}) => line.error(fields, message),
 };
-// It takes over the program that `wrap` has started.
+// This takes over the program that `wrap` has started.
 const wrapped = wrapServer(options);
 const { functions, server } = implemented(wrapped, { snapshot, connect });
 serveCallsOf(wrapped, server, process.env, connect);

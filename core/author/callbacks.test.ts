@@ -33,7 +33,7 @@ test("an order that nobody pays times out", async () => {
   );
 });
 
-test("what comes before the job waits is kept, and callbacks side by side have addresses of their own", async () => {
+test("a value sent before the job waits is kept, and callbacks side by side have different addresses", async () => {
   const urls = new Set<string>();
   const both = async (ctx: Context) => {
     const [a, b] = [ctx.callback<number>("a"), ctx.callback<number>("b")];
@@ -52,7 +52,7 @@ test("what comes before the job waits is kept, and callbacks side by side have a
   expect(urls.size).toBe(2);
 });
 
-test("what does not fit is an error", async () => {
+test("a sent value that does not fit the schema is an error", async () => {
   const wrong = replayed(orderRun, { number: 9 }, { env, callbacks: { payment: { amount: "much" } } });
   await expect(wrong).rejects.toThrow('what was sent to the callback "payment" does not fit: amount');
 });

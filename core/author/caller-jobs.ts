@@ -5,7 +5,7 @@ import { newestGeneration, startJob } from "../jobs/starting/start.ts";
 import { startedOf } from "./job-tool.ts";
 import type { Jobs, Started } from "./tool.ts";
 
-/** The jobs of the caller for whom the store acts. */
+/** The jobs of the caller whom the store acts for, as a tool uses them. */
 export class CallerJobs implements Jobs {
   readonly #store: RemoteStore;
   readonly #now: number;

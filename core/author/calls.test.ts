@@ -1,4 +1,4 @@
-/** What a function does with several pieces of work at once, killed and replayed at every point. */
+/** Functions with several pieces of work at once, killed and replayed at every point. */
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { replayed } from "../../testing/replayed.ts";
@@ -29,7 +29,7 @@ const tool = defineDurableTool({
 
 const failing = (message: string) => () => Promise.reject(new NonRetryableError(message));
 
-test("a started job is a handle with the definition's result, of a tool as of a job", async () => {
+test("a started job is a handle whose result has the type of the definition, of a tool or of a job", async () => {
   const both = async (ctx: Context, { day }: { day: string }) => {
     const child = await ctx.start(report, { day });
     const { pages } = await child.result();
@@ -46,7 +46,7 @@ test("a started job is a handle with the definition's result, of a tool as of a 
   expect(result).toEqual({ name: "report_monday", pages: 3, text: "all is well", again: { pages: 3 } });
 });
 
-test("a job that is cancelled by its handle is so for the one that waits for it", async () => {
+test("a function that awaits a job which it cancelled by its handle learns that it was cancelled", async () => {
   const impatient = async (ctx: Context) => {
     const child = await ctx.start(report, { day: "x".repeat(400) });
     const first = await ctx.race({ done: (c) => c.await(child), late: (c) => c.sleep("late", SECOND) });
@@ -57,7 +57,7 @@ test("a job that is cancelled by its handle is so for the one that waits for it"
   expect((await replayed(impatient, {}, { jobs: { report: "too late" } })).result).toEqual(["late", "cancelled"]);
 });
 
-test("of items that are to end all end, and each says how", async () => {
+test("all items of ctx.allSettled end, and each result says how", async () => {
   const all = (ctx: Context) =>
     ctx.allSettled(["a", "b", "c"], async (c, key) => {
       await c.sleep("a while", key === "c" ? MINUTE : SECOND);
@@ -68,7 +68,7 @@ test("of items that are to end all end, and each says how", async () => {
   expect((await replayed(mapped, {})).result).toEqual(["a", "NonRetryableError: not b", "c"]);
 });
 
-test("an item that fails says which others were given up", async () => {
+test("the error of a failed item lists the items that were given up", async () => {
   const lost = async (ctx: Context) => {
     try {
       return await ctx.all(["a", "b", "c"], async (c, key) => {
@@ -83,7 +83,7 @@ test("an item that fails says which others were given up", async () => {
   expect((await replayed(lost, {})).result).toEqual({ message: "not b", givenUp: ["c"] });
 });
 
-test("the first branch that succeeds wins, and where all fail the error says why", async () => {
+test("the first branch that succeeds wins, and if all fail the error says why", async () => {
   const lucky = (ctx: Context) =>
     ctx.any({
       fails: (c) => c.step("at once", failing("not here")),
@@ -99,7 +99,7 @@ test("the first branch that succeeds wins, and where all fail the error says why
   await expect(replayed(unlucky, {})).rejects.toThrow("every branch failed: no a; no b");
 });
 
-test("what takes longer than it may is abandoned, and what does not is not", async () => {
+test("ctx.timeout abandons work that takes too long, and no other", async () => {
   const timely = async (ctx: Context) => {
     const quick = await ctx.timeout(HOUR, async (c) => {
       await c.sleep("a minute", MINUTE);
@@ -147,7 +147,7 @@ const fails = (run: () => unknown, retry: Retry | false = false) =>
     {},
   ).then(({ result }) => result);
 
-test("an error of a registered class stays one after a step, as a NonRetryableError does", async () => {
+test("an error of a registered class keeps its class after a step, as a NonRetryableError does", async () => {
   const gone = () => Promise.reject(new HttpError({ status: 410, headers: { server: "nginx" } }));
   expect(await fails(gone)).toEqual(["it answered 410", true, "nginx"]);
   const refused = () => Promise.reject(new NonRetryableError("no", { cause: new Error("because") }));
@@ -160,7 +160,7 @@ test("any other error keeps its status and its cause", async () => {
   expect(await fails(other)).toEqual(["TypeError", 502, "connection reset", "ECONNRESET"]);
 });
 
-test("a model's broken JSON is asked for again", async () => {
+test("a step that gets broken JSON from a model is retried", async () => {
   const words = ["Sure! Here is the JSON:", '{ "a": 1 }'];
   const twice = async (ctx: Context) => ctx.step("ask", ({ attempt }) => JSON.parse(words[attempt - 1] ?? ""));
   expect((await replayed(twice, {})).result).toEqual({ a: 1 });
@@ -206,13 +206,13 @@ const research = async (ctx: Context) => {
   return { failed, spent };
 };
 
-test("what is spent side by side is counted once, and the call that crosses the budget fails", async () => {
+test("amounts spent side by side are counted once each, and the call that exceeds the budget fails", async () => {
   const { result, runs } = await replayed(budgeted(120, "fail", research), {});
   expect(result).toEqual({ failed: 1, spent: ["BudgetExceeded", "150 of 120 tokens are spent"] });
   expect(runs).toBeGreaterThan(50);
 });
 
-test("those who look at a job are told what it has spent, also after another worker has taken it over", async () => {
+test("viewers of a job see what it has spent, even after another worker has taken it over", async () => {
   const told: unknown[] = [];
   const code = async (ctx: Context) => {
     await ctx.spend(await ctx.step("search", () => 30), { of: "tokens" });
@@ -229,7 +229,7 @@ test("those who look at a job are told what it has spent, also after another wor
   expect(told.slice(told.indexOf("taken over") - 1)).toEqual([spent, "taken over", spent]);
 });
 
-test("a budget that asks goes on when more is allowed, and asks once for all that wait", async () => {
+test("a job whose budget asks goes on when more is allowed, and asks once for all waiting calls", async () => {
   const accept = { "tokens up to 100": {}, "tokens up to 150": {} };
   const { result } = await replayed(budgeted(50, "ask", research), {}, { answers: accept });
   expect(result).toEqual({ failed: 0, spent: { spent: 150, limit: 150, left: 0 } });

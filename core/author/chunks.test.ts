@@ -11,17 +11,17 @@ import { PART, viewOfRange, wholeResult } from "../tools/byte-range.ts";
 import { hold, pick, type Selection } from "../tools/results.ts";
 import { contentsOf, keepInParts } from "./chunks.ts";
 
-/** A job in simulation whose one step brings this. */
+/** A simulated job whose only step stores this value in parts. */
 function bringing(value: object): SimulatedJob {
   const code = (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
-  // What is hashed takes real time.
+  // Hashing takes real time, during which the simulated clock must not jump.
   const simulated: SimulatedJob = new SimulatedJob(code, {
     trace: (_step, _attempt, run) => simulated.clock.process().busy(run()),
   });
   return simulated;
 }
 
-/** The ranges of its result, as clients are told them. */
+/** Reads ranges of the job's result as clients get them; `asked` are the chunks that were read. */
 function reader(simulated: SimulatedJob, value: unknown) {
   const asked: string[] = [];
   const child = async (id: string) => {
@@ -44,7 +44,7 @@ function reader(simulated: SimulatedJob, value: unknown) {
   return { asked, read, store };
 }
 
-test("a large value is kept in parts, of which a stretch reads no more than it needs", async () => {
+test("a large value is kept in chunks, and a byte range reads only the chunks that it needs", async () => {
   const value = { list: Array.from({ length: 60_000 }, (_, i) => `${i} é 😀 "`), last: { n: 1, text: "the end" } };
   const json = JSON.stringify(value);
   const simulated = bringing(value);
@@ -69,7 +69,7 @@ test("a large value is kept in parts, of which a stretch reads no more than it n
   expect(await wholeResult(store, JOB, parts)).toEqual(value);
 });
 
-test("what was being kept when the worker died is kept by the next one, under the same ids", async () => {
+test("after a worker has died while it stored chunks, the next one completes them under the same ids", async () => {
   const value = { text: "0123456789".repeat(PART) };
   const id = await hashed(JSON.stringify(value));
   const chunks = Array.from({ length: 11 }, (_, n) => chunkId("", id, n));
@@ -86,7 +86,7 @@ test("what was being kept when the worker died is kept by the next one, under th
   }
 });
 
-test("the table of contents leads to each field of the objects in a value", () => {
+test("the table of contents locates each field of the objects in a value", () => {
   const key = fc.oneof(fc.string(), fc.constantFrom("a", "a:", '":"1+2"', "1+2", "é😀", "__proto__"));
   const json = fc.letrec((tie) => ({
     value: fc.oneof(
@@ -114,7 +114,7 @@ test("the table of contents leads to each field of the objects in a value", () =
   );
 });
 
-test("a value of ever so many fields has a small table of contents", () => {
+test("a value with very many fields has a small table of contents", () => {
   const value = Object.fromEntries(
     Array.from({ length: 25 }, (_, i) => [`f${i}`, { ...Array(29).fill({ x: { y: 1 } }) }]),
   );
@@ -122,7 +122,7 @@ test("a value of ever so many fields has a small table of contents", () => {
   expect(JSON.stringify(contentsOf({ [PARTS.repeat(5_000)]: 1 })).length).toBeLessThan(100_000);
 });
 
-test("what a function returns under the name of the table of contents is a result like any other", () => {
+test("a result that a function returns under the key of the table of contents is a result like any other", () => {
   for (const result of [{ [PARTS]: 5 }, { [PARTS]: null }, { [PARTS]: { id: "a" } }, null, "text"])
     expect(hold({ job_name: "a", status: "complete", result }, {}, 50_000).result?.value).toEqual(result);
 });

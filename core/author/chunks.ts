@@ -9,14 +9,14 @@ import { boundary } from "../tools/results.ts";
 
 /** How many chunks are written at once. */
 const AT_ONCE = 4;
-/** How much of the value's text is in the table of contents, in characters. */
+/** How much of the value's text the table of contents holds, in characters. */
 const BEGINNING = 2_000;
-/** How many fields the table of contents lists, of one object and in all, and how long their names may be together. */
+/** How many fields the table of contents lists, of one object and in all, and the limit of all their names together. */
 const MOST = { each: 30, all: 300, characters: 20_000 };
 
 /**
  * Stores a value in chunks, which are promises of the step's job. Resolves with the table of contents that stands for it
- * in the job's result. A repeated call with the same value finds the chunks that are there. `media`: see {@link Parts}.
+ * in the job's result. A repeated call with the same value finds the existing chunks. `media`: see {@link Parts}.
  *
  * @throws {LeaseLost}
  */

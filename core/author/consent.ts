@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { JsonSchema } from "../definitions/job.ts";
 import type { Tool } from "./tool.ts";
 
-/** The tool without its arguments of consent: they are not advertised, and unknown where a client sends them. */
+/** The tool without its arguments of consent: they are not advertised, and are treated as unknown if a client sends them. */
 export function withoutConsent(tool: Tool): Tool {
   const { consent = [], input, listing } = tool;
   if (consent.length === 0) return tool;

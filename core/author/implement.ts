@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { $ZodAsyncError } from "zod/v4/core"; // By its name alone: `z.core` is all of zod, with its languages.
+import { $ZodAsyncError } from "zod/v4/core"; // Not as `z.core`, which would load all of zod, with its languages.
 import type { Context, JobContext } from "../definitions/context.ts";
 import { NondeterminismError } from "../definitions/context.ts";
 import type { Job } from "../definitions/job.ts";
@@ -16,7 +16,7 @@ import { changed, returned, storable } from "../engine/values.ts";
 export type DurableFunction<Args, Result, Env = unknown> = (ctx: JobContext<Args, Env>, args: Args) => Promise<Result>;
 
 /**
- * A job's definition with its code, as `runWorker` takes it.
+ * A job's definition with its code, for `runWorker`.
  *
  * @example
  * const runs: readonly Implementation[] = [waitForSiteRun];
@@ -47,11 +47,11 @@ export interface ImplementOptions<Args, Env> {
   earlier?: Record<number, DurableFunction<Args, unknown, Env>>;
 }
 
-/** The author's own function, by the one that `versionOf` returns. */
+/** Maps the function that `versionOf` returns to the author's own. */
 export const authored = new WeakMap<object, object>();
 
 /**
- * Ties a job's definition to its code.
+ * Connects a job's definition with its code.
  *
  * @throws {Error} when it is given no definition or no function
  *
@@ -89,7 +89,7 @@ export function implement<Args, Result, Env = unknown>(
   };
 }
 
-/** The arguments of a job's next run, as they are stored. @throws {NondeterminismError} for others */
+/** The arguments of a job's next run, as they are stored. @throws {NondeterminismError} if they do not fit */
 export function nextArgs(job: Job, args: unknown): unknown {
   const { success, data, error } = parsedAtOnce(job, args);
   if (success) return data;
@@ -108,7 +108,7 @@ function parsed<Args>(job: Job<Args>, args: unknown): Args {
   );
 }
 
-/** Asynchronous schemas are refused: a replay would ask again, and could get another answer. */
+/** Refuses asynchronous schemas: each replay would run their checks again, which could then decide otherwise. */
 function parsedAtOnce<Args>(job: Job<Args>, args: unknown) {
   try {
     return job.args.safeParse(args);
@@ -126,7 +126,7 @@ function checked(job: Job, result: unknown): unknown {
   const outcome = job.result?.safeParse(value);
   if (!outcome || outcome.success) return value;
   throw new NondeterminismError(
-    `the function returned what does not fit the output of ${job.kind}: ${problems(outcome.error)}`,
+    `the function returned a value that does not fit the output of ${job.kind}: ${problems(outcome.error)}`,
   );
 }
 

@@ -20,7 +20,7 @@ const reportOf = (kind: string, maxAnswer?: number) => {
   return { job: job as Job, tool };
 };
 
-/** A job of the kind that has ended with a text of so many characters. */
+/** A job of this kind that has ended with a text of `length` characters. */
 const ended = (job: Job, length: number) =>
   ({
     job,
@@ -31,17 +31,17 @@ const ended = (job: Job, length: number) =>
     settledAt: 2,
   }) as DurablePromise;
 
-test("a tool whose answers may be larger than others says so to hosts, and they are", () => {
+test("a tool with a maxAnswer announces it to hosts, and its answers may be that large", () => {
   const { job, tool } = reportOf("long_report", 250_000);
   expect(tool.listing).toMatchObject({ _meta: { "anthropic/maxResultSizeChars": 250_000 } });
   const answer = presentJob(ended(job, 100_000));
   expect(answer.structuredContent).toMatchObject({ status: "complete", result: "x".repeat(100_000) });
   expect(JSON.stringify(answer).length).toBeLessThanOrEqual(250_000);
-  // It has a bound all the same.
+  // A result beyond maxAnswer still becomes a summary.
   expect(presentJob(ended(job, 300_000)).structuredContent).toMatchObject({ summary: { characters: 300_002 } });
 });
 
-test("any other says nothing, and has the usual bound", () => {
+test("a tool without a maxAnswer announces none, and has the default limit", () => {
   const { job, tool } = reportOf("report");
   expect(tool.listing).not.toHaveProperty("_meta");
   const answer = presentJob(ended(job, 100_000));
@@ -49,13 +49,17 @@ test("any other says nothing, and has the usual bound", () => {
   expect(JSON.stringify(answer).length).toBeLessThanOrEqual(50_000);
 });
 
-test("a bound with no room for a summary is refused", () => {
+test("a maxAnswer without room for a summary is refused", () => {
   expect(() => reportOf("short_report", 1_000)).toThrow("its maxAnswer must be 5000 characters or more, not 1000");
 });
 
 test.each<[what: string, input: unknown, words: string]>([
   ["no schema", undefined, "its input schema must be that of an object: z.object({ … }) of zod 4"],
-  ["fields alone", { text: z.string() }, "its input schema must be that of an object: z.object({ … }) of zod 4"],
+  [
+    "a plain object of fields",
+    { text: z.string() },
+    "its input schema must be that of an object: z.object({ … }) of zod 4",
+  ],
   [
     "another library's schema",
     { parse: () => ({}), _def: {} },
@@ -66,8 +70,8 @@ test.each<[what: string, input: unknown, words: string]>([
     z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]),
     "its input schema must be that of an object",
   ],
-  ["a date", z.object({ at: z.date() }), "its input cannot be said in JSON Schema: Date cannot be represented"],
-])("an input that is %s is refused in words", (_what, input, words) => {
+  ["a date", z.object({ at: z.date() }), "its input cannot be expressed in JSON Schema: Date cannot be represented"],
+])("an input that is %s is refused with a message that says why", (_what, input, words) => {
   const tool = { name: "note", title: "Note", description: "Notes.", input: input as never, id: () => "x" };
   expect(() => defineDurableTool(tool)).toThrow(`note: ${words}`);
 });

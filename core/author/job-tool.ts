@@ -32,16 +32,16 @@ import {
   type ToolSchedule,
 } from "./tool.ts";
 
-/** How long a call that reports progress waits for its job before it answers with the job's name: less than clients wait. */
+/** How long a call with progress waits before it answers with its job's name, in milliseconds: less than clients wait. */
 const PATIENCE = 45_000;
 
 /** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
 export const PROGRESS_INTERVAL = 2_500;
-/** The pause before the first look for a job's own reports, in milliseconds; later ones are this share of the time since. */
+/** The pause before the first look for a job's own reports, in milliseconds. Later pauses are a share of the time waited. */
 const PASS_FIRST = 200;
 const PASS_SHARE = 0.1;
 
-/** Named in answers that start a job: hosts that search tools may show a model only those that it searched for. */
+/** Tools named in answers that start a job: hosts with a search for tools may show a model only those that it found. */
 const COLLECTING = ["await_result", "probe_status"];
 
 type MaybePromise<T> = T | Promise<T>;
@@ -66,7 +66,7 @@ export interface JobToolOptions<Input, Args, Result> extends ToolOptions<Input> 
   args?(input: Input, context: ToolContext): MaybePromise<Args>;
   /** Called once the job is started or found, before the answer. */
   onStarted?(job: Started<Args, Result>, input: Input, context: ToolContext): MaybePromise<void>;
-  /** Whether it serves only clients that understand tasks. */
+  /** Whether the tool serves only clients that understand tasks. */
   tasksOnly?: boolean;
   /** When the deployment itself starts such a job, which then belongs to no caller. */
   schedule?: ToolSchedule;
@@ -133,14 +133,14 @@ export interface DurableToolOptions<Args, Result>
     > {
   /** The function's result: advertised, and checked before it is stored. */
   output?: Schema<Result>;
-  /** The prefix of its jobs' names. Default: the tool's name and `_`. */
+  /** The prefix of its jobs' names. Default: the tool's name, with `_` for `-` and `.`, and another `_`. */
   prefix?: string;
 }
 
 declare const TAKES: unique symbol;
 
 /**
- * A tool, and the definition of its job. `Given` is what a caller passes, as TypeScript knows it.
+ * A tool, and the definition of its job. `Given` is the type of the arguments that a caller passes.
  *
  * @example
  * const tool: DurableTool<{ url: string }, { url: string }> = waitForSite;
@@ -151,12 +151,12 @@ export type DurableTool<Args = unknown, Result = unknown, Given = Args> = Tool &
 };
 
 /**
- * A tool whose work is a durable job: the whole definition. `implement`, in a file of its own, gives the function that does
- * the work. With `job` the job is defined elsewhere (`defineJob`), and several tools may start it.
+ * Defines a tool whose work is a durable job. `implement`, in another file, adds the function that does the work. With `job`
+ * the job is defined elsewhere (`defineJob`), and several tools may start it.
  *
  * A client that understands tasks gets the job as a task at once. Any other waits for the result, and after a while gets
- * the job's name and how to collect the result. With `answer` every call is answered at once with what that function
- * returns.
+ * the job's name and how to collect the result. With `answer` every call is answered at once with the value that this
+ * function returns.
  *
  * @example
  * export const waitForSite = defineDurableTool({
@@ -195,7 +195,7 @@ function jobTool<Input, Args, Result, Output extends object>(
 ): DurableTool<Args, Result> {
   const { job, schedule } = options;
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
-  // The same arguments are the same job.
+  // Calls with the same arguments find the same job.
   const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };
   const argsOf = async (input: Input, context: ToolContext) =>
     (options.args ? await refusing(options.name, () => options.args?.(input, context)) : input) as Args;
@@ -257,7 +257,7 @@ export function startedOf<Args, Result>(promise: DurablePromise): Started<Args, 
   };
 }
 
-/** Converts a tool's arguments before anything is started. @throws {ToolError} that says that nothing was done */
+/** Converts a tool's arguments before anything is started. @throws {ToolError} whose message says that nothing was done */
 async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
   try {
     return await make();
@@ -270,9 +270,9 @@ async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
 interface WaitOptions {
   name?: string;
   consent?: readonly string[];
-  /** Whether the job's own reports are passed on soon and unchanged, and no others. */
+  /** Whether the job's own reports of progress are passed on soon and unchanged, and no other reports. */
   passes?: boolean;
-  /** Gets the job's result before it is answered with. */
+  /** Called with the job's result before the answer. */
   onResult?(result: unknown): void;
 }
 
@@ -291,13 +291,13 @@ export async function waitFor(
   /** Ends the wait early: the job asks a question. */
   const asks = new AbortController();
   const look = async (known: JobSnapshot) => {
-    // The snapshot is an addition: a slow server does not fail the call.
+    // The snapshot is an addition: if the server does not give it, the call goes on.
     snapshot = await jobSnapshotOf(store, known.promise, signal).catch(() => snapshot ?? known);
     if (snapshot.questions.size > 0) asks.abort();
     return snapshot;
   };
   let passed = "";
-  /** Tells what the job reports, as it is. */
+  /** Passes on the job's own report, unchanged. */
   const pass = async (job: JobSnapshot) => {
     const { progress, message } = (await look(job)).feed.entry ?? {};
     const news = JSON.stringify([progress, message]);
@@ -343,7 +343,7 @@ export async function waitFor(
     clearInterval(ticker);
     over.abort();
   }
-  // The last report goes before the answer.
+  // The last report must be sent before the answer.
   await following;
   if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
   const last = signal.aborted ? snapshot : await look(snapshot);

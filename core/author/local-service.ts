@@ -1,6 +1,6 @@
 /**
- * A service that a family of tools brings for runs on one machine, such as a stand-in for a service on the internet. The
- * default export of a project's module `tools/local.ts` lists them; `"durable-mcp-edge": { "local": "…" }` in
+ * A service that a set of tools brings along for runs on one machine, such as a stand-in for a service on the internet. The
+ * default export of a project's module `tools/local.ts` lists such services; `"durable-mcp-edge": { "local": "…" }` in
  * `package.json` names another module.
  *
  * @example
@@ -19,10 +19,10 @@ export interface LocalService {
   option: { name: string; description: string };
   /** The program. Node runs it with `--port PORT`; it answers `GET /health` with 2xx once it is ready. */
   main: URL;
-  /** Variables that the worker gets while it runs; `origin` is its URL. */
+  /** Variables that the worker gets while the service runs; `origin` is the URL of the service. */
   env(origin: string): Record<string, string>;
   /** A line that the launcher prints when everything is up. */
   banner?: string;
-  /** Called once everything is up where the service is off; returns lines to print. */
+  /** Called once everything is up, if the service is off; returns lines to print. */
   check?(env: Readonly<Record<string, string | undefined>>): Promise<string[]>;
 }

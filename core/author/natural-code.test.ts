@@ -1,4 +1,4 @@
-/** Code as it is written by somebody who knows nothing of replays: it does what was meant, or is refused in words. */
+/** Code of an author who knows nothing of replays: it does what was meant, or is refused with a message that says why. */
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
@@ -8,7 +8,7 @@ import { type DurableFunction, implement } from "./implement.ts";
 
 const args = z.object({ text: z.string(), cents: z.number().default(0) });
 
-/** How a job ends that is defined with `schema`. */
+/** Runs a job with the arguments `stored` and their `schema`, and returns its end. */
 async function end(code: DurableFunction<never, unknown>, stored: unknown = { text: "" }, schema: z.ZodType = args) {
   const job = defineJob({ kind: "anything", args: schema as z.ZodType<never>, id: () => "x" });
   const run = implement(job, code).versionOf(1);
@@ -20,7 +20,7 @@ const refused = (words: string) => ({
   error: expect.objectContaining({ name: "NondeterminismError", message: expect.stringContaining(words) }),
 });
 
-test("what forEach adds to a result after it was returned is not lost in silence", async () => {
+test("additions that forEach makes to a result after it was returned are not silently lost", async () => {
   const collected = async (ctx: Context) => {
     const texts: string[] = [];
     ["a", "b"].forEach(async (name) => {
@@ -29,7 +29,7 @@ test("what forEach adds to a result after it was returned is not lost in silence
     return { texts };
   };
   expect(await end(collected)).toEqual(refused("what the function returned changed after it had ended, at texts[0]"));
-  // What is done in the background, and is no part of the result, is.
+  // Work in the background that does not change the result is allowed.
   const done: string[] = [];
   const noted = async (ctx: Context) => {
     ["a", "b"].forEach(async (name) => {
@@ -41,7 +41,7 @@ test("what forEach adds to a result after it was returned is not lost in silence
   expect(done).toEqual(["a", "b"]);
 });
 
-test("a job that can only time out says so before it sleeps", async () => {
+test("a job that can only time out fails before it sleeps, and says so", async () => {
   const sleepy = (ctx: Context) => ctx.sleep("a month", 30 * DAY);
   expect(await end(sleepy)).toEqual(refused('sleep "a month" would end after the job\'s deadline'));
   const raced = async (ctx: Context) => {
@@ -73,8 +73,8 @@ test("arguments that a schema transforms are not transformed again", async () =>
   expect(await end(code as never, { text: "" }, asked)).toEqual(refused("are checked by something asynchronous"));
 });
 
-/** A context as somebody has it whose editor shows no types. */
-// biome-ignore lint/suspicious/noExplicitAny: what the types refuse is what is tried
+/** The context of an author whose editor shows no types. */
+// biome-ignore lint/suspicious/noExplicitAny: the tests try calls that the types refuse
 type Untyped = any;
 
 test.each<[what: string, code: (ctx: Untyped) => Promise<unknown>, words: string]>([
@@ -86,6 +86,6 @@ test.each<[what: string, code: (ctx: Untyped) => Promise<unknown>, words: string
   ],
   ["a sleep in words", (ctx) => ctx.sleep("a while", "5s"), "until is 5s; it takes milliseconds or a Date"],
   ["an invalid date", (ctx) => ctx.sleep("a while", new Date("nonsense")), "until is Invalid Date"],
-])("%s is refused with what is meant", async (_what, code, words) => {
+])("%s is refused with a message that says what is meant", async (_what, code, words) => {
   expect(await end(code as never)).toEqual(refused(words));
 });

@@ -1,4 +1,4 @@
-/** Tools, as their authors write them and as the edge lists and calls them. */
+/** Tools, as authors define them, and as the edge lists and calls them. */
 import * as z from "zod";
 import type { Answer } from "../definitions/context.ts";
 import { type Job, type JsonSchema, RAW, type Schema } from "../definitions/job.ts";
@@ -21,7 +21,7 @@ export interface Started<Args = unknown, Result = unknown> {
   status: JobStatus;
   /** The arguments of its first start. */
   args: Args;
-  /** 1, and one more each time the job is started again. */
+  /** 1 at first, and one more each time the job is started again. */
   generation: number;
   /** Present when the job is complete. */
   result?: Result;
@@ -36,9 +36,9 @@ export interface Started<Args = unknown, Result = unknown> {
  * const isRunning = async (jobs: Jobs, day: string) => (await jobs.find(report, { day }))?.status === "running";
  */
 export interface Jobs {
-  /** Starts a job, or finds it where it exists. @throws {Error} where it cannot be started */
+  /** Starts a job, or finds it if it exists. @throws {Error} if it cannot be started */
   start<Args, Result>(job: Job<Args, Result>, args: Args): Promise<Started<Args, Result>>;
-  /** The newest generation of the job with these arguments; undefined where it was never started. */
+  /** The newest generation of the job with these arguments; undefined if it was never started. */
   find<Args, Result>(job: Job<Args, Result>, args: Args): Promise<Started<Args, Result> | undefined>;
   /** Answers a job's question by the name that `ctx.ask` gave it; `closed`: it was answered, or the job has ended. */
   answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "notAsked">;
@@ -60,15 +60,15 @@ export interface ToolContext {
   until: number;
   /** Whether the client understands tasks, and so follows a job as a task. */
   tasks: boolean;
-  /** Whether the client can ask its user a running job's questions: those of a task, or of the answer to a call. */
+  /** Whether the client can ask its user a running job's questions, which come with a task or with the answer to a call. */
   asks: boolean;
   /** Whether arguments may express the user's consent; see {@link ToolOptions.consent}. */
   mayConfirm: boolean;
   /** The client's answers to an input-required result, by key. */
   inputResponses: Record<string, unknown>;
-  /** `idempotencyKey` in the request's `_meta`: repeats of a call have the same. */
+  /** `idempotencyKey` in the request's `_meta`: repeated calls have the same key. */
   idempotencyKey?: string;
-  /** Reports progress, where the caller asked for it. A repeated value is sent slightly greater, as the protocol demands. */
+  /** Reports progress, if the caller asked for it. A repeated value is sent slightly greater, as the protocol demands. */
   reportProgress?: (progress: number, total: number | undefined, message?: string) => void;
 }
 
@@ -107,16 +107,16 @@ export interface ToolOptions<Args> {
   input: Schema<Args>;
   /**
    * Hints. The protocol's defaults: the tool writes, may destroy, and reaches external systems. A tool whose work is a job
-   * is idempotent by default. Set `readOnlyHint: true` for a tool that changes nothing: hosts call it without asking, also
-   * several at once.
+   * is idempotent by default. Set `readOnlyHint: true` for a tool that changes nothing: hosts make calls of it without
+   * asking, and several at once.
    */
   annotations?: ToolAnnotations;
   /** The arguments by which a model says that the user agreed to something. A deployment may remove them. */
   consent?: readonly string[];
   /**
    * The most characters of an answer: of the whole message, which holds structured content twice. Hosts that cut long
-   * answers are told. A larger result of a job comes as a summary with a way to the rest; a larger answer of a tool
-   * without a job is an error. At least 5,000; default 50,000.
+   * answers are told this limit. A larger result of a job comes as a summary that says how to read the rest; a larger answer
+   * of a tool without a job is an error. At least 5,000; default 50,000.
    */
   maxAnswer?: number;
   _meta?: Record<string, unknown>;
@@ -125,21 +125,21 @@ export interface ToolOptions<Args> {
 /** The context of the edge's own tools. */
 export interface CallContext extends ToolContext {
   store: RemoteStore;
-  /** Whether the client says that it shows cards, and so hides content for cards from its model. */
+  /** Whether the client declares that it shows cards, and so hides content for cards from its model. */
   showsCards: boolean;
   /** How long a call without progress waits for its job, in milliseconds. */
   patience: number;
-  /** The request's `_meta`, without what is between the client and this server. */
+  /** The request's `_meta`, without the fields that concern only the client and this server. */
   meta?: Record<string, unknown>;
-  /** The client, as far as it can be told from others without a session. */
+  /** Identifies the client, if it can be told from others without a session. */
   client?: string;
   /** The lowest level of the log messages that the request asks for. */
   logLevel?: unknown;
-  /** Sends the client a notification about its request; without it, the client hears none. */
+  /** Sends the client a notification about its request; absent if the client cannot receive any. */
   notify?(method: string, params: object): void;
-  /** Whether its client has cancelled the call; false where it has merely lost its connection, or time is up. */
+  /** Whether the client has cancelled the call; false if it has merely lost its connection, or time is up. */
   isCancelled?(): boolean;
-  /** Sets what the caller is told to do if the call fails from now on: for calls whose repetition is another call. */
+  /** Sets the advice to the caller if the call fails from now on: for calls that a repeat would make a second time. */
   advise?(words: string): void;
 }
 
@@ -160,9 +160,9 @@ export interface ToolSchedule {
   at?: string;
   /** The tool's arguments. Default: none. */
   arguments?: Record<string, unknown>;
-  /** Of the firings that were missed, none is made up for (`skip`, the default), or the newest one (`last`). */
+  /** Which missed firings are made up for: none (`skip`, the default), or the newest one (`last`). */
   missed?: "skip" | "last";
-  /** While the job of the last firing runs, the next is left out (`skip`, the default), waits, or starts beside it. */
+  /** While the last firing's job runs, the next firing is left out (`skip`, the default), waits, or starts beside it. */
   overlap?: "skip" | "queue" | "allow";
 }
 
@@ -191,28 +191,28 @@ export interface Tool {
   /** @throws {ToolError} */
   call(args: unknown, context: CallContext): Promise<ToolAnswer | InputRequiredResult>;
   /**
-   * Present where the tool's work is one job, which clients that understand tasks follow as a task.
+   * Starts the job; present if the tool's work is one job, which clients that understand tasks follow as a task.
    *
    * @throws {ToolError}
    */
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
   /** The server that its calls go to; the tools of one server share it. */
   readonly behind?: ServerBehind;
-  /** What of its server's list waits for the operator; the tools of one server share it. */
+  /** Changes in its server's list that wait for the operator's consent; the tools of one server share them. */
   readonly heldBack?: HeldBack;
-  /** When its server's changed list was accepted; the tools of one server share it. */
+  /** The changes of its server's list that were accepted; the tools of one server share them. */
   readonly acceptances?: readonly Acceptance[];
-  /** Answers a call whose job was started before, where the call waits for it. */
+  /** Answers a call whose job was started before; present if calls wait for their jobs. */
   resume?(promise: DurablePromise, context: CallContext): Promise<ToolAnswer>;
-  /** Finds the newest generation of a call's job without starting it, where the tool can. @throws {ToolError} */
+  /** Finds the newest generation of a call's job without starting it, if the tool can. @throws {ToolError} */
   find?(args: unknown, context: ToolContext): Promise<Started | undefined>;
-  /** The arguments of the job of a call, where its work is one job. @throws {ToolError} */
+  /** The arguments of a call's job, if the tool's work is one job. @throws {ToolError} */
   argsOf?(args: unknown, context: ToolContext): Promise<unknown>;
   /** Whether the tool serves only clients that understand tasks. */
   readonly tasksOnly?: boolean;
 }
 
-/** What a wrapped server says of its tools beyond what its operator agreed to, a line each. */
+/** Changes in a wrapped server's list of tools that its operator has not agreed to, a line each. */
 export interface HeldBack {
   readonly server: string;
   readonly lines: readonly string[];
@@ -225,11 +225,11 @@ export interface Acceptance {
   readonly at: string;
   /** The user of the machine on which it was accepted. */
   readonly by: string;
-  /** What changed with it, a line each. */
+  /** The accepted changes, a line each. */
   readonly changes: readonly string[];
 }
 
-/** The server behind tools, to which requests for prompts, resources and the like pass. */
+/** The server behind tools, to which the edge passes requests for prompts, resources and the like. */
 export interface ServerBehind {
   /** The combined capabilities of all servers behind the edge. */
   together(servers: readonly ServerBehind[]): Passed;
@@ -241,11 +241,11 @@ export interface Passed {
   prompts: readonly object[];
   resources: readonly object[];
   resourceTemplates: readonly object[];
-  /** How requests for other methods are answered, by method; each rejects with {@link ProtocolError}. */
+  /** Answers to requests for other methods, by method; each rejects with {@link ProtocolError}. */
   methods: Readonly<Record<string, (params: Record<string, unknown>, context: CallContext) => Promise<object>>>;
-  /** Whether a resource is the servers', and what its reading costs. */
+  /** The cost of reading a resource of the servers; 0 if it is not theirs. */
   weightOfRead(uri: unknown): number;
-  /** Tells of resources that have changed, until the context's `signal` is aborted. */
+  /** Reports resources that have changed, until the context's `signal` is aborted. */
   watch(uris: readonly string[], context: CallContext, onUpdated: (uri: string) => void): Promise<void>;
 }
 
@@ -272,7 +272,7 @@ export function builtInTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
     waits?: boolean;
-    /** The jobs that the output is about; unlike the output it never comes from elsewhere. */
+    /** The jobs that the output is about. Unlike the output, this never comes from an outside source. */
     about?(output: Output): About;
     run(args: Args, context: CallContext): Promise<Output>;
   },
@@ -287,7 +287,7 @@ export function builtInTool<Args, Output extends object>(
   };
 }
 
-/** The parts of a tool that its options give, computed once. */
+/** The parts of a tool that follow from its options, computed once. */
 export function describeTool<Args>(
   tool: ToolOptions<Args>,
   output: Schema<unknown>,
@@ -317,7 +317,7 @@ export function describeTool<Args>(
   return { name, input, listing, ...(consent && { consent }), ...(maxAnswer !== undefined && { maxAnswer }) };
 }
 
-/** All hints, with the protocol's defaults spelled out: directories list no tool without them. */
+/** All hints, with the protocol's defaults spelled out: directories do not list a tool without them. */
 function hintsOf({ readOnlyHint = false, ...said }: ToolAnnotations): ToolAnnotations {
   return { readOnlyHint, destructiveHint: !readOnlyHint, idempotentHint: readOnlyHint, openWorldHint: true, ...said };
 }
@@ -345,6 +345,8 @@ function fromZod(tool: string, io: "input" | "output", schema: z.ZodType): JsonS
   try {
     return z.toJSONSchema(schema, { io: "input" }) as JsonSchema;
   } catch (error) {
-    throw new Error(`${tool}: its ${io} cannot be said in JSON Schema: ${(error as Error).message}`, { cause: error });
+    throw new Error(`${tool}: its ${io} cannot be expressed in JSON Schema: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }

@@ -13,7 +13,7 @@ export interface Caller {
 /** The one caller of a deployment that authenticates nobody. */
 export const ANYONE: Caller = { id: "", key: "", label: "anyone" };
 
-/** `id` is what authentication vouches for and no other caller has; `label` must not tell more than a log may. */
+/** Makes a caller. `id` comes from authentication, and no other caller has it; `label` must be fit for a log. */
 export async function callerOf(id: string, label?: string): Promise<Caller> {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(id)));
   const base64 = btoa(String.fromCharCode(...digest));
@@ -21,7 +21,10 @@ export async function callerOf(id: string, label?: string): Promise<Caller> {
   return { id, key: callerKey(hash), label: label ?? hash };
 }
 
-/** The keys of a caller by name. The log names an OAuth caller by the hash in its key; a token's name may look like such a hash. */
+/**
+ * The keys that a caller named in a log may have. The log names an OAuth caller by the hash in its key; since a token's name
+ * may look like such a hash, there may be two.
+ */
 export async function keysOf(caller: string): Promise<string[]> {
   return [(await callerOf(caller)).key, ...(isCallerHash(caller) ? [callerKey(caller)] : [])];
 }

@@ -2,13 +2,13 @@
  * The interface that durable functions are written against. `core/engine/` implements it.
  *
  * A durable function runs from its start again after every sleep, every wait and every crash. Each call of the context
- * leaves a record in the job's journal, and a call that has a record returns what that holds: its work is not repeated.
- * Five rules follow. Code that breaks one is refused at its first run, with words that say what to write:
+ * leaves a record in the job's journal, and a call that has a record returns the recorded outcome: its work is not repeated.
+ * Five rules follow. Code that breaks one is refused at its first run, with a message that says what to write instead:
  *
  * 1. Code that has an effect or may differ the second time (a request, a timer) is in a step; for the time and random
  *    values there are `now`, `random` and `uuid`.
- * 2. Outside of steps, only promises of these methods are awaited, and all of them are.
- * 3. A step uses its own parameter, never the context around it, and changes nothing outside of itself: it returns.
+ * 2. Outside of steps, code awaits only the promises of these methods, and it awaits all of them.
+ * 3. A step uses its own parameter, never the context around it, and changes nothing outside of itself: it returns a value.
  * 4. Work that runs side by side has names of its own: `ctx.all` and `ctx.race` see to that.
  * 5. Steps and functions return values that JSON can hold.
  */
@@ -16,7 +16,7 @@ import type * as z from "zod";
 import type { FileData, FileLimits, FileReference, GivenFile } from "./file.ts";
 
 /**
- * A second in milliseconds, as every time in this interface is.
+ * A second in milliseconds, the unit of all times in this interface.
  *
  * @example
  * await ctx.sleep("a little", 30 * SECOND);
@@ -45,7 +45,7 @@ export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
 /**
- * Each line carries the job's name. Log no arguments and no results: they may hold secrets.
+ * The log of a job: each line carries the job's name. Log no arguments and no results: they may hold secrets.
  *
  * @example
  * ctx.log.info("gathered", { months: 36 });
@@ -58,7 +58,7 @@ export interface Log {
 }
 
 /**
- * Counts and measures for the worker's `/metrics`. Names in snake case; each name has always the same labels.
+ * Counts and measures for the worker's `/metrics`. Names are in snake case; each name always has the same labels.
  *
  * @example
  * ctx.metrics.count("pages", { status: "200" });
@@ -89,23 +89,23 @@ export interface Step<Env = unknown> {
    * An attempt before a crash may have reached the other side; a server that knows the key does the work once.
    */
   readonly idempotencyKey: string;
-  /** Aborted by the step's time-out, by the job's cancellation or deadline, and when another worker takes the job over. */
+  /** Aborted by the step's time-out, by the job's cancellation or deadline, and when another worker takes over the job. */
   readonly signal: AbortSignal;
   /** When the job times out, in milliseconds since the epoch. */
   readonly deadline: number;
   /**
-   * The caller of the job: the same opaque text for all jobs of one caller; empty where callers are not told apart.
+   * The caller of the job: the same opaque text for all jobs of one caller; empty if callers are not told apart.
    */
   readonly owner: string;
   readonly env: Env;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Reports how far the step is, as {@link Context.progress} does. */
+  /** Reports the progress of the step, as {@link Context.progress} does. */
   progress(done: number, total?: number, message?: string): void;
   /**
-   * Stores a file of the job, up to 1 GB, and resolves with the reference that stands for it. The step returns the reference,
-   * alone or in its value: a file that the step's value does not name is removed, and so is that of an attempt that fails.
-   * `name`: up to 200 characters without slashes; `mimeType` is by default that of the data or of the name.
+   * Stores a file of the job, up to 1 GB, and resolves with a reference to it. The step returns the reference, alone or in
+   * its value: a file that the step's value does not name is removed, and so are the files of an attempt that fails.
+   * `name`: up to 200 characters without slashes; `mimeType`: by default that of the data or of the name.
    *
    * @throws {NonRetryableError} in a deployment that keeps no files, for a malformed name, and for more than 1 GB
    *
@@ -113,10 +113,10 @@ export interface Step<Env = unknown> {
    */
   file(name: string, data: FileData, options?: { mimeType?: string }): Promise<FileReference>;
   /**
-   * The bytes of a file: of this job or another one of the same caller by its reference, of a `data:` URI, or of a `fileInput`
-   * that a client gave, also from an `https` address. The stream fails where the bytes are not those that were stored.
+   * Reads the bytes of a file: by its reference, a file of this job or of another job of the same caller; a `data:` URI; or
+   * a `fileInput` from a client, which may be an `https` address. The stream fails if the bytes are not the stored ones.
    *
-   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, for a private address, and for any other text
+   * @throws {NonRetryableError} for a file that is gone or does not fit the limits, a private address, and any other text
    *
    * @example
    * const file = await ctx.step("report", (step) => step.file("report.csv", "a,b\n1,2\n"));
@@ -127,8 +127,8 @@ export interface Step<Env = unknown> {
 
 /**
  * How a step that throws is retried: with pauses that double from `initialInterval` to `maxInterval`, half of each random,
- * until `maxDuration` has passed since the first failure or `maxAttempts` have failed. Times are in milliseconds. A pause of more than five
- * seconds holds no worker. Pauses and the count of attempts survive a crash.
+ * until `maxDuration` has passed since the first failure or `maxAttempts` have failed. Times are in milliseconds. A pause
+ * of more than five seconds holds no worker. Pauses and the count of attempts survive a crash.
  *
  * @example
  * const patient: Retry = { maxDuration: 6 * HOUR, initialInterval: 10 * SECOND, maxInterval: 10 * MINUTE };
@@ -157,11 +157,11 @@ export interface StepOptions {
    * `ReferenceError` or `RangeError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
    */
   retry?: Retry | false;
-  /** How long one attempt may take, in milliseconds; then its signal is aborted, and it has failed. Default: until the job's deadline. */
+  /** How long an attempt may take, in milliseconds, before it is aborted and fails. Default: until the job's deadline. */
   timeout?: number;
   /**
-   * The step begins at most once. Where a crash leaves unknown whether it had its effect, it fails with a message
-   * that says so. Default false: at least once.
+   * The step begins at most once. If a crash leaves it unknown whether the step had its effect, the step fails with a
+   * message that says so. Default false: at least once.
    */
   atMostOnce?: boolean;
   /**
@@ -171,7 +171,7 @@ export interface StepOptions {
   concurrency?: { name: string; limit: number };
   /**
    * How many attempts of steps with this name in `rate` begin within `per` milliseconds, on all workers of the deployment
-   * together, as an upstream's quota has it: `{ name: "billing", limit: 60, per: MINUTE }`. The others wait.
+   * together, for an upstream with a quota: `{ name: "billing", limit: 60, per: MINUTE }`. The others wait.
    * Temporal: `taskQueueActivitiesPerSecond`; Restate has no counterpart.
    */
   rate?: { name: string; limit: number; per: number };
@@ -202,8 +202,8 @@ export interface Question {
 }
 
 /**
- * A question whose form is a zod schema: the content of the answer has its type. What a form cannot say (`refine`) is
- * checked when the answer comes; one that does not fit is an error of {@link Context.ask}.
+ * A question whose form is a zod schema: the content of the answer has its type. Rules that a form cannot express
+ * (`refine`) are checked when the answer comes; {@link Context.ask} throws for an answer that does not fit.
  *
  * @example
  * const release = { message: "Release 1.2?", schema: z.object({ approved: z.boolean() }) } satisfies TypedQuestion<unknown>;
@@ -211,7 +211,7 @@ export interface Question {
  * const isApproved = answer.action === "accept" && answer.content.approved; // a boolean
  */
 export interface TypedQuestion<Content> extends Pick<Question, "message" | "answeredBy"> {
-  /** An object of primitive fields: forms have no others. */
+  /** An object of primitive fields: forms have no other fields. */
   schema: z.ZodType<Content>;
 }
 
@@ -228,7 +228,7 @@ export type Answer<Content = Record<string, unknown>> =
   | { action: "cancel" };
 
 /**
- * Options of {@link Context.callback}. `for`: how long it is waited for, in milliseconds.
+ * Options of {@link Context.callback}. `schema`: checks what is sent. `for`: how long `result` waits, in milliseconds.
  *
  * @example
  * const options: CallbackOptions<{ paid: boolean }> = { schema: z.object({ paid: z.boolean() }), for: DAY };
@@ -239,7 +239,8 @@ export interface CallbackOptions<T> {
 }
 
 /**
- * An address for an outside system, and what that sends to it. Who knows `url` may send: it is a secret.
+ * An address for an outside system, and the value that the system sends to it. Anyone who knows `url` can send: it is a
+ * secret.
  *
  * @example
  * const paid: Callback = ctx.callback("paid");
@@ -250,7 +251,7 @@ export interface Callback<T = unknown> {
   readonly result: Promise<T>;
 }
 
-/** A definition (see `defineJob`), as far as a durable function needs it to start the job. */
+/** The part of a definition (see `defineJob`) that a durable function needs to start the job. */
 export interface Startable<Args, Result = unknown> {
   readonly kind: string;
   readonly args: { parse(value: unknown): Args };
@@ -270,7 +271,7 @@ export interface ChildJob<Result = unknown> {
   readonly name: string;
   /** Waits for the job's result, as {@link Context.await} does. @throws {JobFailed} when the job ends without one */
   result(): Promise<Result>;
-  /** Cancels the job. One that others started as well (`shared`) goes on for them. A job that has ended stays as it is. */
+  /** Cancels the job. A `shared` job that others started as well goes on for them. A job that has ended stays as it is. */
   cancel(): Promise<void>;
 }
 
@@ -317,25 +318,26 @@ export interface Context<Env = unknown> {
   readonly metrics: Metrics;
 
   /**
-   * Runs `fn` and records its outcome: a value that JSON can hold, up to 1 MB. Where `fn` throws it is retried (see
+   * Runs `fn` and records its outcome: a value that JSON can hold, up to 1 MB. If `fn` throws, it is retried (see
    * {@link StepOptions}); in the end the step throws the last failure: an `Error` with its name, message, `code`,
-   * `status` and `cause`, or one of its class (see `errors` of a definition).
+   * `status` and `cause`, or an error of the same class (see `errors` of a definition).
    *
    * @example const page = await ctx.step("fetch", async ({ signal }) => (await fetch(url, { signal })).text());
    */
   step<T>(name: string, fn: (step: Step<Env>) => T | Promise<T>, options?: StepOptions): Promise<T>;
 
   /**
-   * Sleeps for a number of milliseconds, or until a `Date`. Holds no worker meanwhile.
+   * Sleeps for a number of milliseconds, or until a `Date`. A sleep holds no worker.
    *
    * @example await ctx.sleep("until tomorrow", DAY);
    */
   sleep(name: string, until: number | Date): Promise<void>;
 
   /**
-   * Calls `check` every so many milliseconds until it returns a truthy value, and returns that. Holds no worker between
-   * two looks, and records no look that finds nothing. A look that throws has found nothing, except for errors that are
-   * never retried: these end it. Throws a `NonRetryableError` after `for` milliseconds (default: at the job's deadline).
+   * Calls `check` every `every` milliseconds until it returns a truthy value, and returns that value. Holds no worker
+   * between two looks, and records no look that finds nothing. A look that throws has found nothing, except for errors
+   * that are never retried: `until` throws those. After `for` milliseconds (default: at the job's deadline) it throws a
+   * `NonRetryableError`.
    *
    * @example await ctx.until("up", { every: 30 * SECOND, for: DAY }, async () => (await fetch(url)).ok);
    */
@@ -347,10 +349,10 @@ export interface Context<Env = unknown> {
 
   /**
    * Runs `fn` for all items side by side, each with a context of its own; results come in the order of the items. Items
-   * that are strings or numbers name their contexts; others need `key`. All keys differ.
+   * that are strings or numbers name their contexts; others need `key`. All keys must differ.
    *
-   * The first item that fails ends it: the error is thrown, and all other items are given up, their steps aborted. The
-   * error's `givenUp` lists their keys, and the log says so. See {@link allSettled} for items that are to end.
+   * The first item that fails ends the call, which throws its error. All other items are given up, and their steps are
+   * aborted. The error's `givenUp` lists their keys, and the log says how many. {@link allSettled} lets all items end.
    *
    * Temporal: `Promise.all` of Activities; Restate: `RestatePromise.all`. Neither gives the others up.
    *
@@ -387,7 +389,7 @@ export interface Context<Env = unknown> {
   ): Promise<Winner<Branches, Env>>;
 
   /**
-   * As {@link race}, but returns the first branch that succeeds. Where all fail it throws an `AggregateError` with their
+   * As {@link race}, but returns the first branch that succeeds. If all fail, it throws an `AggregateError` with their
    * `errors`. Temporal: `Promise.any`; Restate: `RestatePromise.any`.
    *
    * @example const { value } = await ctx.any({ a: (c) => c.step("a", () => titleOf(url)), b: (c) => c.step("b", () => titleOf(url)) });
@@ -398,15 +400,15 @@ export interface Context<Env = unknown> {
   ): Promise<Winner<Branches, Env>>;
 
   /**
-   * Runs `fn` with a context of its own, for so many milliseconds at most; then it is abandoned, and a
-   * {@link TimeoutError} is thrown. Temporal: `CancellationScope.withTimeout`; Restate: `orTimeout`.
+   * Runs `fn` with a context of its own, for at most `ms` milliseconds; then it abandons `fn`, and throws a
+   * {@link TimeoutError}. Temporal: `CancellationScope.withTimeout`; Restate: `orTimeout`.
    *
    * @example const text = await ctx.timeout(HOUR, async (ctx) => (await ctx.start(report, { day: "2026-11-21" })).result());
    */
   timeout<T>(ms: number, fn: (ctx: Context<Env>) => Promise<T>, options?: { name?: string }): Promise<T>;
 
   /**
-   * Starts another job for the caller of this one, or finds it. Takes what `defineJob` or `defineDurableTool` made.
+   * Starts another job for the caller of this one, or finds it. Takes the definition of `defineJob` or `defineDurableTool`.
    * Temporal: `startChild`; Restate: `ctx.serviceSendClient`.
    *
    * @example const child = await ctx.start(report, { day: "2026-11-21" });
@@ -419,15 +421,15 @@ export interface Context<Env = unknown> {
 
   /**
    * Waits for another job of the same caller, and returns its result. Takes the job's name, or a {@link ChildJob}, also in a
-   * branch that did not start it. Holds no worker meanwhile. Throws a {@link JobFailed} when the job ends without a result.
+   * branch that did not start it. Waiting holds no worker. Throws a {@link JobFailed} when the job ends without a result.
    *
    * @example const text = await ctx.await(await ctx.start(report, { day: "2026-11-21" }));
    */
   await<T = unknown>(job: string | ChildJob<T>): Promise<T>;
 
   /**
-   * Asks a question, and waits for the answer until the job's deadline. Holds no worker meanwhile. Several questions may
-   * be open at once, under names of their own. Temporal: a Signal and `condition`; Restate: an awakeable.
+   * Asks a question, and waits for the answer until the job's deadline. Waiting holds no worker. Several questions may be
+   * open at once, under different names. Temporal: a Signal and `condition`; Restate: an awakeable.
    *
    * @example const answer = await ctx.ask("go on", { message: "Go on?", requestedSchema: { type: "object", properties: {} } });
    */
@@ -435,9 +437,10 @@ export interface Context<Env = unknown> {
   ask(name: string, question: Question): Promise<Answer>;
 
   /**
-   * Makes an address to hand to an outside system, and awaits what that sends. The first `POST` to `url` counts: JSON, or
-   * other text, of up to 100,000 bytes. It is kept if it comes before `result` is awaited, and while no worker runs. Later
-   * ones are answered with 409, those after the job's end with 410, and what does not fit `schema` with 422.
+   * Makes an address for an outside system, and waits for the value that the system sends. The first `POST` to `url`
+   * counts: JSON, or other text, of up to 100,000 bytes. It is kept even if it comes before `result` is awaited, or while no
+   * worker runs. Later ones are answered with 409, those after the job's end with 410, and those that do not fit `schema`
+   * with 422.
    * `result` throws a {@link TimeoutError} after `for` milliseconds (default: at the job's deadline). Temporal:
    * asynchronous completion of an Activity; Restate: an awakeable.
    *
@@ -449,9 +452,10 @@ export interface Context<Env = unknown> {
   callback<T = unknown>(name: string, options?: CallbackOptions<T>): Callback<T>;
 
   /**
-   * Counts what the job spends of a `budget` in its definition, and returns what is left. What crosses the budget is counted
-   * as well; then the call fails with a {@link BudgetExceeded}, or the job asks its user whether it may spend more, as the
-   * definition says. The sum is exact through crashes, and of calls side by side. Temporal and Restate have no counterpart.
+   * Counts an amount that the job spends of a `budget` in its definition, and returns what is left. An amount that exceeds
+   * the budget is counted as well; then, as the definition says, the call fails with a {@link BudgetExceeded}, or the job
+   * asks its user whether it may spend more. The sum stays exact through crashes, and for calls side by side. Temporal and
+   * Restate have no counterpart.
    *
    * @example
    * const { text, tokens } = await ctx.step("ask the model", () => ({ text: "…", tokens: 1_200 }));
@@ -460,7 +464,7 @@ export interface Context<Env = unknown> {
   spend(amount: number, options: { of: string }): Promise<Spent>;
 
   /**
-   * Reports how far the job is, to those who look at it. It is not awaited, and cheap: not every call is stored.
+   * Reports the progress of the job to its viewers. It is not awaited, and cheap: not every call is stored.
    *
    * @example ctx.progress(7, 36, "7 of 36 months");
    */
@@ -468,16 +472,16 @@ export interface Context<Env = unknown> {
   progress(message: string): void;
 
   /**
-   * Tells callers a partial result: a value that JSON can hold, up to 50 kB. Partial results are kept with the job in the order
-   * of the calls, each once, and `probe_status` and `await_result` tell them while the job runs.
+   * Gives callers a partial result: a value that JSON can hold, up to 50 kB. Partial results are kept with the job in the
+   * order of the calls, each once, and `probe_status` and `await_result` return them while the job runs.
    *
    * @example await ctx.emit({ page: url, title: await ctx.step("title", () => titleOf(url)) });
    */
   emit(value: unknown): Promise<void>;
 
   /**
-   * Tells those who subscribe to it an event of the definition's `events`: its payload is up to 16 kB of JSON. Events are
-   * kept with the job in the order of the calls, each once. Temporal and Restate have no counterpart.
+   * Sends an event of the definition's `events` to its subscribers: the payload is up to 16 kB of JSON. Events are kept with
+   * the job in the order of the calls, each once. Temporal and Restate have no counterpart.
    *
    * @example await ctx.event("price.changed", { price: await ctx.step("price", () => 12) });
    */
@@ -494,7 +498,7 @@ export interface Context<Env = unknown> {
   now(): number;
 
   /**
-   * A random number from 0 to 1, without 1: the same whenever the function runs again.
+   * A random number, at least 0 and less than 1: the same whenever the function runs again.
    *
    * @example const page = urls[Math.floor(ctx.random() * urls.length)];
    */
@@ -502,7 +506,7 @@ export interface Context<Env = unknown> {
 
   /**
    * A random UUID, the same whenever the function runs again. It is made from a secret in the job's promise; jobs that
-   * earlier releases or other clients have started have no secret there, and theirs can be guessed.
+   * earlier releases or other clients have started have no secret there, and their UUIDs can be guessed.
    *
    * @example const order = ctx.uuid();
    */
@@ -510,7 +514,7 @@ export interface Context<Env = unknown> {
 }
 
 /**
- * The context of a job's function, which may go on in another run. Those of items and branches may not.
+ * The context of a job's own function, which can continue in another run. Contexts of items and branches cannot.
  *
  * @example
  * const watch = async (ctx: JobContext<{ night: number }>, { night }: { night: number }) => {
@@ -521,12 +525,12 @@ export interface Context<Env = unknown> {
 export interface JobContext<Args, Env = unknown> extends Context<Env> {
   /**
    * Ends this run of the job, and begins the next one with other arguments, an empty journal and the newest version of the
-   * code, under the same name: those who wait for the job wait on. So a job that repeats itself for ever costs in each run
-   * what it cost in the first. Partial results, progress and what is spent of a budget count on; the deadline is that of the
-   * whole job. Write it after `return`: `finally` still runs, and code that awaits it is never gone on with.
+   * code, under the same name: callers who wait for the job go on waiting. So each run of a job that repeats itself forever
+   * costs as much as the first. Partial results, progress and spent budgets carry over; the deadline is that of the whole
+   * job. Write it after `return`: `finally` still runs, but code after an `await` of it never does.
    *
-   * Refused for arguments that do not fit the definition, in items and branches, and while a step, a question, a callback
-   * or something side by side is open. Temporal: `continueAsNew`; Restate has no counterpart.
+   * Refused for arguments that do not fit the definition, in items and branches, and while any call except a sleep or an
+   * `await` of a job is open. Temporal: `continueAsNew`; Restate has no counterpart.
    *
    * @example
    * async function nightly(ctx: JobContext<{ night: number }>, { night }: { night: number }) {
@@ -539,7 +543,7 @@ export interface JobContext<Args, Env = unknown> extends Context<Env> {
 }
 
 /**
- * A step throws it for a failure that a retry cannot mend: a refusal, a bad argument.
+ * Thrown by a step for a failure that a retry cannot fix: a refusal, a bad argument.
  *
  * @example
  * await ctx.step("fetch", async () => {
@@ -553,7 +557,8 @@ export class NonRetryableError extends Error {
 }
 
 /**
- * A step throws it for a failure that is worth a retry after at least `retryAfter` milliseconds, as in the header `Retry-After`.
+ * Thrown by a step for a failure that is worth a retry after at least `retryAfter` milliseconds. (The header `Retry-After`
+ * has seconds.)
  *
  * @example
  * await ctx.step("fetch", async () => {
@@ -574,8 +579,8 @@ export class RetryableError extends Error {
 }
 
 /**
- * What a job may spend, by the name of the budget. When more is spent, `fail` (the default) throws a
- * {@link BudgetExceeded}, and `ask` asks the user, who may allow it as often as it is used up again.
+ * The limits of what a job may spend, by the name of the budget. When a limit is exceeded, `fail` (the default) throws a
+ * {@link BudgetExceeded}, and `ask` asks the user for more, again each time that is used up.
  *
  * @example
  * const budget: Budgets = { tokens: { limit: 100_000, onExceeded: "ask" }, pages: { limit: 500 } };
@@ -583,14 +588,14 @@ export class RetryableError extends Error {
 export type Budgets = Readonly<Record<string, { limit: number; onExceeded?: "ask" | "fail" }>>;
 
 /**
- * What a job has spent of a budget.
+ * The amounts spent and left of a budget.
  *
  * @example
  * const isScarce = ({ left, limit }: Spent) => left < limit / 10;
  */
 export interface Spent {
   spent: number;
-  /** What may be spent, with what the user has allowed since. */
+  /** The amount that may be spent, including what the user has allowed since. */
   limit: number;
   left: number;
 }
@@ -652,8 +657,8 @@ export class JobFailed extends Error {
 
 /**
  * The job was cancelled: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run as its
- * clean-up. Steps that were under way have a few seconds to end before, if the worker lives that runs them. `unfinished`
- * names those that did not, and those whose outcome would have ended the function: whether they had their effect is unknown.
+ * clean-up. Before that, steps under way have a few seconds to end, if their worker is alive. `unfinished` names those that
+ * did not end, and those whose outcome would have ended the function: whether they had their effect is unknown.
  *
  * @example
  * try {
@@ -675,9 +680,9 @@ export class JobCancelled extends Error {
 }
 
 /**
- * The job's deadline has come: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run, for
- * as long as `cleanup` of the definition says. What the function then returns is its result. `unfinished` names the steps
- * that were under way and did not end: whether they had their effect is unknown.
+ * The job's deadline has come: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` can
+ * clean up, for as long as `cleanup` in the definition allows. A value that the function then returns is its result.
+ * `unfinished` names the steps that were under way and did not end: whether they had their effect is unknown.
  *
  * @example
  * const titles: string[] = [];
@@ -698,7 +703,7 @@ export class DeadlineExceeded extends Error {
 }
 
 /**
- * What {@link Context.timeout} was given took too long.
+ * Thrown by {@link Context.timeout} and by the `result` of a {@link Callback} when their time is up.
  *
  * @example
  * const slow = (error: unknown) => error instanceof TimeoutError;
@@ -709,8 +714,8 @@ export class TimeoutError extends Error {
 }
 
 /**
- * A durable function throws it for a failure of the server rather than of the work: its task then fails with a protocol
- * error, not with a tool's error.
+ * Thrown by a durable function for a failure of the server rather than of the work: its task then fails with a protocol
+ * error, not with a tool error.
  *
  * @example
  * if (!url.startsWith("http")) throw new ProtocolFailure("this server was set up without its site");

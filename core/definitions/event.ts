@@ -1,10 +1,10 @@
 import type * as z from "zod";
 
-/** The key by which an event is told from a partial result among what a job has told. */
+/** The key that tells an event from a partial result among the outputs of a job. */
 export const EVENT = "durable-mcp:event";
 
 /**
- * A type of events that a job tells with `ctx.event`.
+ * A type of events that a job sends with `ctx.event`.
  *
  * @example
  * const priceChanged: EventDefinition<{ price: number }> = event({ name: "price.changed", payload: z.object({ price: z.number() }) });
@@ -17,7 +17,7 @@ export interface EventDefinition<Payload = unknown> {
 /**
  * Defines a type of events, for `events` in a definition. Callers subscribe to it by its name.
  *
- * @throws {Error} for a name that cannot be one: it has up to 100 letters, digits, `_`, `-` and `.`, and does not begin with `job.`
+ * @throws {Error} unless the name has up to 100 letters, digits, `_`, `-` and `.`, and begins with a letter, not with `job.`
  *
  * @example
  * const priceChanged = event({ name: "price.changed", payload: z.object({ price: z.number() }) });

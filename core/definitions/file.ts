@@ -1,7 +1,8 @@
 /** Files of jobs, and the references that stand for them. */
 
 /**
- * A file that a step has stored: plain JSON, for results, arguments and what is told. It is kept and removed with its job.
+ * A reference to a file that a step has stored: plain JSON, for results, partial results, events and arguments. The file is
+ * kept and removed with its job.
  *
  * @example
  * const table: FileReference = await ctx.step("table", (step) => step.file("report.csv", "a,b\n1,2\n"));
@@ -21,7 +22,7 @@ export interface FileReference {
 }
 
 /**
- * What a file is made of: a text, bytes, a stream, a response, or a path on a worker with a disk.
+ * The content of a file: a text, bytes, a stream, a response, or a path on a worker with a disk.
  *
  * @example
  * const data: FileData = { path: "/tmp/recording.wav" };
@@ -37,8 +38,8 @@ export type FileData =
   | { path: string };
 
 /**
- * What a file may be. `mimeTypes`: such as `text/csv` or `image/*`; any when left out. `max`: bytes; by default 1 GiB, and for a
- * `fileInput` 100 MB.
+ * Limits of a file. `mimeTypes`: the accepted types, such as `text/csv` or `image/*`; default: any. `max`: the size in
+ * bytes; default: 1 GiB, and for a `fileInput` 100 MB.
  *
  * @example
  * const photo: FileLimits = { mimeTypes: ["image/*"], max: 10_000_000 };
@@ -49,7 +50,7 @@ export interface FileLimits {
 }
 
 /**
- * A file that a client has given for a `fileInput`, as the arguments of the job hold it: its address and its limits.
+ * A file that a client has given for a `fileInput`, in the form of the job's arguments: its address and its limits.
  *
  * @example
  * const photo: GivenFile = { from: "https://example.com/photo.png", mimeTypes: ["image/*"], max: 10_000_000 };
@@ -61,7 +62,7 @@ export interface GivenFile extends FileLimits {
 /** The largest file, in bytes. */
 export const MAX_FILE = 1024 ** 3;
 
-/** The most bytes of a file that a client gives, by default. */
+/** The largest file that a client may give, in bytes, unless a `fileInput` says otherwise. */
 export const MAX_INPUT = 100_000_000;
 
 /** The longest name of a file, in characters. */
@@ -75,7 +76,7 @@ export const fileUri = (job: string, id: string, name: string): string =>
 /** Whether a JSON text may name a file. */
 export const mayHaveFiles = (json: string): boolean => json.includes("/files/");
 
-/** What a file's URI names; undefined for any other text. */
+/** The parts of a file's URI; undefined for any other text. */
 export function partsOfUri(uri: unknown): { job: string; id: string; name: string } | undefined {
   const [, job, id, name] = (typeof uri === "string" && FILE.exec(uri)) || [];
   if (job === undefined || id === undefined || name === undefined) return undefined;
@@ -97,7 +98,7 @@ export function filesIn(value: unknown, most = Number.POSITIVE_INFINITY): FileRe
   return [...found.values()];
 }
 
-/** The bytes of the files that a step has stored, by the journal's entry of it, which has the step's path in `op`. */
+/** The bytes of the files that a step stored, from its journal entry; files of other steps in its value do not count. */
 export function bytesOfFiles({ kind, op, value }: { kind?: string; op?: string; value?: unknown }): number {
   const files = kind === "step" ? filesIn(value) : [];
   return files.reduce((sum, { step, size }) => sum + (step === op ? size : 0), 0);
@@ -116,7 +117,7 @@ export function sizeInWords(bytes: number): string {
   return `${Math.round((bytes / Number(most)) * 10) / 10} ${unit}`;
 }
 
-/** Whether a media type is one of these. */
+/** Whether a media type is one of `types`, which may hold `image/*` and the like; undefined: any. */
 export function isOfType(mimeType: string, types: readonly string[] | undefined): boolean {
   const [given = ""] = mimeType.toLowerCase().split(";");
   const is = (type: string) =>

@@ -6,7 +6,7 @@ import { escapeId, splitGeneration, withGeneration } from "../store/ids.ts";
 import { conflicts, defineJob, hashed, MAX_JOB_NAME } from "./job.ts";
 import { jsonSchema } from "./json-schema.ts";
 
-/** A job whose id is the text it is given. */
+/** A job whose id is the text in its arguments. */
 const note = defineJob({ kind: "note", args: z.object({ text: z.string() }), id: ({ text }) => text });
 
 describe("a job's name", () => {
@@ -18,7 +18,7 @@ describe("a job's name", () => {
     ["a\nb", "note_a%0Ab"],
     ["a%3Ab", "note_a%253Ab"],
     ["100 %", "note_100 %"],
-    // A model may pass a name without a space at its end.
+    // A model may leave out spaces at the end of a name.
     ["a b  ", "note_a b %20"],
     ["a%20", "note_a%2520"],
     ["a%20b", "note_a%20b"],
@@ -31,7 +31,7 @@ describe("a job's name", () => {
     expect(note.owns(name)).toBe(true);
   });
 
-  test("differs for different ids, and is the definition's own, for any text", async () => {
+  test("differs for different ids, and belongs to its definition, for any text", async () => {
     const text = fc.string({ unit: anyCharacter, minLength: 1, maxLength: 60 });
     const escapes = fc.stringMatching(/^([%~: ]|%3A|%253A|%7e|%20|u2028)+$/);
     await fc.assert(
@@ -46,7 +46,7 @@ describe("a job's name", () => {
     );
   });
 
-  test("that would be too long is refused, and says how to shorten it", async () => {
+  test("that would be too long is refused, with advice to shorten it", async () => {
     const longest = "x".repeat(MAX_JOB_NAME - "note_".length);
     expect(note.owns(await note.name({ text: longest }))).toBe(true);
     await expect(note.name({ text: `${longest}x` })).rejects.toThrow(
@@ -54,17 +54,17 @@ describe("a job's name", () => {
     );
   });
 
-  test.each([undefined, "", { a: 1 }, Number.NaN, null])("is not made of %j", async (id) => {
+  test.each([undefined, "", { a: 1 }, Number.NaN, null])("is refused for the id %j", async (id) => {
     const bad = defineJob({ kind: "bad", args: z.object({}), id: () => id as never });
-    await expect(bad.name({})).rejects.toThrow(/^bad: its id is .*, no text and no number$/);
+    await expect(bad.name({})).rejects.toThrow(/^bad: its id is .*, neither a text nor a number$/);
   });
 
-  test("is not made by a definition without one", async () => {
+  test("is refused for a definition without an id", async () => {
     const bad = defineJob({ kind: "bad", args: z.object({}) } as never);
-    await expect(bad.name({})).rejects.toThrow("bad: its id is undefined, no text and no number");
+    await expect(bad.name({})).rejects.toThrow("bad: its id is undefined, neither a text nor a number");
   });
 
-  test("may stand for arguments however large, by their hash", async () => {
+  test("may hold a hash that stands for arguments of any size", async () => {
     const [one, same, other] = await Promise.all([hashed({ a: [1] }), hashed({ a: [1] }), hashed({ a: [2] })]);
     expect(one).toMatch(/^[\w-]{22}$/);
     expect([same === one, other === one]).toEqual([true, false]);
@@ -77,13 +77,9 @@ describe("a definition", () => {
 
   test.each([
     ["a kind with a dash", () => define("a-b"), "kind"],
-    ["a prefix that could not be told from other parts of an id", () => define("a", "a:"), "prefix"],
+    ["a prefix that looks like another part of an id", () => define("a", "a:"), "prefix"],
     ["no prefix at all", () => define("a", ""), "prefix"],
-    [
-      "a version that is not a version",
-      () => defineJob({ kind: "a", args: z.object({}), id: () => "x", version: 0 }),
-      "version",
-    ],
+    ["the version 0", () => defineJob({ kind: "a", args: z.object({}), id: () => "x", version: 0 }), "version"],
     [
       "a group that no worker may have",
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", group: "default" }),
@@ -95,7 +91,7 @@ describe("a definition", () => {
       "a: 1 h is not a number of milliseconds",
     ],
     [
-      "no time",
+      "a time that is not a number",
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", freshFor: Number.NaN }),
       "a: NaN is not a number of milliseconds",
     ],
@@ -103,7 +99,7 @@ describe("a definition", () => {
     expect(make).toThrow(word);
   });
 
-  test("stands beside others whose names cannot be taken for its own", () => {
+  test("conflicts only with definitions whose names could be taken for its own", () => {
     expect(conflicts([define("weather"), define("timer"), define("weathering")])).toEqual([]);
     expect(conflicts([define("timer"), define("timer")])).toEqual(["Two jobs are of the kind timer."]);
     expect(conflicts([define("weather"), define("weather_month")])).toEqual([
@@ -111,7 +107,7 @@ describe("a definition", () => {
     ]);
   });
 
-  test("takes JSON Schema for a schema", () => {
+  test("takes JSON Schema as a schema", () => {
     const job = defineJob<{ text: string }>({
       kind: "plain",
       args: jsonSchema({ type: "object", properties: { text: { type: "string" } }, required: ["text"] }),
@@ -121,7 +117,7 @@ describe("a definition", () => {
     expect(job.args.safeParse({ text: 1 }).success).toBe(false);
   });
 
-  test("gives a job a day unless it says otherwise, and a result for ever", () => {
+  test("has by default a deadline of a day, and results that stay fresh forever", () => {
     expect(note.deadline({ text: "" }, 1_000)).toBe(1_000 + 86_400_000);
     expect(note.freshFor("anything")).toBeUndefined();
   });
@@ -140,11 +136,11 @@ describe("a generation", () => {
     ["timer_tea~", "timer_tea~", 1],
     ["~2", "~2", 1],
     ["timer_tea~2~3", "timer_tea~2", 3],
-  ])("of %j", (name, base, generation) => {
+  ])("is split from the name %j", (name, base, generation) => {
     expect(splitGeneration(name)).toEqual({ base, generation });
   });
 
-  test("is found again in every name that is made with one", () => {
+  test("is found again in every name that was made with one", () => {
     fc.assert(
       fc.property(fc.stringMatching(/^[^~]+$/), fc.integer({ min: 1, max: 999_999_999 }), (base, generation) => {
         expect(splitGeneration(withGeneration(base, generation))).toEqual({ base, generation });

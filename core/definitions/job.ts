@@ -4,7 +4,7 @@ import type { Budgets, ErrorClass } from "./context.ts";
 import type { EventDefinition } from "./event.ts";
 import type { View } from "./view.ts";
 
-/** The reason why a job was not started and nothing else was done, in words for the caller. */
+/** A job was not started, and nothing else was done; the message gives the caller the reason. */
 export class NotStarted extends Error {}
 
 /** Milliseconds. */
@@ -13,14 +13,14 @@ const DAY = 24 * 60 * 60 * 1_000;
 /** How long a job may take unless its definition says otherwise, in milliseconds. */
 const DEFAULT_DEADLINE = DAY;
 
-/** How long a clean-up may take unless its definition says so, in milliseconds. */
+/** How long a clean-up may take unless its definition says otherwise, in milliseconds. */
 const DEFAULT_CLEANUP = 60_000;
 
 /** The longest job name, in UTF-16 code units: it is part of an id on the Resonate server, and models repeat it. */
 export const MAX_JOB_NAME = 500;
 
 /**
- * A zod schema. `jsonSchema` makes one of plain JSON Schema.
+ * A zod schema. `jsonSchema` makes one from plain JSON Schema.
  *
  * @example
  * const typed: Schema<{ day: string }> = z.object({ day: z.iso.date() });
@@ -52,65 +52,65 @@ export type JsonSchema = { readonly type?: string } & { readonly [keyword: strin
 export interface JobOptions<Args, Result = unknown> {
   /** Unique among all kinds: letters, digits and `_`. */
   kind: string;
-  /** The prefix of each job's name. Default: the kind and `_`. No definition's prefix may begin another's. */
+  /** The prefix of each job's name. Default: the kind and `_`. No other definition's prefix may begin with it. */
   prefix?: string;
   /** The arguments as they are stored: JSON, the same for two requests for the same work. */
   args: Schema<Args>;
   /** The function's result, which is checked before it is stored. */
   result?: Schema<Result>;
   /**
-   * Identifies a job among those of its kind, readably: the job's name is the prefix and this. Starts with the same id are one
-   * job. Characters that have a meaning in names are escaped. For long arguments see {@link hashed}.
+   * The readable id of a job among those of its kind: the job's name is the prefix and this id. Starts with the same id are
+   * one job. Characters that have a meaning in names are escaped. For long arguments see {@link hashed}.
    */
   id(args: Args): string | number | Promise<string | number>;
   /** How long a job may take in milliseconds, or when a job started at `now` must end (both since the epoch). Default: a day. */
   deadline?: number | ((args: Args, now: number) => number);
   /**
-   * When a job is expected to end, in milliseconds since the epoch, for kinds of work that know it. Its progress is not read
-   * before then, so jobs that ask questions must not have it.
+   * When a job is expected to end, in milliseconds since the epoch, if its arguments tell. Its progress is not read before
+   * then, so kinds of jobs that ask questions must not have it.
    */
   expectedAt?(args: Args): number;
   /**
-   * Whether callers share the jobs, whose arguments and results are then nobody's secret. Otherwise a job belongs to the
-   * caller who started it, and does not exist for others. Default: false.
+   * Whether callers share the jobs, and so may see their arguments and results. Otherwise a job belongs to the caller who
+   * started it, and does not exist for others. Default: false.
    */
   shared?: boolean;
   /**
    * For how many milliseconds a result is fresh: a start after that runs the job again, as its next generation. May depend
-   * on the result. Default: for ever.
+   * on the result. Default: forever.
    */
   freshFor?: number | ((result: Result, args: Args) => number | undefined);
   /**
-   * The retention of jobs that have ended, in milliseconds, in place of the deployment's (`RETENTION_DAYS`). After it the
-   * result is gone, and the job can be started anew.
+   * The retention of jobs that have ended, in milliseconds, in place of the deployment's (`RETENTION_DAYS`). After that the
+   * result is gone, and the job can be started again.
    */
   keepFor?: number | "forever";
   /**
-   * Whether the same call may start a job again that ended without a result. `reason` is the error message of a failed job.
+   * Whether the same call may restart a job that ended without a result. `reason` is the error message of a failed job.
    * Default: always.
    */
   restarts?(reason: string | undefined, args: Args): boolean;
   /**
-   * What a job does that is started again after it failed, was cancelled or timed out. By default it begins from the start, as
-   * any new job. `resume`: it does not repeat the steps that the attempt before had finished, if it has the same arguments
-   * and version, and if nothing was recorded after the first failure that reached the function. For functions without undo.
+   * How a job restarts after it failed, was cancelled or timed out. By default it begins from the start, like any new job.
+   * `resume`: it does not repeat the steps that the previous attempt finished, if it has the same arguments and version, and
+   * if nothing was recorded after the first failure that reached the function. For functions that undo nothing.
    */
   onRestart?: "resume";
   /**
-   * How long the clean-up may take in milliseconds: what the function does in `catch` and `finally` once `JobCancelled`
-   * was thrown, from its first execution on, or once `DeadlineExceeded` was, from the deadline on. Default: a minute.
+   * How long the clean-up may take in milliseconds: the work of the function in `catch` and `finally` after `JobCancelled`,
+   * from its first execution on, or after `DeadlineExceeded`, from the deadline on. Default: a minute.
    */
   cleanup?: { for: number };
   /**
-   * What a start with other arguments gets where `id` leaves them out and the job exists: the job with a `note` that says so
-   * (the default), a refusal, or the job without a note (`accept`).
+   * The answer to a start of a job that exists with other arguments, which `id` leaves out: the job with a `note` that says
+   * so (the default), a refusal, or the job without a note (`accept`).
    */
   otherArguments?: "note" | "refuse" | "accept";
-  /** Whether the result is the tool's whole answer, as the protocol has it (`content` and all), and not a value in one. */
+  /** Whether the result is the tool's whole answer in the protocol's form (with `content`), and not a value in one. */
   answers?: boolean;
   /**
-   * How many jobs one counts as, towards a caller's quota and its requests in a minute: a job that starts others counts for
-   * those. Default: 1.
+   * How many jobs this one counts as, towards a caller's quota and its requests in a minute: a job that starts others should
+   * count for those as well. Default: 1.
    */
   counts?(args: Args): number;
   /** Raise it when the function changes in a way that running jobs would not survive; see `implement`. Default: 1. */
@@ -118,24 +118,24 @@ export interface JobOptions<Args, Result = unknown> {
   /** `container`: the function needs more than a Worker offers (time, memory, Node). Default: `anywhere`. */
   runs?: "anywhere" | "container";
   /**
-   * Classes of errors that stay what they are after a step: `instanceof` and their own fields, as far as JSON holds them.
+   * Classes of errors that keep their class after a step, for `instanceof`, and their own fields if JSON can hold them.
    * Their constructors are not called again. Every other error comes back as an `Error` with its name, message, `code`,
-   * `status` and `cause`; a `NonRetryableError`, a `RetryableError` and a `TimeoutError` stay what they are.
+   * `status` and `cause`; `NonRetryableError`, `RetryableError` and `TimeoutError` always keep their class.
    * Temporal: the `type` and `details` of an `ApplicationFailure`; Restate: a `TerminalError` and its metadata.
    */
   errors?: readonly ErrorClass[];
   /**
    * How many jobs of the kind with the same key run at once, on all workers together, in the order of their starts:
-   * `{ key: ({ customer }) => customer, limit: 1 }`. The others sleep and hold no worker. A job keeps its turn through the
-   * death of its worker, until it ends. All callers share the keys. Temporal has no counterpart but a Workflow Id per
-   * customer with Signals; Restate: a Virtual Object, with `limit: 1`.
+   * `{ key: ({ customer }) => customer, limit: 1 }`. The others sleep and hold no worker. A job keeps its turn until it ends,
+   * even if its worker dies. All callers share the keys. Temporal has no counterpart but a Workflow Id per customer with
+   * Signals; Restate: a Virtual Object, with `limit: 1`.
    */
   concurrency?: { key(args: Args): string | number; limit: number };
-  /** What a job may spend, by name; see `ctx.spend`. Default: nothing is counted. */
+  /** The limits of what a job may spend, by name; see `ctx.spend`. Default: nothing is counted. */
   budget?: Budgets;
-  /** The types of events that jobs tell with `ctx.event`. Default: none. */
+  /** The types of events that jobs send with `ctx.event`. Default: none. */
   events?: readonly EventDefinition[];
-  /** Labels of a job, besides those that its caller gives: up to 8 texts of 1 to 64 characters. Default: none. */
+  /** The labels of a job, in addition to its caller's: up to 8 texts of 1 to 64 characters. Default: none. */
   labels?(args: Args): readonly string[];
   /** How jobs are shown to people. Default: their results as a tree. */
   view?: View;
@@ -178,18 +178,18 @@ export interface Job<Args = unknown, Result = unknown> {
   /** When the promise times out, in milliseconds since the epoch, for a job started at `now`. */
   deadline(args: Args, now: number): number;
   expectedAt?(args: Args): number;
-  /** How many jobs one counts as towards a caller's limits. */
+  /** How many jobs this one counts as towards a caller's limits. */
   counts(args: Args): number;
   labels?(args: Args): readonly string[];
-  /** For how many milliseconds `result` is fresh; undefined for ever. */
+  /** For how many milliseconds `result` is fresh; undefined: forever. */
   freshFor(result: unknown, args?: Args): number | undefined;
-  /** Whether the same call may start a job again that ended without a result. */
+  /** Whether the same call may restart a job that ended without a result. */
   restarts(reason: string | undefined, args: Args): boolean;
   readonly onRestart: "resume" | undefined;
   readonly otherArguments: "note" | "refuse" | "accept";
   /** How long the clean-up of a cancelled job may take, in milliseconds. */
   readonly cleanupTime: number;
-  /** Whether the result is the tool's whole answer, as the protocol has it. */
+  /** Whether the result is the tool's whole answer in the protocol's form. */
   readonly answers: boolean;
   /** How jobs are shown to people. */
   readonly view?: View;
@@ -198,7 +198,7 @@ export interface Job<Args = unknown, Result = unknown> {
 /**
  * Defines a kind of durable work.
  *
- * @throws {Error} for a kind, a prefix or a version that cannot be one
+ * @throws {Error} for an invalid kind, prefix, version, group, time, concurrency or budget
  *
  * @example
  * export const report = defineJob({ kind: "report", args: z.object({ day: z.iso.date() }), id: ({ day }) => day });
@@ -242,7 +242,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     async name(args) {
       const id = await options.id?.(args);
       if (typeof id === "string" ? id === "" : !Number.isFinite(id)) {
-        throw new NotStarted(`${kind}: its id is ${JSON.stringify(id)}, no text and no number`);
+        throw new NotStarted(`${kind}: its id is ${JSON.stringify(id)}, neither a text nor a number`);
       }
       const name = prefix + escapeId(String(id));
       if (name.length > MAX_JOB_NAME) {
@@ -276,7 +276,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   };
 }
 
-/** The JSON Schema that a schema was made of: see `json-schema.ts`. */
+/** The JSON Schema that a schema was made from: see `json-schema.ts`. */
 export const RAW = new WeakMap<z.ZodType, JsonSchema>();
 
 /**

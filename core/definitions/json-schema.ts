@@ -2,8 +2,8 @@ import * as z from "zod";
 import { type JsonSchema, RAW } from "./job.ts";
 
 /**
- * Plain JSON Schema, for definitions that take a schema. It is advertised as it is. In a module of its own, so that an edge
- * whose tools all use zod does not load the converter.
+ * Makes a schema from plain JSON Schema, which is advertised unchanged. It is in a module of its own, so that an edge whose
+ * tools all use zod does not load the converter.
  *
  * @example
  * const day = jsonSchema<{ day: string }>({ type: "object", properties: { day: { type: "string" } }, required: ["day"] });

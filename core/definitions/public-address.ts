@@ -1,7 +1,7 @@
-/** Which addresses are public: those that something may be sent to, or fetched from, whose address others give. */
+/** Which IP addresses are public: when others give an address, only a public one may be fetched from or sent to. */
 import { convertIPv4ToBinary, convertIPv6ToBinary } from "hono/utils/ipaddr";
 
-/** Networks that are private, special or no host's, by IANA's registries. */
+/** Networks that are private, special or without hosts, by IANA's registries. */
 const SPECIAL_4 = [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -19,7 +19,7 @@ const SPECIAL_4 = [
   ["224.0.0.0", 3],
 ] as const;
 
-/** Of IPv6, global unicast addresses alone are public, but for these. */
+/** In IPv6, only global unicast addresses are public, except for the special ones. */
 const GLOBAL_6 = ["2000::", 3] as const;
 const SPECIAL_6 = [
   ["2001::", 23],
@@ -28,7 +28,7 @@ const SPECIAL_6 = [
   ["3fff::", 20],
 ] as const;
 
-/** Whether an address (IPv4 in four decimal numbers, IPv6 without brackets) is public. One of IPv4 within IPv6 is not. */
+/** Whether an address (IPv4 in four decimal numbers, IPv6 without brackets) is public. IPv4 within IPv6 is not. */
 export function isPublicAddress(address: string): boolean {
   if (!address.includes(":")) {
     const bits = convertIPv4ToBinary(address);

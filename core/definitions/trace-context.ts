@@ -1,11 +1,11 @@
-/** W3C Trace Context, as far as it is used: the header `traceparent`, which MCP has in `_meta` as well. */
+/** The part of W3C Trace Context that is used: the header `traceparent`, which MCP has in `_meta` as well. */
 
-/** The tag of a job's promise that holds the span by which it was started. */
+/** The tag of a job's promise that holds the span in which it was started. */
 export const TRACE_TAG = "durable-mcp:trace";
 
 const FORM = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
-/** A `traceparent` as it can be taken over; undefined for anything else. */
+/** A valid `traceparent`; undefined for anything else. */
 export const traceparentIn = (given: unknown): string | undefined =>
   typeof given === "string" && FORM.test(given) ? given : undefined;
 

@@ -1,6 +1,6 @@
 /**
- * How pages and cards show a job, as plain JSON. Paths lead into the result, as those of `probe_status` do: `daily.time`; in
- * a list, the values of all its items in turn.
+ * How pages and cards show a job, as plain JSON. Paths lead into the result, like those of `probe_status`: `daily.time`. A
+ * path through a list gives the values of all its items in turn.
  *
  * @example
  * const view: View = {

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { machineClock, whenDrained } from "./clock.ts";
 
-test("a timer of a year is one, and can be called off", async () => {
+test("a timer may run for a year, and can be cancelled", async () => {
   vi.useFakeTimers();
   try {
     const year = 365 * 86_400_000;
@@ -20,7 +20,7 @@ test("a timer of a year is one, and can be called off", async () => {
   }
 });
 
-test("the end of a window comes after the last microtask, and before all else", async () => {
+test("a window ends after the last microtask, and before any timer or other turn", async () => {
   for (const depth of [0, 1, 100, 20_000]) {
     const order: string[] = [];
     setImmediate(() => order.push("another turn"));

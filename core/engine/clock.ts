@@ -1,14 +1,14 @@
-/** The time and the event loop that executions go by: those of the machine, or of a test that moves them. */
+/** The time and the event loop that executions use: those of the machine, or simulated ones that a test moves. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Calls `then` after `ms` milliseconds, for any number of them. Returns a function that cancels it. */
+  /** Calls `then` after `ms` milliseconds, which may exceed the limit of `setTimeout`. The returned function cancels it. */
   after(ms: number, then: () => void): () => void;
-  /** Resolves at the beginning of another turn of the event loop. */
+  /** Resolves in the next turn of the event loop. */
   turn(): Promise<void>;
 }
 
-/** The longest time-out that the platform's timers take, in milliseconds. */
+/** The longest time-out that `setTimeout` accepts, in milliseconds. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 export const machineClock: Clock = {
@@ -35,12 +35,12 @@ function turn(): Promise<void> {
   return new Promise((resolve) => (immediately ?? setTimeout)(() => resolve()));
 }
 
-/** Whether `nextTick` waits until no microtask is left. In Node it does; in workerd it is one more microtask. */
+/** Whether `nextTick` runs after all microtasks, as in Node; in workerd it is just another microtask. Measured once. */
 let isTickLast: boolean | undefined;
 
 /** Calls `then` when no microtask is left: in Node exactly then, elsewhere in the next turn of the event loop. */
 export async function whenDrained(then: () => void): Promise<void> {
-  // From within a microtask, a tick comes after all others.
+  // Called from within a microtask, `nextTick` runs after all microtasks; otherwise it would run before them.
   await undefined;
   isTickLast ??= await waitsForMicrotasks();
   const over = Promise.withResolvers<void>();

@@ -10,7 +10,7 @@ const yes = { action: "accept", content: { yes: true } };
 type Pause = (ms: number) => Promise<void>;
 const never = () => new Promise<never>(() => {});
 
-test("the function sees live what a replay shows, values and errors alike", async () => {
+test("a function sees the same values and errors at the first run and in replays", async () => {
   const values = [
     null,
     undefined,
@@ -51,7 +51,7 @@ test("the function sees live what a replay shows, values and errors alike", asyn
   for (const each of seen) expect(each).toStrictEqual(live);
 });
 
-test("what a function does to a value or its arguments it does not find done in the next execution", async () => {
+test("changes that a function makes to a value or its arguments do not reach the next execution", async () => {
   const simulated = new SimulatedJob(
     async (ctx: Context, { tags }: { tags: string[] }) => {
       const list = await ctx.step("list", () => [1]);
@@ -66,7 +66,7 @@ test("what a function does to a value or its arguments it does not find done in 
   expect(await simulated.toEnd()).toEqual({ kind: "complete", value: { list: [1, 2], tags: ["one", "more"] } });
 });
 
-test("what the function logs and counts is not repeated by replays", async () => {
+test("replays repeat no log lines and no metrics", async () => {
   const said: string[] = [];
   let counted = 0;
   const log: Log = { debug() {}, info: (message) => said.push(message), warn() {}, error() {} };
@@ -91,7 +91,7 @@ test("what the function logs and counts is not repeated by replays", async () =>
 
 // --- the order of outcomes --------------------------------------------------------------------------------------------
 
-test.each(["Promise.race", "ctx.race"])("who has won %s stays the winner, wherever the worker dies", async (kind) => {
+test.each(["Promise.race", "ctx.race"])("the winner of %s stays the winner, wherever the worker dies", async (kind) => {
   const fn = (pause: Pause) => async (ctx: Context) => {
     const a = (on: Context) => on.step("a", () => pause(3));
     const b = (on: Context) => on.step("b", () => pause(3));
@@ -116,7 +116,7 @@ test.each(["Promise.race", "ctx.race"])("who has won %s stays the winner, wherev
   }
 });
 
-test("what was heard first stays first for a step that has begun with it, also where an earlier answer is heard of later", async () => {
+test("an answer that a step has begun with stays the first, even if news of an earlier answer arrives later", async () => {
   const told: [winner: string, key: string][] = [];
   const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     const winner = await Promise.race([
@@ -146,7 +146,7 @@ test("what was heard first stays first for a step that has begun with it, also w
   expect(told[1]).toEqual(told[0]);
 });
 
-test("an answer is heard while a long step runs beside the question", async () => {
+test("an answer reaches the function while a long step runs beside the question", async () => {
   let then = 0;
   const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     const work = ctx.step("work", () => simulated.clock.pause(HOUR));
@@ -162,9 +162,9 @@ test("an answer is heard while a long step runs beside the question", async () =
   expect(then - begun).toBeLessThan(2 * MINUTE);
 });
 
-// --- its end ----------------------------------------------------------------------------------------------------------
+// --- the end of an execution ------------------------------------------------------------------------------------------
 
-test("a step hears that its race is lost, that its job's lease is, and that its job has no more time", async () => {
+test("a step's signal fires when its branch loses a race, when the lease is lost, and at the job's deadline", async () => {
   const aborted: string[] = [];
   const long = (ctx: Context, name: string) =>
     ctx.step(name, ({ signal }) => {
@@ -188,7 +188,7 @@ test("a step hears that its race is lost, that its job's lease is, and that its 
   expect(aborted).toEqual(["race", "lease", "deadline"]);
 });
 
-test("the function's signal fires once, for a cancellation, the deadline or a lost lease, and not as it sleeps or ends", async () => {
+test("the function's signal fires once, for a cancellation, the deadline or a lost lease, and not when the job sleeps or ends", async () => {
   const fired: string[] = [];
   const heard = (name: string, rest: (ctx: Context) => Promise<unknown>) => async (ctx: Context) => {
     ctx.signal.addEventListener("abort", () => fired.push(name));
@@ -216,7 +216,7 @@ test("the function's signal fires once, for a cancellation, the deadline or a lo
   expect(fired).toEqual(["deadline", "cancelled", "lost"]);
 });
 
-test("a step that has ended, or has failed, is told nothing when its job sleeps or ends", async () => {
+test("the signal of a step that has ended or failed does not fire when its job sleeps or ends", async () => {
   const signals: AbortSignal[] = [];
   const simulated = new SimulatedJob(async (ctx: Context) => {
     await ctx.step("well", ({ signal }) => signals.push(signal));
@@ -231,7 +231,7 @@ test("a step that has ended, or has failed, is told nothing when its job sleeps 
   expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
 });
 
-test("a branch that was given up goes no further", async () => {
+test("an abandoned branch runs no further", async () => {
   const done: string[] = [];
   const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     await ctx.race({
@@ -262,7 +262,7 @@ test("the end of the function waits for steps in the background, and for nothing
   expect(isNoted).toBe(true);
 });
 
-test("a rule that is broken is not caught", async () => {
+test("a job that breaks a rule fails even if the function catches the error", async () => {
   const simulated = new SimulatedJob(async (ctx: Context) => {
     try {
       await ctx.step("now", () => new Date());

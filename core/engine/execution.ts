@@ -21,14 +21,14 @@ import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime }
 
 export { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime, type When } from "./runtime.ts";
 
-/** Made once: each new one would record its stack. */
+/** Created once, because each new error would capture a stack. */
 const OVER = new DOMException("the execution is over", "AbortError");
 
 export class Execution {
   readonly #fn: Runnable;
   readonly #args: unknown;
   readonly #over = new AbortController();
-  /** What the function is told of: a cancellation, the deadline, a lost lease. */
+  /** For the function's signal: aborted at a cancellation, the deadline or a lost lease. */
   readonly #stopped = new AbortController();
   readonly #parts: ReturnType<typeof partsOf>;
   readonly #context: ExecutionContext;
@@ -77,7 +77,7 @@ export class Execution {
           this.#stopped.abort(reason);
           for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
         },
-        // What settles at the deadline has come too late.
+        // An outcome that settles at the deadline itself is too late.
         expire: () => cancel(runtime.deadline - 1, "deadline"),
       }).toEnd();
     } catch (error) {
@@ -102,7 +102,7 @@ export class Execution {
     await this.#parts.replay.all();
   }
 
-  /** Runs the function again from its records alone; resolves with how that differs from this run. */
+  /** Runs the function again from its records alone. Resolves with how that differs from this run, in words. */
   async #verify(): Promise<string | undefined> {
     const difference = await this.#again().#differenceTo(this.#parts);
     return difference && `run again from its records, the function ${difference}. ${DIFFERS}`;
@@ -114,7 +114,7 @@ export class Execution {
     return new Execution(this.#fn, this.#args, journal, lease, unseen);
   }
 
-  /** Whether the function, handed this outcome as well, ends well, or goes on in another run. */
+  /** Whether the function would return, or continue in another run, if it were also handed this outcome. */
   async #endsWith(outcome: JournalEntry): Promise<boolean> {
     const again = this.#again();
     const { run, replay, commands, lease, journal } = again.#parts;
@@ -133,7 +133,7 @@ export class Execution {
     }
   }
 
-  /** Hands over what was handed over in another run of the function. */
+  /** Hands over the outcomes that another run of the function was handed, whether recorded yet or not. */
   async #repeat({ writer }: ReturnType<typeof partsOf>): Promise<void> {
     const { run, replay } = this.#parts;
     run.isReplaying = true;
@@ -156,7 +156,7 @@ export class Execution {
     return endsDiffer(outcomeOf(first.run), outcomeOf(run));
   }
 
-  /** Steps that are under way may still end: what comes of them is left to the clean-up, if the job was cancelled. */
+  /** Marks the steps under way: if the job was cancelled, their outcomes are left to its clean-up. */
   #cut(): void {
     const { commands, runtime } = this.#parts;
     if (runtime.cancelled) return;
@@ -176,7 +176,7 @@ export class Execution {
 
 const outcomeOf = ({ end, next }: FunctionRun) => end ?? (next && { next: next.args });
 
-/** The parts of an execution. Each is handed the others, and says in its own interface what it uses of them. */
+/** The parts of an execution. Each is handed the others, and declares in its own interface which parts it uses. */
 function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: AbortSignal) {
   const clock = runtime.clock ?? machineClock;
   const wakeup = new Wakeup(clock);
@@ -209,7 +209,7 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   };
 }
 
-/** `whole`, of which methods do something only while `isHeard`: they are no part of the function that calls them. */
+/** A proxy of `whole` whose methods do nothing unless `isHeard()`. They run outside of the function's guard. */
 function onlyIf<T extends object>(isHeard: () => boolean, whole: T): T {
   return new Proxy(whole, {
     get(target, name) {

@@ -1,4 +1,4 @@
-/** Appends the records of one execution: in which order, which at once, and what each says that it follows. */
+/** Appends the records of one execution: decides their order, the batches, and which awaited outcomes each lists. */
 import { journalEntryId } from "../store/ids.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
 import type { Command } from "./replay/commands/command.ts";
@@ -6,7 +6,7 @@ import type { Wakeup } from "./replay/commands/wakeup.ts";
 import type { Replay } from "./replay/replay.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
 
-/** How many settled promises one record lists at most. */
+/** The most awaited outcomes that one record lists. */
 const MOST_HEARD = 100;
 
 interface Posted {
@@ -21,9 +21,9 @@ export class JournalWriter {
   readonly #lease: Lease;
   readonly #wakeup: Wakeup;
   #posted: Posted[] = [];
-  /** The commands whose awaited promises reached the function since the last record. */
+  /** The commands whose awaited outcomes reached the function since the last record. */
   #heard: string[] = [];
-  /** The first window whose commands know of such a promise that a replay could hear of later. */
+  /** The first window whose commands depend on the order of these outcomes, which could differ in a replay. */
   #unsureSince = Number.POSITIVE_INFINITY;
 
   constructor(journal: Journal, lease: Lease, wakeup: Wakeup) {
@@ -36,12 +36,12 @@ export class JournalWriter {
     return this.#posted.length > 0;
   }
 
-  /** The commands whose awaited promises reached the function, and which no record lists yet. */
+  /** The commands whose awaited outcomes reached the function and are not listed in a record yet. */
   get heard(): readonly string[] {
     return this.#heard;
   }
 
-  /** Records are written in the order in which they are posted; resolves when this one is there. */
+  /** Queues a record. Records are written in the order in which they are posted; resolves when this one is written. */
   post(command: Command, event: JournalEntry, when: When = "resolved"): Promise<void> {
     if (command.isOver) return Promise.resolve();
     const written = Promise.withResolvers<void>();
@@ -51,7 +51,7 @@ export class JournalWriter {
     return written.promise;
   }
 
-  /** Writes what was posted, as much as may be under way at once, and hands the records over in order. */
+  /** Writes as many posted records as may be under way at once, and hands them over in order. */
   async flush(replay: Pick<Replay, "hand">): Promise<void> {
     const posted = this.#posted.filter(({ command }) => !command.isOver);
     const batch = posted.slice(0, maxUnderWay(this.#journal.events.length));
@@ -67,7 +67,7 @@ export class JournalWriter {
     }
   }
 
-  /** Appends records at once. A crash may lose any of them, so each lists all that it follows. @throws {LeaseLost} */
+  /** Writes records at once. A crash may lose any of them, so each lists all awaited outcomes. @throws {LeaseLost} */
   async append(batch: readonly Pick<Posted, "event" | "when">[]): Promise<JournalRecord[]> {
     const first = this.#journal.last + 1;
     const after = this.#heard.length > 0 && { after: this.#heard };
@@ -89,27 +89,27 @@ export class JournalWriter {
     });
   }
 
-  /** An awaited promise reached the function; from the window `unsure` on, another outcome could have come first. */
+  /** Notes an outcome that reached the function; from the window `unsure` on, another could have come first. */
   reached(path: string, unsure = Number.POSITIVE_INFINITY): void {
     this.#heard.push(path);
     this.#unsureSince = Math.min(this.#unsureSince, unsure);
   }
 
   /**
-   * Records what the function has heard before work begins that depends on it. After a crash another promise could be
-   * known first, and the same step would begin with other arguments under one idempotency key.
+   * Records the awaited outcomes that reached the function before work that depends on them begins. After a crash another
+   * outcome could come first, and the same step would begin with other arguments under one idempotency key.
    *
    * @param depends whether work that is about to begin was issued in this window or later
    */
   async pin(depends: (window: number) => boolean): Promise<void> {
     const op = this.#heard.at(-1);
     if (op === undefined) return;
-    // Each record of a batch repeats the list: it must not grow without bounds.
+    // Each record of a batch repeats the list, so its length has a limit.
     if (this.#heard.length < MOST_HEARD && !depends(this.#unsureSince)) return;
     await this.append([{ event: { kind: "heard", op }, when: "resolved" }]);
   }
 
-  /** The execution is over: what was posted is not written any more, but left to the clean-up, if the job was cancelled. */
+  /** Drops the posted records: the execution is over. If the job was cancelled, outcomes are left to its clean-up. */
   abandon(): void {
     for (const { command, event, written } of this.#posted) {
       const isOutcome = event.kind !== "begin" && event.kind !== "retry";
@@ -118,7 +118,7 @@ export class JournalWriter {
     }
   }
 
-  /** What came of work that was under way when the execution was over; nothing where it was cut off. */
+  /** Leaves the outcome of work that outlasted the execution to the clean-up; without `event`, the work was cut off. */
   leave({ path }: Command, event?: JournalEntry): void {
     this.#lease.leave?.(path, event).catch(() => {});
   }

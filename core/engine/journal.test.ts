@@ -10,9 +10,10 @@ function record(n: number, event: JournalEntry, state: PromiseRecord["state"] = 
   return { ...base, id: journalEntryId("j", n), state, param: encodeValue(event) };
 }
 
-test("all records are found, also with gaps that a dead worker has left between them", async () => {
+test("all records are found, even with gaps that dead workers left between them", async () => {
   for (let round = 0; round < 300; round++) {
-    // Each worker writes as many at once as it may, of which any get lost, and the next goes on after the last.
+    // Each worker writes as many records at once as it may. Any of them get lost, and the next worker goes on after the
+    // last stored one.
     const there = new Map<string, PromiseRecord>();
     const journal = new Journal();
     for (let worker = 0; worker < 12; worker++) {
@@ -32,7 +33,7 @@ test("all records are found, also with gaps that a dead worker has left between 
   }
 });
 
-test("6,000 records are read in batches, and nothing beyond them is", async () => {
+test("6,000 records are read in batches, with few reads beyond the last", async () => {
   let under = 0;
   let most = 0;
   let reads = 0;
@@ -50,7 +51,7 @@ test("6,000 records are read in batches, and nothing beyond them is", async () =
   expect(most).toBe(32);
 });
 
-test("a value is handed out anew each time, exactly as it was stored", () => {
+test("each read of a record's value returns a new copy, exactly as it was stored", () => {
   const value = { list: [1, null], text: "__INF__", like: { __type: "error", message: "none" } };
   const journal = new Journal();
   const recorded = journal.add(record(1, { kind: "step", op: "s", value }), 1);
@@ -61,7 +62,7 @@ test("a value is handed out anew each time, exactly as it was stored", () => {
   expect(journal.add(record(3, { kind: "step", op: "u" }), 3)?.value).toBeUndefined();
 });
 
-test("a promise that holds no record is left out", () => {
+test("a promise that holds no record is ignored", () => {
   const journal = new Journal();
   expect(journal.add({ ...base, id: journalEntryId("j", 1), param: {} }, 1)).toBeUndefined();
   expect(journal.add({ ...base, id: journalEntryId("j", 1), param: { data: "%%%" } }, 1)).toBeUndefined();
@@ -69,7 +70,7 @@ test("a promise that holds no record is left out", () => {
   expect(journal.events).toEqual([]);
 });
 
-test("what has settled is known, of the job and of others", () => {
+test("the journal remembers settled promises of its own job and of others", () => {
   const journal = new Journal();
   journal.add(record(1, { kind: "sleep", op: "s" }, "pending"), 1);
   journal.settled(record(1, { kind: "sleep", op: "s" }));

@@ -14,21 +14,21 @@ import { bytesIn, sizeOf } from "../store/size.ts";
 import type { Run } from "./state.ts";
 import type { StoredError } from "./values.ts";
 
-/** What a record says. `op` is the path of the command that it is about. */
+/** The content of a record. `op` is the path of its command. */
 export type JournalEntry = {
   op: string;
-  /** The paths of sleeps, questions and awaits whose outcomes reached the function since the record before, in that order. */
+  /** The paths of sleeps, questions and awaits whose outcomes reached the function since the last record, in order. */
   after?: string[];
   /**
-   * The first of the records that were written together with this one, where that is another. None of their outcomes had
-   * reached the function when this record was written, and a crash may have lost any of them.
+   * The number of the first record of the batch; absent in that record. When the batch was written, none of its
+   * outcomes had reached the function. A crash may have lost any of its records.
    */
   with?: number;
   /** The version of the job's task under which it was written; only entries that are not written yet lack it. */
   v?: number;
 } & (
   | { kind: "step" | "start" | "until" | "emit"; value?: unknown; error?: StoredError }
-  /** `failed`: the branch that ended first did, or all of `ctx.any`; or the time of `ctx.timeout` was up. */
+  /** `failed`: the branch that ended first or all of `ctx.any` failed, or the time of `ctx.timeout` was up. */
   | { kind: "race"; winner: string; failed?: true }
   | { kind: "sleep" }
   | { kind: "ask"; question: Question }
@@ -37,13 +37,13 @@ export type JournalEntry = {
   /** An attempt failed, and the next one is due when this promise resolves. */
   | { kind: "retry"; attempt: number; since: number; error: StoredError }
   /**
-   * The outcomes of `after` reached the function, and work that knows them is about to begin; `op` is the last of them. An
-   * empty `op` only shows that the job goes on: see `crash-loop.ts`.
+   * The outcomes of `after` reached the function, and work that depends on them is about to begin; `op` is the last of
+   * them. An empty `op` only shows that the job makes progress: see `crash-loop.ts`.
    */
   | { kind: "heard" }
   /**
-   * The job was cancelled, or its deadline has come: what follows is its clean-up. `op` is empty; `unbegun` are the open
-   * commands that certainly had no effect.
+   * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
+   * are the open commands that certainly had no effect.
    */
   | { kind: "cancelled"; by?: "deadline"; unbegun?: string[] }
 );
@@ -51,14 +51,14 @@ export type JournalEntry = {
 /** An entry with the promise that holds it. */
 export class JournalRecord {
   readonly n: number;
-  /** Without its value, where that is an object. */
+  /** Without its value if that is an object: `#text` holds it. */
   readonly event: JournalEntry;
   /** Without its parameter and tags. */
   promise: PromiseRecord;
   readonly #text: string | undefined;
-  /** The size of its record with its answer, and of the parts of its value or outputs, in bytes. */
+  /** The bytes of the record and its answer, and of the parts or the output that its command stored besides. */
   readonly stored: number;
-  /** Whether it may be of files. */
+  /** Whether its value may name files. */
   readonly hasFiles: boolean;
 
   /** @throws {SyntaxError} where the promise holds no record */
@@ -76,7 +76,7 @@ export class JournalRecord {
     this.#text = holdsObject ? text : undefined;
   }
 
-  /** What the command resolved with, parsed anew each time: a function may change it. */
+  /** The value that the command resolved with, parsed again for each reader, because a function may change it. */
   get value(): unknown {
     const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as JournalEntry);
     return "value" in event ? event.value : undefined;
@@ -88,7 +88,7 @@ export class JournalRecord {
   }
 }
 
-/** What a record's command has stored in promises of its own: the parts of a large result, what `ctx.emit` has told. */
+/** The bytes that a command stored in promises of its own: the parts of a large result, or the output of `ctx.emit`. */
 function beside(event: JournalEntry): number {
   if (!("value" in event)) return 0;
   if (event.kind === "emit") return Number(event.value) || 0;
@@ -97,19 +97,19 @@ function beside(event: JournalEntry): number {
 
 const NOTHING = {};
 
-/** Drops what the record holds already: there may be thousands of promises in memory. */
+/** Drops the fields that the record holds already, because thousands of promises may be in memory. */
 const lean = (promise: PromiseRecord): PromiseRecord => ({ ...promise, param: NOTHING, tags: NOTHING });
 
 /**
- * How many records may be on their way to the server at once when `acknowledged` are there. At most as many can be missing
- * before one that is there, so that a reader knows when it has seen the last.
+ * How many records may be on their way to the server at once when `acknowledged` are stored. A gap before a stored
+ * record is never longer than that, so a reader knows when it has read the last one.
  */
 export const maxUnderWay = (acknowledged: number): number => Math.min(16, acknowledged + 1);
 
 /** The journal of a job, as far as a worker knows it. */
 export class Journal {
   readonly events: JournalRecord[] = [];
-  /** The newest version of the job's task at which no more records were known to exist. */
+  /** The version of the job's task under which the journal was last known to be complete. */
   version = 0;
   /** The run of the job whose records these are; undefined for the first. */
   run: Run | undefined;
@@ -131,13 +131,13 @@ export class Journal {
   /** Roughly how much memory it takes, in bytes. */
   size = 0;
 
-  /** What is stored of it and of the child jobs that have ended, in bytes. */
+  /** The bytes stored for the job and for its child jobs that have ended. */
   stored = 0;
 
-  /** The bytes of its files: they count for the caller, not among what one job may store. */
+  /** The bytes of its files. They count towards the caller's limit, not towards the job's own. */
   files = 0;
 
-  /** The newest mark that says so: see `size.ts`. */
+  /** The newest mark of these bytes: see `size.ts`. */
   marked = 0;
 
   add(promise: PromiseRecord, n: number): JournalRecord | undefined {
@@ -163,14 +163,14 @@ export class Journal {
       this.stored += bytesIn(promise.value);
     } else if (!this.#elsewhere.has(promise.id)) {
       this.#elsewhere.set(promise.id, settled);
-      // A job that a caller has started counts by itself, and one that callers share is nobody's.
+      // A job that a caller started counts by itself, and a shared job counts for nobody.
       if (!(RESERVATION in promise.tags || STARTER in promise.tags)) this.stored += sizeOf(promise);
     }
     this.#pending.delete(promise.id);
     this.size += (own ? 0 : 500) + (promise.value.data?.length ?? 0);
   }
 
-  /** The promise of another job, where it is known to have settled. */
+  /** The promise of another job, if it is known to have settled. */
   elsewhere(id: string): PromiseRecord | undefined {
     return this.#elsewhere.get(id);
   }
@@ -178,7 +178,7 @@ export class Journal {
   /** Reads the records that are not known yet, several at a time. */
   async load(run: string, get: (id: string, n: number) => Promise<PromiseRecord | undefined>): Promise<void> {
     await readFrom((n) => get(journalEntryId(run, n), n), this.last + 1, {
-      // Three suffice for a job that has slept once.
+      // Three reads suffice for a job that has slept once.
       batch: (missing, read) => (read === 0 ? 3 : missing === 0 ? 32 : maxUnderWay(this.events.length) - missing),
       onEntry: (record, n) => this.add(record, n),
     });

@@ -1,4 +1,4 @@
-/** What a new attempt takes over: the steps that ended well, where nothing was recorded after a failure. */
+/** Which steps a new attempt takes over: those that succeeded, if nothing was recorded after a failure. */
 import { expect, test } from "vitest";
 import { trial } from "../../testing/simulation/trial.ts";
 import { type Context, SECOND } from "../definitions/context.ts";
@@ -22,8 +22,8 @@ test.each<[what: string, book: (ctx: Context) => Promise<unknown>]>([
   ["a step", (ctx) => ctx.step("book", fails, { retry: false })],
   ["a race that a failing branch wins", (ctx) => ctx.race({ own: fails, other: (c) => c.sleep("long", SECOND) })],
   ["branches that all fail", (ctx) => ctx.any({ own: fails })],
-  ["what takes too long", (ctx) => ctx.timeout(SECOND, (c) => c.sleep("long", 2 * SECOND))],
-])("nothing, where %s was undone", async (_what, book) => {
+  ["a call that times out", (ctx) => ctx.timeout(SECOND, (c) => c.sleep("long", 2 * SECOND))],
+])("no step is taken over if the function undid something after the failure of %s", async (_what, book) => {
   const undone = keptOf(async (ctx) => {
     await ctx.step("reserve", () => 1);
     try {
@@ -36,7 +36,7 @@ test.each<[what: string, book: (ctx: Context) => Promise<unknown>]>([
   expect(await undone).toBeUndefined();
 });
 
-test("all of them, where nothing followed the failure, after a race that an author's branch has won", async () => {
+test("all steps are taken over if nothing followed the failure; a race that an author's branch `late` won is no failure", async () => {
   const kept = keptOf(async (ctx) => {
     await ctx.step("reserve", () => 1);
     await ctx.race({ asked: (c) => c.sleep("long", 2 * SECOND), late: (c) => c.sleep("short", SECOND) });

@@ -1,10 +1,10 @@
-/** What a new attempt at a job may take over from the one before. */
+/** Which steps a new attempt at a job may take over from the previous one. */
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { JournalEntry, JournalRecord } from "./journal.ts";
 
 /**
- * The outcomes of the steps of an earlier attempt, by their paths; undefined if anything was recorded after the first failure
- * that reached the function: it may have undone what the steps did.
+ * The outcomes of the steps of an earlier attempt, by their paths; undefined if anything was recorded after the first
+ * failure that reached the function, because the function may have undone the steps.
  *
  * @param stateOf reads how a job that the attempt awaited has ended, by the path of the command
  */
@@ -13,7 +13,7 @@ export async function stepsToKeep(
   stateOf: (path: string) => Promise<PromiseRecord["state"] | undefined>,
 ): Promise<ReadonlyMap<string, JournalRecord> | undefined> {
   const own = new Set<string>();
-  /** The batch of records that the first failure is one of. They were written before it reached the function. */
+  /** The batch of records that holds the first failure. It was written before the failure reached the function. */
   let failed: number | undefined;
   for (const { n, event } of records) {
     const batch = event.with ?? n;

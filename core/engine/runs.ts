@@ -1,8 +1,8 @@
 /**
- * The runs of a job that goes on under its name with other arguments (`ctx.continueAs`). Each run has a journal of its own,
- * so that the records of an earlier one are not read again. A run from the second on is a promise, created under the lease
- * on the job's task: it holds what the run begins with, and its id stands before those of its records. To create it is what
- * ends the run before; a worker that repeats that after a crash finds it.
+ * The runs of a job that continues under the same name with other arguments (`ctx.continueAs`). Each run has its own
+ * journal, so that the records of earlier runs are not read again. From the second on, a run is a promise, created under
+ * the lease on the job's task: it holds the arguments and the state that the run begins with, and the ids of its records
+ * begin with its id. Creating the promise ends the previous run; a worker that repeats this after a crash finds it.
  */
 import { decodeValue } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
@@ -13,14 +13,14 @@ import { Journal } from "./journal.ts";
 import type { Lease } from "./runtime.ts";
 import type { Run } from "./state.ts";
 
-/** The run that a promise holds; undefined for one that holds none. */
+/** The run that a promise holds; undefined if it holds none. */
 export function runIn(n: number, promise: PromiseRecord | undefined): Run | undefined {
   const held = promise && (decodeValue(promise.param) as Omit<Run, "n" | "startedAt"> | undefined);
   if (!held?.before) return undefined;
   return { ...held, n, startedAt: promise?.createdAt ?? 0, stored: held.stored + bytesIn(promise?.param ?? {}) };
 }
 
-/** The newest run of a job from `known` on, a number of a run that exists; undefined where that is the first. */
+/** The newest run of a job; undefined if that is the first. `known`: the number of an existing run, to search from. */
 export async function newestRun(
   job: string,
   get: (id: string) => Promise<PromiseRecord | undefined>,
@@ -31,7 +31,7 @@ export async function newestRun(
   return runIn(found.n, found.entry ?? (await get(runId(job, found.n))));
 }
 
-/** Reads the records that a journal lacks, or those of a newer run; returns the journal of the newest. */
+/** Reads the records that a journal lacks, or those of a newer run; returns the journal of the newest run. */
 export async function readNewest(
   journal: Journal,
   job: string,
@@ -49,7 +49,7 @@ export async function readNewest(
   return newest;
 }
 
-/** Begins the next run of a job, or finds that a worker before has begun it. @throws {LeaseLost} */
+/** Begins the next run of a job, or finds it if an earlier worker has begun it. @throws {LeaseLost} */
 export async function beginRun(
   before: Journal,
   lease: Lease,

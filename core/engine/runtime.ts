@@ -1,4 +1,4 @@
-/** What an execution works with, and how it ends. */
+/** The interfaces that an execution uses, and its possible ends. */
 import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../definitions/context.ts";
 import type { EventDefinition } from "../definitions/event.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
@@ -6,29 +6,32 @@ import type { Clock } from "./clock.ts";
 import type { JournalEntry, JournalRecord } from "./journal.ts";
 import type { Carried, ExecutionState, Run } from "./state.ts";
 
-/** When a new promise settles: at once, at `due` (milliseconds since the epoch), or when somebody settles it (`until` then). */
+/**
+ * When a new promise settles: at once, at `due`, or when somebody settles it, by the job's deadline or by `until` at
+ * the latest. In milliseconds since the epoch.
+ */
 export type When = "resolved" | { due: number } | "open" | { until: number };
 
-/** What an execution may ask of the server, under the lease on the job's task. */
+/** The requests that an execution may make of the server, under the lease on the job's task. */
 export interface Lease {
   readonly id: string;
   /** The id of the run whose records are written: see `runs.ts`. */
   run: string;
-  /** The version of the task: counts the leases on it from 1. After the death of a worker it is another. */
+  /** The version of the task: counts the leases on it from 1, so another worker has another version. */
   readonly version: number;
-  /** @throws {JobFull} where a record of this value is more than the job may still store */
+  /** @throws {JobFull} if a record of this value is more than the job may still store */
   admit?(value: unknown): void;
   /** Creates a promise of the job, or finds it. @throws {LeaseLost} @throws {JobFull} */
   create(id: string, param: unknown, when: When): Promise<PromiseRecord>;
   get(id: string): Promise<PromiseRecord | undefined>;
-  /** Reads a promise and subscribes to news of it, where news can come; `fresh`: as the server has it now. */
+  /** Reads a promise and subscribes to news of it, if news can come; `fresh`: as the server has it now. */
   watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined>;
   /**
-   * Where the job was cancelled meanwhile, leaves to its clean-up what came of a step that was under way: its record, or
-   * nothing, where it was cut off.
+   * If the job has been cancelled, leaves the outcome of a step that was under way to the clean-up: its record, or
+   * nothing if the step was cut off.
    */
   leave?(path: string, entry: JournalEntry | undefined): Promise<void>;
-  /** Suspends the task until one of the promises settles. False when one has already. @throws {LeaseLost} */
+  /** Suspends the task until one of the promises settles. False if one has settled already. @throws {LeaseLost} */
   suspend(ids: readonly string[]): Promise<boolean>;
   /** Called when a watched promise may have settled, with the promise where the news holds it. */
   onNews: (promise?: PromiseRecord) => void;
@@ -44,18 +47,18 @@ export const leaseOf = (step: Step): Lease | undefined => leases.get(step);
 /** The abort reason of a job whose promise was settled by its cancellation or by another worker. */
 export const SETTLED = "it has been settled meanwhile";
 
-/** The task is no longer this worker's, or the server was away for as long as the lease lasts. */
+/** This worker no longer holds the task, or the server was unreachable for as long as the lease lasts. */
 export class LeaseLost extends Error {
   override name = "LeaseLost";
 }
 
 /**
- * How many attempts may be under way at once in all of a deployment, and how long one may take in milliseconds; or how many
- * may begin within `per` milliseconds.
+ * How many attempts may be under way at once in the whole deployment, each for up to `time` milliseconds; or how many may
+ * begin within `per` milliseconds.
  */
 export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
 
-/** One attempt of a step, as far as its files need to know it. */
+/** The facts about an attempt of a step that its files need. */
 export interface OfAttempt {
   /** The id of the job's promise, and that of its run. */
   promiseId: string;
@@ -69,7 +72,7 @@ export interface OfAttempt {
   promiseOf(jobName: string): string | undefined;
 }
 
-/** What an attempt stores and reads: see {@link Step.file}. */
+/** The files that an attempt stores and reads: see {@link Step.file}. */
 export interface AttemptFiles extends Pick<Step, "file" | "read"> {
   /** The attempt has succeeded with this value: files that it does not name are removed. */
   keep(value: unknown): Promise<void>;
@@ -77,12 +80,12 @@ export interface AttemptFiles extends Pick<Step, "file" | "read"> {
   discard(): Promise<void>;
 }
 
-/** The job, and what its function may use. */
+/** The job, and the services that its function may use. */
 export interface Runtime {
   jobName: string;
-  /** Which of the job's runs this is, and what those before have left to it; undefined for the first. */
+  /** The number of this run of the job, and the state that earlier runs handed to it; undefined for the first. */
   run?: Pick<Run, "n" | "before"> | undefined;
-  /** The arguments of a next run, as they are stored. @throws {Error} for others */
+  /** Returns the arguments of the next run as they are stored. @throws {Error} if they do not fit the definition */
   nextArgs?(args: unknown): unknown;
   /** The key of the caller who started the job; empty where callers are not told apart. */
   owner?: string;
@@ -90,8 +93,8 @@ export interface Runtime {
   startedAt: number;
   deadline: number;
   /**
-   * What `ctx.random` and `ctx.uuid` are made from. Jobs that earlier releases or other clients have started have none:
-   * they are held to the rules of that time, and theirs is made from what is known of the job, and no secret.
+   * The secret from which `ctx.random` and `ctx.uuid` are derived. Jobs that earlier releases or other clients started
+   * have none: they keep the rules of that time, and derive these values from their name and start, which are no secret.
    */
   seed?: string | undefined;
   env: unknown;
@@ -101,46 +104,46 @@ export interface Runtime {
   signal: AbortSignal;
   /** Starts another job for the caller of this one, or finds it; resolves with its name. */
   start(job: { kind: string }, args: unknown): Promise<string>;
-  /** Cancels another job that this one started, unless others want it too. */
+  /** Cancels another job that this one started, unless other callers have started it too. */
   cancel(jobName: string): Promise<void>;
   /** The address at which an outside system settles a promise of this job; undefined where the worker can make none. */
   callbackUrl?(promiseId: string): string;
   /** The id of the promise of another job of the same caller; undefined when it cannot be one. */
   promiseOf(jobName: string): string | undefined;
   /**
-   * Of a cancelled job's clean-up: when the job was cancelled, and the job's own deadline, in milliseconds since the epoch.
-   * `deadline` is then the clean-up's.
+   * Only in the clean-up of a cancelled job: when the job was cancelled, and the job's own deadline, in milliseconds
+   * since the epoch. `Runtime.deadline` is then that of the clean-up.
    */
   cancelled?: { at: number; deadline: number };
-  /** Until when the function may clean up after its deadline; undefined where it is not told of that. */
+  /** Until when the function may clean up after its deadline; undefined if it is not told of its deadline. */
   cleanupUntil?: number;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
   memo?: ReadonlyMap<string, JournalRecord>;
   budget?: Budgets;
   events?: readonly EventDefinition[];
-  /** Where steps store files; undefined where nothing stores any. */
+  /** Where the steps of this attempt store files; undefined in a deployment that keeps no files. */
   files?(of: OfAttempt): AttemptFiles;
-  /** The classes of errors that steps give back as they were thrown. */
+  /** The classes of errors that keep their class when a step throws them. */
   errors?: readonly ErrorClass[];
-  /** Waits until one more attempt may be under way; resolves with a function that ends it. Default: at once. */
+  /** Waits until one more attempt may begin; resolves with a function that frees its place. Default: no limits. */
   limit?(limit: Limit, signal: AbortSignal): Promise<() => void>;
-  /** Awaited before each attempt: the wait before it may have outlasted the lease. @throws {LeaseLost} */
+  /** Awaited before each attempt, because a wait for a limit may have outlasted the lease. @throws {LeaseLost} */
   beforeAttempt?(): Promise<void>;
   /** Default: the machine's. */
   clock?: Clock;
-  /** Called whenever what the job is doing may have changed. */
+  /** Called whenever the state of the job may have changed. */
   onState?(state: ExecutionState): void;
   /** Awaited before the job is suspended, so that its state can be written first. */
   beforeSleep?(): Promise<void>;
   /** Called for each attempt that failed. */
   onFailure?(error: unknown, about: { step: string; attempt: number; reason: string; retry_in_ms?: number }): void;
-  /** Told of each step that the function calls, in replays as well; returns what is wrong with it, in words. */
+  /** Called for each step that the function calls, in replays as well; returns an objection to the step, in words. */
   onStep?(path: string, fn: object): string | undefined;
-  /** Whether a step that nothing awaits is refused, as tests have it. */
+  /** Whether a step that nothing awaits is refused; set in tests. */
   awaitsSteps?: boolean;
-  /** How many calls of `ctx` a run may make: one more is refused as a loop without end, as tests have it. */
+  /** How many calls of `ctx` a run may make before the next is refused as an endless loop; set in tests. */
   mostCalls?: number;
-  /** Runs one attempt of a step, with a trace and apart from other jobs. */
+  /** Runs one attempt of a step in a trace span; stray errors of its work fail the attempt, and no other job. */
   trace?<T>(name: string, attempt: number, run: () => Promise<T>): Promise<T>;
 }
 
@@ -153,7 +156,7 @@ export type ExecutionEnd =
   /** The code does not fit the journal. */
   | { kind: "blocked"; reason: string };
 
-/** How the executions of a job's task end: what continues goes on in the same task. */
+/** How the executions of a task end. A continued job goes on in the same task, so that is no end. */
 export type JobEnd = Exclude<ExecutionEnd, { kind: "continued" }>;
 
 export type Runnable = (ctx: Context<never>, args: never) => Promise<unknown>;

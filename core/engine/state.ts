@@ -1,8 +1,8 @@
 import type { Question } from "../definitions/context.ts";
 
-/** What a job is doing now, for those who look at it. */
+/** The current state of a job, for its viewers. */
 export interface ExecutionState {
-  /** Steps that run or wait for their next attempt: since when, what the last attempt ended with, when the next is due. */
+  /** Steps that run or wait for their next attempt: since when, the last attempt's error, and when the next is due. */
   steps: { name: string; attempt: number; since: number; error?: string; next?: number }[];
   /** The end of the sleep that ends first, in milliseconds since the epoch. */
   sleepingUntil?: number;
@@ -10,13 +10,13 @@ export interface ExecutionState {
   awaiting: number;
   callbacks: string[];
   questions: { key: string; promiseId: string; question: Question }[];
-  /** How many partial results it has told. */
+  /** How many partial results it has emitted. */
   emitted?: number;
-  /** Spent of its budgets. */
+  /** The amount spent and the limit of each budget. */
   spent?: Record<string, { spent: number; limit: number }>;
   events?: number;
   progress?: Progress;
-  /** Which of the job's runs this is, where it is not the first. */
+  /** The number of the job's run, if it is not the first. */
   run?: number;
 }
 
@@ -26,12 +26,12 @@ export interface Progress {
   message?: string;
 }
 
-/** What a run leaves to the next. */
+/** The state that a run hands to the next. */
 export interface Carried {
-  /** How many partial results and events were told, and how many of them are events. */
+  /** How many partial results and events were emitted, and how many of them are events. */
   emitted: number;
   events: number;
-  /** What is spent of each budget, and may be. */
+  /** The amount spent and the limit of each budget. */
   spent?: Record<string, { spent: number; limit: number }>;
   progress?: Progress;
 }
@@ -49,11 +49,11 @@ export interface Run {
   /** The version of the job's task under which it began. */
   v: number;
   before: Carried;
-  /** What earlier runs have stored, and what this one began with, in bytes. */
+  /** The bytes that earlier runs have stored, and those that this one began with. */
   stored: number;
   files?: number;
-  /** The newest mark that says so; undefined in a run of an earlier release. */
+  /** The newest mark of these bytes (see `store/size.ts`); undefined in a run of an earlier release. */
   marked?: number;
-  /** Jobs that earlier runs have started and not awaited: they are given up with this one. */
+  /** Jobs that earlier runs started and did not await: they are given up together with this run's. */
   children: string[];
 }

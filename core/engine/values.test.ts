@@ -28,12 +28,12 @@ test.each<[what: string, value: unknown, words: string]>([
   ["a symbol", Symbol("s"), "a symbol: return a string"],
   ["a cycle", { cycle }, "an object that holds itself at cycle.self: return the parts that are needed"],
   ["toJSON", { money: { toJSON: () => 1 } }, "an object with toJSON at money: return its plain form"],
-])("%s is refused, with what to return instead", (_what, value, words) => {
+])("%s is refused, and the message says what to return instead", (_what, value, words) => {
   expect(() => storable(value, 'step "a"')).toThrow(NondeterminismError);
   expect(() => storable(value, 'step "a"')).toThrow(`step "a" returned ${words}`);
 });
 
-test("what JSON holds is stored as JSON has it, and is no object of the step's any more", () => {
+test("a value that JSON can hold is stored as JSON, and later changes by the step do not reach it", () => {
   const value = { list: [1, null, { deep: "\ud800 __INF__" }], none: undefined, __proto__: null };
   const kept = storable(value, "it");
   expect(kept).toEqual({ list: [1, null, { deep: "\ud800 __INF__" }] });
@@ -45,7 +45,7 @@ test("what JSON holds is stored as JSON has it, and is no object of the step's a
   expect(storable([shared, shared], "it")).toEqual([shared, shared]);
 });
 
-test("a result that is too large is refused with its size, the limit and what to do", () => {
+test("a result that is too large is refused, and the message has its size, the limit and advice", () => {
   const words = `returned ${MAX_RESULT + 3} bytes of JSON; up to ${MAX_RESULT} are stored. Put the data where it belongs (a bucket, a database) and return its address, or return less`;
   expect(() => storable("x".repeat(MAX_RESULT + 1), "it")).toThrow(words);
   expect(() => storable("ß".repeat(MAX_RESULT / 2), "it")).toThrow(words.replace(/\d+/, String(MAX_RESULT + 2)));
@@ -68,7 +68,7 @@ test("an error, or another thrown value, comes back with its name, message and c
   expect(toStored(odd)).toEqual({ name: "n".repeat(100), message: "odd" });
 });
 
-test("a fault of the code is kept with its line, and an error with its causes", () => {
+test("a programming error keeps its source line, and an error its causes", () => {
   const fault = thrownBy(() => (undefined as unknown as { y: number }).y);
   const kept = toStored(fromStored(toStored(fault)));
   expect(kept).toMatchObject({
@@ -95,7 +95,7 @@ const thrownBy = (run: () => unknown): Error => {
 const brokenJson = () => thrownBy(() => JSON.parse("Sure! Here is the JSON: {"));
 const notCompiled = () => thrownBy(() => new Function("not code"));
 
-test("what cannot get better is told from what can", () => {
+test("final errors are told from those that a retry may fix", () => {
   const never = [new NonRetryableError("no"), new ProtocolFailure("no"), new TypeError("x is not a function")];
   const more = [new ReferenceError("x"), new RangeError("x"), notCompiled(), new NondeterminismError("x")];
   for (const error of [...never, ...more]) expect(isFinal(error), error.name).toBe(true);
@@ -104,7 +104,7 @@ test("what cannot get better is told from what can", () => {
   for (const error of broken) expect(isFinal(error)).toBe(false);
 });
 
-test("where two values differ is found by its path", () => {
+test("the path of the first difference between two values is found", () => {
   expect(difference({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] })).toBeUndefined();
   expect(difference({ a: [1, { b: 2 }] }, { a: [1, { b: 3 }] })).toBe("a[1].b");
   expect(difference({ a: 1 }, { b: 1 })).toBe("a");
@@ -130,7 +130,7 @@ test.each([
   ["an object that holds itself", circular, "loop"],
   ["a big integer", 10n, "10n"],
   ["an error whose message throws", hostile, "failed without giving a reason"],
-])("what %s leaves behind can be stored and says what it can", (_what, thrown, message) => {
+])("a thrown value that is %s is stored as JSON, with a message", (_what, thrown, message) => {
   const stored = JSON.parse(JSON.stringify(toStored(thrown)));
   expect(stored.message).toContain(message);
   expect(stored).not.toHaveProperty("stack");

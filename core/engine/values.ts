@@ -1,4 +1,4 @@
-/** Which values and errors of durable functions are stored, so that the function sees live what a replay will show it. */
+/** The stored form of values and errors. A function sees it at its first run too, so that a replay shows it the same. */
 import {
   type ErrorClass,
   NondeterminismError,
@@ -8,20 +8,20 @@ import {
 } from "../definitions/context.ts";
 import { lineIn } from "./guard/source-line.ts";
 
-/** The largest result of a step or a job, in bytes of JSON. With the request around it, it stays below servers' limits. */
+/** The largest result of a step or a job, in bytes of JSON. The request that carries it stays below servers' limits. */
 export const MAX_RESULT = 1_000_000;
 
 /** How deep a result may be nested. */
 const MAX_DEPTH = 500;
 
-/** The longest message, name and code that are kept of an error, in characters. */
+/** The longest message, and the longest name and code, that are kept of an error, in characters. */
 const MAX_MESSAGE = 500;
 const MAX_NAME = 100;
 
 /**
- * `value` as a replay will show it: what JSON makes of it.
+ * The form of `value` that a replay will show: the value after a round trip through JSON.
  *
- * @throws {NondeterminismError} saying where it holds something that would come back as something else, or that it is too large
+ * @throws {NondeterminismError} if the value is too large, or JSON would change a part of it; the message says where
  */
 export function storable(value: unknown, what: string): unknown {
   const found = problemIn(value, new Set());
@@ -39,10 +39,10 @@ export function storable(value: unknown, what: string): unknown {
   return json === undefined ? undefined : JSON.parse(json);
 }
 
-/** The length of a text in UTF-8; 0 where it is certainly short enough. */
+/** The bytes of a text in UTF-8; 0 if they are certainly within the limit. */
 const bytesOf = (text: string): number => (text.length * 3 <= MAX_RESULT ? 0 : new TextEncoder().encode(text).length);
 
-/** A part of a value that would not come back from JSON as it is. */
+/** A part of a value that would not come back from JSON unchanged. */
 interface Problem {
   what: string;
   /** What to return instead. */
@@ -52,10 +52,10 @@ interface Problem {
 
 const problem = (what: string, advice: string): Problem => ({ what, advice, path: "" });
 
-/** JSON would make null of it. As a property it is left out, and reads as undefined. */
+/** JSON would turn it into null. As a property it is left out, and still reads as undefined. */
 const UNDEFINED = problem("undefined in a list", "return null instead, or leave it out");
 
-/** `above` holds the objects around the value. */
+/** `above` holds the objects that contain the value. */
 function problemIn(value: unknown, above: Set<object>): Problem | undefined {
   switch (typeof value) {
     case "bigint":
@@ -84,7 +84,7 @@ function problemIn(value: unknown, above: Set<object>): Problem | undefined {
       return problem("an object with toJSON", "return its plain form");
   }
   above.add(value);
-  // By Object.keys an array's holes would be left out.
+  // `Object.keys` would skip an array's holes.
   const keys: Iterable<string | number> = isList ? value.keys() : Object.keys(value);
   for (const key of keys) {
     const part = (value as Record<string | number, unknown>)[key];
@@ -96,7 +96,7 @@ function problemIn(value: unknown, above: Set<object>): Problem | undefined {
 }
 
 function describe(value: object): string {
-  // Bundlers and polyfills number the names of classes.
+  // Bundlers and polyfills append numbers to the names of classes.
   const name = value.constructor?.name.replace(/\$\d+$/, "");
   return name ? `${/^[AEIO]/.test(name) ? "an" : "a"} ${name}` : "an object of a class";
 }
@@ -114,10 +114,10 @@ function advice(value: object): string {
   return "return a plain object of what is needed";
 }
 
-/** By the stored form of a function's result, the object that the function returned, and may still change. */
+/** Maps the stored form of a function's result to the object that the function returned, which it may still change. */
 export const returned = new WeakMap<object, object>();
 
-/** Where two values differ, as a path of at most 100 characters; undefined where their JSON is the same. */
+/** The path of the first difference between two values, up to 100 characters; undefined if their JSON is the same. */
 export function difference(one: unknown, other: unknown): string | undefined {
   try {
     if (JSON.stringify(one) === JSON.stringify(other)) return undefined;
@@ -127,7 +127,7 @@ export function difference(one: unknown, other: unknown): string | undefined {
   return differenceIn(one, other, "", 0);
 }
 
-/** Where `now` has another value than `before`, as a path. A key that only one of them has is not compared. */
+/** The path at which `now` differs from `before`; undefined if nowhere. Keys that only one of them has are ignored. */
 export function changed(before: unknown, now: unknown): string | undefined {
   try {
     return differenceIn(before, JSON.parse(JSON.stringify(now) ?? "null"), "", 0, true);
@@ -155,32 +155,32 @@ function differenceIn(one: unknown, other: unknown, path: string, depth: number,
   return undefined;
 }
 
-/** How deep the causes of an error are kept. */
+/** How many nested causes of an error are kept. */
 const MAX_CAUSES = 3;
 
-/** The most that is kept of the fields of a registered error, in characters of JSON. */
+/** The largest fields that are kept of a registered error, in characters of JSON; larger ones are all dropped. */
 const MAX_FIELDS = 10_000;
 
-/** Fields of an error that are stored apart, or not at all. */
+/** Fields of an error that are stored separately, or not at all. */
 const STORED_APART = new Set(["name", "message", "stack", "cause", "code", "status", "attempts"]);
 
-/** The errors of this interface that stay what they are through a step, by their names, which a bundler does not change. */
+/** This package's errors that keep their class after a step, by their names, which a bundler does not change. */
 const KNOWN = new Map<string, ErrorClass>(Object.entries({ NonRetryableError, RetryableError, TimeoutError }));
 
-/** An error as it is stored: without its stack, and with no more of its message than a caller should have to read. */
+/** An error as it is stored: without its stack, and with a message short enough for a caller to read. */
 export interface StoredError {
   name: string;
   message: string;
   code?: string | number;
   status?: string | number;
   cause?: StoredError;
-  /** The name of its class, where the definition registers that. */
+  /** The name of its class, if the definition registers it. */
   class?: string;
   /** The own fields of an error whose class is known. */
   fields?: Record<string, unknown>;
-  /** How many attempts of a step had failed when it was given up, where another one could have helped. */
+  /** How many attempts of a step had failed when it was given up; absent if the error is final or retries were off. */
   attempts?: number;
-  /** Where the code is wrong that threw it: ` (at file:line)`. */
+  /** The source line of a programming error: ` (at file:line)`. */
   at?: string;
 }
 
@@ -206,7 +206,7 @@ export function toStored(
   };
 }
 
-/** The source line of a fault of the code; of other errors the message says enough. */
+/** The source line of a programming error; for other errors the message says enough. */
 function lineOf(thrown: unknown): { at?: string } {
   if (thrown instanceof Error && typeof (thrown as StoredError).at === "string")
     return { at: (thrown as StoredError).at as string };
@@ -214,7 +214,7 @@ function lineOf(thrown: unknown): { at?: string } {
   return at === "" ? {} : { at };
 }
 
-/** The error as the function sees it, live as in a replay. */
+/** The error as the function sees it, at the first run and in replays. */
 export function fromStored(
   { name, message, code, status, cause, class: registered, fields, attempts, at }: StoredError,
   classes: readonly ErrorClass[] = [],
@@ -230,7 +230,7 @@ export function fromStored(
   return Object.assign(error, told, attempts !== undefined && { attempts });
 }
 
-/** The own fields of an error that JSON can hold; undefined where there are none, or too much. */
+/** The own fields of an error that JSON can hold; undefined if there are none, or if they are too large together. */
 function fieldsOf(thrown: unknown): Record<string, unknown> | undefined {
   const fields: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(thrown as object)) {
@@ -264,7 +264,7 @@ function parts(thrown: unknown): Parts {
     if (thrown === undefined || thrown === null) return { name: "Error", message: "" };
     return { name: "Error", message: typeof thrown === "string" ? thrown : said(thrown) };
   } catch {
-    return { name: "Error", message: "" }; // a getter that throws in turn
+    return { name: "Error", message: "" }; // a getter of the thrown value has thrown
   }
 }
 
@@ -273,7 +273,7 @@ function plain(value: unknown): string | number | undefined {
   return Number.isFinite(value) ? (value as number) : undefined;
 }
 
-/** A thrown value that is no error, as JSON without the parts that JSON cannot hold. */
+/** A thrown value that is not an `Error`, as JSON without the parts that JSON cannot hold. */
 function said(thrown: unknown): string {
   const above: unknown[] = [];
   function unwound(this: unknown, _key: string, value: unknown): unknown {
@@ -286,17 +286,17 @@ function said(thrown: unknown): string {
   return JSON.stringify(thrown, unwound) ?? String(thrown);
 }
 
-/** The stack of a `SyntaxError` of code, as of a module that does not compile; others are of data, such as broken JSON. */
+/** Matches the stack of a `SyntaxError` in code that does not compile. Others come from data, such as broken JSON. */
 const COMPILED = /\bat (?:async )?(?:compileSourceTextModule|wrapSafe|new Function|new Script|new AsyncFunction)\b/;
 
-/** Whether a retry cannot help: the error says so, or the code is wrong. Node's network failures are a `TypeError` with a cause. */
+/** Whether a retry cannot help: the error says so, or it is a programming error. */
 export function isFinal(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   if (["NonRetryableError", "NondeterminismError", "ProtocolFailure"].includes(thrown.name)) return true;
   return isFault(thrown);
 }
 
-/** Whether the code is wrong that threw it. */
+/** Whether it is a programming error. Node's network failures are no such error: a `TypeError` with a cause. */
 function isFault(thrown: Error): boolean {
   const { name, cause } = thrown;
   if (name === "SyntaxError") return COMPILED.test(thrown.stack ?? "");

@@ -3,7 +3,7 @@ import { STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { splitKey } from "../store/ids.ts";
 
-/** A job's promise: values decoded, the namespace and the caller's key taken off its name. */
+/** A job's promise with decoded values, and a name without the namespace and the caller's key. */
 export interface DurablePromise {
   id: string;
   /** The job name, with its generation. */
@@ -17,7 +17,7 @@ export interface DurablePromise {
   /** Milliseconds since the epoch. */
   createdAt: number;
   settledAt: number | undefined;
-  /** When the promise times out: the deadline, and the time for the clean-up that follows it. */
+  /** When the promise times out: the deadline plus the time for the clean-up that follows it. */
   timeoutAt: number;
   deadline: number;
   /** Who created the promise of a shared job: a caller's key, or a durable function. */
@@ -25,26 +25,26 @@ export interface DurablePromise {
   request: string | undefined;
   /** Its quota reservation. */
   reservation: string | undefined;
-  /** What is stored of it, in bytes. */
+  /** Its stored size in bytes. */
   bytes: number;
-  /** The labels that are stored with it: none of a job that several callers share. */
+  /** The labels that are stored with it; empty for a job that several callers share. */
   labels: readonly string[];
-  /** For how long it is kept after its end, where its definition says so: milliseconds, or `forever`. */
+  /** Its own retention, if its definition sets one: milliseconds, or `forever`. */
   keep: string | undefined;
   version: number;
-  /** The name of the attempt before, where this one was asked to go on from it. */
+  /** The name of the attempt that this one was asked to resume, if any. */
   earlier: string | undefined;
-  /** What its worker made of that: see {@link Resumption}. */
+  /** How that went: see {@link Resumption}. */
   resumption?: Resumption;
-  /** The clean-up of a cancelled job, as its promise is. */
+  /** The state and value of a cancelled job's clean-up. */
   cleanup?: Pick<PromiseRecord, "state"> & { value: unknown };
-  /** What a start has to say about the job that it found. */
+  /** A start's remark on the job that it found. */
   note?: string;
 }
 
-/** How an attempt that was asked to resume began: with the finished steps of the attempt before, or from the start and why. */
+/** How an attempt that was asked to resume began: after the finished steps of `from`, or from the start, as `anew` explains. */
 export type Resumption = { from: string } | { anew: string };
 
-/** The key of the caller for whom a job was started, by its id without the namespace; empty where there is none. */
+/** The key of the caller for whom a job was started; empty if there is none. `name` is the job's id without the namespace. */
 export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): string =>
   splitKey(name).key || splitKey(tags[STARTER] ?? "").key;

@@ -3,7 +3,7 @@ import type { StoreEndpoint } from "../store/connection/endpoint.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
-/** Tells that a job's promise, or a child of it, has settled. */
+/** The news that a job's promise, or a child of it, has settled. */
 export interface Settlement {
   name: string;
   isChild: boolean;
@@ -12,14 +12,14 @@ export interface Settlement {
 }
 
 export interface SettlementChannel extends Channel {
-  /** Begins to tell of these promises as well. */
+  /** Subscribes to these promises as well. */
   add(ids: readonly string[]): Promise<void>;
 }
 
 /** Pushes the promises of jobs and their children as they settle. */
 export interface SettlementSource {
   /**
-   * Begins to tell of the promises with these ids, for the caller with this key, until `signal` aborts.
+   * Tells of the promises with these ids, for the caller with this key, until `signal` aborts.
    *
    * @throws {ResonateUnavailable} when there is no connection
    */
@@ -31,8 +31,8 @@ export interface SettlementSource {
   }): Promise<SettlementChannel>;
 }
 
-/** Where a deployment's jobs are, and what helps to look after them. */
+/** The server that holds a deployment's jobs, and the source of news about them. */
 export interface JobsEndpoint extends StoreEndpoint {
-  /** Without it promises are read with pauses. */
+  /** Without it, promises are polled. */
   settlements?: SettlementSource | undefined;
 }

@@ -1,14 +1,14 @@
-/** In which form edges and workers keep jobs, and speak of them. */
+/** The form in which edges and workers store jobs and exchange them. */
 
 /**
- * A change that code before it cannot read raises it. Edges and workers of one deployment that have different ones must not
- * run side by side; those before the number have 1.
+ * Raised by each change that older code cannot read. Edges and workers of one deployment must have the same form while they
+ * run side by side. Those that are older than this number have form 1.
  */
 export const FORM: number = 1;
 
-/** The header in which an edge tells a worker its own. */
+/** The header in which an edge tells a worker its form. */
 export const FORM_HEADER = "durable-mcp-form";
 
-/** Why a part of one form must not run beside a part of another. */
+/** Why two parts with different forms must not run side by side. */
 export const apart = (one: string, its: number, other: string, others: number): string =>
   `${one} keeps jobs in form ${its}, and ${other} in form ${others}: they must not run side by side`;

@@ -14,7 +14,7 @@ const counting = (group: string | undefined, version = 1) =>
     ...(group !== undefined && { group }),
   });
 
-/** How a job stands whose promise is resolved with `words`. */
+/** The state and the value, or error message, of a job whose promise is resolved with `words`. */
 function outcome(job: ReturnType<typeof counting>, words: unknown, tags: Record<string, string> = {}) {
   const record = { id: "count_one", state: "resolved" as const, createdAt: 0, timeoutAt: 1, tags };
   const param = encodeValue({ func: "count", args: [{}], version: 1 });
@@ -22,18 +22,18 @@ function outcome(job: ReturnType<typeof counting>, words: unknown, tags: Record<
   return [promise?.state, promise?.value instanceof Error ? promise.value.message : promise?.value];
 }
 
-test("a result of another group's worker is held against the definition", () => {
+test("a result from another group's worker is checked against the definition", () => {
   expect(outcome(counting("python"), 2)).toEqual(["resolved", { words: 2 }]);
   const [state, reason] = outcome(counting("python"), 0);
   expect(state).toBe("rejected");
   expect(reason).toMatch(/does not fit the tool's output at words/);
 });
 
-test("a result that was complete stays so when a later version of the definition has another output", () => {
+test("a complete result stays complete when a later version of the definition has another output", () => {
   const tags = { [VERSION_TAG]: "1" };
   expect(outcome(counting("python", 2), 0, tags)).toEqual(["resolved", { words: 0 }]);
 });
 
-test("a result of this project's own workers, which hold it against the definition, is not checked again", () => {
+test("a result from this project's own workers, which check it themselves, is not checked again", () => {
   expect(outcome(counting(undefined), 0)).toEqual(["resolved", { words: 0 }]);
 });

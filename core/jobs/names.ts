@@ -10,15 +10,15 @@ import type { DurablePromise } from "./durable-promise.ts";
 interface Call {
   func: unknown;
   args: unknown[];
-  /** How long before the promise times out the deadline is, in milliseconds. */
+  /** How long the promise outlives the deadline, in milliseconds. */
   cleanup?: number;
   /** How many bytes of files the job may store. */
   storage?: number;
-  /** The labels of a job that is one caller's. */
+  /** The labels of a job that belongs to one caller. */
   labels?: readonly string[];
 }
 
-/** A call, and the parameter as which it was sent. */
+/** A call, and the parameter that encodes it. */
 export interface Sent {
   param: PromiseRecord["param"];
   call: Call;
@@ -39,7 +39,7 @@ export class Names {
     this.#key = key;
   }
 
-  /** The tag by which the caller's promises are found. */
+  /** The value of the tag by which the caller's promises are found. */
   get owner(): string {
     return `${this.#namespace}${this.#key || "anyone"}`;
   }
@@ -48,7 +48,7 @@ export class Names {
     return this.#namespace + (job.shared ? "" : this.#key) + name;
   }
 
-  /** The promise id of `name`; undefined for a name that no job could have. */
+  /** The promise id of `name`; undefined for a name that no job can have. */
   idOf(name: string): string | undefined {
     const job = this.named(name);
     return job && this.id(job, name);
@@ -67,7 +67,7 @@ export class Names {
     return this.#key === "";
   }
 
-  /** The definition that a name belongs to; undefined for no job's name. */
+  /** The definition that a name belongs to; undefined for a name that no job can have. */
   named(name: string): Job | undefined {
     const { base } = splitGeneration(name);
     return this.jobs.find((job) => job.owns(base));
@@ -90,8 +90,8 @@ export class Names {
   }
 
   /**
-   * Decodes a record; undefined when it is no job of this caller. `sent` is the parameter that was just sent to create it: a
-   * record that holds the same needs no decoding.
+   * Decodes a record; undefined if it is not a job of this caller. `sent` is the parameter that was just sent to create it: a
+   * record with the same parameter needs no decoding.
    */
   decode(record: PromiseRecord, sent?: Sent): DurablePromise | undefined {
     const found = this.find(record.id);
@@ -120,9 +120,9 @@ export class Names {
 }
 
 /**
- * How a promise stands, and its value. This project's workers hold results against the definition; workers of another group
- * may be written with anything, so that their results are held against it here: one that does not fit is a failure. A result
- * of another version of the definition stays as it is: it was complete by the schema of its time.
+ * The state and value of a promise. This project's workers check results against the definition themselves. Workers of another
+ * group may be written in any way, so their results are checked here, and a result that does not fit becomes a failure. A result
+ * of another version of the definition is not checked: it was complete by the schema of its time.
  */
 function outcomeOf(job: Job, record: PromiseRecord): Pick<DurablePromise, "state" | "value"> {
   const value = decodeValue(record.value);

@@ -10,7 +10,7 @@ const timer = defineJob({
   id: ({ timer_name }) => timer_name,
 });
 
-/** Answers that a healthy Resonate server does not give, in order; the last one for good. */
+/** Answers that a healthy Resonate server does not give, in order. The last one is repeated. */
 let script: { status: number; body: string }[];
 let asked: number;
 let server: HttpServer;
@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.[Symbol.asyncDispose]());
 
-/** An answer as the server words it. */
+/** An answer in the server's format. */
 const answer = (status: number, data: unknown = "") => ({
   status,
   body: JSON.stringify({ kind: "promise.get", head: { corrId: "1", status, version: "2026-04-01" }, data }),
@@ -34,7 +34,7 @@ const fires_at = "2030-01-01T00:00:00.000Z";
 const param = { data: btoa(JSON.stringify({ func: "timer", args: [{ timer_name: "tea", fires_at }], version: 1 })) };
 const record = { id: "timer_tea", state: "pending", param, value: {}, tags: {}, timeoutAt: 9e12, createdAt: 1 };
 
-/** What each way to call the server comes to when it answers like this. */
+/** The outcome of each kind of call when the server gives these answers. */
 async function play(...answers: typeof script) {
   script = answers;
   const calls = [
@@ -60,7 +60,7 @@ describe("a server that answers with", () => {
       "it refused the request as malformed",
     ],
     ["413", { status: 413, body: "length limit exceeded" }, "the request is larger than it takes"],
-  ])("%s refuses for good, and is asked once", async (_what, reply, reason) => {
+  ])("%s refuses for good, and is not asked again", async (_what, reply, reason) => {
     for (const { outcome, asked } of await play(reply)) {
       expect([outcome, (outcome as Error).message, asked]).toEqual([expect.any(ResonateRefused), reason, 1]);
     }
@@ -69,7 +69,7 @@ describe("a server that answers with", () => {
   test.each([
     ["a page", { status: 200, body: "<html></html>" }, "it answered 200"],
     ["a redirect's page", { status: 418, body: "<html></html>" }, "it answered 418"],
-  ])("%s is unavailable, and is asked once", async (_what, reply, reason) => {
+  ])("%s counts as unavailable, and is not asked again", async (_what, reply, reason) => {
     for (const { outcome, asked } of await play(reply)) {
       expect([outcome, (outcome as Error).message, asked]).toEqual([expect.any(ResonateUnavailable), reason, 1]);
       expect(outcome).not.toBeInstanceOf(ResonateRefused);
@@ -81,7 +81,7 @@ describe("a server that answers with", () => {
     ["503", { status: 503, body: "busy" }, "it is at capacity"],
     ["500", answer(500, "deadlock"), "it answered 500"],
     ["a gateway's 502", { status: 502, body: "<html></html>" }, "it answered 502"],
-  ])("%s is asked a few times more, and then unavailable", async (_what, reply, reason) => {
+  ])("%s is asked a few more times, and then counts as unavailable", async (_what, reply, reason) => {
     for (const { outcome, asked } of await play(reply)) {
       expect((outcome as Error).message).toBe(reason);
       expect(outcome).toBeInstanceOf(ResonateUnavailable);
@@ -90,7 +90,7 @@ describe("a server that answers with", () => {
     }
   });
 
-  test("500 in passing is none the worse for it", async () => {
+  test("500 for a moment is asked again until it answers", async () => {
     const found = answer(200, { promise: record });
     for (const { outcome } of await play(answer(500), answer(500), found)) {
       expect(outcome).toMatchObject({ name: "timer_tea", state: "pending", args: { timer_name: "tea", fires_at } });
@@ -104,7 +104,7 @@ describe("a server that answers with", () => {
   });
 });
 
-test("a name that is nobody's is not asked about", async () => {
+test("the server is not asked about a name that no job can have", async () => {
   script = [answer(200, { promise: record })];
   asked = 0;
   const channel = { address: "poll://uni@edge/1", closed: Promise.resolve(undefined) };

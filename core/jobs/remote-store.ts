@@ -1,4 +1,4 @@
-/** The promises of a deployment's jobs. Nothing else of the edge touches the Resonate server. */
+/** The promises of a deployment's jobs: the way in which the edge and running jobs reach the Resonate server. */
 import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { TRACE_TAG } from "../definitions/trace-context.ts";
@@ -40,18 +40,18 @@ export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./call
 export type { DurablePromise } from "./durable-promise.ts";
 export type { NewestEntry } from "./feed/progress-feeds.ts";
 
-/** The claimant of a job where callers are not told apart. */
+/** The claimant of a job in a deployment that does not tell callers apart. */
 const ANYBODY = "anyone";
 
 /** How long a cancelled job's clean-up may wait for a worker, in milliseconds. */
 const CLEAN_UP_TIME = 24 * 3_600_000;
 
-/** Why a start is refused where `MAX_JOBS` cannot be held. */
+/** Why a start is refused where nothing can enforce `MAX_JOBS`. */
 const NO_RECORD =
   "this deployment limits how many jobs a caller may start, and has no CALLER binding to count them with. " +
   "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
 
-/** Of jobs that are not counted. */
+/** The reservation of a job that does not count towards a quota. */
 const NO_RESERVATION = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
 
 /** A promise that is no job of this deployment holds the job's name. */
@@ -61,23 +61,23 @@ class NameTaken extends NotStarted {
   }
 }
 
-/** What the requests of an isolate, or a worker's jobs, share: values alone. */
+/** What the requests of an isolate, or a worker's jobs, share. It holds only values, as promises belong to one request. */
 interface Shared {
   read: FeedCache;
   orders: Orders;
 }
 
-/** The attempt before a new one. */
+/** The earlier attempt that a new one follows; see {@link RemoteStore.create}. */
 interface Before {
   earlier?: DurablePromise | undefined;
   after?: DurablePromise | undefined;
-  /** The labels where none are given. */
+  /** The labels of a job whose start gives none. */
   labels?: readonly string[];
 }
 
 interface Scope {
   key: string;
-  /** The claimant of shared jobs; empty where they are everybody's. */
+  /** The claimant of shared jobs; empty where shared jobs are not claimed. */
   claimant: string;
   /** How many jobs of each length the caller may start in that length of time; 0 for any number. */
   quota: number;
@@ -85,26 +85,26 @@ interface Scope {
   storage: number;
   /** The record of the caller with a key; undefined where the deployment keeps none, and for a worker. */
   records: ((key: string, charge?: (calls: number) => void) => CallerRecord) | undefined;
-  /** Counts calls to the Resonate server that others have made for the request. */
+  /** Counts calls to the Resonate server that other objects made for the request. */
   charge: (calls: number) => void;
-  /** Charges a start for all jobs that it counts for, which workers start. Throws where they are too many for now. */
+  /** Charges a start for the further jobs that it counts as, which workers start later. Throws when they are too many for now. */
   admit: (count: number) => Promise<void>;
-  /** Whether starts of callers who are not told apart are recorded as well, for events. */
+  /** Whether starts are recorded for events even where callers are not told apart. */
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
   request: string;
-  /** The span by which jobs are started, as a `traceparent`; undefined where nothing traces them. */
+  /** The span that starts the jobs, as a `traceparent`; undefined without tracing. */
   trace: () => string | undefined;
   labels: readonly string[];
-  /** Why no job is started; undefined where some are. */
+  /** Why no job may be started; undefined when jobs may start. */
   refuses: string | undefined;
   /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
   onBehalf: boolean;
-  /** Must not reject; undefined where there are no operators. */
+  /** Must not reject. Undefined in a deployment without operators. */
   tellStart: TellStart | undefined;
 }
 
-/** Where callers are not told apart, and nothing is held of a start. */
+/** The scope of a deployment that does not tell callers apart and limits nothing. */
 const UNBOUNDED: Scope = {
   ...{ key: "", claimant: "", request: "", quota: 0, storage: 0, labels: [], onBehalf: false },
   ...{ records: undefined, refuses: undefined, tellStart: undefined },
@@ -115,8 +115,8 @@ const UNBOUNDED: Scope = {
 };
 
 /**
- * The jobs that one caller may see. A promise that is not one of them (its id belongs to no job or to another caller's, or
- * it calls another function than its job's) does not exist here: it is neither read, listened to nor settled.
+ * The jobs that one caller may see. Any other promise does not exist here, and is neither read, listened to nor settled: one
+ * whose id is no job's or another caller's, or that calls another function than its job's.
  *
  * Every method throws {@link ResonateUnavailable} when the server cannot be reached or cannot answer.
  */
@@ -154,29 +154,29 @@ export class RemoteStore {
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
   }
 
-  /** Counts calls to the Resonate server that others have made for this request. */
+  /** Counts calls to the Resonate server that other objects made for this request. */
   charge(calls: number): void {
     this.#scope.charge(calls);
   }
 
-  /** The same store, which finds jobs and starts none, and says why. */
+  /** Returns a store that still finds jobs but starts none, and gives `refuses` as the reason. */
   refusing(refuses: string): RemoteStore {
     return this.#scoped({ ...this.#scope, refuses });
   }
 
-  /** Whose store it is, and what is held of each start. */
+  /** The caller of this store, and the limits and labels of the jobs that it starts. */
   get scope(): Readonly<Scope> {
     return this.#scope;
   }
 
-  /** The same store, whose starts give jobs these labels. */
+  /** Returns a store that gives these labels to the jobs that it starts. */
   labelled(labels: readonly string[]): RemoteStore {
     return this.#scoped({ ...this.#scope, labels });
   }
 
   /**
-   * The same store for the durable function whose promise is `promiseId`, and for the caller that this one belongs to. `storage`:
-   * how many bytes of files each job that it starts may store; 0 for any number.
+   * Returns a store for the durable function whose promise is `promiseId`, which acts for the caller of that job. `storage`: how
+   * many bytes of files each job that the function starts may store; 0 for any number.
    */
   onBehalfOf(promiseId: string, storage = 0): RemoteStore {
     const local = this.#names.local(promiseId);
@@ -185,7 +185,7 @@ export class RemoteStore {
     return this.#scoped({ key, claimant: local, storage, trace, tellStart, onBehalf: true });
   }
 
-  /** The promise id of `name` for this caller or, where the job is shared, for all; undefined for no job's name. */
+  /** The promise id of `name`: this caller's or, for a shared job, the common one. Undefined if no job can have the name. */
   idOf(name: string): string | undefined {
     return this.#names.idOf(name);
   }
@@ -196,8 +196,8 @@ export class RemoteStore {
   }
 
   /**
-   * Creates the promise `name` with the worker group as its target, or returns the existing one. `earlier` is the attempt
-   * before, whose finished steps the new one does not repeat; `after` one that was cancelled, for whose clean-up it waits.
+   * Creates the promise `name` with the worker group as its target, or returns the existing one. `earlier` is the attempt whose
+   * finished steps the new one does not repeat; `after` is a cancelled attempt, whose clean-up the new one waits for.
    *
    * @throws {NotStarted} when something else has its name, or it would end before it began
    * @throws {QuotaExceeded} when it does not exist and the caller has started too many
@@ -212,7 +212,7 @@ export class RemoteStore {
   ): Promise<DurablePromise> {
     const { refuses } = this.#scope;
     if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
-    // A function that hears of its deadline has time to clean up.
+    // The promise outlives the deadline, so that the function can clean up after `DeadlineExceeded`.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
     const deadline = job.deadline(args, now);
     const timeoutAt = deadline + cleanup;
@@ -226,7 +226,7 @@ export class RemoteStore {
       seed: crypto.randomUUID(),
       ...(cleanup > 0 && { cleanup }),
       ...(this.#scope.storage > 0 && { storage: this.#scope.storage }),
-      // What several callers share tells none of them the labels of another.
+      // Callers of a shared job must not see each other's labels.
       ...(labels.length > 0 && !this.#claims(job) && { labels }),
     };
     const param = encodeValue(call);
@@ -234,7 +234,7 @@ export class RemoteStore {
       ...{ now, deadline, labels },
       bytes: sizeOf({ param, value: {} }),
     });
-    // When this fails, the job may exist: its reservation stays until a look at the promise settles it.
+    // If this fails, the job may exist nevertheless: its reservation stays until the record has looked at the promise.
     const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, { earlier, after }, reserved?.tag);
     await noted;
     const isNew = this.#scope.request !== "" && promise.request === this.#scope.request;
@@ -283,11 +283,11 @@ export class RemoteStore {
     return promise;
   }
 
-  /** Makes an existing job one that this caller started too, so that nobody else cancels it. Returns it as it then is. */
+  /** Records that this caller started an existing job too, so that nobody else cancels it. Returns its current promise. */
   async join(promise: DurablePromise, isRecorded = false): Promise<DurablePromise> {
     if (!isRecorded) await this.#record?.note([this.#startedJob(promise)]);
     if (!this.#claims(promise.job)) {
-      // Claimed, so that a durable function that started it and gives it up does not take it from this caller.
+      // Without a claim, a durable function that started the job could cancel it while this caller wants it.
       const mayBeGivenUp = promise.job.shared && promise.starter !== undefined;
       return mayBeGivenUp ? this.#claim(promise, ANYBODY) : promise;
     }
@@ -296,7 +296,7 @@ export class RemoteStore {
       if (this.#isCaller) await this.#recordStart(promise);
       return this.#claim(promise);
     }
-    // The creator's own job, unless the creator gave it up.
+    // The creator needs no claim of its own job, unless it gave the job up before.
     const isNew = request !== "" && promise.request === request;
     if (isNew || !this.#isCaller || promise.state !== "pending") return promise;
     const record = await this.#startRecord(promise);
@@ -335,9 +335,9 @@ export class RemoteStore {
   }
 
   /**
-   * Cancels the job unless it has settled. Returns its promise as it then is and whether this call ended it; undefined for
-   * a job that this caller did not start, and with `onlyShared` for one that is nobody else's. A job that others started
-   * too is given up and goes on.
+   * Cancels the job unless it has settled. Returns its current promise and whether this call ended the job; undefined for a job
+   * that this caller did not start and, with `onlyShared`, for a job that is not shared. A job that other callers want as well
+   * is given up and goes on.
    */
   async cancel(name: string, onlyShared = false): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
     const promise = await this.get(name);
@@ -352,20 +352,20 @@ export class RemoteStore {
     return state === "pending" ? this.#cancel(promise) : asItIs;
   }
 
-  /** Cancels a job as {@link cancel} does, also one that others want: for operators. */
+  /** For operators: cancels a job as {@link cancel} does, even if other callers want it. */
   async end(name: string): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
     const promise = await this.get(name);
     return promise?.state === "pending" ? this.#cancel(promise) : promise && { promise, isOurs: false };
   }
 
   /**
-   * Removes a job of this caller's own that has ended, with all generations of its name; undefined for no such job. A server
-   * that removes nothing keeps it: then it is `hidden`, which leaves it out of the list.
+   * Removes an ended job that belongs to this caller alone, with all generations of its name; undefined if there is no such job.
+   * If the Resonate server cannot remove promises, the job is `hidden`: it stays, but is left out of the list.
    */
   async forget(name: string): Promise<"forgotten" | "hidden" | "running" | undefined> {
     const promise = await this.get(name);
     if (!promise || promise.job.shared) return undefined;
-    // Its clean-up works from its record.
+    // A clean-up still reads the journal.
     if (promise.cleanup?.state === "pending") return "running";
     const id = this.#names.id(promise.job, splitGeneration(name).base);
     const record = this.#scope.records?.(this.#scope.key);
@@ -393,8 +393,8 @@ export class RemoteStore {
   }
 
   /**
-   * Asks for the settlement of `name` to be pushed to `channel`. Returns the promise as it is, as a settled one is not
-   * pushed; undefined when it does not exist or cannot be listened to.
+   * Asks for the settlement of `name` to be pushed to `channel`. Returns the current promise, as a promise that has settled
+   * before is not pushed; undefined when it does not exist or cannot be listened to.
    */
   async listen(name: string, channel: Channel, signal?: AbortSignal): Promise<DurablePromise | undefined> {
     const id = this.#names.idOf(name);
@@ -405,10 +405,9 @@ export class RemoteStore {
   }
 
   /**
-   * Begins to be told of settlements of these jobs and their children. A lost channel is not opened again: see
-   * {@link Channel.closed}.
+   * Subscribes to settlements of these jobs and their children. A lost channel is not opened again: see {@link Channel.closed}.
    *
-   * @throws {ResonateUnavailable} where no connection tells of settlements
+   * @throws {ResonateUnavailable} in a deployment without such a connection
    */
   async open(
     names: readonly string[],
@@ -430,21 +429,21 @@ export class RemoteStore {
     });
   }
 
-  /** Whether there is a record of the caller, which looks after the jobs that no worker does. */
+  /** Whether the caller has a record, which also looks after the jobs that no worker runs. */
   get isRecorded(): boolean {
     return this.#scope.records !== undefined;
   }
 
-  /** Whether the server says that it is ready. */
+  /** Resolves when the server says that it is ready, and rejects otherwise. */
   ready(): Promise<void> {
     return this.#client.ready();
   }
 
   /**
-   * The jobs that this caller started, newest first; `state` may leave in some of another state. Returns whether these are
-   * all of them.
+   * The jobs that this caller started, newest first. With `state`, a few jobs in another state may be among them. Returns
+   * whether these are all of the caller's jobs.
    *
-   * @throws {SearchRefused} where there is no record of the caller, and the server does not search
+   * @throws {SearchRefused} when the caller has no record, and the server does not search
    */
   async *started(
     { cursor, ...filter }: Omit<ListQuery, "after"> & { cursor?: Cursor | undefined },
@@ -480,20 +479,20 @@ export class RemoteStore {
     }
   }
 
-  /** The bytes that are stored of the caller's jobs, and how many may be; undefined where they are not limited. */
+  /** How many bytes of the caller's jobs are stored, and how many may be; undefined without a limit. */
   async stored(): Promise<{ bytes: number; limit: number } | undefined> {
     const { storage: limit } = this.#scope;
     const record = limit > 0 ? this.#record : undefined;
     return record && { bytes: await record.stored(), limit };
   }
 
-  /** What is kept of the caller beside its jobs; undefined where the edge needs no record, or has none. */
+  /** The caller's record; undefined when the edge needs none, or has none. */
   get #record(): CallerRecord | undefined {
     const { key, quota, records, charge } = this.#scope;
     return key !== "" || quota > 0 ? records?.(key, charge) : undefined;
   }
 
-  /** Enters a job in the record of callers that are not told apart, beside its start: nothing waits for it but their events. */
+  /** Enters a job in the common record of callers who are not told apart, while the job starts: only events need the entry. */
   async #noteStart<Args>(
     job: Job<Args>,
     name: string,
@@ -501,7 +500,7 @@ export class RemoteStore {
     { now, deadline, labels }: { now: number; deadline: number; labels: readonly string[] },
   ): Promise<void> {
     const { key, records, isHeard } = this.#scope;
-    // The record that all of them share is off the way of a start that nobody is to be told of.
+    // All starts would queue at this one shared record, so a start that no event tells of skips it.
     if (this.#record || !records || !(job.runs === "edge" || isHeard())) return;
     const due = job.expectedAt?.(args) ?? deadline;
     const times = { startedAt: now, settledAt: null, due, ...NO_RESERVATION, labels };
@@ -509,7 +508,7 @@ export class RemoteStore {
     await records(key)
       .reserve(started, { jobs: 0, bytes: 0 })
       .catch((error) => {
-        // Of this job no event tells. One that the record itself looks after must be in it.
+        // Without the entry no event tells of this job. A job that the record itself looks after must be in it.
         if (job.runs === "edge") throw error;
       });
   }
@@ -522,12 +521,12 @@ export class RemoteStore {
     return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reserved };
   }
 
-  /** Whether it acts for a caller directly, and not through a durable function. */
+  /** Whether this store acts for a caller directly, and not through a durable function. */
   get #isCaller(): boolean {
     return this.#scope.key !== "" && !this.#scope.onBehalf;
   }
 
-  /** Whether others may want the job as well. */
+  /** Whether the job must be claimed, as others may want it as well. */
   #claims(job: Pick<Job, "shared">): boolean {
     return job.shared === true && this.#scope.claimant !== "";
   }
@@ -546,7 +545,7 @@ export class RemoteStore {
     await this.#client.call(childOf(startRecordId(id, key), timeoutAt, { tags }));
   }
 
-  /** Claims a shared job, so that nobody else cancels it. Returns it as it then is. */
+  /** Claims a shared job, so that nobody else cancels it. Returns its current promise. */
   async #claim(promise: DurablePromise, claimant = this.#scope.claimant): Promise<DurablePromise> {
     if (promise.state !== "pending") return promise;
     const isClaimed = await this.#claimsOf(promise).claim(claimant);
@@ -554,8 +553,8 @@ export class RemoteStore {
   }
 
   /**
-   * Reserves what a job takes of its caller's quota, and enters it in the caller's record. Resolves to the tag of the
-   * reservation, and whether the job was known to be pending; undefined where there is no record.
+   * Reserves the job's share of its caller's quota, and enters the job in the caller's record. Resolves to the tag of the
+   * reservation, and whether the record knew the job as pending; undefined without a record.
    *
    * @throws {QuotaExceeded} for a job that does not exist, when the caller has too many
    * @throws {StorageExceeded} for a job that does not exist, when too much is stored for the caller
@@ -583,20 +582,20 @@ export class RemoteStore {
     const answer = start.count <= quota || quota === 0 ? await record.reserve(started, most) : "full";
     if (answer !== "reserved" && answer !== "known" && !(await this.get(name)))
       throw answer === "stored" ? new StorageExceeded(storage) : exceeded(quota, start, answer === "schedules");
-    // What is reserved and not started comes back by itself.
+    // If this throws, the reservation is released by itself, as its job does not exist.
     if (answer === "reserved" && start.count > 1) await admit(start.count);
     return { tag: tagOf(reservation), isKnown: answer === "known" };
   }
 
   async #cancel({ id, job }: DurablePromise): Promise<{ promise: DurablePromise; isOurs: boolean } | undefined> {
-    // A crash in between leaves a clean-up that cancels the job.
+    // Comes first: if this process crashes before the settlement below, the clean-up cancels the job.
     if (cleansUp(job)) await this.#cleanUp(id);
     const by = crypto.randomUUID();
     const data = { id, state: "rejected_canceled" as const, value: encodeValue({ by }) };
     const record = await this.#client.call({ kind: "promise.settle", data });
     const promise = record && this.#names.decode(record);
     const isOurs = (promise?.value as { by?: unknown } | undefined)?.by === by;
-    // The job is cancelled. A record that does not hear of it looks at the promise before it refuses a start.
+    // The job is cancelled even if this fails: a record that missed it looks at the promise before it refuses a start.
     const { key, records } = this.#scope;
     if (promise && isOurs)
       await records?.(key)
@@ -610,12 +609,12 @@ export class RemoteStore {
   }
 }
 
-/** A promise that holds all there is to know of its job. Of another one more is read. */
+/** Whether a promise says all about its job. Otherwise {@link RemoteStore.get} also reads its resumption and clean-up. */
 const isWhole = ({ earlier, state, job }: DurablePromise): boolean =>
   earlier === undefined && (state !== "rejected_canceled" || !cleansUp(job));
 
 const whole = (promise: DurablePromise | undefined) => (promise && isWhole(promise) ? promise : undefined);
 
-/** Whether a cancelled job leaves anything to a worker: timers, waits of the edge and jobs of foreign groups end at once. */
+/** Whether a worker cleans up after a cancelled job. Timers, waits of the edge and jobs of foreign groups end at once. */
 export const cleansUp = ({ expectedAt, group, runs }: Job): boolean =>
   !expectedAt && group === undefined && runs !== "edge";

@@ -1,4 +1,4 @@
-/** What workers report to the edge: never needed, and partly lost. Both sides derive the token from a key that they share. */
+/** What workers report to the edge. Nothing depends on reports, which may get lost. A shared key gives both sides the token. */
 import { base64ToBytes, bytesToBase64 } from "../store/base64.ts";
 import { STARTER } from "../store/codec.ts";
 import type { ResonateClient } from "../store/connection/client.ts";
@@ -7,31 +7,31 @@ import { localId, splitKey } from "../store/ids.ts";
 import type { WorkerReport } from "./operating/worker-report.ts";
 import { claimantsOf } from "./starting/claims.ts";
 
-/** The path at the edge. */
+/** The path of reports at the edge. */
 export const REPORTS = "reports";
 
-/** The header of an answer from an edge without operators, who are all that read about workers. */
+/** The header by which an edge says that it has no operators, and so nobody reads about workers. */
 export const UNREAD = "durable-mcp-unread";
 
 /** The largest batch, in bytes. */
 export const MAX_REPORT = 1_000_000;
 
-/** Promise ids of jobs, by the keys of the callers who are to hear of them. */
+/** Promise ids of jobs, by the keys of the callers to tell about them. */
 type IdsByCaller = Record<string, string[]>;
 
-/** A job as it is reported: its promise as the server has it, by a server of the same account, or its promise's id. */
+/** A reported job: its promise if a server of the same account reports it, otherwise only the promise's id. */
 export type Reported = string | PromiseRecord;
 
 /** One request's reports: a field for each kind of report. */
 export interface Batch {
   ended?: IdsByCaller;
-  /** Jobs that a durable function has started, for the caller of its own job alone. */
+  /** Jobs that durable functions have started, each for the caller of the function's own job. */
   started?: IdsByCaller;
   /** For operators. */
   worker?: WorkerReport;
 }
 
-/** The keys of the callers who wait for a job's end: of its own, or of those who started a shared one. */
+/** The keys of the callers to tell about a job's end: its own caller, or all who started a shared job. */
 export async function callersOf(
   { id, tags }: PromiseRecord,
   client: ResonateClient,
@@ -50,12 +50,12 @@ const imported = (secret: string) => {
   return crypto.subtle.importKey("raw", new TextEncoder().encode(secret), algorithm, false, ["sign", "verify"]);
 };
 
-/** The token of a worker, by the key that seals links and callbacks. */
+/** The token of a worker, derived from the key that seals links and callbacks. */
 export async function reportToken(secret: string): Promise<string> {
   return bytesToBase64(new Uint8Array(await crypto.subtle.sign("HMAC", await imported(secret), PURPOSE)));
 }
 
-/** Whether a text is that token. The time that it takes says nothing of the token. */
+/** Whether a text is that token. Takes the same time for any text, so that it reveals nothing about the token. */
 export async function isReportToken(secret: string, shown: string): Promise<boolean> {
   try {
     return await crypto.subtle.verify("HMAC", await imported(secret), base64ToBytes(shown), PURPOSE);

@@ -1,10 +1,10 @@
-/** Retention of jobs that have ended, in days. Longer than the longest job: a job that waits for another finds its result. */
+/** Retention of ended jobs, in days. Longer than the longest job, so that a job which waits for another finds its result. */
 export const DEFAULT_DAYS = "400";
 
 /** What `RETENTION_DAYS` may say: a number of days above 0, or `forever`. */
 export const DAYS = /^(?:forever|(?=.*[1-9])\d+(?:\.\d+)?)$/;
 
-/** The retention that `RETENTION_DAYS` sets, in milliseconds; undefined: for ever. @throws {RangeError} */
+/** The retention that `RETENTION_DAYS` sets, in milliseconds; undefined for `forever`. @throws {RangeError} */
 export function retentionOf(days: string | undefined): number | undefined {
   const said = days || DEFAULT_DAYS;
   if (!DAYS.test(said))

@@ -9,13 +9,13 @@ export interface JobSnapshot {
   promise: DurablePromise;
   feed: NewestEntry;
   questions: OpenQuestions;
-  /** When the last of it changed, in milliseconds since the epoch. */
+  /** When any part last changed, in milliseconds since the epoch. */
   updatedAt: number;
 }
 
 /**
- * Reads the newest entry of a job's progress feed, and which of its questions are open. With `recent` the entry may be as it
- * was a second ago.
+ * Reads the newest entry of a job's progress feed, and which of its questions are open. With `recent` the entry may be a second
+ * old.
  */
 export async function jobSnapshotOf(
   store: RemoteStore,
@@ -41,18 +41,18 @@ export function withoutFeed(promise: DurablePromise): JobSnapshot {
   return { promise, feed: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map(), updatedAt };
 }
 
-/** What a running job does, in one line for people; undefined where it reports nothing. */
+/** What a running job does, in one line for people; undefined if it reports nothing. */
 export function doingOf({ feed: { entry }, questions }: JobSnapshot, now: number): string | undefined {
   return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 
 export interface Count {
   done: number;
-  /** Undefined where the job does not know it. */
+  /** Undefined if the job does not know it. */
   total?: number | undefined;
 }
 
-/** How far a job is by its own count: the seconds until its expected end, or its report. */
+/** The progress of a job: in seconds of the time until its expected end, if it has one, otherwise as the job reports it. */
 export function countOf({ promise, feed: { entry } }: JobSnapshot, now: number): Count {
   const end = promise.job.expectedAt?.(promise.args);
   if (end === undefined || end <= promise.createdAt) return entry?.progress ?? { done: 0 };
@@ -60,7 +60,7 @@ export function countOf({ promise, feed: { entry } }: JobSnapshot, now: number):
   return { done: seconds(Math.min(now, end) - promise.createdAt), total: seconds(end - promise.createdAt) };
 }
 
-/** What a running job does, where it reports nothing as well, with its name. */
+/** The name of a running job and what it does, even if it reports nothing. */
 export function lineOf(snapshot: JobSnapshot, now: number): string {
   const { name, job, args } = snapshot.promise;
   const end = job.expectedAt?.(args);
@@ -68,7 +68,7 @@ export function lineOf(snapshot: JobSnapshot, now: number): string {
   return `${name}: ${doingOf(snapshot, now) ?? expected}`;
 }
 
-/** What a running job does and asks, in the form of tools' results. */
+/** What a running job does and asks, as fields of a tool's result. */
 export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "doing" | "run" | "waiting_for"> {
   const { promise, questions } = snapshot;
   const text = doingOf(snapshot, now);
@@ -86,7 +86,7 @@ export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "do
   };
 }
 
-/** The open questions of a job as requests for a client's user, by key. */
+/** The open questions of a job as elicitation requests to a client's user, by key. */
 export function inputRequestsOf({ questions }: JobSnapshot) {
   const asked = [...questions].map(([key, { question }]) => {
     const { answeredBy, ...form } = question;
@@ -95,7 +95,7 @@ export function inputRequestsOf({ questions }: JobSnapshot) {
   return Object.fromEntries(asked);
 }
 
-/** How to answer a job's open questions, in words; undefined where it has none. */
+/** How to answer a job's open questions, in words; undefined if it has none. */
 export function howToAnswer(jobName: string, { questions, promise }: JobSnapshot): string | undefined {
   if (questions.size === 0) return undefined;
   const asked = [...questions].map(([key, { question }]) => `${key}: ${question.message}`).join("; ");

@@ -21,7 +21,7 @@ export const WaitingFor = z.object({
   until: z.string().describe("When the job ends without an answer, ISO 8601, UTC."),
 });
 
-/** Any JSON, as clients are told it. */
+/** Any JSON, with the schema that clients are shown. */
 export const Json = z.unknown().meta({ type: ["object", "array", "string", "number", "boolean", "null"] });
 /** Stands for a result that is too large for an answer. */
 export const ResultSummary = z
@@ -86,7 +86,7 @@ export function endedWithoutResult(promise: DurablePromise): boolean {
   return promise.state !== "pending" && promise.state !== "resolved";
 }
 
-/** Whether a running job may have reported or asked something: a job that knows when it ends reports nothing until then. */
+/** Whether a job may have reported or asked something. A job with an expected end reports nothing before it. */
 export function mayTell({ state, job, args }: DurablePromise, now: number): boolean {
   return state === "pending" && !((job.expectedAt?.(args) ?? 0) > now);
 }
@@ -95,7 +95,7 @@ export function statusOf(promise: Pick<DurablePromise, "state">): JobStatus {
   return STATUS[promise.state];
 }
 
-/** The state of the promises of jobs with a status; undefined for `not_found`. */
+/** The promise state that belongs to a status; undefined for `not_found`. */
 export function stateOf(status: JobStatus): DurablePromise["state"] | undefined {
   return (Object.keys(STATUS) as DurablePromise["state"][]).find((state) => STATUS[state] === status);
 }

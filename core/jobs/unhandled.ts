@@ -1,6 +1,6 @@
 import { unhandledWakeupId } from "../store/ids.ts";
 
-/** How often a blocked job is looked at again, as code that fits may be back; in milliseconds. */
+/** How often a blocked job is tried again, in milliseconds, as code that fits its journal may be back. */
 const LOOK = 60_000;
 
 /** The wake-up promise of a job that is blocked at `now`, and when it resolves, in milliseconds since the epoch. */
@@ -9,11 +9,11 @@ export function wakeupOf(promiseId: string, now: number): { id: string; due: num
   return { id: unhandledWakeupId(promiseId, period), due: period * LOOK };
 }
 
-/** Why a job rests whose workers were all lost. `until` is in milliseconds since the epoch. */
+/** Why a job rests: every worker that ran it was lost. `until` is in milliseconds since the epoch. */
 export const lostWords = (until: number): string =>
   `${LOST}: it may end its process, use up all memory, or hold its thread for longer than a lease. It is run again at ${new Date(until).toISOString()}`;
 
 const LOST = "each worker that ran it was lost";
 
-/** Whether this is why a job is blocked. */
+/** Whether `reason` was made by {@link lostWords}. */
 export const isLost = (reason: string): boolean => reason.startsWith(LOST);

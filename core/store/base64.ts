@@ -1,4 +1,4 @@
-/** Base64 by each runtime's fastest way: Node's `Buffer`; elsewhere (workerd, browsers) the standard's methods. */
+/** Base64 by the fastest means of each runtime: `Buffer` in Node, otherwise (workerd, browsers) the methods of the standard. */
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -9,7 +9,7 @@ interface NodeBuffer {
 const { Buffer } = globalThis as { Buffer?: NodeBuffer };
 const { fromBase64: bytesOf } = Uint8Array as unknown as { fromBase64?: (text: string) => Bytes };
 
-/** Text that `Buffer` reads as the standard does. Of any other text it makes something instead of failing. */
+/** Matches text that `Buffer` decodes as the standard does. For other text it does not fail, but decodes something else. */
 const PLAIN = /^[A-Za-z0-9+/]*={0,2}$/;
 
 const encoder = new TextEncoder();

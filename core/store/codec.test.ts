@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import { anyCharacter } from "../../test/support/any-character.ts";
 import { decodeStrictly, decodeValue, encodeValue } from "./codec.ts";
 
-/** The client library's codec, whose format this is: its workers, and today's promises, hold it. */
+/** The codec of Resonate's client library, whose format this is: its workers write it, and existing promises have it. */
 const library = new Codec();
 
-/** The outcome of `attempt`, to be compared: its value, or that it throws. */
+/** The outcome of `attempt` for comparison: its value, or `throws`. */
 function outcome(attempt: () => unknown): unknown {
   try {
     return { value: attempt() };
@@ -38,8 +38,8 @@ const anything = fc.letrec((tie) => ({
   ),
 })).value;
 
-describe("what is stored", () => {
-  test("equals the client library's bytes, and is refused where the library refuses it", () => {
+describe("a stored value", () => {
+  test("equals the client library's bytes, and is refused when the library refuses it", () => {
     fc.assert(
       fc.property(anything, (value) => {
         expect(outcome(() => encodeValue(value))).toEqual(outcome(() => library.encode(value)));
@@ -59,7 +59,7 @@ describe("what is stored", () => {
     );
   });
 
-  test("and is damaged is refused where the client library refuses it", () => {
+  test("that is damaged is refused when the client library refuses it", () => {
     const text = fc.oneof(
       fc.string({ unit: fc.constantFrom(..."AQIe30=+/-_ \n*é") }),
       fc.base64String(),
@@ -82,7 +82,7 @@ function btoaOrNothing(text: string): string {
   return outcome(() => btoa(text)) === "throws" ? "" : btoa(text);
 }
 
-test("values come back as they were, errors with name, message and stack", () => {
+test("values are unchanged when read back, and errors keep name, message and stack", () => {
   const thrown = Object.assign(new RangeError("out of tea"), { name: "Tea" });
   const value = { list: [1, "ü", null, Number.POSITIVE_INFINITY], nested: { thrown, low: Number.NEGATIVE_INFINITY } };
   const back = decodeValue(encodeValue(value)) as typeof value;
@@ -91,32 +91,32 @@ test("values come back as they were, errors with name, message and stack", () =>
   expect([name, message, stack]).toEqual(["Tea", "out of tea", thrown.stack]);
 });
 
-test("nothing is stored as nothing, and read as nothing", () => {
+test("undefined is stored as empty data, which is read as undefined", () => {
   expect(encodeValue(undefined)).toEqual({ headers: {}, data: "" });
   for (const value of [{}, { data: "" }, encodeValue(undefined)]) expect(decodeValue(value)).toBeUndefined();
 });
 
-test("what Python wrote is read: spaces between tokens, everything but ASCII escaped", () => {
+test("JSON from Python is read, with spaces between tokens and all characters beyond ASCII escaped", () => {
   const data = btoa('{"place": "Z\\u00fcrich", "days": [1, 2.5], "__type": "error", "message": "no \\ud83c\\udf75"}');
   expect(decodeValue({ data })).toMatchObject({ name: "Error", message: "no 🍵" });
   expect(decodeValue({ data: btoa('{"place": "Z\\u00fcrich"}') })).toEqual({ place: "Zürich" });
 });
 
-test("damaged data decodes to undefined, and throws where decoding is strict", () => {
+test("damaged data decodes to undefined, and throws when decoded strictly", () => {
   for (const data of ["!", "e30", btoa("{"), btoa("\u00ff"), "eyJ*9"]) {
     if (data !== "e30") expect(() => decodeStrictly({ data })).toThrow();
     expect(decodeValue({ data })).toEqual(data === "e30" ? {} : undefined);
   }
 });
 
-test("a value that holds itself, or a big integer, cannot be stored", () => {
+test("a value with a cycle, or with a big integer, cannot be stored", () => {
   const circular: Record<string, unknown> = {};
   circular.self = [circular, circular];
   expect(() => encodeValue(circular)).toThrow(TypeError);
   expect(() => encodeValue({ n: 10n })).toThrow(TypeError);
 });
 
-test("an error is stored without its other properties, even where those could not be stored", () => {
+test("an error is stored without its other properties, even if those could not be stored", () => {
   const carrying = Object.assign(new Error("odd"), { self: {} as object, big: 10n });
   carrying.self = carrying;
   const { name, message, ...rest } = decodeValue(encodeValue(carrying)) as Error;

@@ -1,29 +1,29 @@
-/** How promises are written and read: their tags and the values in them. */
+/** The format of promises: their tags, and how their values are encoded. */
 import { fromBase64, toBase64 } from "./base64.ts";
 import type { Value } from "./connection/protocol.ts";
 import { rootOf } from "./ids.ts";
 
-/** Tags of a job's promise, and of promises that belong to jobs. */
+// Tags of a job's promise, and of promises that belong to jobs.
 
-/** Who created the promise of a shared job: a caller's key, or the durable function that a promise id names. */
+/** Who created the promise of a shared job: a caller's key, or the promise id of the durable function that started it. */
 export const STARTER = "durable-mcp:starter";
 
 /** The tag of a job whose kind limits how many run at once: its position among those with the same key. */
 export const ORDER = "durable-mcp:order";
 
-/** The quota reservation that the job has, under the name that 1c007cb wrote. */
+/** The job's quota reservation. The tag has the name that commit 1c007cb wrote. */
 export const RESERVATION = "durable-mcp:place";
 
-/** For how many milliseconds the job is kept after its end, or `forever`; without it the deployment's retention holds. */
+/** The job's own retention in milliseconds, or `forever`; without it the deployment's retention applies. */
 export const KEEP = "durable-mcp:keep";
 
-/** Of an entry in a caller's list: the id of the job that it names. Without that job the entry is of no use. */
+/** The tag of an entry in a caller's list: the id of its job, after whose removal the entry is useless. */
 export const ENTRY = "durable-mcp:entry";
 
-/** The id of the attempt before, whose journal this one continues. */
+/** The id of the earlier attempt whose journal this one continues. */
 export const EARLIER = "durable-mcp:earlier";
 
-/** The id of the clean-up of the attempt before, for which this one waits. */
+/** The id of the earlier attempt's clean-up, which this one waits for. */
 export const CLEANED_UP = "durable-mcp:cleaned-up";
 
 /** The purpose of sealed addresses of callbacks, and their path. */
@@ -43,19 +43,19 @@ export function encodeValue(value: unknown): { headers: Record<string, string>; 
 }
 
 /**
- * Decodes what {@link encodeValue} made; marked values are errors and infinite numbers again.
+ * Decodes a value that {@link encodeValue} encoded, and turns marked values back into errors and infinite numbers.
  *
  * @throws {Error} for data that is not in that format
  */
 export function decodeStrictly({ data }: Value): unknown {
   if (!data) return undefined;
   const text = fromBase64(data);
-  // A reviver is called for each value, which takes several times as long as parsing.
+  // Parsing with a reviver takes several times as long, as it is called for each value.
   const isMarked = text.includes("__type") || text.includes(INFINITE) || text.includes(NEGATIVE_INFINITE);
   return isMarked ? JSON.parse(text, (_key, value) => unmark(value)) : JSON.parse(text);
 }
 
-/** The same, but undefined for data that is not in that format: other programs may write promises. */
+/** As {@link decodeStrictly}, but undefined for data that is not in that format: other programs may write promises. */
 export function decodeValue(value: Value): unknown {
   try {
     return decodeStrictly(value);
@@ -76,8 +76,8 @@ function stringify(value: unknown): string | undefined {
 }
 
 /**
- * Whether `value` may hold something to mark. It has no cycle, as JSON was made of it. A replacer would be called for each
- * value, which takes several times as long as this look.
+ * Whether `value` may hold something to mark. It has no cycle, as `JSON.stringify` accepted it. This check is several times
+ * faster than a replacer, which is called for each value.
  */
 function needsMarks(value: unknown): boolean {
   if (typeof value === "number") return value === Number.POSITIVE_INFINITY || value === Number.NEGATIVE_INFINITY;
@@ -125,7 +125,7 @@ function unmark(value: unknown): unknown {
   return error;
 }
 
-/** The tags of a promise of a job, or of one that is its own: its origin is what stands before the first separator. */
+/** The lineage tags of a promise. Its origin is the id of its job, or the part of its own id before the first separator. */
 export function lineage(id: string): Record<string, string> {
   const origin = rootOf(id);
   return {

@@ -37,7 +37,7 @@ const HOUR = 3_600_000;
 const KEY = callerKey("0123456789abcd-_");
 const text = fc.string({ unit: anyCharacter });
 
-test("the spelling of ids stays, as state that was written has it", () => {
+test("the spelling of ids never changes, as existing deployments have stored them", () => {
   const job = "prod/c0123456789abcd-_.timer_tea~2";
   expect(`prod/${KEY}${withGeneration("timer_tea", 2)}`).toBe(job);
   expect(
@@ -64,7 +64,7 @@ test("the spelling of ids stays, as state that was written has it", () => {
 describe("a job's id", () => {
   const job = `prod/${KEY}${withGeneration("timer_tea", 2)}`;
 
-  test("is told from those of its children", () => {
+  test("is told apart from the ids of its children", () => {
     expect([isRoot(job), rootOf(job)]).toEqual([true, job]);
     for (const child of [journalEntryId(job, 1), cleanUpId(job), startRecordId(job, KEY)]) {
       expect([isRoot(child), rootOf(child), isChildOf(job, child)]).toEqual([false, job, true]);
@@ -73,14 +73,14 @@ describe("a job's id", () => {
     expect(startRecordId(job, KEY).endsWith(startRecordEnd(KEY))).toBe(true);
   });
 
-  test("is namespace, caller and name", () => {
+  test("consists of namespace, caller and name", () => {
     const name = withGeneration("timer_tea", 2);
     expect(splitKey(localId(job, "prod/"))).toEqual({ key: KEY, name });
     expect(splitKey(name)).toEqual({ key: "", name });
     expect(localId(job, "test/")).toBe(job);
   });
 
-  test("lies between the bounds of its prefix, and no other does", () => {
+  test("lies between the bounds of its prefix, and an id with another prefix does not", () => {
     fc.assert(
       fc.property(text, (rest) => {
         const [from, to] = idsFrom(`prod/${KEY}`);
@@ -105,7 +105,7 @@ test.each(["tea", "tea~", "~2", "tea~1", "tea~02"])("%s has no generation", (nam
   expect(splitGeneration(name)).toEqual({ base: name, generation: 1 });
 });
 
-test("a quota's promise is over when its period is", () => {
+test("a quota's promise is over when its period has ended", () => {
   const now = 1_000 * 24 * HOUR;
   for (const kind of ["t12", "g1", "g40.3"]) {
     expect(isReservationOver(quotaId(`prod/${KEY}`, `24.999.${kind}`), now)).toBe(true);
@@ -115,7 +115,7 @@ test("a quota's promise is over when its period is", () => {
     expect(isReservationOver(id, now)).toBe(false);
 });
 
-test("a promise of a limit or a list is told from what only looks like one", () => {
+test("a promise of a limit or a list is told apart from ids that only look alike", () => {
   const limit = limitId("prod/", "archive:1");
   expect(chainLink(limitSlotId(limit, 7, 123))).toMatchObject({ n: 123, isEntry: false });
   expect(chainLink(limitSlotId(limit, 7, 123))?.chain).toBe(limitSlotId(limit, 7, 123).slice(0, -"123".length));

@@ -3,15 +3,15 @@
  *
  *     [namespace][caller key]name[~generation]      a job; a shared job has no caller key
  *     <job>:<kind><rest>                            a child of a job: a journal entry, a claim, a wake-up promise
- *     [namespace][caller key]<kind>:<rest>          what a deployment or a caller counts; each is its own origin
+ *     [namespace][caller key]<kind>:<rest>          a sequence or counter of a deployment or caller, its own origin
  *
- * A namespace holds no `:`, and a job's name holds neither `:` nor `~`.
+ * A namespace contains no `:`, and a job's name contains neither `:` nor `~`.
  */
 
 /** Separates a job's id from the rest of a child's id. */
 export const CHILD = ":";
 
-/** Separates the parts of an id that is its own origin and no job's. */
+/** Separates the parts of an id that belongs to no job and is its own origin. */
 const OWN = ":";
 
 /** Separates a job's name from its generation. */
@@ -19,7 +19,7 @@ export const GENERATION = "~";
 
 const successor = (mark: string): string => String.fromCharCode(mark.charCodeAt(0) + 1);
 
-/** The ids that begin with `prefix`: from the first of the pair up to the second, which is not one of them. */
+/** The range of ids that begin with `prefix`: from the first of the pair up to the second, exclusive. */
 export const idsFrom = (prefix: string): [string, string] => [
   prefix,
   prefix.slice(0, -1) + successor(prefix.slice(-1)),
@@ -27,13 +27,13 @@ export const idsFrom = (prefix: string): [string, string] => [
 
 // Jobs.
 
-/** Matches a character that a job's name must not hold: a separator, or one that does not fit on a line. */
+/** Matches a character that a job's name must not contain: a separator, a control character or a line break. */
 const RESERVED = `[${CHILD}${GENERATION}\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]`;
 const HOLDS_RESERVED = new RegExp(RESERVED, "u");
 
 const hex = (character: string): string => character.charCodeAt(0).toString(16).toUpperCase();
 
-/** Reserved characters, a space at the end, and each `%` that could be taken for an escape. */
+/** Matches reserved characters, a space at the end, and each `%` that looks like the beginning of an escape. */
 const TO_ESCAPE = new RegExp(
   `${RESERVED}|\\s$|%(?=${hex(CHILD)}|${hex(GENERATION)}|25|[01][0-9A-F]|7F|[89][0-9A-F]|[2A]0$|u[0-9A-F]{4})`,
   "giu",
@@ -42,7 +42,7 @@ const TO_ESCAPE = new RegExp(
 /** Whether a text, without a generation, may be a job's name. */
 export const mayBeName = (text: string): boolean => !HOLDS_RESERVED.test(text);
 
-/** Makes a text one that may be part of a job's name. Different texts stay different. */
+/** Escapes a text so that it may be part of a job's name. Different texts stay different. */
 export function escapeId(text: string): string {
   return text.replace(TO_ESCAPE, (character) => {
     const code = hex(character);
@@ -63,10 +63,10 @@ export function withGeneration(base: string, generation: number): string {
   return generation === 1 ? base : `${base}${GENERATION}${generation}`;
 }
 
-/** Matches a text that may stand before all ids of a deployment. */
+/** Matches a text that may be the namespace of a deployment. */
 export const NAMESPACE = new RegExp(`^[^${CHILD}${GENERATION}\\p{Cc}]*$`, "u");
 
-/** The id of the job that an id belongs to: the id itself, or that of the job whose child it is. */
+/** The id of the job that an id belongs to: the id itself, or the job of which it is a child. */
 export const rootOf = (id: string): string => id.split(CHILD, 1)[0] ?? "";
 
 /** Whether an id is a job's, and not a child's or a counter's. */
@@ -79,10 +79,10 @@ export const localId = (id: string, namespace: string): string =>
 
 // Callers.
 
-/** How many characters of base64url tell callers apart, 6 bits each: nobody finds an identity with another caller's key. */
+/** The length of a caller's hash in base64url, 6 bits each: too long for anyone to find an identity with another caller's key. */
 export const CALLER_HASH = 16;
 
-/** What stands before the name of a caller's own job. */
+/** The caller's key, which precedes the name of the caller's own jobs. */
 export const callerKey = (hash: string): string => `c${hash}.`;
 
 const IS_HASH = new RegExp(`^[\\w-]{${CALLER_HASH}}$`);
@@ -90,7 +90,7 @@ const KEY = new RegExp(`^c[\\w-]{${CALLER_HASH}}\\.`);
 
 export const isCallerHash = (text: string): boolean => IS_HASH.test(text);
 
-/** Splits an id without its namespace into the key of the caller that it belongs to, empty without one, and the name. */
+/** Splits an id without its namespace into its caller's key, which is empty for a shared job, and the name. */
 export function splitKey(id: string): { key: string; name: string } {
   const key = KEY.exec(id)?.[0] ?? "";
   return { key, name: id.slice(key.length) };
@@ -98,11 +98,11 @@ export function splitKey(id: string): { key: string; name: string } {
 
 // Children of a job.
 
-/** Within one of the job's runs another separator follows: `job:f2.e1`. */
+/** The id of a child. Children of a job's run have another separator: `job:f2.e1`. */
 const child = (job: string, kind: string, rest: string | number): string =>
   `${job}${isRoot(job) ? CHILD : "."}${kind}${rest}`;
 
-/** The `n`th run of a job, counted from 1, whose records are its children: the first is the job itself. */
+/** The `n`th run of a job, counted from 1, whose journal entries are its children. The first run is the job itself. */
 export const runId = (job: string, n: number): string => (n === 1 ? job : child(job, "f", n));
 
 /** The `n`th entry of a job's journal, counted from 1. */
@@ -123,32 +123,32 @@ export const executionMarkId = (job: string, version: number): string => child(j
 /** The wake-up promise of a job that is suspended under this version of its task. */
 export const leaseWakeupId = (job: string, version: number): string => child(job, "n", version);
 
-/** The wake-up promise of a blocked job; `period` counts the periods after each of which the job is looked at again. */
+/** The wake-up promise of a blocked job; `period` is the number of the period at whose end the job is tried again. */
 export const unhandledWakeupId = (job: string, period: number): string => child(job, "b", period);
 
-/** The promise that a request from outside settles: `key` stands for the call of `ctx.callback`. */
+/** The promise that a request from outside settles; `key` identifies the call of `ctx.callback`. */
 export const callbackId = (job: string, key: string): string => child(job, "h", key);
 
 /** Whether a promise is a callback of one of a job's runs. */
 export const isCallback = (id: string, job: string): boolean =>
   id.startsWith(job) && /^:(f\d+\.)?h/.test(id.slice(job.length));
 
-/** What came of a step that was under way when its job was cancelled: `key` stands for the step. */
+/** The outcome of a step that was running when its job was cancelled; `key` identifies the step. */
 export const lateOutcomeId = (job: string, key: string): string => child(job, "q", key);
 
 /** The promise that wakes a job at its deadline. */
 export const deadlineId = (job: string): string => child(job, "d", "");
 
-/** What the worker of an attempt that was asked to resume says about it. */
+/** The record of how an attempt that was asked to resume began. */
 export const resumptionId = (job: string): string => child(job, "o", "");
 
-/** The mark that the job stores as much as the `n`th says: see `size.ts`. */
+/** The `n`th mark of how much a job stores: see `size.ts`. */
 export const storedMarkId = (job: string, n: number): string => child(job, "s", n);
 
 /** The task that cleans up after a cancelled job. */
 export const cleanUpId = (job: string): string => child(job, "x", "");
 
-/** The `n`th chunk of a large result, counted from 0; `result` tells it from other results of the job. */
+/** The `n`th chunk of a large result, counted from 0; `result` distinguishes the results of the job. */
 export const chunkId = (job: string, result: string, n: number): string => child(job, "p", `${result}.${n}`);
 
 /** The `n`th claim on a shared job, counted from 1. */
@@ -157,7 +157,7 @@ export const claimId = (job: string, n: number): string => child(job, "c", n);
 /** The record that the caller with this key started a shared job. */
 export const startRecordId = (job: string, key: string): string => child(job, "r", key);
 
-/** How the ids of all records end that the caller with this key started a shared job. */
+/** The end of the ids of all start records of the caller with this key. */
 export const startRecordEnd = (key: string): string => child("", "r", key);
 
 // Sequences that belong to a deployment or to a caller.
@@ -167,17 +167,17 @@ const own = (owner: string, kind: string, rest: string): string => `${owner}${ki
 /** The `n`th pause of a kind of job, counted from 1. */
 export const pauseId = (namespace: string, kind: string, n: number): string => own(namespace, "paused", `${kind}.${n}`);
 
-/** What the ids of a limit's slots begin with. */
+/** The prefix of the ids of a limit's slots. */
 export const limitId = (namespace: string, name: string): string => own(namespace, "limit", encodeURIComponent(name));
 
-/** What the ids of the positions of a kind's jobs begin with that have the same key, which `hash` stands for. */
+/** The prefix of the ids of positions, for the jobs of a kind whose key has this hash. */
 export const orderId = (namespace: string, kind: string, hash: string): string =>
   `${limitId(namespace, `${kind} ${hash}`)}${OWN}0.`;
 
 /** The mark that a job with a position has begun. */
 export const begunId = (job: string): string => child(job, "k", "");
 
-/** When it is looked again for the job of a start that stands `at` a position. */
+/** The timer until the job of the start at the place `at` is looked for again. */
 export const positionTimerId = (job: string, at: string, due: number): string => child(job, "k", `${at}.${due}`);
 
 /** The `link`th use, counted from 1, of a slot of a limit. */
@@ -191,17 +191,17 @@ export const listId = (owner: string, rest: string): string => own(owner, "list"
 
 // SQL, for the databases of Resonate servers.
 
-/** A condition on the column `id`: it is that of the first generation of a job. */
+/** A condition that the column `id` is the id of a job's first generation. */
 export const IS_FIRST_GENERATION_SQL = `instr(id, '${CHILD}') = 0 AND instr(id, '${GENERATION}') = 0`;
 
-/** A condition: a column holds the id `?1` followed by a separator and more. An index finds these ids. */
+/** A condition that a column holds the id `?1` followed by a separator and more. It can use an index. */
 export const belowSql = (column: string, separator: string): string =>
   `${column} > ?1 || '${separator}' AND ${column} < ?1 || '${successor(separator)}'`;
 
-/** Marks of the ids of promises that belong to no job, but count, limit or list jobs. */
+/** The parts by which ids of promises that count, limit or list jobs are recognized. */
 const [QUOTA, LIMIT, LIST] = ["quota", "limit", "list"].map((kind) => own("", kind, "")) as [string, string, string];
 
-/** An SQL condition for ids with such a mark; `position` is the database's function that finds a text in a text. */
+/** An SQL condition for such ids; `position` is the database's function that finds a text within a text. */
 export const isBookkeepingSql = (position: "instr" | "strpos", marks = [QUOTA, LIMIT, LIST]): string =>
   marks.map((mark) => `${position}(id, '${mark}') > 0`).join(" OR ");
 
@@ -223,7 +223,7 @@ export const POSTGRES_PATTERNS = {
 const LINK_IN = new RegExp(`^(${CHAIN})(${NUMBER})$`, "s");
 const QUOTA_IN = new RegExp(`${QUOTA}(${NUMBER})[.](${NUMBER})${QUOTA_END}$`);
 
-/** The sequence that a limit's or a list's promise belongs to, as its ids begin, and its number; undefined for other ids. */
+/** The prefix of the sequence that a limit's or list's promise belongs to, and its number there; undefined for other ids. */
 export function chainLink(id: string): { chain: string; n: number; isEntry: boolean } | undefined {
   const [, chain, n] = LINK_IN.exec(id) ?? [];
   return chain === undefined ? undefined : { chain, n: Number(n), isEntry: !chain.includes(LIMIT) };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { fetchFrom, located } from "./object-address.ts";
 
-/** A namespace like the platform's, which notes down which objects are asked for; no request is sent. */
+/** A namespace like the platform's, which records the objects that are requested and sends nothing. */
 class FakeNamespace {
   readonly asked: object[] = [];
   readonly #jurisdiction: string | undefined;
@@ -35,7 +35,7 @@ test.each([
     { RESONATE_JURISDICTION: "eu", RESONATE_LOCATION: "weur" },
     { name: SERVER, jurisdiction: "eu", locationHint: "weur" },
   ],
-])("the server is asked for where the deployment says that it is: %j", async (where, asked) => {
+])("the server's object is addressed at the location that the deployment sets: %j", async (where, asked) => {
   const namespace = new FakeNamespace();
   await fetchFrom(located(namespace, where))("http://resonate/");
   expect(namespace.asked).toEqual([asked]);

@@ -1,11 +1,11 @@
 /** The address of the account's own Resonate server: a Durable Object. */
 
-/** Its namespace, as far as it is used here. */
+/** The part of its namespace that is used here. */
 export interface ResonateNamespace extends Locatable {
   get(id: object, options?: object): { fetch: typeof fetch };
 }
 
-/** A namespace of Durable Objects, as far as their location is concerned. */
+/** The part of a namespace of Durable Objects that decides their location. */
 export interface Locatable {
   idFromName(name: string): object;
   get(id: object, options?: object): unknown;
@@ -20,7 +20,7 @@ export interface ObjectAddress {
   RESONATE_JURISDICTION?: string | undefined;
 }
 
-/** The namespace whose objects are where the variables say. Elsewhere there may be others of the same names. */
+/** The namespace whose objects are at the place that the variables name. Other places may have objects with the same names. */
 export function located<N extends Locatable>(
   namespace: N,
   { RESONATE_LOCATION, RESONATE_JURISDICTION }: ObjectAddress,
@@ -31,7 +31,7 @@ export function located<N extends Locatable>(
   return { idFromName: (name: string) => objects.idFromName(name), get: (id: object) => objects.get(id, options) } as N;
 }
 
-/** How many objects the promises are divided into. The number is part of their names, so running jobs stay where they are. */
+/** How many objects share the promises. The number is part of their names, so running jobs stay where they are. */
 const SHARDS = 1;
 
 /** Sends requests to the object, for any host in their URL. */
@@ -39,10 +39,10 @@ export function fetchFrom(namespace: ResonateNamespace): typeof fetch {
   return (url, init) => namespace.get(namespace.idFromName(`resonate 1 of ${SHARDS}`)).fetch(url, init);
 }
 
-/** The name of a caller's object: of a deployment, which is its namespace at the Resonate server, and of the caller's key. */
+/** The name of a caller's object. `namespace` is that of the deployment at the Resonate server. */
 export const callerName = (namespace: string, key: string): string => `caller ${namespace}${key}`;
 
-/** The name of the object in which the operators of a deployment see and act. */
+/** The name of the object that serves a deployment's operators. */
 export const operateName = (namespace: string): string => `operate ${namespace}`;
 
 /** The key that seals the task ids of the deployment. */

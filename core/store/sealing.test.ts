@@ -5,7 +5,7 @@ import { KEYS, maySeal, Sealing } from "./sealing.ts";
 
 const [first = "", second = ""] = ["a", "b"].map((letter) => Buffer.from(letter.repeat(32)).toString("base64"));
 
-/** What 1c007cb made of `{"secret":7}` as the parameter of the promise `job`, with the first key. */
+/** The text that commit 1c007cb wrote for `{"secret":7}` as the parameter of the promise `job`, with the first key. */
 const OF_1C007CB = "sealed:O6P19DuS:cJoULG7mGuaFHR1VsT4tCjbGNnOMu5uwjshJ2sOIkbEjANt/XgNUBw==";
 
 const create = (id: string, param: unknown) => ({
@@ -15,13 +15,13 @@ const create = (id: string, param: unknown) => ({
   tags: { owner: "ada" },
 });
 
-/** The promise that a server makes of a request. */
+/** The promise that a server creates from a request. */
 const stored = ({ id, param, tags }: ReturnType<typeof create>): PromiseRecord => ({
   ...{ id, param, tags, state: "pending", value: {}, timeoutAt: 1, createdAt: 1 },
 });
 
-describe("what a promise holds", () => {
-  test("is unreadable where it is kept, and comes back as it was", async () => {
+describe("the content of a promise", () => {
+  test("is unreadable at the server, and unchanged when it comes back", async () => {
     const sealing = new Sealing(first);
     const sent = await sealing.seal(create("job", { secret: "ünïcode" }));
     expect([sent.id, sent.tags]).toEqual(["job", { owner: "ada" }]);
@@ -30,11 +30,11 @@ describe("what a promise holds", () => {
     expect(maySeal(JSON.stringify(sent))).toBe(true);
     const { promise } = await sealing.open({ promise: stored(sent) });
     expect(promise.param).toEqual(encodeValue({ secret: "ünïcode" }));
-    // Two of the same differ.
+    // The same content is encrypted to a different text each time.
     expect((await sealing.seal(create("job", { secret: "ünïcode" }))).param.data).not.toBe(sent.param.data);
   });
 
-  test("is found wherever requests and answers have it", async () => {
+  test("is encrypted and decrypted wherever requests and answers have it", async () => {
     const sealing = new Sealing(first);
     const action = { kind: "promise.settle" as const, data: { id: "job", state: "resolved", value: encodeValue(7) } };
     const { action: sealed } = await sealing.seal({ id: "task", version: 1, action });
@@ -44,12 +44,12 @@ describe("what a promise holds", () => {
     const opened = await sealing.open(answer);
     const all = [...opened.preload, ...opened.promises, opened.action.data.promise];
     expect(all.map(({ value }) => decodeValue(value))).toEqual([7, 7, 7]);
-    // What is empty stays so.
+    // Empty content stays empty.
     expect((await sealing.seal(create("job", undefined))).param.data).toBe("");
     expect(await sealing.record(stored(create("job", undefined)))).toEqual(stored(create("job", undefined)));
   });
 
-  test("is read with the old key when there is a new one, and with no other", async () => {
+  test("is read with the key that encrypted it, also when there is a newer one, and with no other key", async () => {
     const old = stored(await new Sealing(first).seal(create("job", "old")));
     const both = new Sealing(`${second},${first}`);
     expect(decodeValue((await both.record(old)).param)).toBe("old");
@@ -57,11 +57,11 @@ describe("what a promise holds", () => {
     expect(decodeValue((await new Sealing(second).record(recent)).param)).toBe("new");
     await expect(new Sealing(first).record(recent)).rejects.toThrow("no key fits");
     await expect(new Sealing().record(recent)).rejects.toThrow("no key fits");
-    // A search is not ended by it.
+    // It does not make a search fail.
     expect(await new Sealing(first).open({ promises: [recent] })).toEqual({ promises: [{ ...recent, param: {} }] });
   });
 
-  test("is not taken in clear once there are keys, unless the deployment migrates", async () => {
+  test("is not accepted in clear when there are keys, unless the deployment migrates", async () => {
     const clear = stored(create("job", 1));
     await expect(new Sealing(first).record(clear)).rejects.toThrow("in clear");
     expect(await new Sealing(first).open({ promises: [clear] })).toEqual({ promises: [{ ...clear, param: {} }] });
@@ -69,29 +69,29 @@ describe("what a promise holds", () => {
     expect(await new Sealing().record(clear)).toEqual(clear);
   });
 
-  test("cannot stand in the promise's other field", async () => {
+  test("is not accepted in the promise's other field", async () => {
     const sealing = new Sealing(first);
     const { param } = await sealing.seal(create("job", 1));
     await expect(sealing.record({ ...stored(create("job", undefined)), value: param })).rejects.toThrow();
   });
 
-  test("of 1c007cb opens, and while the deployment migrates what is written opens at 1c007cb", async () => {
+  test("from commit 1c007cb can be read, and commit 1c007cb can read what a migrating deployment writes", async () => {
     const promise = { ...stored(create("job", 1)), param: { headers: {}, data: OF_1C007CB } };
     expect(decodeValue((await new Sealing(first).record(promise)).param)).toEqual({ secret: 7 });
     const keyOf = async (sealing: Sealing) => (await sealing.seal(create("job", 1))).param.data.split(":")[1];
     expect(await keyOf(new Sealing(`${first},migrate`))).toBe(OF_1C007CB.split(":")[1]);
-    // It says that it lacks the key, and leaves the job alone.
+    // For commit 1c007cb this is a key that it lacks: it says so, and leaves the job alone.
     expect(await keyOf(new Sealing(first))).toBe(`${OF_1C007CB.split(":")[1]}.2`);
   });
 
-  test("cannot stand in another promise", async () => {
+  test("is not accepted in another promise", async () => {
     const sealing = new Sealing(first);
     const hers = await sealing.seal(create("hers", 1));
     await expect(sealing.record(stored({ ...hers, id: "his" }))).rejects.toThrow();
   });
 });
 
-test("keys are 32 bytes in base64, of either alphabet", () => {
+test("keys are 32 bytes in base64 or base64url", () => {
   const url = first.replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
   expect([first, `${first},${second}`, url].every((keys) => KEYS.test(keys))).toBe(true);
   expect(KEYS.test(`${first},migrate`)).toBe(true);

@@ -1,30 +1,30 @@
 /**
- * Encryption at rest: parameters and values of promises are encrypted before they are sent to the Resonate server and
- * decrypted when they come back, with AES-256-GCM and bound to the promise's id and the field: neither another promise's
- * text nor the other field's is accepted, and no text in clear. Ids, tags and times stay readable.
+ * Encryption at rest: parameters and values of promises are encrypted before they are sent to the Resonate server, and
+ * decrypted when they come back. The algorithm is AES-256-GCM, bound to the promise's id and the field, so that a text from
+ * another promise or the other field is not accepted. Nor is text in clear. Ids, tags and times stay readable.
  */
 import { base64ToBytes, bytesToBase64 } from "./base64.ts";
 import type { PromiseRecord, Value } from "./connection/protocol.ts";
 
-/** The beginning of encrypted data, which base64 never has. The key's name follows, then base64 of a nonce and the text. */
+/** The beginning of encrypted data: base64 has no `:`. The key's name follows, then base64 of a nonce and the text. */
 const MARK = "sealed:";
 
-/** Follows the key's name where the text is bound to its field. 1c007cb, which binds to the id alone, knows no such key. */
+/** Follows the key's name if the text is bound to its field. Commit 1c007cb, which binds only to the id, knows no such key. */
 const BOUND = ".2";
 
-/** In place of a last key: data in clear is read too, and what is written is readable by 1c007cb. */
+/** Takes the place of a last key: data in clear is read too, and commit 1c007cb can read what is written. */
 const MIGRATE = "migrate";
 
-/** Whether an answer may hold encrypted data: the mark at the beginning of a JSON text. */
+/** Whether an answer may hold encrypted data: some string in its JSON begins with the mark. */
 export const maySeal = (json: string): boolean => json.includes(`"${MARK}`);
 
 /** The size of the algorithm's nonce in bytes. */
 const NONCE = 12;
 
-/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas, and the word for a migration. */
+/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas, and optionally {@link MIGRATE}. */
 export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*(,migrate)?$/;
 
-/** What is said at each start while a deployment migrates; undefined where it does not. */
+/** The warning at each start while a deployment migrates; undefined if it does not. */
 export const migrating = (keys: string | undefined): string | undefined =>
   keys?.endsWith(`,${MIGRATE}`)
     ? "ENCRYPTION_KEYS ends with migrate: what the Resonate server holds in clear is taken as it is. Remove the word when nothing is kept in clear, and no 1c007cb runs"
@@ -33,7 +33,7 @@ export const migrating = (keys: string | undefined): string | undefined =>
 type Field = "param" | "value";
 
 interface Key {
-  /** Identifies the key and reveals nothing of it. */
+  /** Identifies the key and reveals nothing about it. */
   name: string;
   key: CryptoKey;
 }
@@ -44,7 +44,7 @@ export class Sealing {
   readonly #isMigrating: boolean;
   #keys: Key[] | undefined;
 
-  /** @param keys a list as {@link KEYS} has it; without one nothing is encrypted, and encrypted data cannot be read */
+  /** @param keys a list that {@link KEYS} matches; without it nothing is encrypted, and encrypted data cannot be read */
   constructor(keys = "") {
     const given = keys === "" ? [] : keys.split(",");
     this.#isMigrating = given.at(-1) === MIGRATE;
@@ -65,7 +65,7 @@ export class Sealing {
   }
 
   /**
-   * Decrypts the promises in an answer's data; those that a search found are without their content where no key fits.
+   * Decrypts the promises in an answer's data. Promises from a search that cannot be decrypted are returned without content.
    *
    * @throws {Error} for data that was encrypted with another key, was changed or moved, or is in clear
    */
@@ -82,7 +82,7 @@ export class Sealing {
     return { ...data, ...opened };
   }
 
-  /** @throws {Error} as `open` does */
+  /** Decrypts one promise. @throws {Error} as `open` does */
   async record(record: PromiseRecord): Promise<PromiseRecord> {
     const [param, value] = await Promise.all([
       this.#decrypt(record.id, "param", record.param),
@@ -120,7 +120,7 @@ export class Sealing {
     return { ...value, data: bytesToBase64(new Uint8Array(opened)) };
   }
 
-  /** Kept as values: requests of one isolate share no promises. */
+  /** Caches the keys and not a promise of them, as requests of one isolate share no promises. */
   async #ready(): Promise<Key[]> {
     this.#keys ??= await Promise.all(this.#texts.map(imported));
     return this.#keys;
@@ -148,7 +148,7 @@ async function imported(text: string): Promise<Key> {
   return { name: bytesToBase64(digest.slice(0, 6)), key };
 }
 
-/** `field`: undefined for what 1c007cb reads. A promise's id holds no zero byte. */
+/** `field` is undefined for text that commit 1c007cb reads. A zero byte separates it, as a promise's id contains none. */
 const algorithm = (id: string, field: Field | undefined, iv: Uint8Array<ArrayBuffer>) => ({
   name: "AES-GCM",
   iv,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { append, endOf, isLandmark, last, lastInRounds, readFrom } from "./sequence.ts";
 
-/** A sequence that holds the numbers for which `exists`, and counts what is read at once. */
+/** A sequence with the numbers for which `exists`, which counts the reads of each round. */
 function reader(exists: (n: number) => boolean) {
   const rounds: number[] = [];
   let isOpen = false;
@@ -19,7 +19,7 @@ function reader(exists: (n: number) => boolean) {
 }
 
 describe("the last entry", () => {
-  test("is found with about twice the logarithm of reads, from the beginning or from an entry that is known", async () => {
+  test("is found in about twice a logarithm of reads, from the beginning or from a known entry", async () => {
     for (let end = 0; end <= 300; end++) {
       for (const after of [0, 1, Math.floor(end / 2), end - 1, end].filter((n) => n >= 0 && n <= end)) {
         const { get, rounds } = reader((n) => n <= end);
@@ -29,20 +29,20 @@ describe("the last entry", () => {
     }
   });
 
-  test("costs one read where none has come", async () => {
+  test("is confirmed with one read when no newer entry has come", async () => {
     const { get, rounds } = reader((n) => n <= 40);
     expect(await last(get, { after: 40, entry: 40 })).toEqual({ n: 40, entry: 40 });
     expect(rounds).toEqual([1]);
   });
 
-  test("may be known by the entry itself", async () => {
+  test("needs no further read when the entry itself tells that it is the last", async () => {
     const { get, rounds } = reader((n) => n <= 4);
     expect(await last(get, { after: 3, isLast: (entry) => entry === 4 })).toEqual({ n: 4, entry: 4 });
     expect(await last(get, { after: 4, entry: 4, isLast: () => true })).toEqual({ n: 4, entry: 4 });
     expect(rounds).toEqual([1]);
   });
 
-  test("is found in two rounds within the bound, and further on in more", async () => {
+  test("is found in two rounds within the distances, and in more rounds beyond them", async () => {
     const distances = [1, 4, 14, 30, 62];
     for (let end = 0; end <= 200; end++) {
       const { get, rounds } = reader((n) => n <= end);
@@ -51,7 +51,7 @@ describe("the last entry", () => {
     }
   });
 
-  test("is found by the landmarks, however long the sequence has grown when they were chosen", async () => {
+  test("is found when only the landmarks are left of an earlier part of any length", async () => {
     for (let end = 1; end <= 300; end++) {
       const left = new Set(Array.from({ length: end }, (_, i) => i + 1).filter((n) => isLandmark(n, end)));
       expect(left.size).toBeLessThan(60);
@@ -65,7 +65,7 @@ describe("the last entry", () => {
   });
 });
 
-/** The search of workers of commit 1c007cb, which begin again after each entry that is missing. */
+/** The search of workers of commit 1c007cb, which begins again after each missing entry. */
 function stepwise(exists: (n: number) => boolean): number {
   let n = 1;
   while (exists(n)) {
@@ -75,7 +75,7 @@ function stepwise(exists: (n: number) => boolean): number {
   return n;
 }
 
-test("of many who append at once each gets a number, without gaps", async () => {
+test("writers that append at the same time each get a number, without gaps", async () => {
   const entries: string[] = [];
   const create = (by: string) => async (n: number) => {
     await new Promise((resolve) => setTimeout(resolve, Math.random() * 3));
@@ -87,7 +87,7 @@ test("of many who append at once each gets a number, without gaps", async () => 
   expect(got.map(({ n }) => n).sort((a, b) => a - b)).toEqual(writers.map((_, i) => i + 1));
 });
 
-test("entries are read in order, past gaps, until none can follow", async () => {
+test("entries are read in order, past gaps, until no more can follow", async () => {
   const numbers = new Set([1, 2, 4, 5, 6, 9]);
   const { get, rounds } = reader((n) => numbers.has(n));
   const seen: number[] = [];

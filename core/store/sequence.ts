@@ -1,7 +1,7 @@
 /**
- * Sequences kept as promises: entries numbered from 1, each a promise of its own. To create the next entry is atomic, so
- * of several writers one gets the number and the others see its entry. No entry tells where the sequence ends: readers find
- * the end by the numbers that exist.
+ * Sequences stored as promises: entries numbered from 1, each a promise of its own. Creating the next entry is atomic: one
+ * of several writers gets the number, and the others see that writer's entry. No entry tells where the sequence ends, so readers
+ * find the end by the numbers that exist.
  *
  * @example
  * const { n } = await append((n) => createPause(n), { after: 0, isDone: ({ state }) => state === "pending" });
@@ -10,13 +10,13 @@
 
 type Get<T> = (n: number) => Promise<T | undefined>;
 
-/** An entry and its number; `n` is 0 and `entry` undefined where the sequence is empty. */
+/** An entry and its number; `n` is 0 and `entry` undefined if the sequence is empty. */
 export interface Last<T> {
   n: number;
   entry: T | undefined;
 }
 
-/** Creates entries after the entry `after` until one is `isDone`. `create` returns an entry that exists already as it is. */
+/** Creates entries after the entry `after` until `isDone` for one. `create` returns an existing entry unchanged. */
 export async function append<T>(
   create: (n: number) => Promise<T>,
   { after, isDone }: { after: number; isDone: (entry: T, n: number) => boolean },
@@ -28,8 +28,8 @@ export async function append<T>(
 }
 
 /**
- * The numbers to look at, one after another, until the last that exists is known: steps that double, then halves. Expects
- * to be told whether each exists. `after` is known to exist, or is 0.
+ * Yields the numbers to look at, one after another, until the last existing number is known: first with steps that double, then
+ * by halving. `next` must be called with whether the number exists. `after` is known to exist, or is 0.
  */
 function* search(after: number): Generator<number, number, boolean> {
   let [found, missing] = [after, Number.POSITIVE_INFINITY];
@@ -42,12 +42,12 @@ function* search(after: number): Generator<number, number, boolean> {
 }
 
 /**
- * Finds the last entry in a sequence without gaps, with one read at a time: about twice the logarithm of how many entries
- * follow `after`.
+ * Finds the last entry in a sequence without gaps, with one read at a time. The number of reads is about twice the logarithm of
+ * the number of entries after `after`.
  *
  * @param options.after the number of an entry that is known to exist, or 0
  * @param options.entry that entry
- * @param options.isLast tells by an entry that none follows
+ * @param options.isLast whether an entry shows that none follows it
  */
 export async function last<T>(
   get: Get<T>,
@@ -68,7 +68,7 @@ export async function last<T>(
   return newest;
 }
 
-/** The number of the last entry, 0 without one, where it is known at once whether an entry exists. */
+/** The number of the last entry, or 0 without entries; for readers that can tell synchronously whether an entry exists. */
 export function endOf(exists: (n: number) => boolean): number {
   const numbers = search(0);
   let next = numbers.next();
@@ -77,11 +77,11 @@ export function endOf(exists: (n: number) => boolean): number {
 }
 
 /**
- * Finds the last entry with few rounds of parallel reads: one at some distances beyond the last entry that is known, then
- * one of all entries between two of those.
+ * Finds the last entry with few rounds of parallel reads: the first at some distances beyond the last known entry, the second
+ * of all entries between two of those. If even the last distance is too short, both rounds are repeated from there.
  *
- * @param rounds the distances of each first round, rising; the last distance only bounds the second. The last list serves
- * all further rounds.
+ * @param rounds lists of rising distances, one for each repetition; the last list serves all further ones. The last distance of
+ * a list is not read, and only bounds the second round.
  */
 export async function lastInRounds<T>(
   get: Get<T>,
@@ -102,10 +102,9 @@ export async function lastInRounds<T>(
 }
 
 /**
- * Reads the entries from the `from`th on, several at a time, where writers may have several entries under way and so leave
- * gaps.
+ * Reads the entries from the `from`th on, several at a time. Writers may have several entries under way, so there may be gaps.
  *
- * @param options.batch how many to read next, by how many were missing last in a row and how many were read; 0 ends it
+ * @param options.batch how many to read next, given how many in a row were missing at the end and how many were read; 0 ends it
  * @param options.onEntry called with each entry, in order
  */
 export async function readFrom<T>(
@@ -125,20 +124,20 @@ export async function readFrom<T>(
   }
 }
 
-/** How long every entry is kept, in milliseconds: clocks differ, and a reader remembers for an hour which entry exists. */
+/** How long every entry is kept at least, in milliseconds: clocks differ, and readers remember an existing entry for an hour. */
 export const BOOKKEEPING_RETENTION = 24 * 3_600_000;
 
 /**
- * The retention rule of a sequence of which only the end matters: whether {@link last} needs entry `n` to find `end`. From
- * 0 it looks at the powers of two, then at the binary digits of `end` from the left, each preceded by the smaller ones that
- * were tried.
+ * The retention rule of a sequence in which only the end matters: whether {@link last} needs entry `n` to find `end`. Starting
+ * from 0, that search reads the powers of two and then determines the binary digits of `end` from the left, so it needs the
+ * numbers that it finds on this way.
  */
 export function isLandmark(n: number, end: number): boolean {
   const before = n - lowestBit(n);
   return n === end || before === 0 || before === end - (end % lowestBit(before));
 }
 
-/** The lowest binary digit of a number from 1 on, as its value. */
+/** The value of the lowest binary digit that is set in `n`, which is at least 1. */
 function lowestBit(n: number): number {
   let digit = 1;
   while (n % (2 * digit) === 0) digit *= 2;

@@ -1,4 +1,4 @@
-/** Tells whether this product works with a Resonate server. */
+/** Checks whether this product works with a Resonate server. */
 import { encodeValue, lineage } from "./codec.ts";
 import type { ResonateClient } from "./connection/client.ts";
 import { journalEntryId } from "./ids.ts";
@@ -14,11 +14,11 @@ export interface Unsupported {
 }
 
 /**
- * Creates a promise such as jobs are made of, already ended; the server keeps one for each namespace. Resolves to undefined
- * when the server takes it, and when it cannot be reached or is busy.
+ * Creates a promise of the kind that jobs consist of, already timed out; the server keeps one for each namespace. Resolves to
+ * undefined when the server accepts it, and also when the server cannot be reached or is busy.
  */
 export async function checkSupport(client: ResonateClient, namespace: string): Promise<Unsupported | undefined> {
-  // The ids of jobs hold a dot, and those of their children what separates them.
+  // The id has a dot and a separator, as ids of jobs and their children do.
   const job = `${namespace}support_0.9`;
   const id = journalEntryId(job, 0);
   const tags = { ...lineage(id), "resonate:timer": "true" };

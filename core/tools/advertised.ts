@@ -1,14 +1,14 @@
 /**
- * Schemas as `tools/list` advertises them. Clients compile, convert and check schemas in their own ways: keywords that some
- * cannot read are left out, and accepted forms besides the plain one are stated in a way that all can read.
+ * Schemas as `tools/list` advertises them. Clients compile, convert and check schemas in their own ways. So keywords that some
+ * clients cannot read are left out, and alternative forms of arguments are stated in a way that all clients can read.
  */
 import type { JsonSchema } from "../definitions/job.ts";
 
 type ObjectSchema = JsonSchema & { properties?: Record<string, JsonSchema>; required?: readonly string[] };
 
 /**
- * Removes `$schema` (some clients compile only drafts that they know), `additionalProperties: false` (some cannot read it, and
- * later fields are no error) and keywords that restrict nothing.
+ * Removes `$schema` (some clients compile only drafts that they know), `additionalProperties: false` (some clients cannot read
+ * it, and later versions may add fields), `maxLength` and keywords that restrict nothing.
  */
 export function plain(json: JsonSchema): JsonSchema {
   const { $schema, ...rest } = json;
@@ -16,8 +16,8 @@ export function plain(json: JsonSchema): JsonSchema {
 }
 
 /**
- * Adds the forms that clients send besides the plain one, for clients that check before they send: `null` for optional
- * arguments, and text for numbers that are required.
+ * Adds forms that the server accepts as well, for clients that check arguments before they send them: `null` for optional
+ * arguments, and text for required numbers.
  */
 export function lenientForms(json: JsonSchema): JsonSchema {
   const { properties = {}, required = [] } = json as ObjectSchema;
@@ -28,7 +28,7 @@ export function lenientForms(json: JsonSchema): JsonSchema {
   return { ...json, properties: Object.fromEntries(entries) };
 }
 
-/** A number, or the same as text: as two schemas, because strict validators warn of one with two types. */
+/** A number, also as text. It has two schemas, because strict validators warn of one schema with two types. */
 function orText({ description, ...number }: JsonSchema): JsonSchema {
   return { anyOf: [number, { type: "string" }], ...(description !== undefined && { description }) };
 }
@@ -60,11 +60,11 @@ function saysNothing(keyword: string, value: unknown): boolean {
     case "propertyNames":
       return (value as JsonSchema).type === "string" && Object.keys(value as object).length === 1;
     case "maxLength":
-      // Gemini's schemas have none; a text that is too long is refused in words.
+      // Gemini's schemas do not support it. A text that is too long is refused by the check of arguments.
       return true;
     case "minimum":
     case "maximum":
-      // zod's bounds of a whole number.
+      // zod adds these bounds to every integer.
       return Math.abs(value as number) === Number.MAX_SAFE_INTEGER;
     default:
       return false;

@@ -1,4 +1,4 @@
-/** The code that reads the answers of wrapped servers, which only an edge in front of such servers has. */
+/** Access to the code that reads the answers of wrapped servers. Only an edge in front of such servers loads it. */
 import type { Job } from "../definitions/job.ts";
 import { viewOf } from "../jobs/status.ts";
 import type * as Content from "./content.ts";
@@ -9,14 +9,14 @@ export function readAnswersBy(code: typeof Content): void {
   content = code;
 }
 
-/** What reads the results of a job; undefined for a job whose results are no answers of a wrapped server. */
+/** The code that reads a job's results; undefined if they are not answers of a wrapped server. */
 export const answersOf = ({ answers }: Pick<Job, "answers">): typeof Content | undefined =>
   answers ? content : undefined;
 
-/** The view of a job, with the range of its result that is asked for where that is kept in chunks. */
+/** The view of a job. If its result is stored in chunks, the view has the requested range of it. */
 export const viewOfRange: typeof Content.viewOfRange = async (store, promise, ...selected) =>
   answersOf(promise.job)?.viewOfRange(store, promise, ...selected) ?? viewOf(promise.name, promise);
 
-/** The promise with its whole result, where that is kept in chunks for the images, sounds and files in it. */
+/** The promise, with its whole result if that is stored in chunks because of its images, sounds and files. */
 export const withMedia: typeof Content.withMedia = async (store, promise, signal) =>
   answersOf(promise.job)?.withMedia(store, promise, signal) ?? promise;

@@ -35,11 +35,11 @@ test.each([
     { latitude: 1, job_names: ["a"] },
   ],
   [{ latitude: { latitude: 2 } }, { latitude: 2 }],
-])("%j is taken as what it means", async (given, args) => {
+])("%j is accepted with its intended meaning", async (given, args) => {
   expect(await check(place, given)).toEqual({ args });
 });
 
-test("what is missing is named, and what was sent instead", async () => {
+test("a missing argument is named, and so are unknown arguments that were sent instead", async () => {
   expect(await check(place, { lat: 5, job_name: "x", colour: "red" })).toEqual({
     problems: [
       "latitude: is missing. Accepted: Degrees north.",
@@ -61,7 +61,7 @@ test.each([
   ["lattitude", "latitude"],
   ["n", undefined],
   ["colour", undefined],
-])("what was meant by %s is found: %s", async (given, meant) => {
+])("the unknown argument %s leads to this suggestion: %s", async (given, meant) => {
   const field = z.string().optional();
   const input = inputOf(z.object({ latitude: field, longitude: field, job_names: field, timezone: field }));
   const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
@@ -69,21 +69,21 @@ test.each([
   expect(await check(input, { [given]: "x" })).toEqual({ args: {}, note });
 });
 
-test("an argument that is not known is ignored, and said so", async () => {
+test("an unknown argument is ignored, and a note says so", async () => {
   expect(await check(place, { latitude: 5, lattitude: 6 })).toEqual({
     args: { latitude: 5 },
     note: 'Ignored: "lattitude" is not an argument of this tool. Did you mean latitude?',
   });
 });
 
-test("a name is looked for among the tool's own arguments alone", async () => {
+test("names of inherited properties count as unknown arguments", async () => {
   expect(await check(place, JSON.parse('{"latitude": 5, "__proto__": 1, "constructor": 2}'))).toMatchObject({
     args: { latitude: 5 },
     note: expect.stringContaining('"__proto__"'),
   });
 });
 
-test("plain JSON Schema checks as well, and is open unless it says otherwise", async () => {
+test("plain JSON Schema is checked too, and allows further arguments unless it forbids them", async () => {
   const input = inputOf(
     jsonSchema({ type: "object", properties: { n: { type: "integer", minimum: 1 } }, required: ["n"] }),
   );
@@ -91,7 +91,7 @@ test("plain JSON Schema checks as well, and is open unless it says otherwise", a
   expect(await check(input, { n: 0 })).toHaveProperty("problems");
 });
 
-test("of far more names than a call may have none is looked at", async () => {
+test("a list with far more names than a call may have is refused without a look at its entries", async () => {
   let looked = 0;
   const has = () => {
     looked += 1;

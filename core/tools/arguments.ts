@@ -6,22 +6,22 @@ import { lenient } from "./lenient.ts";
 /** The most names in one call: each costs the edge one request to the Resonate server. */
 export const MAX_NAMES = 100;
 
-/** The most names, repeated ones included, that are looked at: a longer list is refused as a whole. */
+/** The most names, including repetitions, that are read. A longer list is refused as a whole. */
 const MOST_LOOKED_AT = 10_000;
 
-/** The most characters of all names together: an answer, which has a bound, repeats them twice. */
+/** The most characters of all names together, as an answer repeats them twice and has a limit. */
 const MAX_ALL_NAMES = 16_000;
 
-/** The longest text that is read as a list of names: with every character escaped, and names repeated. */
+/** The longest text that is parsed as a list of names. It leaves room for escaped characters and repeated names. */
 const MAX_ENCODED = 10 * MAX_ALL_NAMES;
 
-/** Job names: a list, a JSON-encoded list, one bare name, or `{job_name}` objects. Repeated names are one. */
+/** Job names: a list, a JSON-encoded list, one bare name, or `{job_name}` objects. Repetitions are dropped. */
 export const jobNames = z
   .preprocess(
     namesOf,
     z
       .array(z.string().refine((name) => name !== "", "a name is empty"))
-      // In words alone, which every client can read.
+      // The limits are not in the JSON Schema but in the description, which every client can read.
       .refine(({ length }) => length > 0 && length <= MAX_NAMES, "too few, or too many")
       .refine(
         (names) => names.reduce((sum, name) => sum + name.length, 0) <= MAX_ALL_NAMES,
@@ -30,15 +30,15 @@ export const jobNames = z
   )
   .describe(`1 to ${MAX_NAMES} job names, as returned.`);
 
-/** Text that may be a job's name: a name with its generation is not twice as long. Answers repeat it. */
+/** Text that may be a job's name. Its length is limited as answers repeat it; a name with its generation is not twice as long. */
 export const nameText = z.string().refine(({ length }) => length <= 2 * MAX_JOB_NAME, "no name is so long");
 
 /** One job name: bare, JSON-encoded, or in an object. */
 export const jobName = z.preprocess((value) => [namesOf(value)].flat()[0], nameText);
 
 /**
- * The names that were meant, each once. What is too much, or no name, ends the reading: the schema refuses the few entries
- * that are returned, so that a refusal costs no more than its first wrong entry.
+ * The intended names, without repetitions. Reading ends at the first entry that is not a name, or when there are too many: then
+ * the few entries that are returned make the schema refuse the list, so that a refusal is cheap.
  */
 function namesOf(value: unknown): unknown {
   const plain = unwrap(parseJson(value), ["job_names"]);
@@ -60,7 +60,7 @@ function unwrap(value: unknown, keys: string[]): unknown {
   return value;
 }
 
-/** Decodes a string that is plainly JSON (a list, an object, a quoted string); any other is a bare name. */
+/** Decodes a string that is clearly JSON: a list, an object or a quoted string. Any other string is a bare name. */
 function parseJson(value: unknown): unknown {
   if (typeof value !== "string" || value.length > MAX_ENCODED || !/^\s*[[{"]/.test(value)) return value;
   try {
@@ -81,7 +81,7 @@ export interface Input {
 /** `note` names the arguments that the tool does not know. */
 export type Checked = { args: unknown; note?: string } | { problems: string[] };
 
-/** The arguments as the tool wants them, or a line for each wrong one: its name, the value, and what is accepted. */
+/** The arguments in the tool's form, or a line for each wrong argument: its name, its value, and the accepted values. */
 export async function check({ schema, json, isOpen }: Input, args: Record<string, unknown>): Promise<Checked> {
   const fitted = lenient(json, args);
   const parsed = await schema.safeParseAsync(fitted);
@@ -94,10 +94,10 @@ export async function check({ schema, json, isOpen }: Input, args: Record<string
 const MAX_UNKNOWN = 10;
 const MAX_NAME = 60;
 
-/** How many characters of a schema's own words are passed on, which may repeat what was sent. */
+/** How many characters of a schema's own message are passed on, as it may repeat the arguments. */
 const MAX_MESSAGE = 500;
 
-/** A line for each argument that the schema does not have: its name, and the one that was probably meant. */
+/** A line for each argument that the schema does not have: its name, and the name that was probably meant. */
 function unknownIn({ properties = {} }: JsonSchema, args: Record<string, unknown>): string[] {
   const known = Object.keys(properties as object);
   return Object.keys(args)
@@ -128,7 +128,7 @@ function distance(from: string, to: string): number {
   return row[to.length] ?? 0;
 }
 
-/** Whether a name is a part of another, or an abbreviation by left-out letters such as `lng` and `tz`. */
+/** Whether a name is a part of another, or abbreviates it by leaving out letters, as `lng` and `tz` do. */
 function shortens(short: string, name: string): boolean {
   let found = 0;
   for (const letter of name) if (letter === short[found]) found += 1;
@@ -138,7 +138,7 @@ function shortens(short: string, name: string): boolean {
 /** How many wrong arguments are named. */
 const MAX_PROBLEMS = 20;
 
-/** A line for each wrong argument, with the last that was found of it: each value is printed once. */
+/** A line for each wrong argument, with the last problem that was found, so that each value is printed once. */
 function explain(json: JsonSchema, error: z.ZodError, args: Record<string, unknown>): string[] {
   const properties = (json.properties ?? {}) as Record<string, JsonSchema>;
   const wrong = new Map<string, z.core.$ZodIssue>();
@@ -155,7 +155,7 @@ function explain(json: JsonSchema, error: z.ZodError, args: Record<string, unkno
   });
 }
 
-/** What a schema accepts, in words: the range of a number, the choices, and its description. */
+/** The values that a schema accepts, in words: the range of a number, the choices, and its description. */
 function acceptedBy({ type, minimum, maximum, enum: words, anyOf, description }: JsonSchema): string | undefined {
   const types = [type].flat();
   const number = types.includes("integer") ? "a whole number" : types.includes("number") ? "a number" : undefined;

@@ -1,8 +1,8 @@
 /**
- * Byte ranges of large results. A result that is larger than one promise holds is kept in chunks: children of the job's
- * promise, which no list, no look at the job and no replay reads. The job's result then is a table of contents
- * ({@link Parts}), by which any range of the whole is found; `author/chunks.ts` writes both. Only answers of wrapped servers
- * are kept so: what a durable function returns is bounded.
+ * Byte ranges of large results. A result that is too large for one promise is stored in chunks: children of the job's
+ * promise, which are not read by lists, by looks at the job or by replay. The job's result is then a table of contents
+ * ({@link Parts}), which locates any range of the whole; `author/chunks.ts` writes both. Only answers of wrapped servers
+ * are stored in this way, as the result of a durable function has a size limit.
  */
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
@@ -12,14 +12,14 @@ import { chunkId } from "../store/ids.ts";
 import { PARTS, type Parts, partsIn } from "../store/parts.ts";
 import { boundary, FIRST_PART, limitIn, MAX_MEDIA, pick, type Selection } from "./results.ts";
 
-/** The characters of JSON text in each chunk but the last. Each takes three bytes at most. */
+/** How many characters of JSON text each chunk but the last has. A character takes up to three bytes. */
 export const PART = 100_000;
 
 /**
- * The view of a job. Of a result that is kept in chunks it holds the range that is asked for, in place of its beginning: as
- * much as an answer of at most `limit` characters may hold.
+ * The view of a job. If its result is stored in chunks, the view has the requested range in place of the beginning: as much of
+ * it as an answer of `room` characters can hold.
  *
- * @throws {Error} when a chunk is gone: the job is being removed
+ * @throws {Error} when a chunk is gone, because the job is being removed
  */
 export async function viewOfRange(
   store: RemoteStore,
@@ -35,7 +35,7 @@ export async function viewOfRange(
   const parts = promise.job.answers ? partsIn(view.result) : undefined;
   if (!parts || wanted === "none" || isWhole) return view;
   const picked = fields.length > 0 ? pick(parts.shape, fields) : undefined;
-  // One more at either end shows whether that is within a character.
+  // One more code unit at either end shows whether the range would cut a character in two.
   const from = Math.max(0, offset - 1);
   const range = { picked, from, to: offset + limit + 1, signal };
   const { text, characters } = await textOfRange(store, promise.id, parts, range);
@@ -45,10 +45,10 @@ export async function viewOfRange(
   return { ...view, result: { [PARTS]: shown } };
 }
 
-/** The longest result that is read whole, in characters: an isolate has 128 MB for all its requests. */
+/** The longest result that is read as a whole, in characters: an isolate has 128 MB for all its requests. */
 export const MOST_WHOLE = 4_500_000;
 
-/** The promise with its whole result, where that is kept in chunks for the images, sounds and files in it. */
+/** The promise, with its whole result if that is stored in chunks because of its images, sounds and files. */
 export async function withMedia(
   store: RemoteStore,
   promise: DurablePromise,
@@ -69,14 +69,14 @@ export async function wholeResult(
   return JSON.parse((await textOfRange(store, job, parts, { from: 0, to: parts.characters, signal })).text);
 }
 
-/** The range from `from` to `to`, and the length of the whole: of the result, or of what is `picked` of its shape. */
+/** The range from `from` to `to` of the result, or of the part `picked` from its shape; and the length of the whole of it. */
 async function textOfRange(
   store: RemoteStore,
   job: string,
   { id, characters }: Parts,
   { picked, from, to, signal }: { picked?: unknown; from: number; to: number; signal?: AbortSignal | undefined },
 ): Promise<Pick<Parts, "text" | "characters">> {
-  // Texts of the shape, between which are positions in the whole: their beginnings, and their lengths.
+  // Texts of the shape, alternating with the begin and length of the stored value between two of them.
   const pieces = picked === undefined ? ["", 0, characters] : JSON.stringify(picked).split(/(?<=:)"(\d+)\+(\d+)"/);
   let text = "";
   let all = 0;

@@ -1,16 +1,16 @@
-/** What a wrapped server answers, as content: without what only this server says. */
+/** Answers of wrapped servers as content, without the fields that only this server may set. */
 import { type CallToolResult, FILES_META, OURS, ProtocolError } from "./mcp.ts";
 import { JOB_SCHEME, MAX_MEDIA } from "./results.ts";
 
 export { viewOfRange, withMedia } from "./byte-range.ts";
 
-/** The key under which a stored answer holds the protocol error that it stands for. */
+/** The key of the protocol error that a stored answer stands for. */
 export const RPC_FAILURE = "durable-mcp:error";
 
-/** The key under which a stored answer holds the references to its files, in place of its largest images, sounds and files. */
+/** The key of a stored answer's references to files, which replace its largest images, sounds and files. */
 export const FILES = "durable-mcp:files";
 
-/** A protocol error as JSON-RPC has it. */
+/** A protocol error in JSON-RPC's form. */
 export interface RpcFailure {
   code: number;
   message: string;
@@ -25,7 +25,7 @@ export function protocolErrorIn(stored: unknown): ProtocolError | undefined {
 
 type Part = CallToolResult["content"][number];
 
-/** The answer without fields of this server's: they would be taken for its word. */
+/** The answer without fields that only this server may set: clients would trust them as this server's. */
 function asContent(stored: unknown): CallToolResult {
   const entries = Object.entries(Object(stored)).flatMap(([key, value]): [string, unknown][] => {
     if (key === "resultType" || key === FILES) return [];
@@ -40,7 +40,7 @@ function asContent(stored: unknown): CallToolResult {
   return { ...answer, content: answer.content ?? [], ...(_meta && { _meta }) };
 }
 
-/** A part without a kind, and a link to a job that the server has made up, are shown as text. */
+/** Shows as text a part without a type, and a part with a `job://` link, which only this server may make. */
 function asPart(part: unknown): Part {
   const { type, uri, resource } = Object(part);
   const isOurs = [uri, resource?.uri].some((each) => String(each).toLowerCase().startsWith(JOB_SCHEME));
@@ -58,7 +58,7 @@ const isMedium = (part: unknown): boolean => base64Of(part) !== "";
 
 const mediaOf = ({ content }: Pick<CallToolResult, "content">): Part[] => content.filter(isMedium);
 
-/** The size of an answer in characters: of its base64, and of the rest, in which text and its structured twin count once. */
+/** The size of an answer in characters: its base64, and the rest. Text and its copy as structured content count once. */
 export function sizeOf({ content, structuredContent, ...rest }: CallToolResult): { media: number; text: number } {
   const characters = (value: unknown) => JSON.stringify(value)?.length ?? 0;
   const media = content.reduce((sum, part) => sum + base64Of(part).length, 0);
@@ -66,7 +66,7 @@ export function sizeOf({ content, structuredContent, ...rest }: CallToolResult):
   return { media, text };
 }
 
-/** The answer with its media replaced by words, for an answer that shows the media beside it. */
+/** The answer with its media replaced by words, for a message that has the media beside this text. */
 function withoutMedia(answer: CallToolResult): CallToolResult {
   const { length } = mediaOf(answer);
   if (length === 0) return answer;
@@ -82,7 +82,10 @@ function withoutMedia(answer: CallToolResult): CallToolResult {
   return { ...answer, content: answer.content.map(shown) };
 }
 
-/** A stored answer; whether it may be sent whole, with a text of up to `limit` characters; and its media, if those may be sent. */
+/**
+ * A stored answer as content. `isWhole`: whether all of it may be sent, with up to `limit` characters of text. `media`: its
+ * media if they may be sent, otherwise none.
+ */
 export function bounded(stored: unknown, limit: number) {
   const content = asContent(stored);
   const { media, text } = sizeOf(content);
@@ -90,7 +93,7 @@ export function bounded(stored: unknown, limit: number) {
   return { content, isWhole: hasRoom && text <= limit, media: hasRoom ? mediaOf(content) : [] };
 }
 
-/** An answer without its media, if those have no more than `room` characters; these media; and how much room they take. */
+/** Separates an answer from its media if these have at most `room` characters; `size` is how many they have. */
 export function apart(stored: unknown, room: number): { shown: unknown; media: Part[]; size: number } {
   const content = asContent(stored);
   const { media: size } = sizeOf(content);

@@ -1,6 +1,6 @@
 /**
- * Accepts the forms in which clients serialize arguments: a string where a list or a number is expected, an object where a
- * string is, `null` for an argument that is left out.
+ * Accepts the forms in which clients serialize arguments: a string in place of a list or number, an object in place of a
+ * string, `null` in place of a missing argument.
  */
 import type { JsonSchema } from "../definitions/job.ts";
 
@@ -9,7 +9,7 @@ interface ObjectSchema {
   required?: readonly string[];
 }
 
-/** Converts each argument to the form that `schema`, the JSON Schema of an object, asks for, where the intent is plain. */
+/** Converts each argument to the form that `schema`, the JSON Schema of an object, requires, if the intent is clear. */
 export function lenient(schema: JsonSchema, args: Record<string, unknown>): Record<string, unknown> {
   const { properties = {}, required = [] } = schema as ObjectSchema;
   const entries = Object.entries(args).flatMap(([name, value]): [string, unknown][] => {

@@ -1,7 +1,7 @@
 /**
- * The few parts of the protocol that plain requests need. Loading the SDK and building its schemas takes longer than all else
- * before an isolate's first answer, so only the first request that needs it loads it (`mcp/answer-with-sdk.ts`). The types are the SDK's,
- * so these constants cannot differ from its own.
+ * The few parts of the protocol that simple requests need. Loading the SDK and building its schemas takes longer than everything
+ * else before an isolate's first answer, so the SDK is loaded by the first request that needs it (`mcp/answer-with-sdk.ts`). The
+ * types are the SDK's, so these constants cannot differ from its own.
  */
 import type * as sdk from "@modelcontextprotocol/server";
 
@@ -23,17 +23,17 @@ export const CLIENT_INFO: typeof sdk.CLIENT_INFO_META_KEY = "io.modelcontextprot
 export const CLIENT_CAPABILITIES: typeof sdk.CLIENT_CAPABILITIES_META_KEY =
   "io.modelcontextprotocol/clientCapabilities";
 export const SERVER_INFO: typeof sdk.SERVER_INFO_META_KEY = "io.modelcontextprotocol/serverInfo";
-/** The key of an answer's `_meta` that names the job which the answer describes: cards follow that job. */
+/** The key of an answer's `_meta` that names the job which the answer describes; cards follow that job. */
 export const JOB_META = "durable-mcp/job";
 /** The key of an answer's `_meta` with the references to its files. */
 export const FILES_META = "durable-mcp/files";
-/** The key of a request's `_meta` that gives the jobs which the call starts labels. */
+/** The key of a request's `_meta` with labels for the jobs that the call starts. */
 export const LABELS_META = "durable-mcp/labels";
 /** The key of a request's `_meta` that asks for log messages. */
 export const LOG_LEVEL: typeof sdk.LOG_LEVEL_META_KEY = "io.modelcontextprotocol/logLevel";
-/** The keys of `_meta` that are this server's, or the protocol's between it and its clients. */
+/** Matches the keys of `_meta` that belong to this server, or to the protocol between it and its clients. */
 export const OURS = /^(view_url|ui|durable-mcp\/.*|([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/.*)$/;
-/** The extension MCP Apps, by which hosts show pages of servers. */
+/** The extension MCP Apps, with which hosts show pages of servers. */
 export const UI = "io.modelcontextprotocol/ui";
 
 /** The extension of tasks. */

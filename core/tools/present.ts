@@ -6,19 +6,19 @@ import { type CallToolResult, JOB_META } from "./mcp.ts";
 import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
 
 /**
- * The key under which an answer says what it is about. Content is never asked for that: what a wrapped server or an upstream
- * says may look like a job's name or a link. No JSON holds a symbol.
+ * The key under which an answer says what it is about. It is never derived from content, as words of a wrapped server or an
+ * upstream may look like a job's name or a link. It is a symbol, which no JSON can contain.
  */
 export const ABOUT = Symbol("about");
 
 export interface About {
   /** The job, by its promise's name. */
   job?: string;
-  /** Whether the structured content describes the job, so that its page's address belongs there. */
+  /** Whether the structured content describes the job, so that the address of the job's page belongs there. */
   isView?: boolean;
   /** Links to results that the answer summarizes. */
   links?: readonly ResourceLink[];
-  /** The job, where its questions may be put to the caller in the answer, and those questions. */
+  /** The job and its questions, if the answer may ask them. */
   asks?: { promise: DurablePromise; inputRequests: Record<string, object> };
   /** Images, sounds and files that are shown beside the structured content. */
   media?: CallToolResult["content"];
@@ -39,7 +39,7 @@ export function structured(content: object, about?: About): ToolAnswer {
 /**
  * The answer of a tool whose work is one job, once its promise has settled.
  *
- * @throws {ProtocolError} with which a wrapped server has answered
+ * @throws {ProtocolError} if a wrapped server answered with one
  */
 export function presentJob(promise: DurablePromise): ToolAnswer {
   const job = promise.name;
@@ -50,7 +50,7 @@ export function presentJob(promise: DurablePromise): ToolAnswer {
   const isKnown = promise.state === "resolved" && !partsIn(promise.value);
   const answered = isKnown ? answers?.bounded(promise.value, limit) : undefined;
   if (answered?.isWhole) return { ...answered.content, [ABOUT]: { job } };
-  // An answer that is too large is summarized as every large result is, with its images beside the summary.
+  // An answer that is too large is summarized like every large result, with its images beside the summary.
   const fitted = arrange([hold(viewOf(job, promise), {}, limit)], limit);
   const note = [promise.note, noteOn(fitted)].filter((each) => each !== undefined).join(" ");
   const [view] = fitted.views;

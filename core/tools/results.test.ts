@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { arrange, hold, MAX_ANSWER, pick } from "./results.ts";
 
-test("what fits as it is loses nothing: a hundred fired timers keep their times and results", () => {
+test("an answer that fits loses nothing: a hundred fired timers keep their times and results", () => {
   const views = Array.from({ length: 100 }, (_, n) => ({
     job_name: `timer_${n}`,
     status: "complete" as const,
@@ -16,7 +16,7 @@ test("what fits as it is loses nothing: a hundred fired timers keep their times 
   expect(fitted).toEqual({ views, leftOut: 0 });
 });
 
-test("fields are picked through lists; what a value has not is left out, and a whole field holds its parts", () => {
+test("fields are picked through lists; missing fields are left out, and a whole field includes its parts", () => {
   const value = { title: "t", rows: [{ n: 1, o: { p: 2, q: 3 } }, { n: 4 }, 5, null], __proto__x: 1 };
   expect(pick(value, ["rows.n", "rows.o.q", "rows.o.none", "none", "__proto__.x"])).toEqual({
     rows: [{ n: 1, o: { q: 3 } }, { n: 4 }, undefined, undefined],
@@ -27,14 +27,14 @@ test("fields are picked through lists; what a value has not is left out, and a w
   });
 });
 
-// Worked out for each item anew, the same would take minutes. A call may pick fifty fields of each of a hundred results.
-test("many fields of a long list are picked without looking at all of them for each item", () => {
+// If the paths were prepared again for each item, this would take minutes. A call may pick 50 fields of each of 100 results.
+test("many fields of a long list are picked without going through all paths for each item", () => {
   const value = { rows: Array.from({ length: 22_000 }, (_, n) => ({ day: "2014-01-01", text: "text", n })) };
   const paths = Array.from({ length: 5_000 }, (_, i) => `rows.${["n", "day", "text"][i % 3]}`);
   for (let times = 0; times < 5; times++) expect(pick(value, paths)).toEqual(value);
 });
 
-test("parts as short as a host's cut are read one after another, each between its own offset and the next", () => {
+test("parts of the length of a host's cut are read one after another, each from its offset to the next", () => {
   const result = { text: "🌧 and sun ".repeat(200) };
   const view = { job_name: "weather", status: "complete", result } as const;
   let text = "";
@@ -54,7 +54,7 @@ test("parts as short as a host's cut are read one after another, each between it
     offset = summary.next_offset;
   }
   expect([JSON.parse(text), most]).toEqual([result, 501]);
-  // What is as short as that comes as it is.
+  // A result that is short enough comes unchanged.
   const whole = arrange([hold(view, { limit: 5_000 }, MAX_ANSWER)], MAX_ANSWER);
   expect(whole.views[0]?.result).toEqual(result);
 });

@@ -1,25 +1,25 @@
 /**
- * Fits the results of jobs into answers. An answer has a bound, towards which the whole message counts: structured content,
- * its copy as text, and links. Results are sent as they are while all fits. A result that does not fit comes as a summary:
- * its size, its fields, its first part, and where the rest is.
+ * Fits the results of jobs into answers. The limit of an answer applies to the whole message: structured content, its copy as
+ * text, and links. Results are sent unchanged if all of them fit. A result that does not fit is sent as a summary: its size, its
+ * fields, its first part, and where the rest is.
  */
 import type { Job } from "../definitions/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
 import { partsIn } from "../store/parts.ts";
 
-/** The most characters of an answer by default: hosts in wide use show a model no more. */
+/** The default limit of an answer in characters: common hosts do not show a model more than that. */
 export const MAX_ANSWER = 50_000;
 
 /** The most base64 of images, sounds and files in one answer of a wrapped server, in characters. */
 export const MAX_MEDIA = 4_000_000;
 
-/** The least bound that a tool may set: room for the summary of a result with the longest job name. */
+/** The smallest limit that a tool may set, which leaves room for the summary of a result with the longest job name. */
 export const MIN_ANSWER = 5_000;
 
-/** The `_meta` key that tells hosts that a tool's answers may be larger than others. */
+/** The `_meta` key that tells hosts of a larger limit for a tool's answers. */
 export const MAX_RESULT_SIZE = "anthropic/maxResultSizeChars";
 
-/** How many characters of a too large result its summary holds unless the caller asks for more. */
+/** How many characters of a result its summary has, unless the caller asks for more. */
 export const FIRST_PART = 2_000;
 
 /** The longest texts about a job (its error, its activity, its question), in characters. */
@@ -33,48 +33,48 @@ const MAX_QUESTIONS = 20;
 const MAX_FIELDS = 30;
 const MAX_FIELD = 60;
 
-/** The characters of an answer besides its entries: braces, a note, what the protocol adds. */
+/** Room for the characters of an answer besides its entries: braces, a note, additions of the protocol. */
 const AROUND = 1_000;
 
-/** How many links an answer has, and the characters of each besides the job's name, twice. */
+/** How many links an answer has at most, and the length of each in characters without the job's name, which occurs twice. */
 const MAX_LINKS = 5;
 const LINK = 150;
 
 /** The part of results that a caller asks for. */
 export interface Selection {
-  /** `none`: no results; `summary`: summaries; `full`: as much of each result as the answer holds. */
+  /** `none`: no results; `summary`: summaries; `full`: as much of each result as fits into the answer. */
   result?: "none" | "summary" | "full" | undefined;
-  /** Fields of the result, such as `daily.time`; of a list, those of each of its items. All when left out. */
+  /** Fields of the result, such as `daily.time`; for a list, fields of each item. All when left out. */
   fields?: readonly string[] | undefined;
-  /** Where in the result as JSON text to begin, in characters. */
+  /** The position in the result's JSON text at which to begin, in characters. */
   offset?: number | undefined;
-  /** The most characters of a part, where a host cuts answers that the server would send. */
+  /** The most characters of a part, for hosts that cut answers shorter than the server does. */
   limit?: number | undefined;
 }
 
-/** A job until the answer is made, with no more of its result than an answer may hold. */
+/** A job while an answer is made, with at most as much of its result as an answer may hold. */
 export interface Held {
   view: JobView;
-  /** `value`: the whole result, where it may be sent as it is; `text`: the part that may be sent. */
+  /** `value`: the whole result, if it may be sent unchanged; `text`: the part that may be sent. */
   result?: { value?: unknown; text: string; characters: number; offset: number; fields?: Record<string, number> };
 }
 
 const limits = new WeakMap<Job, number>();
 
-/** Raises the bound of answers about a job: the largest that its tools set holds. */
+/** Raises the limit of answers about a job to that of one of its tools; the largest one applies. */
 export function noteLimit(job: Job, limit: number): void {
   limits.set(job, Math.max(limits.get(job) ?? 0, limit));
 }
 
 export const limitOf = (job: Job): number => limits.get(job) ?? MAX_ANSWER;
 
-/** How the URIs begin that are jobs' results as resources. */
+/** The beginning of the URIs of results as resources. */
 export const JOB_SCHEME = "job://";
 
 /** The URI of a job's result as a resource. */
 export const uriOf = (name: string): string => `${JOB_SCHEME}${encodeURIComponent(name)}`;
 
-/** Reduces a job to what an answer of at most `limit` characters may hold. */
+/** Reduces a job to the content that an answer with `room` for so many characters may hold. */
 export function hold(given: JobView, selection: Selection, room: number): Held {
   const { result: wanted, fields = [], offset = 0 } = selection;
   const limit = limitIn(selection, room);
@@ -100,10 +100,10 @@ export function hold(given: JobView, selection: Selection, room: number): Held {
   };
 }
 
-/** How many characters of a result an answer that has `room` for so many may hold: at least a pair of surrogates. */
+/** How many characters of a result an answer with `room` for so many may hold; at least one pair of surrogates. */
 export const limitIn = ({ limit }: Selection, room: number): number => Math.max(2, Math.min(limit ?? room, room));
 
-/** How many characters a value adds to a message; `copies`: 2 as structured content and text, 1 as text alone. */
+/** How many characters a value adds to a message. `copies`: 2 for structured content and text, 1 for text only. */
 export function costOf(value: unknown, copies: 1 | 2 = 2): number {
   const json = JSON.stringify(value) ?? "";
   return JSON.stringify(json).length + (copies === 2 ? json.length : 0);
@@ -111,11 +111,11 @@ export function costOf(value: unknown, copies: 1 | 2 = 2): number {
 
 export interface Fitted {
   views: JobView[];
-  /** How many jobs, the last ones, did not fit. */
+  /** How many jobs at the end of the list did not fit. */
   leftOut: number;
 }
 
-/** Fits jobs into `limit` characters, of which `taken` are in use. */
+/** Fits jobs into `limit` characters, of which `taken` are already used. */
 export function arrange(held: readonly Held[], limit: number, { taken = 0, copies = 2 as 1 | 2 } = {}): Fitted {
   const whole = wholeOf(held, limit - AROUND - taken, copies);
   if (whole) return { views: whole, leftOut: 0 };
@@ -131,7 +131,7 @@ export function arrange(held: readonly Held[], limit: number, { taken = 0, copie
     return left >= 0;
   });
   left = Math.max(left, 0);
-  // Small results go in whole, the smallest first; large ones share the remaining room.
+  // Small results are sent whole, the smallest first; large ones share the remaining room.
   const bySize = [...kept].sort((a, b) => (a.held.result?.characters ?? 0) - (b.held.result?.characters ?? 0));
   for (const entry of bySize) {
     const { value } = entry.held.result ?? {};
@@ -155,7 +155,7 @@ export function arrange(held: readonly Held[], limit: number, { taken = 0, copie
   return { views: kept.map(({ view }) => view), leftOut: held.length - kept.length };
 }
 
-/** All jobs with their whole results; undefined where they need more than `room` characters. */
+/** All jobs with their whole results; undefined if they need more than `room` characters. */
 function wholeOf(held: readonly Held[], room: number, copies: 1 | 2): JobView[] | undefined {
   const views: JobView[] = [];
   let left = room;
@@ -197,7 +197,7 @@ function withSummary({ result }: Held, view: JobView, isLong: boolean): JobView 
 
 function costOfEntry(view: JobView, copies: 1 | 2): number {
   const { summary } = view;
-  // With room for `next_offset`, which is known later.
+  // Leaves room for `next_offset`, which is known later.
   return costOf(view, copies) + (summary ? 50 : 1);
 }
 
@@ -210,7 +210,7 @@ function partOf(text: string, budget: number, copies: 1 | 2): string {
   return part;
 }
 
-/** How to get the rest of an answer that is not complete; undefined where it is. */
+/** How to get the rest of an incomplete answer; undefined if it is complete. */
 export function noteOn({ views, leftOut }: Fitted): string | undefined {
   const cut = views.find(({ summary }) => summary?.next_offset !== undefined || summary?.offset);
   const lines = [
@@ -221,7 +221,7 @@ export function noteOn({ views, leftOut }: Fitted): string | undefined {
 }
 
 const readOn = (name: string): string =>
-  `A result that is larger than an answer may be is there in part, as JSON text. The rest: probe_status(job_names: ["${name}"], result: "full", offset: its next_offset), with limit where your host cuts answers; some of it: with fields; or read the resource at its uri.`;
+  `A result that is too large for the answer is included in part, as JSON text. The rest: probe_status(job_names: ["${name}"], result: "full", offset: its next_offset), with limit where your host cuts answers; some of it: with fields; or read the resource at its uri.`;
 
 export interface ResourceLink {
   type: "resource_link";
@@ -243,11 +243,11 @@ export function linksTo(summaries: readonly (ResultSummary | undefined)[]): Reso
   }));
 }
 
-/** The fields of a value that `paths` name; values without any of them are left out or empty. */
+/** The fields of a value that `paths` name. Values that have none of them are left out or empty. */
 export const pick = (value: unknown, paths: readonly string[]): unknown =>
   picker(paths.map((path) => path.split(".")))(value);
 
-/** Prepares the paths once for all items of a list: there may be many of both. */
+/** Prepares the paths once for all items of a list, as there may be many paths and items. */
 function picker(paths: readonly string[][]): (value: unknown) => unknown {
   if (paths.some((path) => path.length === 0)) return (value) => value;
   const below = Object.entries(Object.groupBy(paths, ([key]) => key as string)).map(
@@ -264,7 +264,7 @@ function picker(paths: readonly string[][]): (value: unknown) => unknown {
   return picked;
 }
 
-/** The characters of each field of an object, or of an item of a list of them. */
+/** The length of each field of an object as JSON; empty for other values. */
 function sizesOf(value: unknown): Record<string, number> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
   const sizes = Object.entries(value).slice(0, MAX_FIELDS);
@@ -300,7 +300,7 @@ function shortened(text: string, longest: number): string {
   return `${text.slice(0, boundary(text, longest))}… (${text.length} characters)`;
 }
 
-/** The same position, or the one before where it lies between the two halves of a character. */
+/** The position `at`, or the one before it if `at` would split a surrogate pair. */
 export function boundary(text: string, at: number): number {
   const code = at > 0 && at < text.length ? text.charCodeAt(at) : 0;
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;

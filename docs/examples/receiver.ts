@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** Answers a web hook that was subscribed to with `secret`; `keep` stores the event, which may come again. */
+/** Answers a request of a web hook whose subscription has `secret`. `keep` stores the event, which may come twice. */
 export async function receive(request: Request, secret: string, keep: (event: object) => Promise<void>) {
   const body = await request.text();
   const [id, at, signatures] = ["id", "timestamp", "signature"].map((name) => request.headers.get(`webhook-${name}`));
@@ -12,6 +12,6 @@ export async function receive(request: Request, secret: string, keep: (event: ob
   if (!isFresh || !signatures?.split(" ").some(isOurs)) return new Response(null, { status: 401 });
   const event = JSON.parse(body);
   if (event.type === "verification") return Response.json({ challenge: event.challenge });
-  await keep(event); // before the answer: what is answered with 2xx is not sent again
+  await keep(event); // before the answer: an event that was answered with 2xx is not sent again
   return new Response(null, { status: 204 });
 }

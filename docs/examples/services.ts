@@ -2,11 +2,11 @@
 import * as z from "zod";
 import { NonRetryableError, RetryableError, SECOND, type Step } from "../../core/index.ts";
 
-/** What the worker's environment has for them. */
+/** The variables that the worker's environment has for them. */
 export const Services = z.object({ SERVICES_URL: z.string().default("http://127.0.0.1:9000") });
 export type Services = z.infer<typeof Services>;
 
-/** A `POST` where there is a body, and a `GET` otherwise. A server that is busy or fails is asked again by the step. */
+/** A `POST` if there is a body, otherwise a `GET`. If the server is busy or fails, the error makes the step retry. */
 export async function call<T>(
   { env, idempotencyKey, signal }: Step<Services>,
   path: string,

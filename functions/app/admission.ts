@@ -21,7 +21,7 @@ const BLOCKS = 20_000;
 
 const STOPPED = "the operator of this server has stopped new jobs for now: try again later";
 
-/** How many tokens of one address may be refused in a minute before further tokens are not looked at. */
+/** How many tokens of one address may be refused in a minute. After that, further tokens are not checked. */
 const MAX_REFUSED = 100;
 
 export interface Identified {
@@ -40,8 +40,8 @@ export interface Identified {
 }
 
 /**
- * The response to an address of which too many tokens have been refused. Where no address is known there is none: all would
- * share one count, and a stranger could shut everybody out.
+ * The response to an address from which too many tokens have been refused. Undefined where no address is known: all clients
+ * would share one count, and a stranger could shut everybody out.
  */
 export function tooManyRefused({ refused }: Edge, address: string): Response | undefined {
   return !address || refused.of(address) < MAX_REFUSED
@@ -104,7 +104,7 @@ export async function admitted(
   };
   let until = Math.min(Date.now() + LONGEST_STREAM, expires);
   let asked = Date.now();
-  /** While a stream is open. */
+  /** Called while a stream is open. */
   const renew = () => {
     slot?.renew();
     void settle();

@@ -17,7 +17,7 @@ function through(address: string, path: string, headers: Record<string, string>,
 }
 
 describe("a client that guesses tokens", () => {
-  test("has a hundred tries a minute from an address or IPv6 network, and takes none from others", async () => {
+  test("has a hundred tries a minute from an address or IPv6 network, which do not count for others", async () => {
     const OAUTH = { OAUTH_ISSUER: "https://issuer.example", OAUTH_AUDIENCE: "https://edge.example/mcp" };
     const env = { ...BINDINGS, AUTH_MODE: "oauth", ...OAUTH };
     const guess = async (n: number, network = "2001:db8:1:2") =>
@@ -27,7 +27,7 @@ describe("a client that guesses tokens", () => {
     expect(await guess(102, "2001:db8:1:3")).toBe(401);
   });
 
-  test("has as many at the account's Resonate server, which hears of none of them", async () => {
+  test("has as many at the account's Resonate server, which receives none of them", async () => {
     let asked = 0;
     const object = {
       fetch: async () => {
@@ -49,24 +49,21 @@ describe("a client that guesses tokens", () => {
 describe("a body", () => {
   afterEach(() => void vi.useRealTimers());
 
-  test.each([{}, { "content-length": "1000" }])(
-    "that never comes to its end is not waited for (%j)",
-    async (headers) => {
-      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-      const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
-      const request = new Request("https://edge.example/mcp", {
-        ...{ method: "POST", body, duplex: "half" },
-        headers: { host: "edge.example", ...JSON_TYPE, ...headers },
-      } as RequestInit);
-      let status = 0;
-      const answered = Promise.resolve(app.fetch(request, { ...BINDINGS, AUTH_MODE: "none" })).then((response) => {
-        status = response.status;
-      });
-      await vi.advanceTimersByTimeAsync(29_000);
-      expect(status).toBe(0);
-      await vi.advanceTimersByTimeAsync(1_500);
-      await answered;
-      expect(status).toBe(408);
-    },
-  );
+  test.each([{}, { "content-length": "1000" }])("that never ends is refused after a time (%j)", async (headers) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
+    const request = new Request("https://edge.example/mcp", {
+      ...{ method: "POST", body, duplex: "half" },
+      headers: { host: "edge.example", ...JSON_TYPE, ...headers },
+    } as RequestInit);
+    let status = 0;
+    const answered = Promise.resolve(app.fetch(request, { ...BINDINGS, AUTH_MODE: "none" })).then((response) => {
+      status = response.status;
+    });
+    await vi.advanceTimersByTimeAsync(29_000);
+    expect(status).toBe(0);
+    await vi.advanceTimersByTimeAsync(1_500);
+    await answered;
+    expect(status).toBe(408);
+  });
 });

@@ -13,13 +13,13 @@ import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
 import type { App, Edge } from "./parts.ts";
 
-/** A request id of Cloudflare's; ids that clients choose are not adopted. */
+/** A request id of Cloudflare. Ids that clients choose are not adopted. */
 const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
 
 /** The path names the resource that the metadata is about; clients that know no path ask without it. */
 const METADATA = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
 
-/** What browsers ask for. */
+/** The routes for browsers. */
 const PAGES: [methods: string[], paths: string[]][] = [
   [["GET"], ["/", "/jobs", "/jobs/*", "/assets/:file", "/favicon.ico", "/view/:sealed"]],
   [["GET"], ["/pages/about", "/pages/job", "/pages/link/:link"]],
@@ -113,11 +113,11 @@ export function createApp(deployment: Deployment): App {
     });
   }
 
-  // What workers, operators, outside systems and readers of files ask for. The routes are public: what is refused is counted.
+  // The routes for workers, operators, outside systems and readers of files. They are public, so refusals are counted.
   const doors = ["/reports", "/callbacks/:sealed", "/files/:sealed", "/operate/*", "/resonate", "/resonate/*"];
   app.on(["GET", "POST", "DELETE"], doors, async (c) => {
     const { edge } = c.var;
-    // Where no address is known, all would share one count, and a stranger could shut everybody out.
+    // Where no address is known, all clients would share one count, and a stranger could shut everybody out.
     const address = clientAddress(c.req.raw);
     const tooMany = address === undefined ? undefined : tooManyRefused(edge, address);
     if (tooMany) return tooMany;

@@ -36,10 +36,10 @@ export interface Deployment {
   identity: Identity;
 }
 
-/** How long what operators have set is remembered, in milliseconds. */
+/** How long the operators' settings are cached, in milliseconds. */
 const SETTINGS = { fresh: 5_000, failed: 1_000, turn: 3_000 };
 
-/** How long the readiness of the Resonate server is remembered, in milliseconds. */
+/** How long the readiness of the Resonate server is cached, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 
 /** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
@@ -121,7 +121,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
           .then(({ value }) => {
             known = value;
           })
-          // What was known holds while it cannot be asked.
+          // The last known settings hold while the object cannot be reached.
           .catch(() => {})
           .then(() => known)),
     trail: operated && ((...given) => operated.operate("heard", ...given).catch(() => {})),
@@ -135,7 +135,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   };
 }
 
-/** Does something until it has succeeded. */
+/** A function that does `work` again at each call until it has succeeded. */
 function once(work: () => Promise<void>, log: EdgeLog): () => Promise<void> {
   let done: Promise<void> | undefined;
   return () => {

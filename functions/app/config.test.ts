@@ -33,7 +33,7 @@ describe("bindings", () => {
     expect(readConfig({ ...env, RATE_LIMIT: "0", MAX_JOBS: "3" })).toMatchObject({ RATE_LIMIT: 0, MAX_JOBS: 3 });
   });
 
-  test("need no address for a Resonate object, which a server elsewhere replaces", () => {
+  test("need no address for a Resonate object, which the address of another server replaces", () => {
     const RESONATE = { idFromName: () => ({}), get: () => ({ fetch }) };
     expect(readConfig({ AUTH_MODE: "none", RESONATE })).toMatchObject({ RESONATE, RESONATE_URL: "http://resonate" });
     expect(readConfig({ ...MINIMAL, RESONATE })).toEqual(readConfig(MINIMAL));
@@ -61,7 +61,7 @@ describe("an edge", () => {
   const identity = { info: { name: "edge", title: "Edge", version: "1.0.0" }, description: "", instructions: "" };
   const app = createApp({ jobs: [], tools: [], identity });
 
-  test("reports that it is misconfigured, in its log too", async () => {
+  test("reports a misconfiguration in its responses and in its log", async () => {
     using log = vi.spyOn(console, "error").mockImplementation(() => {});
     for (const path of ["/mcp", "/ready", "/health"]) {
       const response = await app.request(path, { method: "GET" }, { RESONATE_URL: "nonsense" });

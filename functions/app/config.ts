@@ -41,7 +41,7 @@ const Env = z.object({
   TASK_KEY: z.string().min(32).optional(),
   /** Host names that requests may be addressed to and come from; any when not set. Set on localhost. */
   ALLOWED_HOSTS: list.optional(),
-  /** `local`: who is at this machine operates the deployment. */
+  /** `local`: anybody at this machine operates the deployment. */
   OPERATE: z.string().optional(),
   /** The URL at which clients reach the deployment, without a path. The audience of tokens is derived from it. */
   PUBLIC_URL: TrustedUrl.refine((url) => URL.parse(url)?.pathname === "/", "set it to a URL without a path").optional(),
@@ -65,12 +65,12 @@ const Env = z.object({
   MAX_STORED_BYTES: z.coerce.number().int().min(0).exactOptional(),
   /**
    * How many seconds a call waits for its job, when its caller did not ask for progress, before the job's name is the answer.
-   * Clients give up after 5 seconds or more, and none tells its limit.
+   * Clients give up after 5 seconds or more, and none states its limit.
    */
   WAIT_SECONDS: z.coerce.number().min(1).max(45).default(4),
   /**
-   * Whether the arguments by which a model states that the user agreed are believed: `on`, of clients that cannot ask their
-   * user; `always`, of all; `off` removes them.
+   * Whether an argument counts by which a model states that the user agreed: `on`, from clients that cannot ask their user;
+   * `always`, from all clients; `off` removes such arguments.
    */
   CONFIRM_ARGUMENTS: z.enum(["on", "off", "always"]).default("on"),
   /** How many days jobs are kept after their end, or `forever`, where that is known. */
@@ -79,7 +79,7 @@ const Env = z.object({
   MAX_STREAMS: z.coerce.number().int().min(0).exactOptional(),
   /** `sketch`: the Events extension's errors have the codes of the sketch that preceded it, for clients that know no others. */
   EVENT_ERRORS: z.enum(["sep", "sketch"]).default("sep"),
-  /** Reaches public addresses alone, for web hooks: on one machine a network of workerd's; an account has no need of it. */
+  /** Reaches public addresses alone, for web hooks: on one machine a network of workerd; an account does not need it. */
   CALLBACKS: z.custom<{ fetch: typeof fetch }>((value) => typeof value === "object").optional(),
   /** `1`, for development: web hooks may be sent to this machine, without encryption too. */
   ALLOW_LOOPBACK_CALLBACKS: z.string().exactOptional(),
@@ -88,16 +88,16 @@ const Env = z.object({
   OTEL_EXPORTER_OTLP_ENDPOINT: z.string().optional(),
   /** The files of the pages. */
   ASSETS: z.custom<Assets>((value) => typeof value === "object").optional(),
-  /** Seals links to jobs and sessions of browsers; at least 32 characters. Without it, where callers sign in, there are none. */
+  /** Seals links to jobs and sessions of browsers; at least 32 characters. Where callers sign in, there are neither without it. */
   VIEW_KEY: z.string().min(32).optional(),
   /** `off`: tools return no links to jobs, and earlier links are void. */
   VIEW_LINKS: z.enum(["on", "off"]).default("on"),
 });
 
-/** A binding of Durable Objects, of which only the location is of interest here. */
+/** A binding of Durable Objects. Only its location matters here. */
 type ObjectNamespace = Pick<ResonateNamespace, "idFromName"> & { get(id: object, options?: object): unknown };
 
-/** The defaults. Without authentication all callers are one, who must not be kept from working. */
+/** The default limits. Without authentication all callers count as one, whom low limits would keep from working. */
 const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32, MAX_STORED_BYTES: 500_000_000 };
 const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000, MAX_STORED_BYTES: 0 };
 
@@ -149,7 +149,7 @@ export function readConfig(env: unknown): Config {
     const hasAudience = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
     const isOperated = hasOperators(given as OperatorEnv);
     if (hasAudience && problems.length === 0) return { ...limits, ...general.data, auth: auth.data, isOperated };
-    // Never the name in a request, which its sender chooses.
+    // The audience never comes from the host name in a request, which its sender chooses.
     if (!hasAudience) problems.push(`PUBLIC_URL: ${AUDIENCE}`);
   }
   throw new ConfigError(`This deployment is misconfigured. ${problems.join("; ")}.`);

@@ -1,6 +1,7 @@
 /**
- * What this Worker's script deploys, for its Durable Objects: the runtime makes them with the bindings alone. It is kept at the
- * isolate's global object: the entry sets it, and the module of the caller's object, which has copies of its own, reads it.
+ * What this Worker's script deploys, for its Durable Objects, which the runtime makes with the bindings alone. The isolate's
+ * global object holds it: the entry sets it, and the bundled module of the caller's object, with its own copy of this file,
+ * reads it.
  */
 import type { Tool } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";

@@ -52,5 +52,5 @@ export class Discovery {
   }
 }
 
-/** The domain of a server; an IP address is none. */
+/** The domain of a server; `localhost` for an IP address. */
 const domainOf = ({ hostname }: URL): string => (/^[\d.]+$|^\[/.test(hostname) ? "localhost" : hostname);

@@ -23,7 +23,7 @@ type ObjectClass<T> = new (state: object, env: object) => T;
 /**
  * The account's own Resonate server: promises, tasks and schedules in the SQLite storage of a Durable Object. A Worker's
  * entry exports it beside its default export, and `wrangler.toml` binds it as `RESONATE`. Its module is loaded when the
- * object is first used, so the edge starts no slower.
+ * object is first used, so it does not slow the start of the edge.
  *
  * @example
  * const ResonateObject = resonateObject(() => import("durable-mcp-edge/resonate"));

@@ -1,4 +1,4 @@
-/** The parts of an edge, which `composition.ts` makes and hands to the routes. Code that is loaded later knows these alone. */
+/** The parts of an edge, which `composition.ts` makes and passes to the routes. Code that is loaded later knows only these. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { Hono } from "hono/tiny";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -16,7 +16,7 @@ import type { Settings } from "../operate/calls.ts";
 import type { Pages } from "../pages/sessions.ts";
 import type { Config } from "./config.ts";
 
-/** The routes of an edge, and a request on its way through them. */
+/** The routes of an edge, and a request that passes through them. */
 export type App = Hono<RouteTypes>;
 export type Visit = Context<RouteTypes>;
 
@@ -28,7 +28,7 @@ interface RouteTypes {
 export interface Edge {
   config: Config;
   store: RemoteStore;
-  /** Of the Resonate server, for requests without a caller. */
+  /** The client of the Resonate server, for requests without a caller. */
   client: ResonateClient;
   /** Answers an MCP request of an admitted caller. */
   mcp: (request: Request, scope: RequestScope) => Promise<Response>;
@@ -37,18 +37,18 @@ export interface Edge {
   discovery: (document: "card" | "catalog", request: Request) => Promise<object>;
   rateLimit: RateLimit | undefined;
   slots: StreamSlots;
-  /** What operators have set, as it was a moment ago; undefined where there are none. */
+  /** The operators' settings, possibly some seconds old; undefined where there are no operators. */
   settings: (() => Promise<Settings | undefined>) | undefined;
   trail: Trail | undefined;
   /** Refused tokens, by the address that sent them. */
   refused: Counts;
   /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
-  /** The objects that hold what belongs to callers; undefined where none do. */
+  /** The callers' objects; undefined where none are bound. */
   callers: Callers | undefined;
-  /** Makes the schedules of the definitions, once; undefined where none has one. */
+  /** Makes the schedules of the definitions, once; undefined where no definition has one. */
   deploy: (() => Promise<void>) | undefined;
-  /** What does not work for want of a binding. */
+  /** What does not work because a binding is missing; undefined where none is. */
   missing: string | undefined;
   log: EdgeLog;
   pages: Pages;

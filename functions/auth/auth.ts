@@ -22,7 +22,7 @@ export interface Auth {
   presentsToken(request: Request): boolean;
   /** The caller of a request and the content of its token; or the response that refuses it. */
   authenticate(request: Request): Promise<Authenticated | Response>;
-  /** The response that refuses a request for the scopes of its token, if it must be refused. */
+  /** The response that refuses a request whose token lacks scopes; undefined where it has them. */
   authorize(request: Request, scopes: readonly string[], access: readonly Access[]): Promise<Response | undefined>;
   /** Where clients get tokens (RFC 9728) for the server that `request` reached; undefined without OAuth. */
   metadata(request: Request): Promise<OAuthProtectedResourceMetadata | undefined>;
@@ -36,7 +36,7 @@ export interface PublicAddress {
   BLOCKED_CALLERS?: readonly string[] | undefined;
 }
 
-/** All callers are one, who may do everything. */
+/** No authentication: all callers count as one, who may do everything. */
 const OPEN: Auth = {
   presentsToken: () => false,
   authenticate: async () => ({ caller: ANYONE, scopes: [] }),
@@ -58,12 +58,12 @@ export function createAuth(config: AuthConfig, address: PublicAddress, log: Edge
   }
 }
 
-/** Verifies a token that the operator hands out, of which only hashes are known here. @throws {TokenRefused} for an unknown one */
+/** Verifies tokens that the operator hands out, by their hashes. @throws {TokenRefused} for an unknown token */
 function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Verified> {
   const known = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
   return async (token) => {
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
-    // All are compared, so that the time taken does not tell which one matched.
+    // All are compared, so that the time taken does not reveal which one matched.
     const [match] = known.filter((each) => isSame(each.hash, hash));
     if (!match) throw new TokenRefused("The token is not known");
     return { caller: await callerOf(match.name, match.name), scopes: [] };
@@ -82,7 +82,7 @@ function createResourceServer(config: OAuthConfig, address: PublicAddress, log: 
     read: config.OAUTH_READ_SCOPE,
     write: config.OAUTH_WRITE_SCOPE,
   };
-  // A client first asks for enough to look around; a start that needs more tells it so.
+  // A client first asks for the scopes that let it look around. The refusal of a start names further ones.
   const first = [...new Set([...always, ...(forAccess.read === undefined ? [] : [forAccess.read])])];
   return {
     presentsToken,
@@ -158,8 +158,8 @@ function tokenIn({ headers }: Request): string {
 
 /**
  * The URL of `/mcp`, for which tokens are issued. It comes from the configuration, never from a request alone: otherwise a
- * token for another server of the same issuer would be accepted in a request that bears that server's name. Where neither a
- * name nor a URL is configured, the audience is, and this URL only informs the client that asks.
+ * token for another server of the same issuer would be accepted in a request with that server's name. Where neither a name nor
+ * a URL is configured, the audience is, and this URL only informs the client that asks.
  */
 export function resourceOf(request: Request, { PUBLIC_URL, ALLOWED_HOSTS }: PublicAddress): URL {
   if (PUBLIC_URL !== undefined) return new URL("/mcp", PUBLIC_URL);

@@ -35,8 +35,8 @@ const JWKS = { "/jwks": () => SET };
 describe("keys are found", () => {
   test.each<[string, string, Answers]>([
     ["by OpenID Connect's metadata", "", { [OIDC]: named(), ...JWKS }],
-    ["by RFC 8414's", "", { [OAUTH]: named(), ...JWKS }],
-    ["by RFC 8414's, where the other names another issuer", "", { [OIDC]: named("/else"), [OAUTH]: named(), ...JWKS }],
+    ["by RFC 8414's metadata", "", { [OAUTH]: named(), ...JWKS }],
+    ["by RFC 8414's, where OpenID's names another issuer", "", { [OIDC]: named("/else"), [OAUTH]: named(), ...JWKS }],
     ["of an issuer with a path, whose metadata lies below it", "/t", { [`/t${OIDC}`]: named("/t"), ...JWKS }],
     ["of an issuer with a path, whose metadata lies at the top", "/t", { [`${OAUTH}/t`]: named("/t"), ...JWKS }],
   ])("%s", async (_how, path, answers) => {
@@ -50,21 +50,18 @@ describe("keys are found", () => {
   });
 });
 
-describe("keys are not found", () => {
+describe("keys are not found through metadata", () => {
   test.each<[string, Answers]>([
-    ["without metadata", JWKS],
-    ["where it names another issuer", { [OIDC]: named("/else"), [OAUTH]: named("/else"), ...JWKS }],
-    ["where it leads elsewhere", { [OIDC]: (origin) => new URL(`${origin}/moved`), "/moved": named(), ...JWKS }],
-    ["where it names none", { [OIDC]: (origin) => ({ issuer: origin }), ...JWKS }],
-    [
-      "where it names a URL that is not to be trusted",
-      { [OIDC]: (issuer) => ({ issuer, jwks_uri: "http://a.example/jwks" }) },
-    ],
-    ["where they are not", { [OIDC]: named() }],
-    ["where they lead elsewhere", { [OIDC]: named(), "/jwks": (o) => new URL(`${o}/moved`), "/moved": () => SET }],
-    ["where they are no set", { [OIDC]: named(), "/jwks": () => ({ keys: "none" }) }],
-    ["where one is no key", { [OIDC]: named(), "/jwks": () => ({ keys: ["none"] }) }],
-    ["where there is a list", { [OIDC]: named(), "/jwks": () => [SET] }],
+    ["if there is no metadata", JWKS],
+    ["if it names another issuer", { [OIDC]: named("/else"), [OAUTH]: named("/else"), ...JWKS }],
+    ["if it redirects", { [OIDC]: (origin) => new URL(`${origin}/moved`), "/moved": named(), ...JWKS }],
+    ["if it names no keys", { [OIDC]: (origin) => ({ issuer: origin }), ...JWKS }],
+    ["if it names a URL that is not trusted", { [OIDC]: (issuer) => ({ issuer, jwks_uri: "http://a.example/jwks" }) }],
+    ["if nothing is at their URL", { [OIDC]: named() }],
+    ["if their URL redirects", { [OIDC]: named(), "/jwks": (o) => new URL(`${o}/moved`), "/moved": () => SET }],
+    ["if they are not a set", { [OIDC]: named(), "/jwks": () => ({ keys: "none" }) }],
+    ["if one of them is not a key", { [OIDC]: named(), "/jwks": () => ({ keys: ["none"] }) }],
+    ["if they are a list of sets", { [OIDC]: named(), "/jwks": () => [SET] }],
   ])("%s", async (_where, answers) => {
     const keys = new PublishedKeys(await serve(answers), undefined);
     await expect(keys.get()).rejects.toThrow(KeysUnavailable);

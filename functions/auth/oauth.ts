@@ -19,7 +19,7 @@ const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA 
 /** The tolerated difference between the clocks of the two servers, in seconds. */
 const CLOCK_TOLERANCE = 5;
 
-/** Accepted types, besides none: RFC 9068's, and `JWT`, which widespread issuers send. Logout tokens and others name theirs. */
+/** The accepted types: that of RFC 9068, `JWT` of widespread issuers, or none. Logout tokens and others have other types. */
 const TYPES = ["at+jwt", "jwt"];
 
 /** The claims that RFC 9068 requires, besides those that are always required. */

@@ -1,4 +1,4 @@
-/** What a token says, and the responses to requests without an acceptable one. */
+/** The content of a token, and the responses to requests without an acceptable token. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { loadSdk, type Sdk } from "../http/load-sdk.ts";
@@ -45,7 +45,7 @@ const STATUS: Record<RefusalCode, number> = {
 
 /**
  * The response that says what is wrong with a token and where to get another. The SDK has one too, but by RFC 6750 a request
- * without a token is told no error code.
+ * without a token gets no error code.
  */
 export async function refuse({ code, message }: TokenRefused, { scopes = [], resource }: Demands): Promise<Response> {
   const parameters = Object.entries({

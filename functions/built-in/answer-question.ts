@@ -11,8 +11,8 @@ const NAME = "answer_question";
 const MAX_SHOWN = 200;
 
 /**
- * JSON as text; other values are serialized. An object of any properties is something that some models do not produce and
- * strict schemas cannot express.
+ * JSON as text; other values are serialized. Some models do not produce an object with arbitrary properties, and strict schemas
+ * cannot express it.
  */
 export const jsonText = z.preprocess(
   (value) => (typeof value === "string" ? value : JSON.stringify(value)),
@@ -47,7 +47,7 @@ interface Given {
   isUser: boolean;
 }
 
-/** Answers a question. @throws {ToolError} for an answer that is not asked for, not the caller's to give, or does not fit */
+/** Answers a question. @throws {ToolError} if the question is not open, if only the user may answer, or for a wrong answer */
 export async function giveAnswer(
   tool: string,
   { job_name, question: key, answer, isUser }: Given,
@@ -73,7 +73,7 @@ export async function giveAnswer(
       `only the user may answer "${open.question.message}", in a client that shows questions or on the job's page, if any.`,
     );
   }
-  // Not before: much JSON takes longer to parse than all of the above.
+  // Parsed last: large JSON takes longer than all of the above.
   const content = jsonOf(answer);
   const response = content === null ? { action: "decline" } : { action: "accept", content };
   const checked = await checkAnswer(open.question, response);

@@ -7,7 +7,7 @@ import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { viewOf } from "../../core/jobs/status.ts";
 
-/** The most arguments of a job that a card gets, in characters of JSON. */
+/** The longest arguments of a job that a card gets, in characters of JSON. */
 const MAX_ARGUMENTS = 4_000;
 
 /** The field of a job's files, and the most of them that a card gets. */

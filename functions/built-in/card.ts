@@ -1,4 +1,4 @@
-/** The tools that cards of jobs call, in which the user acts. Hosts that show cards hide these tools from models. */
+/** The tools that cards of jobs call for the user. Hosts that show cards hide these tools from models. */
 import * as z from "zod";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import { JobStatus } from "../../core/jobs/status.ts";
@@ -9,7 +9,7 @@ import { giveAnswer, jsonOf, jsonText } from "./answer-question.ts";
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
 const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;
 
-/** Hidden from models: by MCP Apps, and in the words of the hosts before it. */
+/** Hides a tool from models: in the terms of MCP Apps, and of hosts that preceded it. */
 const _meta = { ui: { visibility: ["app"] }, "openai/visibility": "private", "openai/widgetAccessible": true };
 const description = "For cards, not models.";
 
@@ -28,7 +28,7 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
       tool: z.string().optional(),
       arguments: jsonText.optional(),
     }),
-    // Further fields are read by the card's own program alone.
+    // Only the card's own program reads further fields.
     output: z.looseObject({ job_name: z.string(), status: JobStatus }),
     annotations: { readOnlyHint: true, openWorldHint: false },
     _meta,
@@ -72,7 +72,7 @@ export const answerForUser = builtInTool({
   annotations: { destructiveHint: false, idempotentHint: true, openWorldHint: false },
   _meta,
   async run({ job_name, question, answer }, { store, signal, showsCards }) {
-    // In other clients the model may be the one that calls.
+    // In other clients the model itself may call.
     if (!showsCards) {
       const why = "this client does not say that it shows cards, in which only its user answers.";
       throw new ToolError(refusal(ANSWER_FOR_USER, [why]));

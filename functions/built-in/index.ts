@@ -7,7 +7,7 @@ import { listJobs } from "./list.ts";
 import { scheduleJob } from "./schedule-job.ts";
 import { awaitResult, cancelJob, probeStatus } from "./status.ts";
 
-/** `tools`: those of the deployment. */
+/** `tools`: the deployment's own tools. */
 export const builtIn = (jobs: readonly Job[], tools: readonly Tool[] = []): Tool[] => [
   probeStatus,
   awaitResult,

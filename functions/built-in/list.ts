@@ -68,7 +68,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
         );
       }
       const state = status && stateOf(status);
-      // One more than an answer holds tells whether there are others.
+      // One job more than an answer holds shows whether there are others.
       const steps = store.started({ kind, state, search, cursor: from, limit: limit + 1 }, signal);
       const [{ jobs, next, complete }, stored] = await Promise.all([
         take(store, steps, limit, status, signal),
@@ -127,14 +127,14 @@ async function take(
   }
 }
 
-/** A job as it is listed; undefined for one that is gone, or has another status than the one that is asked for. */
+/** A job as it is listed; undefined for a job that is gone, or has another status than the wanted one. */
 async function list(
   store: RemoteStore,
   { name, job, startedAt, promise, labels }: OwnJob,
   wanted: JobStatus | undefined,
   signal: AbortSignal,
 ) {
-  // A search does not tell what became of the clean-up.
+  // A search does not report how a clean-up has ended.
   const isKnown = promise && (promise.cleanup || promise.state !== "rejected_canceled" || !cleansUp(job));
   const found = isKnown ? promise : await store.get(name, signal);
   if (!found) return undefined; // its retention is over

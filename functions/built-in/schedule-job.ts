@@ -67,7 +67,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const checked = await check(tool.input, args);
       if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));
       const next = await nextAfter(when, now);
-      // What the tool refuses, it refuses now.
+      // The tool refuses wrong arguments now, and not only when the schedule fires.
       const context = { jobs: new CallerJobs(store, now, signal), now: next ?? now, signal, until, mayConfirm };
       await tool.argsOf(checked.args, { ...context, tasks: false, asks: false, inputResponses: {} });
       const spec: Schedule = { name, tool: toolName, arguments: args, when, missed, overlap };

@@ -37,7 +37,7 @@ import {
 const DEFAULT_TIMEOUT = 45;
 const MAX_TIMEOUT = 300;
 
-/** A wait is answered before the shortest limit that is known to cut a call in spite of its progress: 300 s. In milliseconds. */
+/** The longest wait, in milliseconds: below 300 s, the shortest known limit that cuts a call in spite of its progress. */
 const LONGEST = 285_000;
 
 /** For hosts that search tools: these two belong to every tool that starts a job. */
@@ -46,7 +46,7 @@ const _meta = {
   "anthropic/searchHint": "job status and result of what was started: poll, wait, collect",
 };
 
-/** Which parts of results are wanted: the same as in the addresses of resources, which not all clients read. */
+/** Which parts of results are wanted. The URIs of resources have the same parameters, but not all clients read resources. */
 const selection = {
   result: z.enum(["none", "summary", "full"]).optional().describe("How much."),
   fields: z.array(z.string().max(200)).max(50).optional().describe("Such as daily.time."),
@@ -54,7 +54,7 @@ const selection = {
   limit: z.int().optional().describe("Characters."),
 };
 
-/** How much of partial results an answer tells, in characters, of all its jobs together. */
+/** How much of partial results an answer holds, in characters, for all its jobs together. */
 const MAX_PARTIAL = 10_000;
 
 const partial_from = z.int().min(0).optional().describe("Partial results known.");
@@ -73,7 +73,7 @@ export const probeStatus = builtInTool({
   about: ({ statuses }) => ({ links: linksTo(statuses.map(({ summary }) => summary)) }),
   async run({ job_names, partial_from, ...selected }, { store, signal }) {
     const partial = { from: partial_from, limit: MAX_PARTIAL / job_names.length };
-    // Each is reduced to what may be sent as soon as it is read: an isolate has no room for a hundred results.
+    // Each result is cut to its largest size as soon as it is read: an isolate has no room for a hundred whole results.
     const held = await Promise.all(
       job_names.map(async (name) => {
         const { partial: told, ...view } = await look(store, name, selected, partial, signal);
@@ -87,7 +87,7 @@ export const probeStatus = builtInTool({
   },
 });
 
-/** The view of a job; of a running one with its activity. */
+/** The view of a job, and of a running job also its activity. */
 async function look(
   store: RemoteStore,
   name: string,
@@ -107,7 +107,7 @@ async function look(
   return { ...view, ...tellingOf(snapshot, Date.now()), ...(partial && { partial }) };
 }
 
-/** The partial results of a running job, where it is known to have told some. */
+/** The partial results of a running job, where it is known to have emitted some. */
 async function partialIn(
   store: RemoteStore,
   { promise, feed }: JobSnapshot,
@@ -169,7 +169,7 @@ export const awaitResult = builtInTool({
     const media: Media = [];
     let room = MAX_MEDIA;
     const large: DurablePromise[] = [];
-    /** Holds a job that has ended; what its result shows beside the text is taken out of it. */
+    /** Holds a job that has ended for the answer. Takes media out of its result. */
     const take = (name: string, promise: DurablePromise | undefined) => {
       const isKnown = promise?.state === "resolved" && !partsIn(promise.value);
       const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room) : undefined;
@@ -208,7 +208,7 @@ export const awaitResult = builtInTool({
       }
       await Promise.all(
         ended.map(async (promise) => {
-          // How a job has ended is told, also where the server is too slow to say more.
+          // The answer says how a job has ended even if the server is too slow to say more.
           const { newer } = await newerOf(store, promise, signal).catch(() => ({ newer: undefined }));
           const { view } = held.get(promise.name) ?? {};
           if (newer && view) {
@@ -241,10 +241,10 @@ export const awaitResult = builtInTool({
 
 type Media = CallToolResult["content"];
 
-/** The key of the images, sounds and files of results, which are no part of the JSON. */
+/** The key of the images, sounds and files of results, which are not part of the JSON. */
 const MEDIA = Symbol("media");
 
-/** A function that reports how far a job is, as it was read after the report before. */
+/** A function that reports the progress of a job, as it was read after the previous report. */
 function reportOn(
   store: RemoteStore,
   name: string,
@@ -256,7 +256,7 @@ function reportOn(
     const promise = await store.get(name, signal);
     snapshot = promise && (await jobSnapshotOf(store, promise, signal, "recent"));
   };
-  // Reports are an addition: a slow server does not fail the call.
+  // Reports are optional: a slow server does not fail the call.
   const lookOn = () => void look().catch(() => {});
   lookOn();
   return () => {
@@ -291,7 +291,7 @@ async function toldBy(
   }
 }
 
-/** Entries, since a job may be called `__proto__`. */
+/** Made from entries, as a job may be called `__proto__`. */
 const byName = <Value>(views: readonly JobView[], value: (view: JobView) => Value): Record<string, Value> =>
   Object.fromEntries(views.map((view) => [view.job_name, value(view)]));
 

@@ -1,4 +1,4 @@
-/** A caller's object before a Resonate server in this process: the jobs that it takes over, counts and lists. */
+/** A caller's object with a Resonate server in this process: the jobs that it takes over, counts and lists. */
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
@@ -100,7 +100,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("wait" as const) }) },
 );
 
-test("in any history a start is refused when the number is reached and never before, also when ends go unheard", {
+test("in any history a start is refused when and only when the limit is reached, even when ends are not reported", {
   timeout: 300_000,
 }, async () => {
   await fc.assert(
@@ -137,7 +137,7 @@ test("in any history a start is refused when the number is reached and never bef
   );
 });
 
-describe("what is stored of jobs that say nothing of it themselves", () => {
+describe("the stored bytes of jobs that do not state them", () => {
   const MOST = 500_000_000;
   const begin = async (bindings = {}) => {
     const deployed = deploy(0, bindings);
@@ -157,7 +157,7 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
       return (answer as { done: string }).done;
     };
     const mark = (name: string, n: number) => sim.send("promise.create", childOf(storedMarkId(KEY + name, n), 0).data);
-    /** The edge hears how a job has ended. */
+    /** Ends a job, and reports that to the object. */
     const end = async (name: string, state: "rejected_canceled" | "rejected_timedout") => {
       if (state === "rejected_canceled") await sim.send("promise.settle", { id: KEY + name, state, value: {} });
       else vi.advanceTimersByTime(11 * MINUTE);
@@ -166,18 +166,21 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     return { ...deployed, start, mark, end, stored: () => object.stored() };
   };
 
-  test.each(["rejected_canceled", "rejected_timedout"] as const)("%s: its marks count at the end", async (state) => {
-    const { start, mark, end, stored } = await begin();
-    await start("timer_a");
-    expect(await stored()).toBeLessThan(3_000);
-    await mark("timer_a", 1);
-    await mark("timer_a", 4);
-    await end("timer_a", state);
-    expect(await stored()).toBeGreaterThan(4_000_000);
-    expect(await stored()).toBeLessThan(4_300_000);
-  });
+  test.each(["rejected_canceled", "rejected_timedout"] as const)(
+    "%s: the job's marks count at its end",
+    async (state) => {
+      const { start, mark, end, stored } = await begin();
+      await start("timer_a");
+      expect(await stored()).toBeLessThan(3_000);
+      await mark("timer_a", 1);
+      await mark("timer_a", 4);
+      await end("timer_a", state);
+      expect(await stored()).toBeGreaterThan(4_000_000);
+      expect(await stored()).toBeLessThan(4_300_000);
+    },
+  );
 
-  test("what a clean-up has written is counted at a later start, until the clean-up has ended", async () => {
+  test("a later start counts what a clean-up has written, until the clean-up has ended", async () => {
     const { sim, start, mark, end, stored } = await begin();
     await start("timer_a");
     await sim.send("promise.create", childOf(cleanUpId(`${KEY}timer_a`), Date.now() + 60 * MINUTE).data);
@@ -198,7 +201,7 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     expect(await stored()).toBeLessThan(5_000_000);
   });
 
-  test("what a clean-up says at its end is what counts", async () => {
+  test("the size that a clean-up states at its end is the one that counts", async () => {
     const { sim, start, end, stored } = await begin();
     await start("timer_a");
     const cleanUp = cleanUpId(`${KEY}timer_a`);
@@ -212,21 +215,21 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     expect((await stored()) - before).toBe(123_456 + 1_000);
   });
 
-  test("running jobs that could hold more than is left are looked at, and refuse the next start", async () => {
+  test("running jobs that could hold more than is left are looked at, and what they hold refuses the next start", async () => {
     const { start, mark, state } = await begin();
     for (let n = 0; n < 8; n++) await start(`timer_${n}`);
     for (let n = 0; n < 8; n++) for (const each of [1, 8]) await mark(`timer_${n}`, each);
     vi.advanceTimersByTime(2 * MINUTE);
     const before = state.requests;
     expect(await start("timer_first")).toBe("stored");
-    // A minute's starts share one look.
+    // The starts of one minute share one look.
     const after = state.requests;
     expect(after - before).toBeLessThan(100);
     await start("timer_second");
     expect(state.requests - after).toBeLessThan(20);
   });
 
-  test("where jobs store files, one running job may hold more than all may: its files refuse the next start", async () => {
+  test("where jobs store files, one running job may hold more than the limit of all, and refuses the next start", async () => {
     const { start, mark, stored } = await begin({ FILES_URL: "https://bucket.example/files" });
     await start("timer_a");
     for (const each of [1, 8, 9, 10, 11]) await mark("timer_a", each);
@@ -235,7 +238,7 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
     expect(await stored()).toBeGreaterThan(2 ** 29);
   });
 
-  test("of few running jobs a start asks nothing", async () => {
+  test("a start reads no sizes while few jobs run", async () => {
     const { start, state } = await begin();
     await start("timer_a");
     vi.advanceTimersByTime(2 * MINUTE);
@@ -245,7 +248,7 @@ describe("what is stored of jobs that say nothing of it themselves", () => {
   });
 });
 
-test("a start takes no request of its own once a day has passed since the first, and before that one in each hour", async () => {
+test("on the first day the starts of each hour cost one request, and later starts cost none", async () => {
   const { start, state, restart } = deploy(10);
   const cost = async (name: string) => {
     const before = state.requests;
@@ -262,7 +265,7 @@ test("a start takes no request of its own once a day has passed since the first,
   expect(await cost("timer_e")).toBe(0);
 });
 
-test("a server that is away refuses the first start in its own words, and the next one is served", async () => {
+test("an unavailable server refuses the first start with its own message, and the next start succeeds", async () => {
   const { start, state } = deploy(10);
   state.isAway = true;
   await expect(start("timer_a")).rejects.toThrow("at capacity");
@@ -270,7 +273,7 @@ test("a server that is away refuses the first start in its own words, and the ne
   expect(await start("timer_a")).toBe("reserved");
 });
 
-/** What edges of 1c007cb keep: a list in four chains, and the links that count what was taken of an hour and given back. */
+/** Writes what edges of 1c007cb keep: a list in four chains, and links that count an hour's reservations. */
 async function startEarlier(deployment: ReturnType<typeof deploy>, started: number, ended: number) {
   const { sim, names, create, end } = deployment;
   const base = names.quotaId("1.480000");
@@ -295,7 +298,7 @@ async function startEarlier(deployment: ReturnType<typeof deploy>, started: numb
   return { mayStart: async () => (await sim.send("promise.get", { id: `${base}.t${started + 1}` })).status === 404 };
 }
 
-test("what edges of 1c007cb have counted and listed is taken over, and they admit no more", async () => {
+test("counts and lists of edges of 1c007cb are taken over, and those edges admit no more jobs", async () => {
   const deployment = deploy(100);
   const { mayStart } = await startEarlier(deployment, 90, 30);
   const { start, end, list, object } = deployment;
@@ -306,26 +309,26 @@ test("what edges of 1c007cb have counted and listed is taken over, and they admi
   const listed = await list();
   expect(listed.length).toBe(130);
   expect(listed.slice(40, 43)).toEqual(["timer_90", "timer_89", "timer_88"]);
-  // Jobs that edges of 1c007cb started make room as others do.
+  // The end of a job that an edge of 1c007cb started makes room too.
   for (let n = 31; n <= 90; n++) await end(`timer_${n}`);
   vi.advanceTimersByTime(1_000);
   for (let n = 0; n < 60; n++) expect([n, await start(`timer_again${n}`)]).toEqual([n, "reserved"]);
   expect(await start("timer_over")).toBe("full");
 });
 
-test("an object whose storage is lost finds the period sealed, and counts what it finds", async () => {
+test("an object that lost its storage finds the period sealed, and counts the jobs that it finds", async () => {
   const deployment = deploy(10);
   await startEarlier(deployment, 6, 0);
   const { start, restart } = deployment;
   for (let n = 0; n < 4; n++) expect(await start(`timer_new${n}`)).toBe("reserved");
   expect(await start("timer_over")).toBe("full");
   restart(true);
-  // Of what is on no list of 1c007cb a search would tell, which this server refuses.
+  // Only a search finds jobs that are on no list of 1c007cb, and this server refuses searches.
   for (let n = 0; n < 4; n++) expect(await start(`timer_more${n}`)).toBe("reserved");
   expect(await start("timer_over")).toBe("full");
 });
 
-test("what edges of 1c007cb add to the list beside it is listed, for a day", async () => {
+test("for a day the object also lists what edges of 1c007cb add to their list", async () => {
   const deployment = deploy(10);
   await startEarlier(deployment, 5, 0);
   expect((await deployment.list()).length).toBe(5);
@@ -340,7 +343,7 @@ test("what edges of 1c007cb add to the list beside it is listed, for a day", asy
   expect(await deployment.list()).toContain("timer_late");
 });
 
-test("what a caller has left goes within a day after its promises were removed, and not before", async () => {
+test("a caller's record is removed within a day after its promises were removed, and not before", async () => {
   const { object, start, end, list, sim, names } = deploy(10);
   await start("timer_a");
   await end("timer_a");
@@ -368,7 +371,7 @@ test("what a caller has left goes within a day after its promises were removed, 
   expect((await poll(cursor)).truncated).toBe(true);
 });
 
-/** The object of a caller who has subscribed, over storage that outlasts it; `receive` answers what is sent to its receiver. */
+/** The object of a caller who has subscribed, over storage that outlasts it. `receive` answers as its receiver. */
 async function subscribed(receive: (id: string, request: RequestInit) => Response | Promise<Response>) {
   const TOKEN = { name: "ada", sha256: "0".repeat(64) };
   const env = {
@@ -403,7 +406,7 @@ async function subscribed(receive: (id: string, request: RequestInit) => Respons
   return { ...deployment, object, awake, alarm, start, caller, request: { ...request, ...more } };
 }
 
-test("a web hook's attempt that a crash cuts off is made again: its time is stored before anything is sent", async () => {
+test("a web hook that a crash cuts off is sent again, as the next attempt is stored before anything is sent", async () => {
   const attempts: { id: string; alarm: number }[] = [];
   const sent = Promise.withResolvers<void>();
   const { object, awake, alarm, start, end, idOf } = await subscribed((id) => {
@@ -415,14 +418,14 @@ test("a web hook's attempt that a crash cuts off is made again: its time is stor
   await end("timer_cut");
   await object.heard(KEY, [idOf("timer_cut")], []);
   await sent.promise;
-  // The process ends here: what is stored is all that is left.
+  // The process ends here, and only the storage is left.
   expect(attempts).toEqual([{ id: "ended_timer_cut", alarm: expect.toSatisfy((at) => at <= Date.now() + 10_000) }]);
   vi.setSystemTime(alarm.at);
   await awake().alarm();
   expect(attempts.map(({ id }) => id)).toEqual(["ended_timer_cut", "ended_timer_cut"]);
 });
 
-test("a subscription for a job of thirty days costs little while nothing happens, also where the object is put away each time", async () => {
+test("a subscription to a job of thirty days costs little while nothing happens, even if the object is evicted each time", async () => {
   const receive = vi.fn(() => new Response(null, { status: 204 }));
   const { state, awake, alarm, start } = await subscribed(receive);
   await start("timer_long", 30 * 24 * 60);
@@ -437,7 +440,7 @@ test("a subscription for a job of thirty days costs little while nothing happens
     return { alarms: count.alarms, requests: state.requests - count.requests };
   };
   const days = [await day(), await day()];
-  // 30 seconds and ever longer, up to an hour; the second day an hour each time.
+  // The pauses grow from 30 seconds to an hour; on the second day each is an hour.
   expect(days[0]?.alarms).toBeLessThanOrEqual(40);
   expect(days[1]?.alarms).toBeLessThanOrEqual(26);
   expect(days.map(({ requests }) => requests)).toEqual([
@@ -447,7 +450,7 @@ test("a subscription for a job of thirty days costs little while nothing happens
   expect(receive).not.toHaveBeenCalled();
 });
 
-test("a receiver that fails for an hour is left alone, as its client is told, until the client subscribes again", async () => {
+test("a receiver that fails for an hour is left alone until its client, who can see that, subscribes again", async () => {
   let answer = 503;
   const receive = vi.fn(() => new Response(null, { status: answer }));
   const { object, awake, alarm, start, end, idOf, caller, request } = await subscribed(receive);
@@ -482,18 +485,18 @@ test("a receiver that fails for an hour is left alone, as its client is told, un
   expect(await status()).toMatchObject({ active: true, lastError: null });
 });
 
-test("of 10,000 subscriptions 50 are granted, and of as many receivers 10 a minute are asked whether they want any", async () => {
+test("of 10,000 subscriptions 50 are granted, and only 10 new receivers a minute are asked whether they want deliveries", async () => {
   const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }));
   const answers = new Map<string, number>();
   const count = (answer: string) => answers.set(answer, (answers.get(answer) ?? 0) + 1);
   for (let n = 0; n < 10_000; n++) {
-    // Each other one has a receiver of its own.
+    // Every second subscription has a receiver of its own.
     const url = n % 2 ? request.url : `https://receiver.example.com/${n}`;
     const answer = await object.subscribe(caller, { ...request, url, narrowed: { jobNames: [`timer_${n}`] } });
     if (!("done" in answer)) throw new Error(answer.failed.message);
     count("refused" in answer.done ? `${answer.done.refused} ${answer.done.data.limit}` : "granted");
   }
-  // One was there before, with its receiver.
+  // One subscription existed before, with its receiver.
   expect(answers.get("granted")).toBe(49);
   expect(Object.fromEntries(answers)).toEqual({
     granted: 49,

@@ -54,32 +54,32 @@ import {
 /** How long the Resonate server may take to answer, in milliseconds. */
 const PATIENCE = 5_000;
 
-/** How many steps of the takeover a call waits for, and an alarm does. */
+/** The most steps of the takeover in one call or alarm. */
 const STEPS = 8;
 
-/** How long until the next steps, and until the next look at what is out of date, in milliseconds. */
+/** The pause before the next chores: while work is left, and otherwise. In milliseconds. */
 const SOON = 1_000;
 const DAY = 86_400_000;
 
-/** How long after a start jobs are looked at because of subscriptions, and the longest pause; in milliseconds. */
+/** The first and the longest pause between two looks at jobs for the sake of subscriptions, in milliseconds. */
 const HEARING = { first: 30_000, most: 3_600_000 };
 
-/** The pause after the schedules of definitions could not be made, in milliseconds. */
+/** The pause after a failure to make the schedules of definitions, in milliseconds. */
 const UNDEPLOYED = 10_000;
 
-/** How many of the newest jobs are gone of a caller that was forgotten. */
+/** How many of a caller's newest jobs must be gone before the caller counts as forgotten. */
 const FORGOTTEN = 5;
 
-/** How long an alarm waits for deliveries, in milliseconds. Those that take longer go on. */
+/** How long an alarm waits for deliveries, in milliseconds. Slower ones continue after it. */
 const DELIVERING = 5_000;
 
-/** For how long the caller's jobs are followed after it has asked for events, in milliseconds. */
+/** How long the caller's jobs are followed after a request for events, in milliseconds. */
 const INTEREST = 60_000;
 
-/** For how long what operators have set is remembered, in milliseconds. */
+/** How long the operators' settings are cached, in milliseconds. */
 const SETTINGS = { fresh: 10_000, failed: 1_000, turn: 3_000 };
 
-/** How often operators are told of the caller, in milliseconds, and up to which number jobs are counted for that. */
+/** How often operators receive the caller's figures, in milliseconds, and up to which number these count running jobs. */
 const FIGURES = 60_000;
 const MOST_RUNNING = 1_001;
 
@@ -87,18 +87,18 @@ interface Runtime {
   DurableObject: new (state: unknown, env: object) => object;
 }
 
-/** What is called from elsewhere extends a class of the runtime's. Node has none, and can still import this file. */
+/** A class with remote methods extends one of the runtime. Node does not have it; `Object` lets tests import this file. */
 const { DurableObject }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
   DurableObject: Object,
 }));
 
 /**
- * What belongs to one caller of a deployment and not to a job: its quota and its list of jobs, in the SQL storage of a Durable
- * Object. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`.
+ * The record of one caller of a deployment: its quota and its list of jobs, in the SQL storage of a Durable Object. A Worker's
+ * entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`.
  *
- * Quota and list are derived. The promises decide: an object whose storage is lost, a reservation whose edge died before it
- * created the promise, and an end that nobody told are put right by looks at them. Events, subscriptions and cursors are only
- * here; an object of the same class lists the callers' objects, for backups.
+ * Quota and list are derived, and the promises decide. Looks at the promises correct a lost storage, a reservation whose edge
+ * died before it created the promise, and an end that was not reported. Events, subscriptions and cursors exist only here. An
+ * object of the same class lists the callers' objects, for backups.
  *
  * @example
  * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
@@ -114,29 +114,29 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #hooks: WebHooks;
   readonly #schedules: Schedules;
   readonly #rooms: RoomList;
-  /** When jobs are looked at next because somebody has subscribed to events, and after which pause; undefined where nobody has. */
+  /** When jobs are next looked at for subscriptions, and the pause before that; undefined without subscriptions. */
   #hearing: { at: number; pause: number } | undefined;
-  /** Until when somebody who does not subscribe wants to know what jobs tell; in milliseconds since the epoch. */
+  /** Until when somebody who polls or streams wants the outputs of jobs, in milliseconds since the epoch. */
   #toldUntil = 0;
   readonly #takeover: Takeover;
   readonly #config: Config;
   readonly #listeners = new Listeners();
-  /** Those who wait for events. */
+  /** Wake the calls that wait for events. */
   readonly #waiting = new Set<() => void>();
   #begun: Promise<void> | undefined;
   #catchingUp: Promise<void> | undefined;
   #deployed: Promise<void> | undefined;
   #isListed = false;
-  /** The calls to the Resonate server, and those that a caller has been charged for. */
+  /** The calls to the Resonate server: all of them, and those that were charged to the caller. */
   readonly #asked = { all: 0, charged: 0 };
   readonly #env: object;
   readonly #settings = new SharedValue<Settings>(SETTINGS);
-  /** The callers who are refused, by the configuration and by operators. */
+  /** The callers blocked by the configuration or by operators. */
   #blocked: readonly string[];
   #operating: Operating | undefined;
-  /** Those of the deployment, of whom this is one; undefined where they cannot be reached. */
+  /** The objects of the deployment's callers; undefined where `CALLER` is not bound. */
   readonly #callers: Callers | undefined;
-  /** What operators are to be told of the caller, and when. */
+  /** The starts since operators last received figures, and when they receive the next. */
   readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
   constructor(state: { storage: CallerStorage }, env: object) {
@@ -226,7 +226,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     });
   }
 
-  /** Answers, and says how many calls that took. Those of answers that are made at once are charged once. */
+  /** Adds to an answer the number of calls to the Resonate server. Concurrent answers do not charge the same call twice. */
   async #charged<T>(work: () => Promise<T>): Promise<Answer<T>> {
     const before = this.#asked.all;
     const answer = await answered(work);
@@ -240,13 +240,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
-    // Nobody has asked for events of callers that are not told apart.
+    // This is the object of callers without identity, and nobody has asked it for events.
     if (key === "" && this.#takeover.key === undefined) return;
     await this.#begin(key);
     await this.#looks.heard(this.#config.RESONATE_NAMESPACE + key, ended, started);
   }
 
-  /** Something may have been logged. */
+  /** Called when the log may have new events. */
   #onNews(): void {
     this.#tellOperators();
     for (const wake of this.#waiting) wake();
@@ -259,7 +259,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
-    // A sweep removes what is left.
+    // The sweep removes files that this leaves behind.
     if (!isHidden)
       await keptFilesOf(this.#env)
         ?.removeAll(id)
@@ -273,7 +273,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     });
   }
 
-  /** Makes the schedules of the definitions, once in an object's life: a new deployment's is another. */
+  /** Makes the schedules of the definitions, once per instance: a new deployment has new instances. */
   async #makeSchedules(): Promise<void> {
     this.#deployed ??= this.#schedules.deploy().catch((error) => {
       this.#deployed = undefined;
@@ -287,7 +287,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return isBlocked(caller, this.#blocked);
   }
 
-  /** Asks whom operators have blocked, unless it was asked a moment ago. */
+  /** Asks whom operators have blocked, unless the cached answer is fresh. */
   async #askForBlocks(): Promise<void> {
     const { BLOCKED_CALLERS = [], isOperated } = this.#config;
     const callers = this.#callers;
@@ -379,7 +379,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return this.#operating;
   }
 
-  /** Tells operators of the caller, once in a while, and at once when an alert begins or ends. */
+  /** Sends operators the caller's figures every {@link FIGURES}, and at once when an alert begins or ends. */
   #tellOperators(): void {
     const { MAX_STORED_BYTES, isOperated } = this.#config;
     const { key } = this.#takeover;
@@ -435,7 +435,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#reset();
   }
 
-  /** What is stored was replaced. */
+  /** Drops all caches after the stored rows were replaced. */
   #reset(): void {
     this.#jobs.reset();
     this.#log.reset();
@@ -444,7 +444,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#isListed = false;
   }
 
-  /** Has the object noted among those of the deployment: a backup reads them all. */
+  /** Adds this object to the deployment's list of callers' objects, which a backup reads. */
   async #enlist(): Promise<void> {
     const { key } = this.#takeover;
     if (this.#isListed || key === undefined) return;
@@ -458,13 +458,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
     }
   }
 
-  /** Delivers what is due, beside the object's other work. */
+  /** Delivers in the background what is due. */
   #deliver(): void {
     const over = this.#askForBlocks().then(() => this.#hooks.run());
-    over.then(() => this.#arm()).catch(() => {}); // The alarm delivers it.
+    over.then(() => this.#arm()).catch(() => {}); // The alarm tries again.
   }
 
-  /** What is told of an event. */
+  /** Makes an event of the log what its receivers get. */
   #tell(event: LoggedEvent, caller: Caller): Promise<Occurrence> {
     const { RESONATE_NAMESPACE: namespace } = this.#config;
     const pages = new Pages(this.#config, {} as never);
@@ -480,14 +480,14 @@ export class CallerObject extends DurableObject implements CallerMethods {
     });
   }
 
-  /** What the log is asked for: a job's name is that of two promises, of the caller's own job and of a shared one. */
+  /** The filter in the log's terms. A job name stands for two promises: the caller's own job, and a shared one. */
   #jobsOf({ jobNames, kinds, labels, schedule }: Narrowed): Wanted {
     const { RESONATE_NAMESPACE: namespace } = this.#config;
     const key = this.#takeover.key ?? "";
     return { jobs: jobNames?.flatMap((name) => [namespace + key + name, namespace + name]), kinds, labels, schedule };
   }
 
-  /** Why the caller is to be told nothing more of events of a type; undefined where it is. */
+  /** Why the caller's subscriptions to a type of events must end; undefined while they continue. */
   #endOf({ id, label }: Caller, name: string): SubscriptionError | undefined {
     const { auth, EVENT_ERRORS } = this.#config;
     if (isBlocked({ id, label }, this.#blocked)) return this.#forbidden("the caller is blocked");
@@ -502,7 +502,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return { code: CODES[this.#config.EVENT_ERRORS].Forbidden, message: "Forbidden", data: { reason } };
   }
 
-  /** The way to the receiver at an address: where there is one, by a network of public addresses alone. */
+  /** The `fetch` for the receiver at an address. With `CALLBACKS` it reaches public addresses alone. */
   #fetchTo(url: string): typeof fetch {
     const { CALLBACKS, ALLOW_LOOPBACK_CALLBACKS } = this.#config;
     const isOwn = ALLOW_LOOPBACK_CALLBACKS === "1" && isLoopbackUrl(url);
@@ -510,8 +510,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   /**
-   * Begins to hear how jobs end while somebody has subscribed. On one machine the listener's connection tells; in an account,
-   * where a held connection is billed, looks do, with pauses that grow.
+   * Begins to follow how jobs end while somebody is subscribed: on one machine over the listener's connection; in an account,
+   * where an open connection is billed, by looks with growing pauses.
    */
   #hear(at = Date.now() + HEARING.first, pause = HEARING.first): void {
     const { names } = this.#hooks;
@@ -526,12 +526,12 @@ export class CallerObject extends DurableObject implements CallerMethods {
     if (isWanted || isNoted) this.#jobs.set("hearing", JSON.stringify(this.#hearing ?? null));
   }
 
-  /** An object that the platform has put away goes on with the pause that it had. */
+  /** The stored time and pause of the next look: an object that the platform has evicted continues with them. */
   #noted() {
     return isLocal(this.#config) ? undefined : (JSON.parse(this.#jobs.get("hearing") ?? "null") ?? undefined);
   }
 
-  /** Looks at jobs of which somebody wants to know how they end. */
+  /** Looks at running jobs for the sake of subscriptions. */
   async #lookForEvents(now: number): Promise<void> {
     const { names } = this.#hooks;
     if (names.length === 0) return;
@@ -549,7 +549,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#hear(Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause);
   }
 
-  /** The caller's jobs, as the object itself starts them. */
+  /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */
   #store(isOwn: boolean): RemoteStore {
     const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE, isOperated } = this.#config;
     const key = this.#takeover.key ?? "";
@@ -560,9 +560,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return store.as({ id: "", key, label: "" }, crypto.randomUUID());
   }
 
-  /** Sets the alarm to what is to be done next. */
+  /** Sets the alarm to the earliest time at which work is due. */
   async #arm(): Promise<void> {
-    // An object that was made anew does not know yet that somebody has subscribed.
+    // A new instance does not know yet that somebody is subscribed.
     if (!this.#hearing) this.#hear();
     const chores = Number(this.#jobs.get("chores") ?? 0);
     const at = Math.min(
@@ -575,7 +575,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     await this.#storage.setAlarm(Math.max(at, Date.now()));
   }
 
-  /** Waits until jobs are noted, or so many milliseconds. */
+  /** Waits for possible new events, at most `ms` milliseconds. */
   async #news(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, ms);
@@ -585,13 +585,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#waiting.delete(resolve);
   }
 
-  /** Goes on with the takeover, looks at what is out of date, looks for events, and delivers those that are due. */
+  /** Continues the takeover, looks at outdated jobs, finds and delivers events, and fires schedules. */
   async alarm(): Promise<void> {
     if (this.#takeover.key === undefined) {
       return this.#jobs.get("role") === "operate" ? this.#operated.alarm() : undefined;
     }
     const now = Date.now();
-    // The next alarm tries again; a schedule that its definition has no more must not fire before.
+    // If this fails, the next alarm tries again. Until then no schedule fires: its definition may be gone.
     const isDeployed =
       this.#takeover.key !== "" ||
       (await this.#makeSchedules().then(
@@ -614,7 +614,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     if (!isDeployed) await this.#storage.setAlarm(Date.now() + UNDEPLOYED);
   }
 
-  /** Whether an operator has removed the caller's promises: that by which the record began, and those of its newest jobs. */
+  /** Whether an operator has removed the caller's promises: the one that began the record, and those of its newest jobs. */
   async #isForgotten(): Promise<boolean> {
     if (!(await this.#takeover.isMarkerGone())) return false;
     const ids = this.#jobs.newest(FORGOTTEN);
@@ -637,7 +637,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return this.#jobs.transaction(() => this.#jobs.reserve(job, most, Date.now()));
   }
 
-  /** Begins the record of a caller; waits for some of what is to be taken over. */
+  /** Begins the record of a caller, and waits for some steps of its takeover. */
   async #begin(key: string): Promise<void> {
     if (this.#takeover.key === undefined) {
       this.#begun ??= this.#takeover.begin(key).finally(() => {
@@ -651,7 +651,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     if (this.#takeover.isPending) await this.#catchUp();
   }
 
-  /** Takes some steps of the takeover; what fails is left to the next call or alarm. */
+  /** Takes some steps of the takeover. The next call or alarm repeats a step that fails. */
   async #catchUp(): Promise<void> {
     const steps = async () => {
       for (let n = 0; n < STEPS && this.#takeover.isPending; n++) await this.#takeover.step();
@@ -669,7 +669,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 }
 
-/** Whether the Resonate server is on this machine or its network, where a held connection costs nothing. */
+/** Whether the Resonate server is on this machine or its network, where an open connection costs nothing. */
 function isLocal({ RESONATE, RESONATE_URL }: Config): boolean {
   return !RESONATE && !isPublicHost(new URL(RESONATE_URL).hostname);
 }

@@ -21,12 +21,12 @@ import type { Occurrence } from "./schedules/occurrence.ts";
 import type { Seen } from "./seen.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "./webhooks/web-hooks.ts";
 
-/** An answer, or why the Resonate server did not allow for one: an error's class does not survive the call. */
+/** An answer, or the failure of the Resonate server as data: an error loses its class in a call to an object. */
 export type Answer<T> = (
   | { done: T }
   | { failed: { message: string; status: number | undefined; isRefused: boolean } }
 ) & {
-  /** How many calls to the Resonate server it took, where its caller is charged for them. */
+  /** How many calls to the Resonate server it took, where the caller is charged for them. */
   asked?: number;
 };
 
@@ -39,17 +39,17 @@ interface CallerNamespace {
 export interface EventQuery {
   name: string;
   narrowed: Narrowed;
-  /** Where the caller has read up to; null: from now on. */
+  /** The position up to which the caller has read; null: from now on. */
   cursor: string | null;
   maxAgeMs?: number | undefined;
   limit: number;
-  /** How long to wait for the first of them, in milliseconds. */
+  /** How long to wait for the first event, in milliseconds. */
   wait?: number | undefined;
 }
 
 export interface EventPage {
   events: Occurrence[];
-  /** The position from which the log was read, and the one up to which. */
+  /** The positions from which and up to which the log was read. */
   from: string;
   cursor: string;
   truncated: boolean;
@@ -58,7 +58,7 @@ export interface EventPage {
   isBusy: boolean;
 }
 
-/** What the object answers that lists the callers' objects, to them and to operators. */
+/** The methods of the object that lists the callers' objects, for those objects and for operators. */
 export interface RoomListMethods {
   listRoom(key: string): Promise<void>;
   readRooms(after: RoomPosition | undefined): Promise<RoomPage>;
@@ -66,31 +66,31 @@ export interface RoomListMethods {
   forgetRoom(key: string): Promise<void>;
 }
 
-/** What a caller's object answers: see {@link CallerRecord}. */
+/** The methods of a caller's object: see {@link CallerRecord}. */
 export interface CallerMethods extends Room, RoomListMethods {
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>>;
   stored(): Promise<number>;
-  /** Makes the schedules of the deployment's definitions: asked of the object of callers that are not told apart. */
+  /** Makes the schedules of the deployment's definitions. For the object whose key is empty. */
   deploy(): Promise<Answer<void>>;
   forget(id: string, isHidden: boolean): Promise<void>;
-  /** Whether the deployment as it is now refuses the caller: an edge that a later one has replaced may still hold streams. */
+  /** Whether the current deployment blocks the caller: an edge of an earlier one may still hold streams. */
   isBlocked(caller: Caller): Promise<boolean>;
   note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
-  /** Jobs of the caller's have ended, or durable functions have started them: what is reported of them is noted, or what a look finds. */
+  /** Records jobs of the caller that have ended or that durable functions have started, as reported or as a look finds them. */
   heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
   list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>>;
   events(caller: Caller, query: EventQuery): Promise<Answer<EventPage>>;
   subscribe(caller: Caller, request: HookRequest): Promise<Answer<Granted | Refused>>;
   unsubscribe(caller: Caller, key: HookKey): Promise<Answer<object | Refused>>;
-  /** Who is told of the caller's jobs, or of the one of this name, and what is scheduled; after a subscription's end. */
+  /** Who receives events of the caller's jobs, or of one `job`, and what is scheduled. First ends the subscription `end`. */
   seen(key: string, job?: string, end?: string): Promise<Answer<Seen>>;
-  /** Asked of the object in which operators see and act. */
+  /** For the object through which operators see and act. */
   operate(call: keyof OperateCalls, given: unknown[]): Promise<Answer<unknown>>;
 }
 
 /**
- * The objects of a deployment's callers, which is its namespace at the Resonate server, and those in which operators act and
- * backups read. What they are asked throws {@link ResonateUnavailable} where they cannot be reached.
+ * The objects of a deployment's callers, and those for operators and backups. The namespace at the Resonate server identifies
+ * the deployment. Calls throw {@link ResonateUnavailable} where an object cannot be reached.
  */
 export class Callers {
   readonly #objects: CallerNamespace;
@@ -105,12 +105,12 @@ export class Callers {
     return this.#objects.get(this.#objects.idFromName(callerName(this.#namespace, key)));
   }
 
-  /** The object that lists those of the deployment's callers. */
+  /** The object that lists the objects of the deployment's callers. */
   get rooms(): RoomListMethods {
     return this.#objects.get(this.#objects.idFromName(`callers ${this.#namespace}`));
   }
 
-  /** The record of the caller with a key. `charge` is told of its object's own calls to the Resonate server. */
+  /** The record of the caller with a key. `charge` receives the number of its object's calls to the Resonate server. */
   readonly record = (key: string, charge?: (calls: number) => void): CallerRecord => ({
     reserve: (job, most) => ask(() => this.of(key).reserve(key, job, most), charge),
     stored: () => reached(() => this.of(key).stored()),
@@ -135,7 +135,7 @@ export class Callers {
     return ask(() => this.of(key).seen(key, job, end));
   }
 
-  /** Whether a caller has been blocked since its request was admitted; where that cannot be asked, it has not. */
+  /** Whether a caller has been blocked since its request was admitted; false where that cannot be asked. */
   isBlocked(caller: Caller): Promise<boolean> {
     return reached(() => this.of(caller.key).isBlocked(caller)).catch(() => false);
   }
@@ -145,14 +145,14 @@ export class Callers {
     return ask(() => this.of("").deploy());
   }
 
-  /** Asks the object in which operators see and act. */
+  /** Calls the object through which operators see and act. */
   operate<K extends keyof OperateCalls>(call: K, ...given: Parameters<OperateCalls[K]>) {
     const name = operateName(this.#namespace);
     const answer = ask(() => this.#objects.get(this.#objects.idFromName(name)).operate(call, given));
     return answer as Promise<Awaited<ReturnType<OperateCalls[K]>>>;
   }
 
-  /** Tells operators of starts. */
+  /** Reports a start of each kind to operators, once in a while. */
   readonly tellStart: TellStart = seldom((kind, job) => this.operate("started", kind, job).catch(() => {}));
 }
 
@@ -176,7 +176,7 @@ async function reached<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What holds without {@link callersOf}; undefined where nothing is missing. */
+/** A warning of what does not work without `CALLER`; undefined where it is bound. */
 export function withoutRecords({ CALLER, MAX_JOBS }: { CALLER?: unknown; MAX_JOBS: number }) {
   if (CALLER) return undefined;
   const starts = MAX_JOBS > 0 ? `no job is started, as MAX_JOBS (${MAX_JOBS}) cannot be counted, and ` : "";

@@ -1,4 +1,4 @@
-/** A log of ten thousand events: read in pages, narrowed, dropped when it is old. */
+/** A log of ten thousand events: pages, filters, and the removal of old events. */
 import { expect, test } from "vitest";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { EVENT_RETENTION, EventLog } from "./event-log.ts";
@@ -22,7 +22,7 @@ function filled() {
   return { log, begin, storage };
 }
 
-test("all of it comes once and in order, in pages of any size, also to a log that was opened again", () => {
+test("each event is read once and in order, page by page, also from a log that was opened again", () => {
   const { log, begin, storage } = filled();
   const seen: string[] = [];
   let cursor = begin;
@@ -41,7 +41,7 @@ test("all of it comes once and in order, in pages of any size, also to a log tha
   expect(narrowed.events.map(({ id }) => id)).toEqual(["e13"]);
 });
 
-test("what is old is dropped, a bounded number at a time; cursors from before are answered as truncated", () => {
+test("old events are dropped, a bounded number at a time, and earlier cursors are answered as truncated", () => {
   const { log, begin } = filled();
   const middle = log.read({ name: NAME, cursor: begin, limit: 5_000 }, COUNT).cursor;
   const now = EVENT_RETENTION + 5_000;
@@ -55,7 +55,7 @@ test("what is old is dropped, a bounded number at a time; cursors from before ar
   expect(log.read({ name: NAME, cursor: rest.cursor, limit: 1 }, now)).toMatchObject({ truncated: false, events: [] });
 });
 
-test("a reader that wants few events goes through a bounded number of them at a time, and gets all", () => {
+test("a reader with a narrow filter goes through a bounded number of events at a time, and finds all that match", () => {
   const { log, begin } = filled();
   const query = { name: NAME, jobs: ["job_42", "job_9999"], limit: 10 };
   const seen: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * What has happened to a caller's jobs, in the order in which the caller's object learned of it: an append-only log, of which
- * a cursor names a position. The log holds references; what a job produced is read from its promise when it is told.
+ * An append-only log of the events of a caller's jobs, in the order in which the caller's object learned of them. A cursor
+ * names a position in it. The log holds references: what a job produced is read from its promise when an event is delivered.
  */
 import { splitGeneration } from "../../core/store/ids.ts";
 import type { CallerStorage, SqlValue } from "./storage.ts";
@@ -8,38 +8,38 @@ import type { CallerStorage, SqlValue } from "./storage.ts";
 /** How long an event is kept, in milliseconds. */
 export const EVENT_RETENTION = 7 * 86_400_000;
 
-/** The most events of a log: what is older is dropped, which its readers are told. */
+/** The most events of a log. Older ones are dropped, and readers learn of that. */
 const MOST_EVENTS = 100_000;
 
-/** How many events one look goes through: a reader that wants few of them goes on from there. */
+/** How many events one read goes through. A reader with a narrow filter continues from there. */
 const WINDOW = 5_000;
 
 /** How many events are dropped at a time. */
 const BATCH = 1_000;
 
 export interface LoggedEvent {
-  /** The same however often the event is told. */
+  /** The same in all deliveries of the event. */
   id: string;
   name: string;
   /** When it happened, in milliseconds since the epoch. */
   at: number;
   job: string;
   kind: string;
-  /** What the log itself knows of it, as JSON. */
+  /** The data that the log itself holds, as JSON. */
   data: string;
 }
 
-/** Of which jobs a caller wants events: those that have all that is given. */
+/** A caller's filter for the jobs of events. A job must match all given fields. */
 export interface Narrowed {
   jobNames?: readonly string[] | undefined;
   kinds?: readonly string[] | undefined;
-  /** Those that have one of these labels. */
+  /** Jobs with one of these labels. */
   labels?: readonly string[] | undefined;
-  /** Those that this schedule started, by its job name. */
+  /** Jobs that this schedule started, by the schedule's job name. */
   schedule?: string | undefined;
 }
 
-/** The same, as the log has them. */
+/** The same filter in the log's terms. */
 export interface Wanted {
   /** The promise ids of the jobs. */
   jobs?: readonly string[] | undefined;
@@ -49,7 +49,7 @@ export interface Wanted {
   schedule?: string | undefined;
 }
 
-/** Which events are wanted, and from where on. */
+/** Which events to read, and after which position. */
 export interface LogQuery extends Wanted {
   name: string;
   /** Null: from now on. */
@@ -85,12 +85,12 @@ export class EventLog {
       this.#all("INSERT INTO log VALUES (?, 0)", crypto.randomUUID().slice(0, 8));
   }
 
-  /** The log has been emptied by others. */
+  /** Drops the cached position after the stored rows were replaced. */
   reset(): void {
     this.#last = undefined;
   }
 
-  /** Appends an event unless it is there. Returns whether it is new. */
+  /** Appends an event unless its id is in the log. Returns whether it is new. */
   append({ id, name, at, job, kind, data }: LoggedEvent, now: number): boolean {
     if (this.#all("SELECT 1 FROM events WHERE id = ?", id).length > 0) return false;
     const position = this.#head() + 1;
@@ -105,7 +105,7 @@ export class EventLog {
     return row?.at == null ? undefined : Number(row.at);
   }
 
-  /** The number of the last of the things told by a job that is in the log; 0 where there is none. */
+  /** The number of a job's last output (partial result or author's event) in the log; 0 where there is none. */
   lastTold(job: string): number {
     const [row] = this.#all("SELECT max(json_extract(data, '$.told')) AS told FROM events WHERE job = ?", job);
     return Number(row?.told ?? 0);
@@ -152,7 +152,7 @@ export class EventLog {
     return { events, from: cursorAt(after), cursor: end ?? cursorAt(window), truncated, hasMore };
   }
 
-  /** Where a reader begins: behind its cursor, and no further back than its age. */
+  /** Where a reader begins: after its cursor, and after all events that are older than `maxAgeMs`. */
   begin(cursor: string | null, maxAgeMs: number | undefined, now: number): { cursor: string; truncated: boolean } {
     if (cursor === null) return { cursor: this.cursorAt(this.#head()), truncated: false };
     const { after, isKnown } = this.#find(cursor);
@@ -167,7 +167,7 @@ export class EventLog {
     return this.#all("SELECT * FROM events WHERE position = ?", position)[0] as unknown as LoggedEvent | undefined;
   }
 
-  /** Whether a cursor is so far behind that it is worth noting a newer one. */
+  /** Whether a cursor is so far behind that storing a newer one is worthwhile. */
   isFar(cursor: string): boolean {
     return this.#head() - this.#find(cursor).after > BATCH;
   }
@@ -176,7 +176,7 @@ export class EventLog {
     return `${this.#state().epoch}.${position}`;
   }
 
-  /** The position of a cursor. One that is not known here begins with the oldest event. */
+  /** The position of a cursor. An unknown cursor begins with the oldest event. */
   #find(cursor: string): { after: number; isKnown: boolean } {
     const { epoch, floor } = this.#state();
     const [, given, position] = /^([0-9a-f]{8})\.(\d{1,15})$/.exec(cursor) ?? [];
@@ -184,7 +184,7 @@ export class EventLog {
     return { after: isKnown ? Number(position) : floor, isKnown };
   }
 
-  /** Drops events that are too old or too many, a bounded number. Returns whether there may be more of them. */
+  /** Drops a bounded number of events that are too old or too many. Returns whether more may be left. */
   prune(now: number): boolean {
     const rows = this.#all("SELECT position, logged_at FROM events ORDER BY position LIMIT ?", BATCH);
     const most = this.#head() - MOST_EVENTS;

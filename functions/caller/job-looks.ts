@@ -1,4 +1,4 @@
-/** What keeps the record of a caller's jobs right: looks at their promises, and notes of what they tell. */
+/** Keeps the record of a caller's jobs correct: looks at their promises, and logs their progress and outputs. */
 import { type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
@@ -12,13 +12,13 @@ import { CLEANS, type JobTable } from "./job-table.ts";
 import { JOB_PROGRESS, tellingEvents, toldEvent } from "./schedules/occurrence.ts";
 import type { Running } from "./watch.ts";
 
-/** How many promises are looked at before a start is refused, and at an alarm. */
+/** How many promises are looked at before a start is refused, and in an alarm. */
 export const LOOKS = 40;
 
-/** How many of the things that a job has told are read at once. */
+/** How many outputs of a job (partial results and events of its author) are read at once. */
 const TOLD = 8;
 
-/** The least time between two events of one job's progress, in milliseconds. */
+/** The least time between two progress events of one job, in milliseconds. */
 const PROGRESS = 5_000;
 
 interface World {
@@ -29,12 +29,12 @@ interface World {
   env: object;
   /** How long jobs are kept after their end, in milliseconds. */
   keep: number;
-  /** The caller's key; empty as long as it is not known. */
+  /** The caller's key; empty while it is not known. */
   key(): string;
   nameOf(id: string): string;
-  /** Whether somebody wants to know what jobs tell. */
+  /** Whether somebody wants the outputs of jobs. */
   isToldWanted(): boolean;
-  /** Something may have been logged. */
+  /** Called when the log may have new events. */
   onNews(): void;
 }
 
@@ -44,9 +44,9 @@ export class JobLooks {
   readonly #log: EventLog;
   readonly #client: ResonateClient;
   readonly #looking = new Map<string, Promise<void>>();
-  /** When the sizes of jobs were looked at that may have grown, in milliseconds since the epoch. */
+  /** When jobs that may have grown were last looked at for their sizes, in milliseconds since the epoch. */
   #sizedAt: number | undefined;
-  /** How many jobs were cut off, or clean up still, since ended ones were looked at. */
+  /** How many jobs were cut off, or found still cleaning up, since the last look at the sizes of ended jobs. */
   #cutOff = 0;
 
   constructor(world: World) {
@@ -56,15 +56,15 @@ export class JobLooks {
     this.#client = world.client;
   }
 
-  /** The bytes that are stored of the caller's jobs. */
+  /** The stored bytes of the caller's jobs. */
   async stored(): Promise<number> {
     if (this.#cutOff > 0) await this.#sizeEnded().catch(() => {}); // A later call looks again.
     return this.#jobs.stored;
   }
 
-  /** Notes jobs of which workers report; `prefix` begins the ids of the caller's own. */
+  /** Records jobs that workers report. The ids of the caller's own jobs begin with `prefix`. */
   async heard(prefix: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
-    // A job of the caller's own that it did not start is one that a durable function started for it.
+    // If one of the caller's own jobs is not in the table, a durable function started it.
     const isChild = (id: string) =>
       this.#world.key() !== "" && id.startsWith(prefix) && isRoot(id) && this.#jobs.kindOf(id) === undefined;
     const jobs = [
@@ -74,10 +74,10 @@ export class JobLooks {
     for (let i = 0; i < jobs.length; i += LOOKS) await this.lookAt(jobs.slice(i, i + LOOKS), { isChild });
   }
 
-  /** Notes how jobs were found. `isSized`: with what their workers have marked as stored, where their ends do not say that. */
+  /** Records the observed state of jobs. `isSized`: includes the bytes that workers have marked, as in {@link #withMarks}. */
   async note(jobs: readonly SeenJob[], onlyKnown: boolean, isSized = false): Promise<void> {
     const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
-    // What a job has told at last is logged before its end.
+    // The last outputs of a job are logged before its end.
     if (this.#world.isToldWanted()) await Promise.all(ended.map(({ id }) => this.#noteTold(id)));
     for (const job of ended.filter(isCut)) {
       this.#jobs.resize(job.id, Date.now());
@@ -90,7 +90,7 @@ export class JobLooks {
     this.#world.onNews();
   }
 
-  /** A job with what its worker has marked as stored, where its end does not say that. */
+  /** Adds the bytes that its worker has marked to a job that runs or was cut off. */
   async #withMarks(job: SeenJob): Promise<SeenJob> {
     if (job.state !== "pending" && !isCut(job)) return job;
     const get = (id: string) => this.#client.call({ kind: "promise.get", data: { id } });
@@ -103,7 +103,7 @@ export class JobLooks {
     return { ...job, bytes: job.bytes + marked };
   }
 
-  /** Looks at the sizes of jobs that were cut off, whose ends do not say what is stored of them. */
+  /** Looks at the sizes of jobs that were cut off, as their ends do not state them. */
   async #sizeEnded(): Promise<void> {
     const ids = this.#jobs.unsized(Date.now(), LOOKS);
     this.#cutOff = 0;
@@ -111,13 +111,13 @@ export class JobLooks {
   }
 
   /**
-   * Looks at the sizes of ended jobs once in a while and after each so many, and at those of running ones once in a while where
-   * they could hold more than is left of `most`.
+   * Looks at the sizes of ended jobs every {@link CLEANS} and after {@link LOOKS} that were cut off; every {@link CLEANS} also at
+   * those of running jobs, where these could hold more than is left of `most` bytes.
    */
   async size(most: number): Promise<void> {
     const now = Date.now();
     if (this.#cutOff >= LOOKS) await this.#sizeEnded();
-    // An object that begins again has looked as well.
+    // The time of the last look outlasts a restart.
     this.#sizedAt ??= Number(this.#jobs.get("sized") ?? 0);
     if (now - this.#sizedAt < CLEANS) return;
     this.#sizedAt = now;
@@ -129,7 +129,7 @@ export class JobLooks {
     await this.lookAt(this.#jobs.leastSeen(LOOKS), { isSized: true });
   }
 
-  /** Logs what a job has told since, in its order. */
+  /** Logs the new outputs of a job, in their order. */
   async #noteTold(id: string): Promise<void> {
     const [name, kind] = [this.#world.nameOf(id), this.#jobs.kindOf(id)];
     if (kind === undefined) return;
@@ -137,7 +137,7 @@ export class JobLooks {
       const numbers = Array.from({ length: TOLD }, (_, i) => from + i);
       const get = (n: number) => this.#client.call({ kind: "promise.get", data: { id: outputId(id, n) } });
       const records = await Promise.all(numbers.map(get));
-      // One that is told beside others may be written after them.
+      // Concurrent outputs may be written out of order: those after a missing one wait for it.
       const end = records.indexOf(undefined);
       const known = end < 0 ? records : records.slice(0, end);
       const now = Date.now();
@@ -157,7 +157,7 @@ export class JobLooks {
     return this.#jobs.stale(now, now - this.#world.keep, limit);
   }
 
-  /** Looks at jobs that count in a period; starts that come meanwhile share the look. */
+  /** Looks at jobs that count in a period. Starts in the meantime share the look. */
   async lookIn(period: string): Promise<void> {
     const looking =
       this.#looking.get(period) ??
@@ -172,7 +172,7 @@ export class JobLooks {
     return record?.timeoutAt;
   }
 
-  /** Notes what is new in a job's progress feed, and has the next entry pushed. */
+  /** Logs what is new in a job's progress feed, and has the next entry pushed. */
   async readFeed(job: Running, channel: Channel): Promise<void> {
     for (let isWritten = true; isWritten; ) {
       const newest = await this.#world.feeds.newest(job.id);
@@ -196,8 +196,8 @@ export class JobLooks {
   }
 
   /**
-   * Notes how jobs are. `isChild`: of those that are not in the table, which were started for the caller. `isSized`: with what is
-   * marked as stored of those that have not ended.
+   * Reads the state of jobs and records it. `isChild`: whether to add a job that is not in the table, as one that a durable
+   * function started for the caller. `isSized`: as in {@link note}.
    */
   async lookAt(
     jobs: readonly Reported[],
@@ -222,7 +222,7 @@ export class JobLooks {
   }
 }
 
-/** Whether a job was cut off, so that its end does not say what is stored of it. */
+/** Whether a job was cut off, so that its end does not state its stored bytes. */
 const isCut = (job: SeenJob): job is StartedJob =>
   (job.state === "rejected_canceled" || job.state === "rejected_timedout") && job.bytes > 0;
 

@@ -1,4 +1,4 @@
-/** What the table of a caller's jobs reads: an index for each list, however many jobs there are. */
+/** What the table of a caller's jobs reads: every list uses an index, however many jobs there are. */
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { Job } from "../../core/definitions/job.ts";
@@ -14,7 +14,7 @@ import type { CallerStorage } from "./storage.ts";
 
 const KEY = "c0123456789abcdef.";
 
-test("every list goes along an index, from its cursor on", () => {
+test("every list follows an index from its cursor on", () => {
   const db = new DatabaseSync(":memory:");
   const plans: string[] = [];
   const storage: CallerStorage = {
@@ -45,11 +45,11 @@ test("every list goes along an index, from its cursor on", () => {
   const conditions =
     /^SEARCH jobs USING (COVERING )?INDEX jobs_\w+ \((kind=\? AND )?(state=\? AND )?\(started_at,id\)<\(\?,\?\)\)$/;
   expect(plans.filter((plan) => !conditions.test(plan))).toEqual([]);
-  // A filter is a part of the index, and not looked up in each row.
+  // The index covers the filters, so they are not checked row by row.
   expect(plans.filter((plan) => plan.includes("kind=? AND state=?")).length).toBe(6);
 });
 
-test("a search goes through 10,000 jobs a call, and on from its cursor; with a status as well", async () => {
+test("a search goes through 10,000 jobs per call and continues from its cursor, also with a status", async () => {
   const table = new JobTable(createStorage());
   const sim = new Simulation({ now: () => Date.now() });
   const COUNT = 25_000;

@@ -1,4 +1,4 @@
-/** A caller's jobs in the SQL storage of its Durable Object. Nothing here waits. */
+/** A caller's jobs in the SQL storage of its Durable Object. All methods are synchronous. */
 import type {
   ListedJob,
   ListQuery,
@@ -16,7 +16,7 @@ import { ROOMS_TABLE } from "./room-rows.ts";
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
-/** What an object knows of its caller's schedules: the index, which follows the table of jobs. */
+/** The caller's schedules and when each is due. Triggers keep the rows in step with the table of jobs. */
 const SCHEDULES_TABLE = `CREATE TABLE schedules (
      id TEXT PRIMARY KEY, next_at REAL NOT NULL, after REAL NOT NULL, running TEXT, queued REAL, told TEXT NOT NULL
    ) STRICT;
@@ -31,12 +31,12 @@ const SCHEDULES_TABLE = `CREATE TABLE schedules (
      DELETE FROM schedules WHERE id = old.id;
    END;`;
 
-/** Which schedule, by the name of its first generation, has started a job. */
+/** Which schedule has started a job. `schedule` is the name of its first generation. */
 const FIRINGS_TABLE = `CREATE TABLE firings (job TEXT PRIMARY KEY, schedule TEXT NOT NULL) STRICT;
    CREATE INDEX firings_schedule ON firings (schedule);
    CREATE TRIGGER firings_removed AFTER DELETE ON jobs BEGIN DELETE FROM firings WHERE job = old.id; END;`;
 
-/** What brings the tables from one version to the next: each once, and none is ever changed. */
+/** Each entry brings the tables from one version to the next. It runs once per storage, and is never changed. */
 const MIGRATIONS = [
   `CREATE TABLE jobs (
      id TEXT PRIMARY KEY, kind TEXT NOT NULL, state TEXT NOT NULL, started_at REAL NOT NULL, settled_at REAL, due REAL NOT NULL,
@@ -70,19 +70,19 @@ const MIGRATIONS = [
    CREATE INDEX labels_label ON labels (label, job);
    CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`,
   ROOMS_TABLE,
-  // Whether a durable function started it: its end is no event, and its bytes are among those of the job that started it.
+  // Whether a durable function started it. Its end is then no event, and its bytes count for the job that started it.
   "ALTER TABLE jobs ADD COLUMN child INTEGER NOT NULL DEFAULT 0",
   `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
    CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`,
 ];
 
 /**
- * How long a job may be in the table before its promise exists, in milliseconds: longer than an edge tries to create it. A
- * job whose edge died in between is removed after that.
+ * How long a job may be in the table before its promise exists, in milliseconds: longer than an edge tries to create it. After
+ * that, a job whose edge died in between is removed.
  */
 const STARTING = 30_000;
 
-/** How often the sizes of jobs are looked at that may grow, in milliseconds: of running ones, and of those whose clean-up goes on. */
+/** How often jobs that may still grow, as they run or clean up, are looked at for their sizes; in milliseconds. */
 export const CLEANS = 60_000;
 
 /** How many jobs a search goes through at once. */
@@ -94,7 +94,7 @@ const CLOCKS = 60_000;
 export class JobTable {
   readonly #storage: CallerStorage;
   readonly #onEnd: (job: StartedJob) => void;
-  /** What is reserved in a period, as far as that was added up. */
+  /** The reservations of each period, where they were added up already. */
   readonly #used = new Map<string, number>();
 
   /** `onEnd` is called with each job that is found to have ended since its caller started it. */
@@ -109,7 +109,7 @@ export class JobTable {
     });
   }
 
-  /** A note of the object's. */
+  /** A named value in the object's storage. */
   get(name: string): string | undefined {
     return this.#all("SELECT value FROM notes WHERE name = ?", name)[0]?.value as string | undefined;
   }
@@ -138,7 +138,7 @@ export class JobTable {
     return "reserved";
   }
 
-  /** How many of the reservations of a period are taken. */
+  /** How many reservations are taken in a period. */
   used(period: string): number {
     const known = this.#used.get(period);
     if (known !== undefined) return known;
@@ -154,7 +154,7 @@ export class JobTable {
     this.#write(job, now, true);
   }
 
-  /** Notes how a job was found. */
+  /** Records the observed state of a job. */
   note(job: SeenJob, now: number, onlyKnown = false): void {
     this.#used.clear();
     if (job.state === undefined) {
@@ -164,23 +164,23 @@ export class JobTable {
     const [row] = this.#all("SELECT earlier, state, started_at, child FROM jobs WHERE id = ?", job.id);
     if (!row && onlyKnown) return;
     const startedAt = Number(row?.started_at);
-    // A result that was there when the caller asked for it was its answer, and is no news.
+    // A result that existed when the caller asked was the answer, and is no event.
     const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
     if (row?.state === "pending" && !row.child && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
       this.#onEnd({ ...job, startedAt });
-    // The job was among those that edges of 1c007cb had counted when the period was sealed.
+    // Edges of 1c007cb had counted the job when the period was sealed, so the sum must not count it again.
     if (job.isEarlier && !row?.earlier && job.count > 0) {
       const wasCounted = "period = ? AND (? OR at < ?)";
       const values = [job.count, job.period, Number(job.state === "pending"), job.settledAt] as const;
       this.#all(`UPDATE sealed SET count = max(0, count - ?) WHERE ${wasCounted}`, ...values);
     }
-    // The caller has started it again, or found it.
+    // The caller has asked for the job again, and thereby started or found it.
     if (!onlyKnown && row)
       this.#all("UPDATE jobs SET hidden = 0, child = 0 WHERE id = ? AND (hidden = 1 OR child = 1)", job.id);
     this.#write(job, now);
   }
 
-  /** Removes all generations of a job's name, or leaves them out of lists until they are started again. */
+  /** Removes all generations of a job name. `isHidden`: keeps them, but out of lists until they are started again. */
   forget(id: string, isHidden: boolean): void {
     this.#used.clear();
     const all = [id, ...idsFrom(id + GENERATION)];
@@ -193,20 +193,20 @@ export class JobTable {
     return this.#all("SELECT 1 FROM sealed WHERE period = ?", period).length > 0;
   }
 
-  /** Counts what edges of 1c007cb have taken of a period, less what is in the table already. */
+  /** Adds the jobs that edges of 1c007cb have counted in a period, except those that are in the table already. */
   seal(period: string, taken: number, now: number): void {
     const known = "SELECT sum(count) AS sum FROM jobs WHERE period = ? AND state = 'pending' AND earlier = 1";
     this.#all("INSERT INTO sealed VALUES (?, ?, ?)", period, Math.max(0, taken - this.#sum(known, period)), now);
     this.#used.clear();
   }
 
-  /** The jobs that count in a period and are most likely to have ended. */
+  /** Jobs that count in a period, those most likely to have ended first. */
   reserved(period: string, now: number, limit: number): string[] {
     const where = "period = ? AND state = 'pending' AND count > 0 ORDER BY due > ?, looked_at LIMIT ?";
     return this.#ids(where, period, now, limit);
   }
 
-  /** Jobs of which something is out of date: those that should have ended, and those that ended before `kept`. */
+  /** Jobs whose rows are outdated: those that should have ended, and those that ended before `kept`. */
   stale(now: number, kept: number, limit: number): string[] {
     return [
       ...this.#ids("state = 'pending' AND due < ? AND looked_at < ? LIMIT ?", now, now - STARTING, limit),
@@ -234,18 +234,18 @@ export class JobTable {
     );
   }
 
-  /** Has the size of a job looked at after a time; with none, never again. */
+  /** Has the size of a job looked at again at the time `at`; without it, never. */
   resize(id: string, at?: number): void {
     this.#all("DELETE FROM unsized WHERE job = ?", id);
     if (at !== undefined) this.#all("INSERT INTO unsized VALUES (?, ?)", id, at);
   }
 
-  /** The ended jobs whose size is to be looked at. */
+  /** The ended jobs whose size is due to be looked at. */
   unsized(now: number, limit: number): string[] {
     return this.#all("SELECT job FROM unsized WHERE at <= ? LIMIT ?", now, limit).map(({ job }) => String(job));
   }
 
-  /** Whether the sizes of so many jobs are not known for good: they have not ended, or were cut off. */
+  /** Whether at least `count` jobs have no final size yet: they run, or were cut off. */
   hasUnsized(count: number): boolean {
     const jobs = "SELECT id FROM jobs WHERE state = 'pending' UNION ALL SELECT job FROM unsized LIMIT ?";
     return this.#all(jobs, count).length === count;
@@ -255,7 +255,7 @@ export class JobTable {
     return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
 
-  /** When the next job should end, in milliseconds since the epoch. */
+  /** When the next job is due to end, in milliseconds since the epoch. */
   nextDue(now: number): number | undefined {
     const [row] = this.#all("SELECT min(due) AS due FROM jobs WHERE state = 'pending' AND due > ?", now);
     return row?.due == null ? undefined : Number(row.due);
@@ -265,12 +265,12 @@ export class JobTable {
     return this.#ids("1 ORDER BY started_at DESC LIMIT ?", limit);
   }
 
-  /** What is stored was replaced. */
+  /** Drops the cached sums after the stored rows were replaced. */
   reset(): void {
     this.#used.clear();
   }
 
-  /** Removes all that is stored of the caller; what reads its log begins anew. */
+  /** Removes everything that is stored for the caller. A new epoch makes readers of its log begin again. */
   clear(): void {
     this.#storage.transactionSync(() => {
       for (const table of [
@@ -290,12 +290,12 @@ export class JobTable {
     this.#used.clear();
   }
 
-  /** Jobs that have not ended as far as is known, the soonest to end first. */
+  /** Jobs that are not known to have ended, the earliest due first. */
   pending(limit: number): string[] {
     return this.#ids("state = 'pending' ORDER BY due LIMIT ?", limit);
   }
 
-  /** Those of them that were looked at longest ago. */
+  /** Jobs that are not known to have ended, the one looked at longest ago first. */
   leastSeen(limit: number): string[] {
     return this.#ids("state = 'pending' ORDER BY looked_at LIMIT ?", limit);
   }
@@ -305,7 +305,7 @@ export class JobTable {
       if (endOfPeriod(String(period)) < now) this.#all("DELETE FROM sealed WHERE period = ?", period as string);
   }
 
-  /** `nameAt`: where in the ids the names begin, from 0. A search that is not over ends with a job that it has `passed`. */
+  /** `nameAt`: the index in the ids at which names begin. The list of an unfinished search ends with a `passed` job. */
   list({ kind, state, after, search = "", limit }: ListQuery, nameAt = 0): ListedJob[] {
     const words = wordsOf(search);
     const inName = "instr(lower(substr(id, ?)), ?) OR instr(lower(kind), ?)";
@@ -330,7 +330,7 @@ export class JobTable {
       const passed = this.#all(`${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
       return [...rows, ...passed.map((row) => ({ ...row, passed: true as const }))];
     };
-    // A job that was pending may have ended since.
+    // A job that was pending when last seen may have ended.
     const states = state === undefined ? [undefined] : [...new Set([state, "pending"])];
     const rows = states.flatMap(rowsIn).sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1));
     const end = rows.findIndex(({ passed }) => passed);
@@ -347,7 +347,7 @@ export class JobTable {
     now: number,
     isChild = false,
   ): void {
-    // Those of the first start stay.
+    // A job keeps the labels of its first start.
     if (labels.length > 0 && this.kindOf(id) === undefined)
       for (const label of labels) this.#all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
     this.#all(

@@ -5,12 +5,12 @@ interface Runtime {
   DurableObject: new (state: unknown, env: object) => object;
 }
 
-/** What is called from elsewhere extends a class of the runtime's. Node has none, and can still import this file. */
+/** A class with remote methods extends one of the runtime. Node does not have it; `Object` lets tests import this file. */
 const { DurableObject }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
   DurableObject: Object,
 }));
 
-/** All of them: each is called by its name. */
+/** All methods of the loaded object, for the loop below; the type makes the list complete. */
 const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
   alarm: true,
   deploy: true,
@@ -36,9 +36,9 @@ const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {
 };
 
 /**
- * What belongs to one caller of a deployment and not to a job: its quota and its list of jobs, in the SQL storage of a Durable
- * Object. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`. Its code is loaded
- * when an object is first used, so the edge starts no slower.
+ * The record of one caller of a deployment: its quota and its list of jobs, in the SQL storage of a Durable Object. A Worker's
+ * entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`. Its code is loaded when an object is
+ * first used, so it does not slow the start of the edge.
  *
  * @example
  * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };

@@ -3,10 +3,10 @@ import { createStorage } from "../../testing/stack/object-storage.ts";
 import { JobTable } from "./job-table.ts";
 import { readRoom, TABLES, writeRoom } from "./room-rows.ts";
 
-/** What is not a caller's own: a sum of its rows, and the list of callers' objects. */
+/** Tables that a backup leaves out: a sum over a caller's rows, and the list of callers' objects. */
 const DERIVED = ["stored", "rooms"];
 
-test("a backup of a caller has each of its tables, and is taken up as often as it is tried", () => {
+test("a backup of a caller has each of its tables, and a repeated restore changes nothing", () => {
   const make = () => {
     const storage = createStorage();
     const jobs = new JobTable(storage);

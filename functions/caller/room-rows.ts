@@ -1,9 +1,9 @@
-/** The rows of callers' objects, as a backup has them, and the list of the objects, which one of them keeps. */
+/** Reads and restores rooms for backups. A room is what one caller's object stores; one object keeps the list of rooms. */
 import type { CallerStorage, Row, SqlValue } from "./storage.ts";
 
 /**
- * The tables of a backup, in the order in which they are restored. The first has one row, with which a room begins; the last
- * makes its web hooks go on. Secrets stay as they are stored.
+ * The tables of a backup, in the order in which they are restored. The first has one row, which begins a room; the last resumes
+ * its web hooks. Secrets are copied as they are stored.
  */
 export const TABLES = [
   "log",
@@ -27,14 +27,14 @@ const ROWS = 200;
 /** How many rooms are listed at once, and read for one answer. */
 const ROOMS = 50;
 
-/** A line of a backup: a row of the caller with this key, which is empty for callers that are not told apart. */
+/** A line of a backup: a row of the caller with the key `room`, which is empty for callers without identity. */
 export interface RoomRow {
   room: string;
   table: (typeof TABLES)[number];
   row: Row;
 }
 
-/** The row to go on after: the key of its room, the number of its table, and its number there. */
+/** The row after which to continue: the key of its room, its table as an index of {@link TABLES}, and its `rowid`. */
 export type RoomPosition = readonly [room: string, table: number, row: number];
 
 export interface RoomPage {
@@ -42,10 +42,10 @@ export interface RoomPage {
   next?: RoomPosition;
 }
 
-/** Where the list of rooms is kept, in each object's storage: one object alone has rows of it. */
+/** The table of the list of rooms. All objects have it, but only one of them fills it. */
 export const ROOMS_TABLE = "CREATE TABLE rooms (key TEXT PRIMARY KEY) STRICT";
 
-/** What an object answers where its rows are read and written. */
+/** The methods of a caller's object that read and write its rows. */
 export interface Room {
   rows(room: string, table: number, row: number): Promise<RoomPage>;
   restore(rows: readonly RoomRow[]): Promise<void>;
@@ -72,8 +72,8 @@ export function readRoom(storage: CallerStorage, [room, from, after]: RoomPositi
 }
 
 /**
- * Writes rows of a room, in one transaction. The row of its log, which is the first, calls `clear`: the room begins anew, with
- * an epoch of its own. A subscription goes on behind the events that it was told, and is told that some may be missing.
+ * Writes rows of a room in one transaction. The row of the table `log`, which is the first, calls `clear`: the room begins
+ * empty, with a new epoch. A subscription continues after the events that it received, and is told that some may be missing.
  */
 export function writeRoom(storage: CallerStorage, rows: readonly RoomRow[], now: number, clear: () => void): void {
   const put = (statement: string, ...values: SqlValue[]) => storage.sql.exec(statement, ...values).toArray();
@@ -137,7 +137,7 @@ export class RoomList {
     }
   }
 
-  /** Removes all that is stored of a caller. */
+  /** Removes everything that is stored for a caller. */
   async forget(key: string): Promise<void> {
     await this.#roomOf(key).clear();
     this.#storage.sql.exec("DELETE FROM rooms WHERE key = ?", key);

@@ -1,7 +1,7 @@
-/** What a caller's object shows its caller: who is told of jobs, and what is scheduled. */
+/** What a caller's object shows its caller: who receives events of its jobs, and what is scheduled. */
 import type { Narrowed } from "./event-log.ts";
 
-/** A subscription by web hook. Of the receiver's address only the host is shown. Times are ISO 8601. */
+/** A subscription by web hook. Only the host of the receiver's address is shown. Times are ISO 8601. */
 export interface SeenSubscription {
   id: string;
   /** The type of events. */
@@ -14,30 +14,30 @@ export interface SeenSubscription {
   status: { active: boolean; lastDeliveryAt: string | null; lastError: string | null; failedSince?: string | null };
 }
 
-/** What a client polls or streams. */
+/** Events that a client polls or streams. */
 export type SeenListener = Pick<SeenSubscription, "name" | "narrowed">;
 
 export interface SeenSchedule {
   job_name: string;
   /** ISO 8601; undefined while it is not known. */
   next_at: string | undefined;
-  /** The last firings, newest first: the job that was started, or in words why none was. */
+  /** The last firings, newest first. `text`: the name of the started job, or why none was started. */
   last: { text: string; isJob: boolean }[];
-  /** Whether a tool's definition has it: it would be made again. */
+  /** Whether it is part of a tool's definition, which would make it again. */
   isOfDefinition: boolean;
 }
 
 export interface Seen {
   subscriptions: SeenSubscription[];
   listeners: SeenListener[];
-  /** The next to fire come first, a bounded number of them; none where it is asked of one job. */
+  /** A bounded number, the next to fire first; empty where the call names one job. */
   schedules: SeenSchedule[];
 }
 
 /** The most listeners that an object remembers. */
 const MOST = 50;
 
-/** Who has lately polled or streamed events. In memory: a client that still listens asks again. */
+/** Who has lately polled or streamed events. Only in memory, as a client that still listens soon asks again. */
 export class Listeners {
   readonly #until = new Map<string, number>();
 

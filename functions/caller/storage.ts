@@ -9,7 +9,7 @@ export interface CallerStorage {
   setAlarm(time: number): Promise<void>;
 }
 
-/** A storage that adds up the rows that it writes, as the platform charges for them. */
+/** A storage that counts the rows that it writes, as the platform bills them. */
 export class CountedStorage implements CallerStorage {
   written = 0;
   readonly sql: CallerStorage["sql"];
@@ -20,7 +20,7 @@ export class CountedStorage implements CallerStorage {
     this.sql = {
       exec: (statement, ...values) => {
         const cursor = storage.sql.exec(statement, ...values);
-        // A cursor knows its rows when it has been read.
+        // A cursor knows its written rows only once it was read.
         const toArray = () => {
           const rows = cursor.toArray();
           this.written += cursor.rowsWritten ?? 0;

@@ -1,6 +1,6 @@
 /**
- * What an object that is new takes over from the Resonate server: the jobs that its caller started before, whether an edge of
- * 1c007cb has listed and counted them in chains of promises, or the object's storage was lost. Every step is bounded.
+ * Takes over a caller's earlier jobs from the Resonate server into a new object: jobs that an edge of commit 1c007cb has listed
+ * and counted in chains of promises, or those of an object whose storage was lost. Every step is bounded.
  */
 import * as z from "zod";
 import { startedJob } from "../../core/jobs/caller/caller-record.ts";
@@ -14,19 +14,19 @@ import { rootOf } from "../../core/store/ids.ts";
 import { last } from "../../core/store/sequence.ts";
 import type { JobTable } from "./job-table.ts";
 
-/** For how long after an object's beginning edges of 1c007cb may run beside it, in milliseconds. */
+/** How long edges of 1c007cb may run beside a new object, in milliseconds. */
 const UPGRADE = 86_400_000;
 
-/** Into how many chains 1c007cb divides a caller's list. */
+/** The number of chains into which 1c007cb divides a caller's list. */
 const CHAINS = 4;
 
 /** How many entries of a chain one step reads. */
 const ENTRIES = 20;
 
-/** How often a search that fails is tried. */
+/** How often a failing search is tried. */
 const TRIES = 3;
 
-/** More than any quota: with it taken, an edge of 1c007cb admits no job of the period. */
+/** More than any quota: once it is taken, an edge of 1c007cb admits no job in the period. */
 const ALL = 2 ** 50;
 
 /** The tag of the promise that says which object began a caller's record. */
@@ -36,7 +36,7 @@ const Entry = z.object({ startedAt: z.number() });
 const Link = z.object({ sum: z.number().default(0), isSeal: z.boolean().default(false), by: z.unknown() });
 
 const State = z.object({
-  /** Of each chain: the entry to read next, downwards; the one to stop at; the last. Undefined: not looked for yet. */
+  /** For each chain: the entry to read next, downwards; the one to stop at; the last. Null: its end is not known yet. */
   chains: z.array(z.object({ next: z.int(), low: z.int(), end: z.int() }).nullable()),
   search: z.object({ cursor: z.string().optional(), limit: z.int().optional(), tries: z.int() }).nullable(),
 });
@@ -64,20 +64,20 @@ export class Takeover {
     return Date.now() < Number(this.#jobs.get("born") ?? 0) + UPGRADE;
   }
 
-  /** Whether there is something left to take over. */
+  /** Whether the takeover has further steps. */
   get isPending(): boolean {
     const { chains, search } = this.#state;
     return search !== null || chains.some((chain) => chain === null || chain.next > chain.low);
   }
 
-  /** Begins the record of a caller. One whose marker exists has jobs that are to be taken over. */
+  /** Begins the record of a caller. Where its marker promise exists already, earlier jobs must be taken over. */
   async begin(key: string): Promise<void> {
     if (this.key !== undefined) return;
     const by = crypto.randomUUID();
     const id = this.#names(key).listId("begin");
-    // Without a list an edge of 1c007cb, after a rollback, searches: that is what `true` says.
+    // `true` makes an edge of 1c007cb, after a rollback, search instead of reading the list.
     const begin = childOf(id, Date.now() - 1, { param: true, tags: { [OBJECT]: by } });
-    // Callers that are not told apart have no list and no quota: a search finds their jobs.
+    // Callers without identity have no list and no quota: a search finds their jobs.
     const isNew = key === "" || (await this.#client.call(begin))?.tags[OBJECT] === by;
     const whole = { next: 0, low: 0, end: 0 };
     const chains = Array.from({ length: CHAINS }, () => (isNew ? whole : null));
@@ -88,7 +88,7 @@ export class Takeover {
     });
   }
 
-  /** Whether the promise is gone by which the record began, as the caller's other promises are that was forgotten. */
+  /** Whether the promise that began the record is gone, as all promises of a forgotten caller are. */
   async isMarkerGone(): Promise<boolean> {
     return this.key !== "" && (await this.#get(this.#names().listId("begin"))) === undefined;
   }
@@ -103,7 +103,7 @@ export class Takeover {
     if (search) await this.#search(search);
   }
 
-  /** Looks for what edges of 1c007cb have added to the caller's list. */
+  /** Looks for new entries of edges of 1c007cb in the caller's list. */
   async lookAgain(): Promise<void> {
     await Promise.all(
       this.#state.chains.map(async (chain, at) => {
@@ -115,8 +115,8 @@ export class Takeover {
   }
 
   /**
-   * Ends the chain by which edges of 1c007cb count the jobs of a period, and counts what they have taken: they admit no more,
-   * and the object admits what is left.
+   * Ends the chain in which edges of 1c007cb count the jobs of a period, and takes over their count. From then on they admit no
+   * more jobs, and the object admits as many as are left.
    */
   async seal(period: string): Promise<void> {
     if (!this.isUpgrade || this.#jobs.isSealed(period)) return;
@@ -138,7 +138,7 @@ export class Takeover {
       if (n === 1) {
         ({ n, entry: link } = await lastOf("t"));
       }
-      // Where an object that was here before has sealed the period, what it had counted is found with the jobs.
+      // If an earlier object of the caller has sealed the period, its count is found with the jobs.
       taken = link?.isSeal ? 0 : (link?.sum ?? 0);
       if (link?.isSeal) break;
     }
@@ -158,7 +158,7 @@ export class Takeover {
     this.#setChain(at, end, low, next - numbers.length);
   }
 
-  /** Every promise that has the caller's tags, a page at a time, where the server searches. */
+  /** Takes over a page of the promises with the caller's tags, where the server allows searches. */
   async #search({ cursor, limit, tries }: NonNullable<State["search"]>): Promise<void> {
     try {
       const page = await searchPage(this.#client, this.#names(), { cursor, ...(limit !== undefined && { limit }) });

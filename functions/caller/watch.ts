@@ -5,19 +5,19 @@ import type { Channel } from "../../core/store/connection/connections.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { isRoot, rootOf } from "../../core/store/ids.ts";
 
-/** How many jobs are listened to at once. Of further ones some are looked at each time. */
+/** How many jobs are listened to at once. Where there are more, each look also reads some of them. */
 const MOST_HEARD = 500;
 
-/** How many jobs are looked at each time, and how many requests are under way at once. */
+/** How many jobs one look reads, and how many requests run at once. */
 const LOOKS = 40;
 
 /** How many progress feeds are read at once. */
 const FEEDS = 8;
 
-/** How long after its start a job is first listened to, in milliseconds: its promise is created meanwhile. */
+/** How long after its start a job is first listened to, in milliseconds: by then its promise should exist. */
 const CREATED = 300;
 
-/** How long nothing may come before the jobs are looked at anyway, in milliseconds. */
+/** How long the connection may be silent before the jobs are looked at anyway, in milliseconds. */
 const QUIET = 30_000;
 
 /** A job, and when it times out, in milliseconds since the epoch. */
@@ -26,20 +26,20 @@ export interface Running {
   timeoutAt: number;
 }
 
-/** The jobs of the caller, and what is known of them. */
+/** The caller's jobs, and how to read them and listen to them. */
 export interface Watched {
   source: SettlementSource | undefined;
   key(): string;
   pending(limit: number): string[];
   leastSeen(limit: number): string[];
   look(ids: readonly string[]): Promise<void>;
-  /** Has the end of a job pushed, and notes how it is. Returns when it times out; undefined while there is no promise. */
+  /** Has the end of a job pushed, and records one that has ended. Returns its time-out; undefined while it has no promise. */
   listen(id: string, channel: Channel): Promise<number | undefined>;
-  /** Notes what a job tells, and has its next word pushed. */
+  /** Logs what is new in a job's progress feed, and has the next entry pushed. */
   readFeed(job: Running, channel: Channel): Promise<void>;
 }
 
-/** A job that is listened to, and whether its progress feed is. */
+/** A job that is listened to, and whether its progress feed is listened to as well. */
 interface Told {
   timeoutAt: number;
   isRead: boolean;
@@ -48,7 +48,7 @@ interface Told {
 export class Watch {
   readonly #jobs: Watched;
   #until = 0;
-  /** Until when it is also of interest what the jobs tell while they run. */
+  /** Until when progress feeds are followed as well, in milliseconds since the epoch. */
   #feedsUntil = 0;
   #end: AbortController | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -58,7 +58,7 @@ export class Watch {
     this.#jobs = jobs;
   }
 
-  /** Follows the jobs until then, in milliseconds since the epoch; `andFeeds`: also what they tell while they run. */
+  /** Follows the jobs until `until`, in milliseconds since the epoch; `andFeeds`: also their progress feeds. */
   extend(until: number, andFeeds: boolean): void {
     this.#until = Math.max(this.#until, until);
     if (andFeeds) {
@@ -70,10 +70,10 @@ export class Watch {
     const end = new AbortController();
     this.#end = end;
     this.#arm();
-    this.#follow(end.signal).catch(() => {}); // It never rejects.
+    this.#follow(end.signal).catch(() => {}); // `subscribe` never rejects.
   }
 
-  /** A job is about to be started. */
+  /** Called when a job is about to be started. */
   onStart(): void {
     if (this.#lookAgain) setTimeout(this.#lookAgain, CREATED);
   }
@@ -120,7 +120,7 @@ export class Watch {
         for (let i = 0; i < silent.length; i += FEEDS)
           await Promise.all(silent.slice(i, i + FEEDS).map(([id, told]) => readFeed(id, told, channel)));
       }
-      // A promise that is not there yet is listened to soon.
+      // A promise that does not exist yet is tried again soon.
       if (wanted.some((id) => !heard.has(id))) this.onStart();
       if (most.length > MOST_HEARD) await this.#jobs.look(leastSeen(LOOKS));
     };
@@ -130,7 +130,7 @@ export class Watch {
       if (!channel || isLooking || signal.aborted) return;
       isLooking = true;
       look(channel)
-        .catch(() => {}) // The next look finds it.
+        .catch(() => {}) // The next look tries again.
         .finally(() => {
           isLooking = false;
         });
@@ -155,7 +155,7 @@ export class Watch {
     };
     await subscribe(
       opener as never,
-      // The listener has told the object what has ended; if that was lost, the next look finds it.
+      // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
       { names: [], look, onNews: ({ name }, channel) => hear(name, channel), quiet: QUIET },
       signal,
     );

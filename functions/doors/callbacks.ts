@@ -1,4 +1,4 @@
-/** What outside systems send to the callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
+/** Receives what outside systems send to callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
 
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { CALLBACKS, childOf, decodeValue } from "../../core/store/codec.ts";
@@ -13,7 +13,7 @@ import type { Sdk } from "../http/load-sdk.ts";
 /** The largest body, in bytes. */
 const MAX_BODY = 100_000;
 
-/** How much is told of what does not fit. */
+/** How much a refusal says about a body that does not fit: the most issues, and characters in all. */
 const TOLD = { issues: 5, characters: 1_000 };
 
 const answer = (status: number, words: string) =>
@@ -28,7 +28,7 @@ interface Callback {
   until: number;
 }
 
-/** Answers `POST /callbacks/:sealed`. Anybody may call: a void address is counted as a refused token is. */
+/** Answers `POST /callbacks/:sealed`. Anybody may call, so a void address counts like a refused token. */
 export async function receive(
   request: Request,
   _env: object,
@@ -45,7 +45,7 @@ export async function receive(
   return limited ?? settle(edge.client, request, { id: String(found.value), until: found.until }, loadSdk);
 }
 
-/** Settles the promise of a callback with the request's body. The first one counts. */
+/** Settles the promise of a callback with the request's body. Only the first body counts. */
 async function settle(
   client: ResonateClient,
   request: Request,
@@ -56,7 +56,7 @@ async function settle(
   if (body === 413) return answer(413, `A body has up to ${MAX_BODY} bytes.`);
   if (body === 408) return answer(408, "The body did not arrive in time.");
   const text = new TextDecoder().decode(body);
-  // The edge and the job's own code walk it.
+  // The edge and the job's own code may recurse into the value.
   if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
   const sent = parsedAs(text, request.headers.get("content-type") ?? "");
   if (!sent) return answer(400, "The body is not JSON.");
@@ -68,10 +68,10 @@ async function settle(
     const problem = await misfit(promise, sent.value, loadSdk);
     if (problem !== undefined) return answer(422, `The body does not fit: ${problem}`);
   }
-  // What comes before the job waits for it is kept.
+  // A body that comes before the job waits for it is kept.
   promise ??= await client.call(childOf(id, until));
   if (promise?.state === "pending") {
-    // As text: what was sent must not be taken for marks of this server's.
+    // Stored as text, so that it cannot be mistaken for this server's own marks.
     if (await new ProgressFeeds(client).answer(id, JSON.stringify(sent.value))) return answer(200, "received");
     promise = await get(id);
   }
@@ -91,7 +91,7 @@ function parsedAs(text: string, type: string): { value: unknown } | undefined {
   }
 }
 
-/** In which way a value does not fit what the job waits for. */
+/** Why a value does not fit the schema that the job waits for; undefined where it fits. */
 async function misfit(
   { param }: PromiseRecord,
   value: unknown,

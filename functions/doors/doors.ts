@@ -1,4 +1,4 @@
-/** What workers, operators and outside systems ask an edge for. */
+/** The routes of an edge for workers, operators, outside systems and readers of files. */
 
 import type { Edge } from "../app/parts.ts";
 import { clientAddress } from "../http/client-address.ts";
@@ -8,7 +8,7 @@ import { receive as receiveCallback } from "./callbacks.ts";
 import { receive as receiveReports } from "./reports.ts";
 import { throughDoor } from "./resonate.ts";
 
-/** Answers a request; one without a right to it by 401. */
+/** Answers a request, or refuses one without the right to it with 401. */
 type Door = (request: Request, env: object, edge: Edge, loadSdk: () => Promise<Sdk>) => Promise<Response>;
 
 const download: Door = async (request, _env, edge) => {
@@ -26,5 +26,5 @@ const DOORS: Readonly<Record<string, Door>> = {
   resonate: throughDoor,
 };
 
-/** What answers at a path, by its first part. */
+/** The door of a path, by the first part of the path. */
 export const doorOf = (path: string): Door => DOORS[path.split("/")[1] ?? ""] ?? throughDoor;

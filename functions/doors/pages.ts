@@ -1,4 +1,4 @@
-/** What browsers ask for: the files of the pages, and the data that MCP does not have. Everything else they do at `/mcp`. */
+/** Serves browsers: the files of the pages, and the data that MCP does not have. Pages do everything else at `/mcp`. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
@@ -111,7 +111,7 @@ async function jobPage(store: RemoteStore, promise: DurablePromise, from: number
   };
 }
 
-/** Who is told of the caller's jobs. A link shows nothing of this: it is asked for as the viewer alone. */
+/** Shows who receives events of the caller's jobs, or ends a subscription. A link gives no right to this. */
 async function showTold(c: Visit, identify: Identify): Promise<Response> {
   const { edge, line } = c.var;
   const { job, end } = c.req.query();

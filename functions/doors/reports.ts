@@ -1,4 +1,4 @@
-/** What workers report: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
+/** Receives workers' reports: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
 import * as z from "zod";
 import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
@@ -40,7 +40,7 @@ const Batch = z.object({ ended: Ids, started: Ids, worker: Worker.exactOptional(
 
 const answer = (status: number, error: string) => Response.json({ error }, { status });
 
-/** Passes reports on to the objects of the callers whom they concern. Nothing is read of a request without the token. */
+/** Passes reports on to the objects of the callers whom they concern. The body of a request without the token is not read. */
 export async function receive(request: Request, _env: object, { config, callers }: Edge): Promise<Response> {
   if (request.method !== "POST") return answer(404, "Not found.");
   const { VIEW_KEY, isOperated } = config;
@@ -54,9 +54,9 @@ export async function receive(request: Request, _env: object, { config, callers 
   if (!data) return answer(400, "The body is not a batch of reports.");
   const { ended, started, worker } = data;
   const keys = [...new Set([...Object.keys(ended), ...Object.keys(started)])];
-  // An object that misses it looks later.
+  // An object that misses a report finds the change at a later look.
   await Promise.allSettled(keys.map((key) => callers.of(key).heard(key, ended[key] ?? [], started[key] ?? [])));
-  // The worker tells it again after an error.
+  // After an error the worker reports again.
   if (worker && isOperated) await callers.operate("report", worker);
   const headers = { [FORM_HEADER]: `${FORM}`, ...(!isOperated && { [UNREAD]: "worker" }) };
   return new Response(null, { status: 204, headers });

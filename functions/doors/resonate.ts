@@ -1,6 +1,6 @@
 /**
- * The door of the Resonate object at the edge. The route is public, and all callers share the object: anything but a request of
- * a worker's or an operator's, by path, method, size and token, does not reach it. The object checks all of it again.
+ * The door of the Resonate object at the edge. The route is public, and all callers share the object, so only requests of workers
+ * and operators reach it, judged by path, method, size and token. The object checks all of this again.
  */
 import { keysOf } from "../../core/definitions/caller.ts";
 import { fetchFrom } from "../../core/store/object-address.ts";
@@ -10,7 +10,7 @@ import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
 
-/** The largest request, in bytes, as the object has it; what an operator writes back is larger. */
+/** The largest request, in bytes: the same as in the object, and a larger one for rows that an operator restores. */
 const MAX_BODY = 2 * 1024 * 1024;
 const MAX_ROWS = 32 * 1024 * 1024;
 
@@ -22,7 +22,7 @@ export interface DoorEnv {
   OPERATOR_TOKENS?: string;
 }
 
-/** Passes what workers elsewhere and operators ask for on to the Resonate object, where an edge does so. */
+/** Passes requests of workers elsewhere and of operators on to the Resonate object, where the deployment allows that. */
 export async function throughDoor(request: Request, env: object, { config, refused }: Edge): Promise<Response> {
   const { RESONATE, RESONATE_PUBLIC } = config;
   // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
@@ -32,13 +32,13 @@ export async function throughDoor(request: Request, env: object, { config, refus
   const path = pathname.slice("/resonate".length);
   const passed = await atDoor(request, path, env as DoorEnv);
   if (passed instanceof Response) {
-    // A wrong token is counted where all doors' are.
+    // Wrong tokens are counted in `app.ts`, for all doors; other refusals here.
     const address = passed.status === 401 ? undefined : clientAddress(request);
     if (address !== undefined) refused.add(address, 1);
     return passed;
   }
   const response = await fetchFrom(RESONATE)(new Request(`http://resonate/public${path}${search}`, passed));
-  return new Response(response.body, response); // with headers that can be added to
+  return new Response(response.body, response); // a copy, whose headers can be changed
 }
 
 /** The request as it may be passed on, or the response that refuses it. `path` is what follows the door's own path. */
@@ -53,7 +53,7 @@ async function atDoor(request: Request, path: string, env: DoorEnv): Promise<Req
   const [, shown] = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
   if (!isCall && Number(headers.get("content-length") ?? 0) > most) return tooLarge(most);
   if (!isCall) return shown !== undefined && (await isKnown(shown, known)) ? request : unauthorized();
-  // The protocol has the token in the body, in the head of each request.
+  // In the protocol the token is in the body, in the head of each request.
   const body = await readBytes(request, most);
   if (body === 413) return tooLarge(most);
   if (body === 408) return new Response("408 Request Timeout", { status: 408 });
@@ -63,8 +63,8 @@ async function atDoor(request: Request, path: string, env: DoorEnv): Promise<Req
 }
 
 /**
- * What an operator does with callers' objects, wherever the Resonate server is: reads their rows (GET), writes them back
- * (POST), and removes a caller's (DELETE). `isOwnServer`: the account has the jobs, too.
+ * Serves operators' requests about callers' objects, wherever the Resonate server is: reads their rows (GET), restores them
+ * (POST), and removes those of a caller (DELETE). `isOwnServer`: whether the account's own Resonate server has the jobs.
  */
 export async function operateRooms(request: Request, env: DoorEnv, rooms: RoomListMethods, isOwnServer: boolean) {
   const passed = await atDoor(request, ROOMS, env);
@@ -88,7 +88,7 @@ function hashesIn(tokens: string | undefined): string[] {
   return Array.isArray(listed) ? listed.map((each) => String(each?.sha256).toLowerCase()) : [];
 }
 
-/** Comparing hashes tells nothing about the token. */
+/** The time that a comparison of hashes takes reveals nothing about the token. */
 async function isKnown(token: string, known: readonly string[]): Promise<boolean> {
   const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
   return known.includes(Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join(""));

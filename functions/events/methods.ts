@@ -1,4 +1,4 @@
-/** The Events extension: the types of events that a deployment tells of, and its methods. */
+/** The Events extension: the types of events that a deployment offers, and the extension's methods. */
 import * as z from "zod";
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { EventDefinition } from "../../core/definitions/event.ts";
@@ -18,19 +18,19 @@ import type { RequestScope } from "../http/scope.ts";
 /** The key under which the extension is declared. */
 export const EVENTS = "io.modelcontextprotocol/events";
 
-/** How many events one answer holds, and by default. */
+/** How many events one answer holds, at most and by default. */
 const MOST = { events: 100, byDefault: 50 };
 
-/** When to poll again, in milliseconds: while jobs are under way, and else. */
+/** When to poll again, in milliseconds: while jobs are under way, and otherwise. */
 const NEXT_POLL = { busy: 5_000, idle: 30_000 };
 
-/** How often a stream tells how far it has read, also between events; in milliseconds. */
+/** How often a stream sends its cursor, also without events; in milliseconds. */
 const HEARTBEAT = 20_000;
 
-/** What keeps a stream of events alive between: the extension has no comments on it. An empty event is nothing to a reader. */
+/** The keep-alive of a stream of events. The extension allows no comments there, and readers ignore an empty event. */
 const NO_COMMENT = "\n";
 
-/** For how long starts of callers who are not told apart are noted after somebody asked for events, in milliseconds. */
+/** How long starts of callers without identity are recorded after somebody has asked for events, in milliseconds. */
 const INTEREST = 600_000;
 
 /** The pause after a failure to read, in milliseconds. */
@@ -39,10 +39,10 @@ const AFTER_ERROR = 2_000;
 /** How long before its deadline a stream ends by itself, in milliseconds. */
 const BEFORE_END = 1_000;
 
-/** How many names and kinds one subscription may be narrowed to. */
+/** The most names, kinds or labels in the filter of one subscription. */
 const MOST_NARROWED = 100;
 
-/** What narrows a subscription. */
+/** The filter of a subscription. */
 const Narrowing = z.strictObject({
   job_names: z.array(z.string().max(600)).min(1).max(MOST_NARROWED).optional().describe("Of these jobs alone."),
   kinds: z.array(z.string().max(64)).min(1).max(MOST_NARROWED).optional().describe("Of jobs of these kinds alone."),
@@ -99,7 +99,7 @@ const schemaOf = (schema: z.ZodType, io: "input" | "output"): object => {
   return plain;
 };
 
-/** The events that these jobs tell, one of each name. */
+/** The events that these jobs define, one of each name. */
 const ownEvents = (jobs: readonly Job[]): EventDefinition[] => [
   ...new Map(jobs.flatMap(({ events = [] }) => events.map((event) => [event.name, event]))).values(),
 ];
@@ -125,7 +125,8 @@ function eventTypes(hooks: boolean, jobs: readonly Job[]): EventType[] {
 const Subscription = z.object({
   name: z.string(),
   arguments: Narrowing.default({}),
-  cursor: z.string().nullish(),
+  // This server's cursors have at most 24 characters.
+  cursor: z.string().max(100).nullish(),
   maxAgeMs: z.int().min(0).optional(),
   maxEvents: z.int().min(1).optional(),
 });
@@ -140,7 +141,7 @@ type Params = Record<string, unknown>;
 export interface EventsOptions {
   callers: Callers;
   codes: keyof typeof CODES;
-  /** Whether web hooks are offered: to callers who are told apart. */
+  /** Whether web hooks are offered, as they are to callers with an identity. */
   hooks: boolean;
   jobs: readonly Job[];
 }
@@ -161,12 +162,12 @@ export class Events {
     this.#codes = CODES[codes];
   }
 
-  /** Whether somebody may be told of a job that begins now. */
+  /** Whether somebody may want events of a job that starts now. */
   get isHeard(): boolean {
     return Date.now() - this.#asked < INTEREST;
   }
 
-  /** The answers to requests but `events/stream`, by method. @throws {ProtocolError} for a request that is not valid */
+  /** The answers to requests, except `events/stream`, by method. @throws {ProtocolError} for a request that is not valid */
   readonly answers = {
     "events/list": async () => ({ events: this.#types }),
     "events/poll": (params, scope) => this.#poll(params, scope),
@@ -244,7 +245,7 @@ export class Events {
     );
   }
 
-  /** Has events delivered by web hook, or goes on with it. */
+  /** Has events delivered by web hook, or renews that. */
   async #subscribe(params: Params, caller: Caller): Promise<Params> {
     const { limit: _, ...query } = this.#queryOf(params);
     const { delivery, ttlMs } = this.#hookOf(params, caller);
@@ -254,7 +255,7 @@ export class Events {
       throw invalidParams(
         "delivery.secret: whsec_ and base64 of 24 to 64 bytes are required, as Standard Webhooks has it",
       );
-    // The caller's object knows which addresses are public.
+    // The caller's object checks that the address is public.
     const href = URL.parse(url)?.href ?? url;
     return this.#granted(await this.#callers.subscribe(caller, { ...query, url: href, secret, ttlMs }));
   }
@@ -267,7 +268,7 @@ export class Events {
     return this.#granted(await this.#callers.unsubscribe(caller, { name, narrowed, url: new URL(url).href }));
   }
 
-  /** Reads events. Each is a look at its job, which is charged. */
+  /** Reads events, and charges a look at a job for each. */
   async #read(query: EventQuery, { caller, store }: RequestScope) {
     const page = await this.#callers.events(caller, query);
     store.charge(page.events.length);

@@ -20,7 +20,7 @@ const SMALL = 1_000_000;
 
 const PURPOSE = "file";
 
-/** What makes and opens addresses. */
+/** Makes and opens the addresses of files. */
 export interface FilePages {
   readonly config: { PUBLIC_URL?: string | undefined; VIEW_LINKS: "on" | "off" };
   readonly seal:
@@ -45,7 +45,7 @@ export interface FileView extends Pick<FileReference, "name" | "mimeType" | "siz
   path: string;
 }
 
-/** Loads what serves files, where a job has one. */
+/** Loads the code for files, which is needed only where a job has one. */
 export type LoadFiles = () => Promise<Files>;
 
 export class Files {
@@ -57,7 +57,7 @@ export class Files {
     this.#kept = keptFilesOf(env);
   }
 
-  /** The result with a line for each file that it refers to and, for a client that has them, a link. */
+  /** The result with a line for each file that it refers to and, with `links`, a resource link. */
   async shown<Result extends CallToolResult>(result: Result, caller: Caller, links: boolean): Promise<Result> {
     const until = Date.now() + VALID;
     const structured = result.structuredContent as { [CARD_FILES]?: FileReference[] } | undefined;
@@ -89,7 +89,7 @@ export class Files {
     return (await Promise.all(views)).flat();
   }
 
-  /** The address of a file, where clients are told addresses. */
+  /** The address of a file; undefined where clients get no addresses. */
   async #urlOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
     const { PUBLIC_URL, VIEW_LINKS } = this.#pages.config;
     const path = await this.#pathOf(uri, caller, until);
@@ -102,7 +102,7 @@ export class Files {
     return sealed && `/files/${sealed}`;
   }
 
-  /** What is at the address of a file. Who has the address may read the file, as its caller and until its time is over. */
+  /** Serves a file at its address. Anybody with the address may read the file, as its caller, until the address expires. */
   async download(request: Request, sealed: string, address: string, door: Door): Promise<Response> {
     const opened = await this.#pages.seal?.open(PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
@@ -133,7 +133,7 @@ export class Files {
     return bytes ? new Response(bodyOf(bytes, to - from), { status, headers }) : refused(404, "The file is gone.");
   }
 
-  /** A small file as a resource, or why it is none. This module has classes of its own: what it throws is not known outside. */
+  /** A small file as a resource, or a refusal. Not thrown: this module may be bundled apart, with its own error classes. */
   async resource(store: RemoteStore, uri: string, caller: Caller, signal?: AbortSignal) {
     const found = await this.#find(store, uri, signal);
     const stream = found && found.about.size <= SMALL ? await this.#kept?.read(found.key, found.about) : undefined;
@@ -172,7 +172,7 @@ const TEXTS = ["text/*", "application/json", "application/xml", "image/svg+xml"]
 const refused = (status: number, error: string) =>
   Response.json({ error }, { status, headers: { "cache-control": "no-store" } });
 
-/** What a file holds is a stranger's: no browser runs it, nor takes it for something else than it is said to be. */
+/** The content of a file is not trusted: browsers must neither run it nor treat it as another type than the declared one. */
 function headersOf({ name, mimeType }: Description, etag: string): Headers {
   const isPlain = /^[\w.+-]+\/[\w.+-]+(; ?charset=[\w-]+)?$/.test(mimeType);
   const plain = name.replace(/[^\w.() -]/g, "_");
@@ -200,7 +200,7 @@ function rangeOf(headers: Headers, size: number, etag: string): { from: number; 
   return from < to ? { from, to } : "none";
 }
 
-/** A body of these bytes, written one by one: what is read again into the same buffer must have been sent. */
+/** A body of these bytes. Each chunk is sent before the next one is read, which may go into the same buffer. */
 function bodyOf(bytes: AsyncGenerator<Uint8Array>, length: number): ReadableStream {
   const { FixedLengthStream } = globalThis as unknown as {
     FixedLengthStream: new (length: number) => TransformStream<Uint8Array, Uint8Array>;
@@ -211,7 +211,7 @@ function bodyOf(bytes: AsyncGenerator<Uint8Array>, length: number): ReadableStre
     for await (const each of bytes) await writer.write(each);
     await writer.close();
   };
-  // A reader that has left is told nothing more.
+  // A reader that has left need not learn of an error.
   void write().catch((error) => writer.abort(error).catch(() => {}));
   return readable;
 }

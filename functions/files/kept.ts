@@ -1,4 +1,4 @@
-/** The files of jobs, where the edge's bindings have them. */
+/** The files of jobs, at the location that the edge's bindings name. */
 import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import { type FileBindings, locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
 import type { ObjectStore } from "../../core/store/files/objects.ts";
@@ -12,14 +12,14 @@ export interface EdgeFileBindings extends FileBindings {
 export const keepsFiles = ({ FILES_FOLDER, FILES, FILES_URL }: EdgeFileBindings): boolean =>
   Boolean(FILES_FOLDER ?? FILES ?? FILES_URL);
 
-/** Undefined where none are kept. */
+/** Undefined where no files are kept. */
 export function keptFilesOf(env: EdgeFileBindings): KeptFiles | undefined {
   const { FILES_FOLDER, ENCRYPTION_KEYS: encryptionKeys } = env;
   const location = FILES_FOLDER ? { objects: diskStore(FILES_FOLDER), encryptionKeys } : locationInWorkers(env);
   return location && new KeptFiles(location);
 }
 
-/** The folder of files of one machine, which workerd serves to the edge: it reads and removes, and workers write. */
+/** The folder of files of one machine, which workerd serves to the edge. The edge reads and removes files; workers write them. */
 interface Disk {
   fetch(url: string, init?: RequestInit): Promise<Response>;
 }

@@ -19,7 +19,7 @@ async function inTime<T>(reading: Promise<T>): Promise<T | 408> {
 /** The body of at most `most` bytes, or the status that refuses it. A large one is drained. */
 export async function readBytes(request: Request, most: number): Promise<Uint8Array<ArrayBuffer> | 408 | 413> {
   const declared = Number(request.headers.get("content-length") ?? Number.NaN);
-  // Of one that says how long it is no more arrives. Reading it piece by piece takes several times the processor time.
+  // A body of declared length cannot be longer. Reading it piece by piece would take several times the processor time.
   if (declared <= most) {
     const whole = await inTime(request.arrayBuffer());
     return whole === 408 ? whole : new Uint8Array(whole);

@@ -42,7 +42,7 @@ test("the slot of a stream that ended unnoticed is free after a while", async ()
   expect(slots.take("ada")).toBeDefined();
 });
 
-test("a stream of the edge's own ends at its deadline by itself, and its writer is told", async () => {
+test("a stream of the edge itself ends at its deadline, and its writer's signal aborts", async () => {
   const slots = new StreamSlots(1);
   const slot = slots.enter("ada");
   const heard: string[] = [];
@@ -53,7 +53,7 @@ test("a stream of the edge's own ends at its deadline by itself, and its writer 
     new AbortController().signal,
     terms,
   );
-  // No further stream around it: that would take memory.
+  // It is not wrapped in another stream, which would take memory.
   expect(boundedStream(response, terms)).toBe(response);
   const reading = response.text();
   await vi.advanceTimersByTimeAsync(LONGEST_STREAM - 1_000);

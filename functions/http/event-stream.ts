@@ -27,7 +27,7 @@ const bounded = new WeakSet<Response>();
 
 /**
  * A response that streams what `run` sends, until `run` is done or the deadline has passed. `signal` aborts at the deadline
- * and when the caller disconnects. `onCut` sends what is to be said before a stream is closed that did not end by itself;
+ * and when the caller disconnects. `onCut` sends the last messages of a stream that is closed before it has ended by itself.
  * `alive` is the text of a keep-alive.
  */
 export function eventStream(
@@ -92,7 +92,7 @@ const HEADERS = {
 export const isStream = (response: Response): boolean =>
   response.body !== null && response.headers.get("content-type")?.startsWith("text/event-stream") === true;
 
-/** Holds a stream of the SDK to its terms; `onEnd` is called when it is over. Other responses are returned as they are. */
+/** Applies the terms to a stream of the SDK; `onEnd` is called when it is over. Other responses are returned as they are. */
 export function boundedStream(response: Response, terms: StreamTerms, onEnd = () => {}): Response {
   if (!isStream(response) || bounded.has(response)) return response;
   const slot = terms.slot();

@@ -2,9 +2,9 @@
 import { traceIdIn } from "../../core/definitions/trace-context.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 
-/** What an MCP request was, in milliseconds since the epoch. */
+/** The span of an MCP request. `began` is in milliseconds since the epoch. */
 export interface RequestSpan {
-  /** Of the span itself, and of the one that it is a part of. */
+  /** The `traceparent` of the span itself, and of its parent. */
   traceparent: string;
   parent: string | undefined;
   began: number;
@@ -24,21 +24,21 @@ interface TraceEnv {
   OTEL_SERVICE_NAME?: string;
 }
 
-/** For how long spans are gathered, what sending them may take, in milliseconds, and how many wait at most. */
+/** How long spans are gathered and how long sending them may take, in milliseconds, and how many wait at most. */
 const GATHER = 1_000;
 const PATIENCE = 5_000;
 const MOST = 500;
 
-/** Numbers of OTLP. */
+/** The numbers in OTLP of the span kind SERVER and of the status ERROR. */
 const [SERVER, ERROR] = [2, 2];
 
-/** What the requests of this isolate have left to be sent. */
+/** The spans of this isolate that wait to be sent. */
 let gathered: object[] = [];
 
-/** Sends a span with others of about the same time. What cannot be sent is lost. */
+/** Sends a span with others of about the same time. Spans that cannot be sent are lost. */
 export async function exportSpan(span: RequestSpan, env: TraceEnv): Promise<void> {
   if (gathered.length < MOST) gathered.push(otlp(span, Date.now()));
-  // No request may wait for another one's promise: the first to wake up sends all.
+  // No request may wait for the promise of another one, so the first that wakes up sends all spans.
   await pause(GATHER);
   const spans = gathered;
   if (spans.length === 0) return;
@@ -58,7 +58,7 @@ export async function exportSpan(span: RequestSpan, env: TraceEnv): Promise<void
   await sent?.body?.cancel();
 }
 
-/** Named as the semantic conventions for MCP have it. */
+/** The span in OTLP, with the names of the semantic conventions for MCP. */
 function otlp({ traceparent, parent, began, method = "request", tool, status, ...more }: RequestSpan, ended: number) {
   return {
     traceId: traceIdIn(traceparent),

@@ -5,7 +5,7 @@ export type Sdk = typeof sdk;
 /** Set by `define` in wrangler.toml where the Worker has the SDK as a module. Elsewhere the bundle contains the SDK. */
 declare const SDK_MODULE: string | undefined;
 
-/** The SDK, loaded on demand: loading takes longer than all else that precedes an isolate's first response. */
+/** The SDK, loaded on demand: loading takes longer than everything else before an isolate's first response. */
 export function loadSdk(): Promise<Sdk> {
   return typeof SDK_MODULE === "undefined" ? import("../sdk.ts") : load(SDK_MODULE);
 }

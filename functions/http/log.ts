@@ -24,7 +24,7 @@ export class EdgeLog {
     this.#write("error", message, fields);
   }
 
-  /** An error as it is logged: see {@link describeError}; with debugging on, its message and whole stack. */
+  /** An error in the form of {@link describeError}; at the levels debug and trace, its message and whole stack. */
   describe(error: unknown): string {
     const isDebugging = this.#least <= LEVELS.indexOf("debug");
     return isDebugging && error instanceof Error ? (error.stack ?? String(error)) : describeError(error);
@@ -44,7 +44,7 @@ export function describeError(error: unknown): string {
   return [error.name, ...frames.slice(0, 5).map((line) => line.trim())].join(" ");
 }
 
-/** The longest text of a caller that is logged or shown, in characters. */
+/** How much of a caller's text is logged or shown, in characters. */
 const LONGEST = 200;
 
 /** A caller's text, shortened, on one line; invisible characters and those that would overwrite others become escapes. */

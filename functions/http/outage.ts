@@ -2,8 +2,8 @@ import { ResonateRefused, ResonateUnavailable } from "../../core/jobs/remote-sto
 import type { EdgeLog } from "./log.ts";
 
 /**
- * Why the Resonate server did not serve a request, in words for its client; logged. Undefined for other errors. `advice`: what the
- * client is to do, where a repeat is not safe.
+ * Why the Resonate server did not serve a request, in words for the client. Also logs it. Undefined for other errors. `advice`:
+ * what the client should do, where a repeat is not safe.
  */
 export function outageIn(
   error: unknown,

@@ -1,17 +1,17 @@
 /** How much a caller may ask for in a minute. Requests are weighed by what they touch: a look at 100 jobs counts as 100. */
 
-/** The period that limits are about, in seconds. */
+/** The period of limits, in seconds. */
 const PERIOD = 60;
 
 /** Charges a caller; returns the response that refuses the request when the limit is exceeded. */
 export type RateLimit = (caller: string, charge: Charge) => Promise<Response | undefined>;
 
 interface Charge {
-  /** What is counted now. */
+  /** The weight that is counted now. */
   weight: number;
-  /** What the request counts as in all. */
+  /** The weight of the whole request. */
   of: number;
-  /** Whether the work is done: it counts even where it is too much. */
+  /** Whether the work is done already: it then counts even above the limit. */
   isDone?: boolean;
 }
 
@@ -21,8 +21,8 @@ export interface RateLimiterBinding {
 
 /**
  * Cloudflare's rate limiter where it is bound, which counts for a whole location; otherwise a count of this isolate.
- * Undefined when there is no limit. The binding takes no weight and is asked once for each unit, all at once: it counts on
- * the machine that asks.
+ * Undefined when there is no limit. The binding takes no weight, so it is asked once for each unit. All these calls run at once:
+ * it counts on the machine that asks.
  */
 export function createRateLimit(limiter: RateLimiterBinding | undefined, most: number): RateLimit | undefined {
   if (limiter) {
@@ -68,7 +68,7 @@ export class Counts {
     return this.#counts.get(key) ?? 0;
   }
 
-  /** Until the period ends. */
+  /** The seconds until the period ends, at least 1. */
   get secondsLeft(): number {
     return Math.max(1, Math.ceil((this.#end - Date.now()) / 1_000));
   }
@@ -80,7 +80,7 @@ export function tooManyRequests(most: string, weight: number, seconds = PERIOD, 
   return refusal(words, { "retry-after": String(seconds) });
 }
 
-/** The response to a request that is more than the whole limit: nobody is to come back with it. */
+/** The response to a request that exceeds the limit by itself, so repeating it does not help. */
 const tooMuch = (most: number, weight: number): Response =>
   refusal(
     `this request counts as ${weight}, for what it touches, and a caller may make ${most} in ${PERIOD} seconds. Trying again does not help. Ask for at most ${most} at once: for fewer jobs, or for a long range in several shorter ones.`,

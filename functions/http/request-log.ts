@@ -10,7 +10,7 @@ export class RequestLog {
   /** The job that was started or found: its promise id without the namespace, as the worker's log names it. */
   job?: string;
   caller?: string;
-  /** The number of messages of a batch, each of which has a line of its own. */
+  /** The number of messages in a batch. Each of them also has its own line. */
   batch?: number;
   /** The span by which jobs are started: the request's own where spans are exported, or else the caller's. */
   traceparent: string | undefined;
@@ -28,7 +28,7 @@ export class RequestLog {
     this.#export = exported;
   }
 
-  /** Makes the request a part of the caller's trace, if that is one. */
+  /** Makes the request a part of the caller's trace, if `given` is a valid `traceparent`. */
   trace(given: unknown): void {
     const parent = traceparentIn(given);
     if (!this.#export) this.traceparent = parent ?? this.traceparent;

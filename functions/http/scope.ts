@@ -5,7 +5,7 @@ import type { LoadFiles } from "../files/files.ts";
 import type { StreamTerms } from "./event-stream.ts";
 import type { RequestLog } from "./request-log.ts";
 
-/** What a request does with jobs: looks at them, or starts, answers or stops them. */
+/** Whether a request only looks at jobs, or starts, answers or stops them. */
 export type Access = "read" | "write";
 
 /** What a request needs in order to be answered. */
@@ -20,26 +20,26 @@ export interface Demand {
 /** Notes that a caller, by its label, has called a tool or method. */
 export type Trail = (caller: string, what: string, params: object) => Promise<void>;
 
-/** What is known of an admitted request apart from its message. */
+/** An admitted request, apart from its message. */
 export interface RequestScope extends StreamTerms {
   caller: Caller;
   /** The jobs as this caller sees them, for this request alone. */
   store: RemoteStore;
   line: RequestLog;
-  /** What its requests have in common, where there are no sessions: the caller and its client's `User-Agent`. */
+  /** Identifies the client, as there are no sessions: the caller, or else the address, and the client's `User-Agent`. */
   client?: string;
   /** Lets work go on for up to 30 s when the client has left, where the platform would end it. */
   waitUntil?(work: Promise<unknown>): void;
-  /** Notes for operators what a caller has done about a job; undefined where there are none. */
+  /** Notes for operators what a caller has done with a job; undefined where there are no operators. */
   trail?: Trail | undefined;
   /** Aborted when the client cancels a call that waits. */
   cancelled?: AbortSignal;
   /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */
   links: boolean;
-  /** Whether the client reads structured content, so that no text need repeat it: its address says `?text=once`. */
+  /** Whether the client reads structured content, so that text need not repeat it: its address ends with `?text=once`. */
   textOnce: boolean;
   files: LoadFiles;
-  /** Charges what a stream has taken so far. Returns the response that says for how long it is too much, if it is. */
+  /** Charges what a stream has taken so far. Above the limit, returns the refusal with the time until it is allowed again. */
   pay(): Promise<Response | undefined>;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
   admit(demand: Demand): Promise<Response | undefined>;

@@ -6,7 +6,7 @@ export interface SharedValueOptions {
   turn: number;
 }
 
-/** Milliseconds between two looks of a waiting request. */
+/** The pause between two looks of a waiting request, in milliseconds. */
 const PAUSE = 20;
 
 /**

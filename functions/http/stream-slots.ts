@@ -30,7 +30,7 @@ export class StreamSlots {
     return this.#most > 0 && (slots?.size ?? 0) >= this.#most ? undefined : this.enter(caller);
   }
 
-  /** A slot for a stream that is already open: over the limit if need be. */
+  /** A slot for a stream that is already open, even above the limit. */
   enter(caller: string): StreamSlot {
     const slots = this.#slots.get(caller) ?? new Map<symbol, number>();
     this.#slots.set(caller, slots);

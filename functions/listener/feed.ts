@@ -4,7 +4,7 @@ import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
 /**
- * How many listeners a deployment has, each with one connection to the Resonate server. A caller always has the same one,
+ * How many listeners a deployment has, each with one connection to the Resonate server. A caller always has the same listener,
  * so that a caller with many waits disturbs only some of the others.
  */
 const LISTENERS = 4;
@@ -25,7 +25,7 @@ interface Tell extends Partial<Disposable> {
   (said: string): unknown;
 }
 
-/** The address at which the promises are listened to, with the object that ends the wait when it is disposed of; or a refusal. */
+/** The address at which the promises are listened to, with the object whose disposal ends the wait; or a refusal. */
 export type Joined = { address: string; held: Hold } | { status: number };
 
 /** A wait, to which promises can be added. */

@@ -9,7 +9,7 @@ import { readConfig } from "../app/config.ts";
 import { callersOf } from "../caller/callers.ts";
 import type { Hold, Joined, Wait } from "./feed.ts";
 
-/** How many waits are served at once, of one caller and of all; further ones poll. */
+/** How many waits are served at once, of one caller and of all. Further waits poll. */
 const MAX_OF_ONE = 500;
 const MAX_WAITING = 5_000;
 
@@ -51,7 +51,7 @@ interface Runtime {
   RpcTarget: new () => object;
 }
 
-/** Objects that are called across isolates extend classes of the runtime. Node has no such classes, and can import this file. */
+/** Objects with remote methods extend classes of the runtime. Node does not have them; `Object` lets tests import this file. */
 const { DurableObject, RpcTarget }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
   DurableObject: Object,
   RpcTarget: Object,
@@ -151,7 +151,7 @@ export class Listener extends DurableObject {
     }
   }
 
-  /** The open connection, or a new one. All waiters share it, which the requests of one object may. */
+  /** The open connection, or a new one. All waiters share it, as requests of one object may share a connection. */
   async #connect(): Promise<Channel> {
     const now = Date.now();
     if (this.#failed && now < this.#failed.until) throw this.#failed.error;
@@ -199,7 +199,7 @@ export class Listener extends DurableObject {
     for (const waiter of waiters) waiter.ids.delete(promise.id);
   }
 
-  /** Reports the end of a job to the objects of the callers who wait; an object that misses it looks later. */
+  /** Reports the end of a job to the objects of the callers who wait. An object that misses it finds it at a later look. */
   #note(promise: PromiseRecord, waiters: Iterable<Waiter>): void {
     for (const key of new Set(Array.from(waiters, ({ caller }) => caller)))
       this.#recordOf?.(key)
@@ -247,7 +247,7 @@ export class Listener extends DurableObject {
   }
 
   #countOf(caller: string): number {
-    // Without authentication all callers are one, which may wait as often as it likes.
+    // Without authentication all callers count as one, and have no limit of waits.
     return caller === "" ? 0 : [...this.#waiters].filter((waiter) => waiter.caller === caller).length;
   }
 }

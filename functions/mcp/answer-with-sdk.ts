@@ -31,8 +31,8 @@ export interface SdkRequest {
 }
 
 /**
- * Answers by the SDK, with a server and a handler for each request: a handler keeps its requests in progress, and would keep
- * those whose work the platform has cancelled forever.
+ * Answers with the SDK. Each request has its own server and handler: a handler holds its requests in progress, and a shared one
+ * would hold those whose work the platform has cancelled forever.
  */
 export function createSdk(
   { createMcpHandler, Server }: Sdk,
@@ -93,10 +93,10 @@ export function createSdk(
   };
 }
 
-/** The longest refusal that passes as it is, in characters. */
+/** The longest refusal that is returned as it is, in characters. */
 const LONGEST_REFUSAL = 4_000;
 
-/** The SDK's refusals of requests whose headers differ from the body quote both, however long they are. */
+/** Shortens a long refusal. Where headers differ from the body, the SDK quotes both, however long they are. */
 async function brief(response: Response): Promise<Response> {
   if (response.status !== 400) return response;
   const text = await response.clone().text();
@@ -127,7 +127,7 @@ function callOf(context: ServerContext): CallRequest {
   };
 }
 
-/** What a stream sends is no affair of the SDK's, which judges the request. */
+/** For `events/stream` the SDK judges only the request: the stream itself does not pass through it. */
 function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Events, calls: ToolCalls): void {
   const params = z.looseObject({});
   for (const [method, answer] of Object.entries(events.answers)) {
@@ -141,9 +141,9 @@ function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Event
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;
 
 /**
- * A server whose tools may answer with anything: a task, and content of a wrapped server of which the SDK knows nothing. The SDK
- * judges the requests, and what asks the client. Parameters of the wrong form are "invalid params" here, where the SDK reports
- * an internal error.
+ * A server whose tools may answer with a task, or with content of a wrapped server that the SDK does not know. The SDK still
+ * judges requests, and results that ask the client. Malformed parameters are "invalid params" here, where the SDK reports an
+ * internal error.
  */
 function tasksServer(Server: Sdk["Server"]): Sdk["Server"] {
   return class extends Server {

@@ -58,7 +58,7 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
 
   return async (request, scope) => {
     scope.client = clientOf(request, scope);
-    // Clients of 2025 ask for a stream of a session, or end one; there are no sessions.
+    // Clients of 2025 ask for the stream of a session with GET, and end a session with DELETE. There are no sessions.
     if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);
     if (body instanceof Response) return body;

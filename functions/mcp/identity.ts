@@ -55,7 +55,7 @@ export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
 export const capabilities = (tasks: boolean, events: boolean, passed?: Passed) => ({
   tools: {},
   ...passed?.capabilities,
-  // Subscriptions to resources are served as those to tasks are.
+  // Subscriptions to resources are served together with those to tasks.
   resources: (tasks && passed?.capabilities.resources) || {},
   ...(events && { events: {} }),
   ...((tasks || events) && { extensions: { ...(tasks && { [TASKS]: {} }), ...(events && { [EVENTS]: {} }) } }),

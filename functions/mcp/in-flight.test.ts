@@ -9,7 +9,7 @@ const by = (agent: string, key = "ada") => {
 };
 const cancelled = (requestId: unknown) => ({ method: "notifications/cancelled", params: { requestId } });
 
-test("a notification cancels the one call that it can mean, and never another caller's, client's or id's", () => {
+test("a notification cancels a call only if no other matches, and never one of another caller, client or id", () => {
   const calls = new CallsInFlight();
   const call = calls.begin(by("a"), 1);
   calls.cancel(by("a", "bob"), cancelled(1));

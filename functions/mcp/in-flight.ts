@@ -1,6 +1,7 @@
 /**
- * The calls that wait in this isolate. A client's `notifications/cancelled` is a request of its own, and there are no sessions:
- * the call is found by its caller, its client's `User-Agent` and the request's id. In another isolate it is not found, and goes on.
+ * The calls that wait in this isolate. A client's `notifications/cancelled` is a separate request, and there are no sessions:
+ * the call is found by its caller, its client's `User-Agent` and the request's id. A call in another isolate is not found, and
+ * continues.
  */
 import { clientAddress } from "../http/client-address.ts";
 import type { RequestScope } from "../http/scope.ts";
@@ -8,7 +9,7 @@ import type { RequestScope } from "../http/scope.ts";
 export interface WaitingCall {
   /** Aborted when the client cancels the call. */
   readonly signal: AbortSignal;
-  /** The call has its answer. */
+  /** Removes the call, which has its answer. */
   end(): void;
 }
 
@@ -27,7 +28,7 @@ export class CallsInFlight {
     return { signal: controller.signal, end };
   }
 
-  /** Cancels the call that a notification names; none where several clients look alike and have such a call. */
+  /** Cancels the call that a notification names; none if several calls match, as of clients that look alike. */
   cancel(scope: RequestScope, notification: unknown): void {
     const { method, params } = Object(notification) as { method?: unknown; params?: { requestId?: unknown } | null };
     const id = params?.requestId;
@@ -37,7 +38,7 @@ export class CallsInFlight {
   }
 }
 
-/** What tells one client from another. */
+/** Identifies a client: its caller, or else its address, and its `User-Agent`. */
 export const clientOf = (request: Request, { caller }: RequestScope): string =>
   JSON.stringify([caller.key || clientAddress(request), request.headers.get("user-agent")]);
 

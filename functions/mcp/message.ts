@@ -1,7 +1,7 @@
 /**
- * Reads JSON-RPC requests. A request is *plain* when it is beyond doubt well-formed and holds nothing but what clients
- * ordinarily send; only plain requests are answered without the SDK, which remains the one authority on what is wrong with a
- * request. So everything accepted here must be accepted by the SDK too, and mean the same there (`test/fuzz`).
+ * Reads JSON-RPC requests. A request is *plain* when it is certainly well-formed and holds nothing but what clients ordinarily
+ * send. Only plain requests are answered without the SDK, which alone decides what is wrong with a request. So everything
+ * accepted here must be accepted by the SDK too, and mean the same there (`test/fuzz`).
  */
 import * as z from "zod";
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION, TASKS } from "../../core/tools/mcp.ts";
@@ -126,7 +126,7 @@ const NO_EXTENSIONS = { declaresTasks: false, showsForms: false, showsCards: fal
 
 function asLegacy(headers: Headers, { method, params }: Message): Plain | undefined {
   if (!isLegacy(headers)) return undefined;
-  // What the protocol itself has there is the SDK's to judge, and so is more than hosts add.
+  // The SDK judges entries of the protocol itself, and more entries than hosts usually add.
   const names = Object.keys(Object(params._meta));
   if (names.length > MAX_META || names.some((name) => name.startsWith("io.modelcontextprotocol/"))) return undefined;
   const { success, data: meta = {} } = LegacyMeta.safeParse(params._meta);
@@ -152,7 +152,7 @@ function isLegacy(headers: Headers): boolean {
  */
 const mayLackName = (method: string): boolean => /^tasks\/(get|update|cancel)$/.test(method);
 
-/** The request for the SDK, which refuses one without `Mcp-Name`: with the header added where the request may lack it. */
+/** The request for the SDK, with `Mcp-Name` added where it may be missing: the SDK refuses requests without the header. */
 export function withName(request: Request, { method, params: { taskId } }: Message): Request {
   const { headers, url, signal } = request;
   if (!mayLackName(method) || typeof taskId !== "string" || headers.has("mcp-name")) return request;
@@ -161,7 +161,7 @@ export function withName(request: Request, { method, params: { taskId } }: Messa
   return new Request(url, { method: request.method, headers: complete, signal });
 }
 
-/** Text as a header's value, encoded where a header cannot hold it or would mean something else. */
+/** Text as a header's value, encoded where a header cannot hold it or would be read as something else. */
 function headerValue(text: string): string {
   if (/^[\x21-\x7e]*$/.test(text) && !text.startsWith("=?")) return text;
   return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}?=`;

@@ -1,6 +1,6 @@
 /**
  * The methods of the server: what a request for each of them demands, and how it is answered. Plain requests are answered
- * without the SDK, whose server and transport cost several times what the call itself does.
+ * without the SDK, whose server and transport cost several times as much as the call itself.
  */
 import type { Passed } from "../../core/author/tool.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
@@ -33,9 +33,9 @@ interface MethodRequest {
 interface Method {
   /** What a plain request holds; without it no request for the method is plain. */
   form?: PlainForm;
-  /** What a request needs, where that is more than one that touches no job. */
+  /** What a request demands beyond the default, which is a request that touches no job. */
   demand?(params: Params): Partial<Demand>;
-  /** The response; undefined where it is the SDK's to give. */
+  /** The response; undefined where the SDK has to answer. */
   answer?(request: MethodRequest): Response | Promise<Response | undefined> | undefined;
 }
 
@@ -56,7 +56,7 @@ export interface Offered {
   calls: ToolCalls;
   /** Undefined where no key seals task ids. */
   tasks: TaskService | undefined;
-  /** Undefined where no object keeps what has happened. */
+  /** Undefined where no object keeps a log of events. */
   events: Events | undefined;
   cards: Cards | undefined;
 }
@@ -108,7 +108,7 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
         instructions,
       }),
       "tools/list": listed({ tools: calls.listing }),
-      // Jobs are resources that are found by their names. Hosts ask for these lists as soon as they are connected.
+      // Jobs are resources, but only found by name. Hosts ask for these lists as soon as they are connected.
       ...(passed && passedMethods(passed, listed)),
       "resources/list": listed({ resources: passed?.resources ?? [] }),
       "resources/templates/list": listed({ resourceTemplates: templatesOf(passed) }),
@@ -144,7 +144,7 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
   );
 }
 
-/** The methods of servers behind the tools. Asking them starts a job. */
+/** The methods of servers behind the tools. A call of one starts a job. */
 const passedMethods = ({ prompts, methods }: Passed, listed: (result: object) => Method): Record<string, Method> => ({
   ...Object.fromEntries(Object.keys(methods).map((method) => [method, { demand: writes }])),
   ...(prompts.length > 0 && { "prompts/list": listed({ prompts }) }),
@@ -170,7 +170,7 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
       demand: () => ({ ...reads(), streams: true }),
       async answer({ message: { id, params }, plain, request, scope, sdk }) {
         const judged = plain ? await respond(id, plain, info, async () => events.check(params)) : await sdk();
-        // An error is all the answer; else it is the stream.
+        // An error is the whole answer; otherwise the stream follows.
         if (!judged || !/"result":/.test(await judged.clone().text())) return judged;
         return events.stream(id, params, scope, request.signal);
       },
@@ -227,10 +227,10 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
   };
 }
 
-/** How long a call waits for the answer to a question that it put to a client of 2025, in milliseconds, with progress and without. */
+/** How long a call waits for an answer of a client of 2025, in milliseconds, with progress and without. */
 const ASKING = { progress: 190_000, silent: 40_000 };
 
-/** Calls a tool for a client of 2025: puts what its job asks on the call's stream. The answers come in requests of their own. */
+/** Calls a tool for a client of 2025, and puts the questions of its job on the call's stream. Answers come in other requests. */
 async function asking(
   call: (more: Partial<CallRequest>) => Promise<CallResult>,
   { signal, scope, reportProgress }: CallRequest,
@@ -240,7 +240,7 @@ async function asking(
   const asked = new Set<string>();
   let requestState: string | undefined;
   for (;;) {
-    // In the end the question is told in words.
+    // When the time is up, the result has the question in words.
     const result = await call({ requestState, showsForms: Date.now() < until });
     if (!isInputRequired(result) || signal.aborted) return result;
     ({ requestState } = result);
@@ -252,7 +252,7 @@ async function asking(
   }
 }
 
-/** The answer in a client's response to a request of `asking`: what the request was about, and the answer by its question. */
+/** The answer in a client's response to a request of `asking`: the request's state, and the answer by its question's key. */
 export function answerIn(parsed: unknown): { requestState: string; responses: Record<string, unknown> } | undefined {
   const { id, result } = Object(parsed);
   const [, requestState, key] = (typeof id === "string" && /^(\S+) (.+)$/s.exec(id)) || [];
@@ -277,13 +277,13 @@ function callOf(
   };
 }
 
-/** The JSON response to a call; undefined where it is the SDK's to give. */
+/** The JSON response to a call; undefined where the SDK has to answer. */
 async function respond(id: Message["id"], plain: Plain, info: object, call: () => Promise<object>) {
   const answer = await answerTo(id, plain, info, call);
   return answer && json(JSON.stringify(answer.message), answer.status);
 }
 
-/** The JSON-RPC response to a call and its HTTP status; undefined where it is the SDK's to give. */
+/** The JSON-RPC response to a call and its HTTP status; undefined where the SDK has to answer. */
 async function answerTo(
   id: Message["id"],
   { era }: Plain,
@@ -292,7 +292,7 @@ async function answerTo(
 ): Promise<{ message: object; status: number } | undefined> {
   try {
     const result = await call();
-    // The SDK calls again, and checks that the client can answer what is asked.
+    // The SDK calls again, and checks that the client can answer the questions.
     if (isInputRequired(result)) return undefined;
     return { message: { jsonrpc: "2.0", id, result: era === "modern" ? complete(result, info) : result }, status: 200 };
   } catch (error) {
@@ -300,13 +300,13 @@ async function answerTo(
     const { code, message, data } = error;
     return {
       message: { jsonrpc: "2.0", id, error: { code, message, data } },
-      // The one error to which the protocol gives an HTTP status.
+      // The only error for which the protocol has an HTTP status.
       status: code === ErrorCode.MissingRequiredClientCapability ? 400 : 200,
     };
   }
 }
 
-/** A result as the 2026-07-28 revision has it. */
+/** A result in the form of the 2026-07-28 revision. */
 function complete(result: object, info: object): object {
   const { _meta } = result as { _meta?: object };
   return { resultType: "complete", ...result, _meta: { ..._meta, [SERVER_INFO]: info } };
@@ -320,7 +320,7 @@ function json(body: string, status = 200): Response {
   return new Response(body, { status, headers: { "content-type": "application/json" } });
 }
 
-/** The cost of a name or of a whole call, in requests to the Resonate server, where it is more than a look at a job. */
+/** The cost of one name or of a whole call, in requests to the Resonate server, where it is more than a look at a job. */
 const OF_A_NAME: ReadonlyMap<unknown, number> = new Map([
   ["cancel_job", 4],
   ["forget_jobs", 2],

@@ -1,6 +1,6 @@
 /**
- * Replaces the SDK's platform module for Workers where the SDK is built (`cli/build`). The original brings a validator of
- * JSON Schema, a twentieth of the bundle, for questions that the SDK itself puts to clients; here jobs ask them.
+ * Replaces the SDK's platform module for Workers where the SDK is built (`cli/build`). The original includes a validator of
+ * JSON Schema, a twentieth of the bundle, for questions that the SDK itself puts to clients. Here jobs ask the questions.
  */
 export class DefaultJsonSchemaValidator {
   getValidator(): never {

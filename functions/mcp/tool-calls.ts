@@ -38,29 +38,29 @@ export interface CallRequest
   extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress">,
     Pick<CallContext, "logLevel" | "notify"> {
   scope: RequestScope;
-  /** What an answer that asked something gave the client to repeat. */
+  /** The state that an answer with questions gave the client to send back. */
   requestState?: string | undefined;
   /** Whether the request declares that its client understands tasks, shows forms to its user, and shows cards. */
   declaresTasks: boolean;
   showsForms: boolean;
   showsCards: boolean;
-  /** Whether its client cancels it by leaving, as the 2026-07-28 revision has it. */
+  /** Whether its client cancels it by disconnecting, as in the 2026-07-28 revision. */
   cancelsByLeaving: boolean;
-  /** The labels of the jobs that it starts, as they were given. */
+  /** The labels of the jobs that it starts, not checked yet. */
   labels?: unknown;
-  /** Its `_meta`, without what is between the client and this server. */
+  /** Its `_meta`, without the entries that are for this server alone. */
   meta?: Record<string, unknown>;
 }
 
 export interface CallRules {
   /** How long a call waits for its job when its caller did not ask for progress, in milliseconds. */
   patience: number;
-  /** Whether an argument may state that the user agreed, and whether that of a client that can ask its user counts too. */
+  /** Whether an argument may state that the user agreed, and whether it counts even if the client can ask its user. */
   mayConfirm: boolean;
   trusts: boolean;
 }
 
-/** What the id of a session seals. No job has this name. */
+/** The name that a session id seals. No job has this name. */
 const FORMS = "forms";
 
 export interface ToolCallsOptions {
@@ -75,7 +75,7 @@ export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnTy
 export class ToolCalls {
   readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<unknown, Tool>;
-  /** What is passed to the servers behind the tools; undefined where there are none. */
+  /** What the servers behind the tools serve besides tools; undefined where there are no such servers. */
   readonly passed: Passed | undefined;
   readonly #log: EdgeLog;
   readonly #links: JobLinks;
@@ -105,7 +105,7 @@ export class ToolCalls {
     return tool.waits && !(declaresTasks && this.#tasks && tool.start);
   }
 
-  /** The id of a session of 2025 that says that its client shows forms: nothing is kept. Undefined where no key seals it. */
+  /** A session id for a client of 2025 that shows forms. Nothing is stored: the id itself says so. Undefined without a key. */
   async sessionOf({ id }: Caller): Promise<string | undefined> {
     return this.#tasks?.handles.seal(FORMS, id, Date.now());
   }
@@ -144,13 +144,13 @@ export class ToolCalls {
     const labels = labelsGiven(request.labels);
     if ("problem" in labels) return errorResult(refusal(name, [labels.problem]));
     const context = { ...this.contextOf(request, tasks !== undefined, tool, labels.given), advise };
-    // Whom one can ask is asked: a model's word for it does not count.
+    // A user who can be asked is asked: the model's statement that the user agreed does not count.
     const heard = context.asks && !this.#rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
       if (!tasks || !tool.start) {
         const answered = await this.#answered(tool, request);
         const calling = answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context);
-        // A call that its client has cancelled by leaving still ends what it has started.
+        // When its client cancels the call by disconnecting, the call still has to end what it has started.
         const isNoted = tool.waits && request.cancelsByLeaving;
         if (isNoted) request.scope.waitUntil?.(calling.then(undefined, () => {}));
         const result = await calling;
@@ -180,14 +180,14 @@ export class ToolCalls {
     }
   }
 
-  /** How the servers behind the tools answer requests other than calls. @throws {ProtocolError} */
+  /** Passes a request other than a call on to the servers behind the tools. @throws {ProtocolError} */
   pass(method: string, params: Record<string, unknown>, request: CallRequest): Promise<object> {
     const { signal } = request;
     const answer = this.passed?.methods[method]?.(params, this.contextOf(request, false)) as Promise<object>;
     return this.explained(answer, signal);
   }
 
-  /** Tells of changes of the resources of servers behind the tools; undefined where there are none. */
+  /** A function that reports changes of the resources of servers behind the tools; undefined where they have none. */
   watching(scope: RequestScope) {
     const { passed } = this;
     return (
@@ -209,7 +209,7 @@ export class ToolCalls {
   }
 
   /**
-   * The job about which an earlier answer asked, once its questions have the answers that come now; undefined in a deployment
+   * Answers questions of the job in `requestState`, which an earlier answer has asked. Returns the job; undefined in a deployment
    * without tasks.
    *
    * @throws {ToolError} for an answer that does not fit
@@ -268,7 +268,7 @@ export class ToolCalls {
     return structured({ ...(result.structuredContent as object), view_url }, result[ABOUT]);
   }
 
-  /** Resolves as `answer` does. @throws {ProtocolError} with the words of a tool's error */
+  /** Resolves as `answer` does. @throws {ProtocolError} with the message of a tool's error */
   async explained<Result>(answer: Promise<Result>, signal: AbortSignal): Promise<Result> {
     try {
       return await answer;
@@ -278,7 +278,7 @@ export class ToolCalls {
     }
   }
 
-  /** The error in words for a model; unexpected ones are logged. `advice`: what to do, where a repeat is not safe. */
+  /** The error in words for a model. Unexpected errors are logged. `advice`: what to do where a repeat is not safe. */
   #explain(error: unknown, signal: AbortSignal, advice?: string): string {
     if (error instanceof ToolError) return error.message;
     if (error instanceof NotStarted) return `Nothing was done: ${error.message}.`;
@@ -292,7 +292,7 @@ export class ToolCalls {
   }
 }
 
-/** What a request's `_meta` says of a call. */
+/** What a request's `_meta` says about a call. */
 export function saidInMeta({
   progressToken,
   idempotencyKey,
@@ -307,10 +307,10 @@ export function saidInMeta({
   };
 }
 
-/** How much a report without news is greater than the one before. */
+/** The least increase from one progress report to the next. */
 const LEAST = 0.001;
 
-/** Reports the progress of a call under the token by which its caller asked for it. Each report is greater than the one before. */
+/** Reports the progress of a call under its caller's token. Each report is greater than the previous one. */
 export function reporting(token: string | number | undefined, notify: NonNullable<CallRequest["notify"]>) {
   if (token === undefined) return {};
   let last = -LEAST;
@@ -321,7 +321,7 @@ export function reporting(token: string | number | undefined, notify: NonNullabl
   return { reportProgress };
 }
 
-/** A request that says nothing of its client. */
+/** A request that says nothing about its client. */
 const NO_CALL = {
   declaresTasks: false,
   showsForms: false,
@@ -339,7 +339,7 @@ function labelsGiven(given: unknown): { given: readonly string[] } | { problem: 
   }
 }
 
-/** What a call does with jobs. A tool that starts jobs writes, even if it declares itself read-only. */
+/** Whether a call reads or writes jobs. A tool that starts jobs writes, even if it declares itself read-only. */
 export function accessOf({ job, listing }: Tool): Access {
   const { readOnlyHint } = (listing.annotations ?? {}) as ToolAnnotations;
   return readOnlyHint === true && !job ? "read" : "write";
@@ -363,11 +363,11 @@ function withoutTwin({ content, ...rest }: ToolAnswer): ToolAnswer {
   return { ...rest, content: once };
 }
 
-/** The result; an error in place of one that is larger than the tool allows. */
+/** The result, or an error if it is larger than the tool allows. */
 function bounded(result: ToolAnswer, { job: made, maxAnswer = MAX_ANSWER }: Tool): CallToolResult {
-  // A wrapped server's answer is bounded by kind.
+  // The content of a wrapped server's answer has a limit for each of its types.
   if (made?.answers) return result;
-  // Most results are clearly short enough: measuring one means serializing it.
+  // Most results are clearly short enough. Others have to be serialized to be measured.
   const isShort = result.content.every((part) => part.type !== "text" || part.text.length < maxAnswer / 4);
   if (isShort && result.content.length < 10) return result;
   const { length } = JSON.stringify(result);

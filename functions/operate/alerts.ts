@@ -1,50 +1,50 @@
-/** What an operator is told without asking. Each rule names its paragraph of docs/operations.md. */
+/** The rules for alerts to operators. A rule has the name of its paragraph in docs/operations.md. */
 import { apart, FORM } from "../../core/jobs/form.ts";
 import type { Alert, CallerFigure, Overview } from "./calls.ts";
 import { FREE } from "./plan.ts";
 
-/** What rules look at: the last hour, and how things stand. */
+/** The input of the rules: the last hour, and the current state. */
 interface Seen {
   now: number;
   kinds: Overview["kinds"];
   waits: Overview["waits"];
   workers: Overview["workers"];
-  /** The kinds of which a job waits for a worker for over a minute, with their worker groups. */
+  /** The kinds with a job that has waited for a worker for over a minute, with their worker groups. */
   untaken: readonly { kind: string; group: string }[];
-  /** Those whose storage is almost full or whose web hooks fail. */
+  /** Callers whose storage is almost full or whose web hooks fail. */
   callers: readonly CallerFigure[];
   /** The versions of the kinds that the edge serves. */
   deployed: Readonly<Record<string, number>>;
   /** How many bytes a caller may have; 0 for any number. */
   mostBytes: number;
   resonate: Overview["resonate"] | "not asked";
-  /** Whether the account may have the free plan, which refuses what is beyond it. */
+  /** Whether the account may be on the free plan, which refuses usage above its limits. */
   isFree: boolean;
 }
 
-/** A worker that is silent for longer is not there, in milliseconds: it reports at least every 20 seconds. */
+/** A worker that is silent for longer counts as gone, in milliseconds: it reports at least every 20 seconds. */
 const SILENT = 30_000;
 
-/** From which part of a caller's storage on it is almost full. */
+/** The share of its limit from which on a storage counts as almost full. */
 export const ALMOST = 0.9;
 
-/** From which part of the free plan's day on it is nearly used. */
+/** The share of the free plan's daily limits from which on these count as nearly used. */
 const NEAR = 0.7;
 
-/** From how many jobs on, and from which part of them, failures are many. */
+/** Failures count as many from this number on, if they are more than this share of the ended jobs. */
 const MANY = { jobs: 5, part: 0.2 };
 
 const list = (names: readonly string[]) =>
   names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
 const GB = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`;
-/** Workers that are there, but runners: those are woken for each job, and deployed with the edge. */
+/** The live workers except runners, which are woken for each job and deployed with the edge. */
 const elsewhere = ({ workers, now }: Seen) => workers.filter(({ at, isRunner }) => !isRunner && at > now - SILENT);
 const alive = (seen: Seen) => [
   ...elsewhere(seen).filter(({ connected }) => connected),
   ...seen.workers.filter(({ isRunner }) => isRunner),
 ];
 
-/** The rules: each says what is wrong, or undefined. */
+/** The rules. Each returns what is wrong, or undefined. */
 export const RULES = {
   "jobs-fail": ({ kinds }: Seen) => {
     const bad = kinds.filter(
@@ -78,7 +78,7 @@ export const RULES = {
   "not-taken": (seen: Seen) => {
     const here = alive(seen);
     if (seen.workers.length > 0 && here.length === 0) return undefined;
-    // Where jobs wait for a slot, others have not been asked for.
+    // A worker whose jobs wait for a slot does not ask for others.
     const isBusy = (kind: string) => here.some(({ kinds, slots }) => kind in kinds && slots.waiting > 0);
     const left = seen.untaken.filter(({ kind }) => !isBusy(kind));
     return left.length > 0
@@ -99,7 +99,7 @@ export const RULES = {
     return old.length > 0 ? `a worker runs an earlier version of ${list([...new Set(old)])}` : undefined;
   },
   "mixed-versions": (seen: Seen) => {
-    // Also of a worker that does not start for this.
+    // A worker that does not start for this reason counts as well.
     const other = elsewhere(seen).find(({ form = 1 }) => form !== FORM);
     return other && apart(`the worker ${other.worker.slice(0, 8)}`, other.form ?? 1, "this edge", FORM);
   },

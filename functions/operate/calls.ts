@@ -1,4 +1,4 @@
-/** The requests and answers of the object in which operators see and act. */
+/** The requests and answers of the object through which operators see and act. */
 
 import type { News } from "../../core/jobs/operating/figures.ts";
 import type { Held } from "../../core/jobs/operating/holds.ts";
@@ -11,7 +11,7 @@ export const TRAILED: readonly string[] = [
   ...["cancel_job", "answer_question", "answer_for_user", "forget_jobs", "tasks/cancel", "tasks/update"],
 ];
 
-/** Something that an operator is told. Its name is that of a paragraph of docs/operations.md. */
+/** An alert to operators. It has the name of its paragraph in docs/operations.md. */
 export interface Alert {
   name: string;
   says: string;
@@ -25,9 +25,9 @@ export interface CallerFigure {
   started: number;
   running: number;
   bytes: number;
-  /** How many rows its object has written, which the platform charges for. */
+  /** How many rows its object has written, which the platform bills. */
   rows: number;
-  /** How many of its subscriptions cannot be delivered to. */
+  /** How many of its subscriptions have deliveries that fail. */
   failing: number;
   /** Whether an alert may begin or end with it. */
   isNews?: boolean;
@@ -40,19 +40,19 @@ export interface Group {
   last_at: number;
 }
 
-/** What is shown first. Times that are numbers are milliseconds since the epoch. */
+/** The first view of operators. Times that are numbers are milliseconds since the epoch. */
 export interface Overview {
   span: Span;
   at: number;
   chart: { time: string[]; ended: number[]; failed: number[] };
   kinds: ({
     kind: string;
-    /** In the same time a day before, or a week before where the span is one. */
+    /** The counts of the same time a day earlier, or a week earlier for the span of a week. */
     before: Partial<Record<"started" | "complete" | "failed", number>>;
   } & Partial<Record<"started" | "complete" | "failed" | "cancelled" | "retried" | "ms", number>>)[];
   groups: Group[];
   waits: { kind: string; state: WaitState; n: number; since: number }[];
-  /** Whether all that wait are known. */
+  /** Whether `waits` counts all waiting jobs. */
   waits_whole: boolean;
   slowest: { kind: string; job: string; ms: number }[];
   workers: (Omit<WorkerReport, "n" | keyof News> & { at: number })[];
@@ -65,28 +65,28 @@ export interface Overview {
   alerts: (Alert & { since: number })[];
 }
 
-/** What edges heed. */
+/** What operators have set for all edges of the deployment. */
 export interface Settings {
-  /** Whether no job is started. */
+  /** Whether edges refuse to start jobs. */
   starts_stopped: boolean;
   /** Callers who are refused, as `BLOCKED_CALLERS` names them. */
   blocked: string[];
 }
 
-/** Which jobs are meant. */
+/** Selects jobs. */
 export interface Filter {
   state?: WaitState | "failed";
   kind?: string;
   reason?: string;
   /** A caller, by its name in the log or its key. */
   caller?: string;
-  /** Only what was known by then, in milliseconds since the epoch. */
+  /** Only jobs that were reported by then, in milliseconds since the epoch. */
   until?: number;
 }
 
 export type Scope = { all: true } | { kind: string } | { caller: string } | { jobs: string[] };
 
-/** What an operator does. Jobs are named as in logs; callers by the names that the log gives them. */
+/** An action of an operator. Jobs and callers have their names in the log. */
 export type Action =
   | { do: "retry"; jobs?: string[]; filter?: Filter; from?: "start" | "last" }
   | { do: "cancel"; jobs?: string[]; filter?: Filter }
@@ -113,19 +113,19 @@ export interface TrailEntry {
   about: Record<string, unknown>;
 }
 
-/** What the object is asked, by name. */
+/** The calls to the object, by name. */
 export interface OperateCalls {
   report(report: WorkerReport): void;
   figure(figure: CallerFigure): void;
-  /** A job has been started: one of a kind in a while, by its promise id without the namespace. */
+  /** Notes that a job was started, by its promise id without the namespace. Comes once in a while for each kind. */
   started(kind: string, job: string): void;
   settings(): Settings;
   note(who: string, what: string, about: object): void;
-  /** What a caller has called, of which the jobs alone are noted. */
+  /** Notes a call of a caller in the trail; of its parameters only the jobs and the question. */
   heard(caller: string, what: string, params: object): void;
   overview(span: Span): Promise<Overview>;
   jobs(filter: Filter): Promise<{ jobs: Row[]; count: number }>;
-  /** What was reported of a job, and its caller's name in the log, where it has one. */
+  /** The reports about a job, and its caller's name in the log, if it has one. */
   about(job: string): Promise<{ failure: Row | undefined; wait: Row | undefined; caller?: string }>;
   act(who: string, action: Action): Promise<ActionState>;
   action(n: number): ActionState;

@@ -7,8 +7,8 @@ import { sizeOf } from "../../core/store/size.ts";
 import type { Edge } from "../app/parts.ts";
 
 /**
- * A job as operators see it, by its name in logs: what its caller sees, and its lease, versions and sizes. Arguments and
- * result only with `values`. Undefined where there is none.
+ * A job as operators see it, by its name in the log: what its caller sees, and its lease, versions and sizes. Arguments and
+ * result only with `values`. Undefined where no job has this name.
  */
 export async function oneJob(edge: Edge, job: string, values: boolean, request: Request) {
   const { signal } = request;

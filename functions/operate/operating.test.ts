@@ -1,4 +1,4 @@
-/** What an operator is told without asking: each rule, for how long it has to hold, and that it is told until it has arrived. */
+/** Alerts to operators: each rule, how long it has to hold, and that an alert is reported until it has arrived. */
 import { readFile } from "node:fs/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** An operator's object that tells a web hook, which refuses while `isUp` is false. */
+/** An operators' object with a web hook, which fails while `isUp` is false. */
 function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, storage = createStorage()) {
   const hook = { isUp: true, told: [] as string[] };
   const receive = async (_url: unknown, { body }: { body: string }) => {
@@ -51,7 +51,7 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
       ...{ worker: "w", n: ++n, group: "workers", connected: true, kinds: { tea: 2 } },
       ...{ slots: { running: 1, waiting: 0, most: 1 }, counts: [], failed: [], waits: [], slowest: [], ...more },
     });
-  /** So many seconds later: what the web hook has been told since. */
+  /** Lets `seconds` seconds pass, and returns what the web hook then receives. */
   const after = async (seconds: number) => {
     hook.told = [];
     vi.setSystemTime(Date.now() + seconds * 1_000);
@@ -94,7 +94,7 @@ test.each<[string, (the: ReturnType<typeof scene>, isBad: boolean) => void]>([
       operating.figure({ ...caller, failing: isBad ? 1 : 0 });
     },
   ],
-])("%s, at once, once, until it is over", async (says, bring) => {
+])("%s, reported at once and only once, until it is over", async (says, bring) => {
   const the = scene();
   bring(the, false);
   expect(await the.after(1)).toEqual([]);
@@ -112,9 +112,9 @@ test.each<[string, (the: ReturnType<typeof scene>, isBad: boolean) => void]>([
   expect(await the.after(1)).toEqual([expect.stringContaining(`${name} over`)]);
 });
 
-test("no-worker: a minute after the last report, and half a minute after the last worker has lost its connection", async () => {
+test("no-worker begins a minute after the last report, or half a minute after the last worker has lost its connection", async () => {
   const { report, after } = scene();
-  expect(await after(60)).toEqual([]); // None has ever been there.
+  expect(await after(60)).toEqual([]); // No worker has ever reported.
   report();
   expect(await after(29)).toEqual([]);
   expect(await after(2)).toEqual([]);
@@ -125,14 +125,14 @@ test("no-worker: a minute after the last report, and half a minute after the las
   expect(await after(1)).toEqual([expect.stringMatching(/^no-worker over/)]);
   report({ connected: false });
   expect(await after(1)).toEqual([]);
-  report(); // It was a restart.
+  report(); // The worker has restarted.
   expect(await after(29)).toEqual([]);
   report({ connected: false });
   await after(1);
   expect(await after(30)).toEqual([expect.stringMatching(/^no-worker begun/)]);
 });
 
-test("runners are there while they sleep, and never of an earlier version; a deployment without them lists none", async () => {
+test("sleeping runners count as workers and never as outdated, and a deployment without runners lists none", async () => {
   const ofServer = (url: string, init: RequestInit) => fetch(url.replace("http://resonate", server.url), init);
   const RESONATE = { idFromName: (name: string) => ({ name }), get: () => ({ fetch: ofServer }) };
   const storage = createStorage();
@@ -145,7 +145,7 @@ test("runners are there while they sleep, and never of an earlier version; a dep
   expect((await later.operating.overview("hour")).workers).toEqual([]);
 });
 
-test("slots-taken: when jobs wait for a slot for five minutes", async () => {
+test("slots-taken begins when jobs have waited for a slot for five minutes", async () => {
   const { report, after } = scene();
   const waits = () => report({ slots: { running: 1, waiting: 3, most: 1 } });
   for (let minutes = 0; minutes < 10; minutes++) {
@@ -165,7 +165,7 @@ test("slots-taken: when jobs wait for a slot for five minutes", async () => {
   expect.unreachable();
 });
 
-test("not-taken: when a job has waited for a worker for a minute, which has slots, until one takes it", async () => {
+test("not-taken begins when a job has waited a minute for a worker, while slots are free, and ends when one takes it", async () => {
   const { operating, report, after } = scene();
   const create = async (job: string) => {
     const tags = { "resonate:target": "poll://any@workers" };
@@ -174,7 +174,7 @@ test("not-taken: when a job has waited for a worker for a minute, which has slot
   };
   const take = (id: string, version = 0) =>
     client.send("task.acquire", { id, version, pid: "p", ttl: 1e9 }, { origin: id });
-  /** So many half minutes later, in which the worker has reported: what was told. */
+  /** Lets `n` half minutes pass, in which the worker reports, and returns what the web hook receives. */
   const halves = async (n: number, more: Partial<WorkerReport> = {}) => {
     const told: string[] = [];
     for (let i = 0; i < n; i++) {
@@ -196,7 +196,7 @@ test("not-taken: when a job has waited for a worker for a minute, which has slot
   expect(await halves(1)).toEqual([expect.stringMatching(/^not-taken over/)]);
   expect(await stood()).toEqual([]);
 
-  // What is held, or waits for a slot, is no fault.
+  // A job that is held or waits for a slot raises no alert.
   await create("tea_2");
   const held = operating.act("olga", { do: "pause", of: { kind: "tea" } });
   expect(await halves(4)).toEqual([]);
@@ -207,7 +207,7 @@ test("not-taken: when a job has waited for a worker for a minute, which has slot
   await take("tea_2");
   expect(await halves(1)).toEqual([expect.stringMatching(/^not-taken over/)]);
 
-  // A worker has taken it and given it back, as it cannot run it.
+  // A worker has taken the job and released it, as it cannot run it.
   await create("tea_3");
   await take("tea_3");
   await client.send("task.release", { id: "tea_3", version: 1 }, { origin: "tea_3" });
@@ -218,7 +218,7 @@ test("not-taken: when a job has waited for a worker for a minute, which has slot
   expect(await halves(1)).toEqual([expect.stringMatching(/^not-taken over/)]);
 });
 
-test("no-server: when the Resonate server has not answered for half a minute, while workers report", async () => {
+test("no-server begins when the Resonate server has not answered for half a minute while workers report", async () => {
   const { report, after } = scene();
   report();
   expect(await after(1)).toEqual([]);

@@ -1,4 +1,4 @@
-/** What an operator sees and does, in one object of the deployment: an instance of the class of the callers' objects. */
+/** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
 import { type Held, Holds, isHeld, NOTHING } from "../../core/jobs/operating/holds.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
@@ -31,25 +31,25 @@ import type {
 import { addCharges, askServer, type Charged, type ServerState } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
 
-/** The most jobs that one action is about. */
+/** The most jobs of one action. */
 const MOST_TARGETS = 10_000;
 
-/** How many jobs are worked on at once, and how long an action is waited for, in milliseconds. */
+/** How many jobs an action handles at once, and how long a call waits for its action, in milliseconds. */
 const AT_ONCE = 16;
 const PATIENCE = 3_000;
 
 const MINUTE = 60_000;
 
-/** For how long after the last report is looked every minute whether to alert, in milliseconds. */
+/** How long after the last report the rules are checked every minute, in milliseconds. */
 const QUIET = 10 * MINUTE;
 
-/** How often is looked whether something lasts that may become an alert, in milliseconds. */
+/** How often the rules are checked while a problem may become an alert, in milliseconds. */
 const SOON = 2_000;
 
-/** The most characters that are noted of what a caller names. */
+/** The most characters of a caller's parameters that the trail keeps. */
 const MOST_HEARD = 300;
 
-/** How many jobs that are said to wait are looked at with an overview: they may have ended where no worker heard of it. */
+/** How many waiting jobs an overview looks at: they may have ended without a worker's report. */
 const LOOKS = 10;
 
 interface OperatingOptions {
@@ -80,7 +80,7 @@ export class Operating implements OperateCalls {
     this.#holds = new Holds(client, config.RESONATE_NAMESPACE);
     this.#kinds = new PausedKinds(client, config.RESONATE_NAMESPACE);
     this.#rules = new ServerRules(client, config.RESONATE_NAMESPACE);
-    // A deployment of before may have had runners.
+    // An earlier deployment may have had runners.
     if (!config.RESONATE || !env.RUNNER || env.RUNS_IN === "container")
       this.#tables.all("DELETE FROM workers WHERE worker = 'runners'");
     this.#noteDeployment();
@@ -121,7 +121,7 @@ export class Operating implements OperateCalls {
 
   async overview(span: Span): Promise<Overview> {
     const now = Date.now();
-    await this.#lookAtWaits().catch(() => {}); // What is shown may be out of date then.
+    await this.#lookAtWaits().catch(() => {}); // The overview may then be out of date.
     const overview = this.#tables.overview(span, now);
     const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
     const paused = await Promise.all(names.map((kind) => this.#kinds.find(kind).catch(() => undefined)));
@@ -152,7 +152,7 @@ export class Operating implements OperateCalls {
     return this.#tables.trail(page);
   }
 
-  /** Notes an action with all it is about, and then does it: what is interrupted goes on with the next alarm. */
+  /** Stores an action and its jobs, and then does it. The next alarm continues an interrupted action. */
   async act(who: string, action: Action): Promise<ActionState> {
     const jobs = "jobs" in action || "filter" in action ? await this.#targetsOf(action) : [];
     const tables = this.#tables;
@@ -161,7 +161,7 @@ export class Operating implements OperateCalls {
       const n = tables.note(who, what, { ...about, ...(jobs.length > 0 && { count: jobs.length }) });
       tables.all("INSERT INTO actions VALUES (?, ?, ?, 'open')", n, who, JSON.stringify(action));
       for (const job of jobs) tables.all("INSERT OR IGNORE INTO targets VALUES (?, ?, NULL)", n, job);
-      // What only this object keeps waits for nothing: in an incident the Resonate server may be away.
+      // Settings, which only this object keeps, apply at once: in an incident the Resonate server may be unavailable.
       if (this.#set(action)) this.#end(n, who, action);
       return n;
     });
@@ -189,11 +189,11 @@ export class Operating implements OperateCalls {
     };
   }
 
-  /** Goes on with what was interrupted, and looks whether to alert. */
+  /** Continues interrupted actions, and checks the rules for alerts. */
   async alarm(): Promise<void> {
-    await this.#work().catch(() => {}); // The next alarm goes on.
+    await this.#work().catch(() => {}); // The next alarm continues.
     const now = Date.now();
-    // Where no worker reports, nothing wakes the server to be told what has not changed. Runners are silent when they sleep.
+    // Where no worker reports, nothing has changed, and the server may sleep. Runners are silent while they sleep.
     const [last] = this.#tables.workers();
     const isQuiet = now - (last?.at ?? 0) > (last?.isRunner ? MINUTE : QUIET);
     const resonate = isQuiet ? "not asked" : (await this.#askServer(now)).resonate;
@@ -216,7 +216,7 @@ export class Operating implements OperateCalls {
     return jobs ?? this.#tables.jobs(await withKeys(filter), MOST_TARGETS).jobs.map(({ job }) => String(job));
   }
 
-  /** Does what is open, one action after another. */
+  /** Does the open actions, one after another. */
   #work(): Promise<void> {
     this.#working ??= this.#workOff().finally(() => {
       this.#working = undefined;
@@ -242,7 +242,7 @@ export class Operating implements OperateCalls {
     this.#tables.all("UPDATE actions SET state = 'done' WHERE n = ?", n);
   }
 
-  /** Does something about each job of an action that it has not been done about. To do it twice is to do it once. */
+  /** Does an action for those of its jobs that have no outcome yet. To do it twice for a job has no further effect. */
   async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<void> {
     for (;;) {
       const rows = this.#tables.all("SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?", n, AT_ONCE);
@@ -275,7 +275,7 @@ export class Operating implements OperateCalls {
     return ended.isOurs || ended.promise.state === "rejected_canceled" ? "it is cancelled" : "it had ended";
   }
 
-  /** Does what is a setting of the edges; returns whether the action is one. */
+  /** Changes the settings of the edges; returns whether the action does that. */
   #set(action: Action): boolean {
     const settings = this.settings();
     switch (action.do) {
@@ -316,7 +316,7 @@ export class Operating implements OperateCalls {
     return Promise.all(callers.map(async (caller) => ({ ...caller, label: await this.#labelOf(caller.key) })));
   }
 
-  /** The name that the log has for a caller: of its static token, or the hash in its key. */
+  /** The name of a caller in the log: that of its static token, or the hash in its key. */
   async #labelOf(key: string): Promise<string> {
     const { auth } = this.#options.config;
     const tokens = auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS : [];
@@ -339,7 +339,7 @@ export class Operating implements OperateCalls {
     for (const [i, { job }] of rows.entries()) if (found[i]?.state !== "pending") this.#tables.forget(String(job));
   }
 
-  /** The kinds of which a job waits for a worker, with their worker groups. A job that one has taken waits no more. */
+  /** The kinds with a job that waits for a worker, with their worker groups. Removes jobs that a worker has taken. */
   async #untaken(now: number): Promise<{ kind: string; group: string }[]> {
     const { client, config } = this.#options;
     const kinds = Map.groupBy(this.#tables.untaken(now, LOOKS), ({ kind }) => kind);
@@ -347,7 +347,7 @@ export class Operating implements OperateCalls {
     const isUntaken = async (job: string, says: string) => {
       const id = config.RESONATE_NAMESPACE + job;
       const { status, data } = await client.send("task.get", { id }, { origin: id });
-      // One that a worker has released or lost has been taken, unless that worker says that it cannot run it.
+      // A job that a worker has released or lost counts as taken, unless that worker reported that it cannot run it.
       if (status === 200 && data.task.state === "pending" && (says !== "" || data.task.version === 0)) return true;
       this.#tables.forget(job);
       return false;
@@ -363,7 +363,7 @@ export class Operating implements OperateCalls {
     return found;
   }
 
-  /** What is held, and what the Resonate server tells of itself: nothing where it does not answer. */
+  /** What is held, and the state of the Resonate server; undefined where it does not answer. */
   async #askServer(now: number): Promise<{ held: Held; resonate: ServerState | undefined }> {
     try {
       const begun = Date.now();
@@ -380,7 +380,7 @@ export class Operating implements OperateCalls {
     }
   }
 
-  /** Looks at the rules; resolves with the alerts that have begun or ended. */
+  /** Checks the rules; resolves with the alerts that have begun or ended. */
   async #judge(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
     const { config, env } = this.#options;
     const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
@@ -412,7 +412,7 @@ export class Operating implements OperateCalls {
     return [...begun, ...over];
   }
 
-  /** Tells the deployment's web hook of an alert. What cannot be told is told with the next look. */
+  /** Reports an alert to the deployment's web hook. After a failure, the next check reports it again. */
   async #tell({ state, ...alert }: ToldAlert): Promise<void> {
     const { env, fetchTo } = this.#options;
     const { ALERT_URL: url, ALERT_SECRET: secret } = env;
@@ -426,7 +426,7 @@ export class Operating implements OperateCalls {
     this.#tables.set("alerts", state === "begun" ? others : [...others, alert]);
   }
 
-  /** Notes in the trail what a deployment has changed of keys and tools, and whose acceptance of a wrapped server's list it has. */
+  /** Notes in the trail which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
   #noteDeployment(): void {
     const { auth, isOperated } = this.#options.config;
     if (!isOperated) return;
@@ -454,7 +454,7 @@ export class Operating implements OperateCalls {
   }
 }
 
-/** The keys that are meant by one, or by a caller's name in the log. */
+/** The keys of a caller, who is given by a key or by a name in the log. */
 const keysIn = async (caller: string) => (splitKey(caller).key ? [caller] : keysOf(caller));
 
 const withKeys = async ({ caller, ...filter }: Filter) => ({
@@ -462,7 +462,7 @@ const withKeys = async ({ caller, ...filter }: Filter) => ({
   ...(caller !== undefined && { callers: await keysIn(caller) }),
 });
 
-/** The name in a task's id, which its caller has shown. */
+/** The job name in a task id that a caller has sent. */
 function nameInTask(taskId: string): string {
   try {
     const encoded = (taskId.split(".", 1)[0] ?? "").replaceAll("-", "+").replaceAll("_", "/");

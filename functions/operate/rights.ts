@@ -12,7 +12,7 @@ const SESSION = 12 * 3_600_000;
 const PURPOSE = "operator";
 const cookieName = (isSecure: boolean) => (isSecure ? "__Host-operator" : "operator");
 
-/** A sign that another machine has passed the request on. */
+/** Headers that show that another machine has passed the request on. */
 const PASSED_ON = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "cf-connecting-ip", "cf-ray"];
 
 const refusal = (status: number, error: string) =>
@@ -43,7 +43,7 @@ function isLocal(request: Request, { OPERATE }: OperatorEnv, edge: Edge): boolea
   return isOpen && isLoopback(new URL(request.url)) && !PASSED_ON.some((name) => request.headers.has(name));
 }
 
-/** Signs a browser in that shows an operator's token, or out; undefined where the token is none, or nothing seals sessions. */
+/** The cookie that signs a browser in with an operator's token, or out; undefined for a wrong token, or without a seal. */
 export async function session(request: Request, env: OperatorEnv, edge: Edge): Promise<string | undefined> {
   const isSecure = request.url.startsWith("https:");
   const of = (value: string, maxAge: number) =>
@@ -52,7 +52,7 @@ export async function session(request: Request, env: OperatorEnv, edge: Edge): P
   const [, token = ""] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
   const hash = await hashOf(token);
   if ((await holderOf(hash, env)) === undefined) return undefined;
-  // A token that is listed no more ends its sessions.
+  // The session holds the token's hash, so it ends when the token is no longer listed.
   const sealed = await edge.pages.seal?.close(PURPOSE, hash, Date.now() + SESSION);
   return sealed && of(sealed, SESSION / 1_000);
 }
@@ -71,7 +71,7 @@ async function hashOf(token: string): Promise<string> {
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The name that belongs to the hash of a token. All are compared: the time taken does not tell which one matched. */
+/** The name that belongs to the hash of a token. All are compared, so that the time taken does not reveal which one matched. */
 async function holderOf(hash: string, { OPERATOR_TOKENS }: OperatorEnv): Promise<string | undefined> {
   const listed: unknown = OPERATOR_TOKENS ? JSON.parse(OPERATOR_TOKENS) : [];
   const tokens: { name?: unknown; sha256?: unknown }[] = Array.isArray(listed) ? listed : [];

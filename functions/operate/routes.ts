@@ -1,4 +1,4 @@
-/** What operators ask for at `/operate`: the page, its data, and what they do. */
+/** Serves operators at `/operate`: the page, its data, and their actions. */
 import * as z from "zod";
 import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import type { Edge } from "../app/parts.ts";
@@ -123,7 +123,7 @@ function parsed(bytes: Uint8Array): unknown {
   }
 }
 
-/** The alerts for Prometheus: 1 while one holds. */
+/** The alerts in the format of Prometheus: 1 while an alert holds. */
 function metricsOf(alerts: readonly { name: string }[]): string {
   const lines = Object.keys(RULES).map(
     (name) => `durable_alert{name="${name}"} ${alerts.some((alert) => alert.name === name) ? 1 : 0}`,

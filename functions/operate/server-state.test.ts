@@ -1,4 +1,4 @@
-/** What a server tells since it woke is added up by days; how much is much is said of a plan and of a storage. */
+/** Counts of a server since it woke are added up by days; rules judge the use of a plan and of a storage. */
 import { expect, test } from "vitest";
 import { RULES } from "./alerts.ts";
 import { addCharges, type Charged, type Charges, type ServerState } from "./server-state.ts";
@@ -7,11 +7,11 @@ const DAY = 86_400_000;
 const NOON = Date.UTC(2026, 10, 20, 12);
 const told = (n: number, awake = n * 1_000): Charges => ({ requests: n, read: 2 * n, written: 3 * n, awake });
 
-test("charges are those of their day, also when the server has slept in between", () => {
+test("charges count for their day, even if the server has slept in between", () => {
   const looks: [at: number, told: Charges][] = [
     [NOON, told(10)],
     [NOON + 1, told(15)],
-    [NOON + 2, told(4)], // It woke anew.
+    [NOON + 2, told(4)], // It has slept, and woke again.
     [NOON + DAY, told(6)],
   ];
   let charged: Charged | undefined;
@@ -28,9 +28,9 @@ test.each([
   [{ size: 9.1e9, most: 10e9 }, "the Resonate server has stored 9.1 GB of 10.0 GB"],
   [{ size: 9.1e9 }, undefined],
   [{}, undefined],
-])("a storage of %o", (resonate, says) => expect(RULES["server-full"](seen(resonate))).toBe(says));
+])("the rule for a storage of %o", (resonate, says) => expect(RULES["server-full"](seen(resonate))).toBe(says));
 
-test("the free plan's day is nearly used by rows or by requests; the paid one has no end", () => {
+test("the free plan's day is nearly used by rows or by requests, and the paid plan has no limit", () => {
   const rule = RULES["plan-used"];
   const of = (written: number, requests: number) => ({ today: { ...told(0), written, requests } });
   expect(rule(seen(of(69_000, 69_000)))).toBeUndefined();

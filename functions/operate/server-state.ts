@@ -1,16 +1,16 @@
-/** What the Resonate server tells of itself, and what the platform charges for it. */
+/** What the Resonate server reports about itself, and what the platform bills for it. */
 
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import type { ServerRules } from "../../core/store/connection/server-rules.ts";
 import type { Config } from "../app/config.ts";
 import { MOST_BYTES } from "./plan.ts";
 
-/** How long the server may take to tell, in milliseconds. */
+/** How long the server may take to report, in milliseconds. */
 const PATIENCE = 5_000;
 
-/** What the platform charges for: `awake` in milliseconds, at 0.125 GB. */
+/** Usage that the platform bills: `awake` in milliseconds, at 0.125 GB. */
 export interface Charges {
-  /** With alarms. */
+  /** Including alarms. */
   requests: number;
   read: number;
   written: number;
@@ -20,17 +20,17 @@ export interface Charges {
 export interface ServerState {
   /** How long it took to answer, in milliseconds. */
   ms: number;
-  /** `embedded` and `account` come with this package. Of others it is the one by whose rules they behave. */
+  /** `embedded` and `account` come with this package. For another server it is the release whose rules the server follows. */
   release: "embedded" | "account" | "0.9.8" | "0.10";
-  /** How many bytes are stored, and how many can be; undefined where the server does not tell. */
+  /** How many bytes are stored, and how many can be; undefined where the server does not report that. */
   size?: number;
   most?: number;
-  /** Charged usage by UTC days; undefined where that is the operator's own machine. */
+  /** Billed usage by UTC days; undefined where the server runs on the operator's own machine. */
   today?: Charges;
   yesterday?: Charges;
 }
 
-/** What a server that comes with this package tells. An account's counts since it woke. */
+/** The report of a server that comes with this package. An account's server counts since it woke. */
 interface Usage {
   size: number;
   most?: number;
@@ -42,7 +42,7 @@ interface Usage {
 
 type About = Omit<ServerState, "ms" | "today" | "yesterday"> & { charges?: Charges };
 
-/** What the server tells of itself. Rejects where it does not answer. */
+/** Asks the server for its report. Rejects where it does not answer. */
 export async function askServer(config: Config, rules: ServerRules): Promise<About> {
   const { url, token, fetch: fetcher = fetch } = endpointOf(config);
   const headers = new Headers(token ? { authorization: `Bearer ${token}` } : {});
@@ -76,7 +76,7 @@ const each = (of: (name: keyof Charges) => number) =>
 export function addCharges(known: Charged | undefined, told: Charges, now: number): Charged {
   const day = now - (now % DAY);
   const { last, ...days }: Charged = known ?? { day, today: NONE, last: NONE };
-  // It has slept in between when it is awake for a shorter time than before.
+  // If the server has been awake for a shorter time than before, it slept in between, and its counts began again.
   const since = told.awake < last.awake ? NONE : last;
   const [today, yesterday] =
     days.day === day ? [days.today, days.yesterday] : [NONE, days.day === day - DAY ? days.today : undefined];

@@ -1,4 +1,4 @@
-/** What operators are shown comes from counts that stay few, however many jobs there are. */
+/** The counts that operators see stay few, however many jobs there are. */
 import { expect, test, vi } from "vitest";
 import { MOST_NAMED, type WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
@@ -21,7 +21,7 @@ const report = (more: Partial<WorkerReport> = {}): WorkerReport => ({
 });
 const failed = (job: string, reason = "no water") => ({ job, kind: "tea", reason, at: Date.now() });
 
-test("a million jobs of a week are added up exactly, and are few rows", () => {
+test("a million jobs of a week are added up exactly, in few rows", () => {
   const tables = new OperateTables(createStorage());
   const per = 100;
   let all = 0;
@@ -41,7 +41,7 @@ test("a million jobs of a week are added up exactly, and are few rows", () => {
   expect(tables.counts("week", NOW).rows.length).toBeLessThan(600);
   const hour = tables.overview("hour", NOW);
   expect(hour.kinds[0]?.complete).toBe(61 * per);
-  // The day is what is left when hours are too old.
+  // When hours are too old, only days are left.
   const later = NOW + 17 * DAY;
   tables.count("tea", "complete", 1, later);
   const sums = tables.all("SELECT size, sum(n) AS n FROM counts WHERE name = 'complete' GROUP BY size ORDER BY size");
@@ -51,7 +51,7 @@ test("a million jobs of a week are added up exactly, and are few rows", () => {
   ]);
 });
 
-test("each kind is compared with the same time a day or a week before, also where nothing of it happens now", () => {
+test("each kind is compared with the same time a day or a week earlier, even if it has no jobs now", () => {
   const tables = new OperateTables(createStorage());
   for (let at = NOW - 15 * DAY; at <= NOW; at += 10 * MINUTE) {
     const isBefore = at <= NOW - DAY / 2;
@@ -91,7 +91,7 @@ test("a report that is sent again counts once", () => {
   expect(workers).toEqual([expect.objectContaining({ worker: "w", kinds: { tea: 1 } })]);
 });
 
-test("reasons that are all different, and more jobs than are kept, stay bounded", () => {
+test("the storage stays bounded when all reasons differ and more jobs fail than are kept", () => {
   vi.setSystemTime?.(NOW);
   const tables = new OperateTables(createStorage());
   for (let i = 0; i < 60; i++) {
@@ -107,7 +107,7 @@ test("reasons that are all different, and more jobs than are kept, stay bounded"
   expect(tables.jobs({ reason: "broken 59 1" }, 10).jobs).toEqual([expect.objectContaining({ job: "tea_59_1" })]);
 });
 
-test("a job waits since it began to, until it does no more", () => {
+test("a waiting job is listed since the begin of its wait, until it no longer waits", () => {
   const tables = new OperateTables(createStorage());
   const waits = (state?: "blocked" | "sleeping") => [
     { job: "tea_1", kind: "tea", ...(state && { state }), says: "why" },
@@ -121,7 +121,7 @@ test("a job waits since it began to, until it does no more", () => {
   expect(tables.overview("hour", NOW).waits).toEqual([]);
 });
 
-test("calls of callers make room for later ones, and what operators did stays", () => {
+test("calls of callers make room for later ones, and actions of operators stay", () => {
   const tables = new OperateTables(createStorage());
   tables.note("op", "retry", {});
   tables.noteCall("ada", "cancel_job", { jobs: "[1]" });
@@ -133,7 +133,7 @@ test("calls of callers make room for later ones, and what operators did stays", 
   ]);
 });
 
-test("the trail goes on from where a reader was", () => {
+test("the trail continues from a reader's position", () => {
   const tables = new OperateTables(createStorage());
   for (const what of ["a", "b", "c"]) tables.note("ada", what, { what });
   expect(tables.trail({ after: 1 }).map(({ what }) => what)).toEqual(["b", "c"]);

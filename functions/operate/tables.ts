@@ -1,4 +1,4 @@
-/** What operators are shown, in the SQL storage of one object of a deployment. Nothing here waits. */
+/** The data that operators see, in the SQL storage of one object of a deployment. All methods are synchronous. */
 import {
   FAILED,
   type FailedJob,
@@ -21,14 +21,14 @@ import {
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 
-/** The sizes of periods in which is counted, and for how long counts of each are kept, in milliseconds. */
+/** The sizes of the periods of counts, and how long counts of each size are kept, in milliseconds. */
 const KEPT = [
   { size: MINUTE, kept: 2 * HOUR },
   { size: HOUR, kept: 15 * DAY },
   { size: DAY, kept: 400 * DAY },
 ] as const;
 
-/** What is shown of a span, in periods of which size, and how much earlier the time is that it is compared with. */
+/** The length of a span, the size of its periods, and how much earlier the time is that it is compared with. */
 const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }>> = {
   hour: { length: HOUR, size: MINUTE, ago: DAY },
   day: { length: DAY, size: HOUR, ago: DAY },
@@ -37,18 +37,18 @@ const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }
 
 const OTHER = "other";
 
-/** The most failed jobs, waiting ones, and those of a kind that wait for a worker, that are known by name. */
+/** The most jobs that are kept by name: failed ones, waiting ones, and those of one kind that wait for a worker. */
 const MOST_FAILED = 10_000;
 const MOST_WAITING = 5_000;
 const MOST_UNTAKEN = 50;
 
-/** For how long a job that nobody takes is not said to wait for a worker, in milliseconds. */
+/** After how many milliseconds a job that no worker has taken counts as waiting for one. */
 const UNTAKEN = MINUTE;
 
-/** The most entries of the trail since the oldest one that is of a caller. */
+/** A caller's entry in the trail is dropped once so many entries of any kind follow it. */
 const MOST_CALLS = 100_000;
 
-/** For how long a failed job is known, a worker that reports no more, and an entry of the trail. */
+/** How long a failed job, a silent worker, and an entry of the trail are kept, in milliseconds. */
 const FAILED_KEPT = 30 * DAY;
 const WORKER_KEPT = DAY;
 const TRAIL_KEPT = 400 * DAY;
@@ -94,13 +94,13 @@ export class OperateTables {
   }
 
   set(name: string, value: unknown): void {
-    // What is the same writes no row.
+    // An unchanged value writes no row.
     const statement =
       "INSERT INTO settings VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value WHERE value <> excluded.value";
     this.all(statement, name, JSON.stringify(value));
   }
 
-  /** Takes in a report, once. */
+  /** Stores a report, unless it was stored before. */
   report(report: WorkerReport, now: number): void {
     const { worker, n, counts, failed, waits, slowest, ...about } = report;
     this.transaction(() => {
@@ -157,7 +157,7 @@ export class OperateTables {
     if (state === "worker") {
       const known = "SELECT 1 FROM waits WHERE state = 'worker' AND kind = ? LIMIT 1 OFFSET ?";
       if (this.all(known, kind, MOST_UNTAKEN - 1).length > 0) return;
-      // What is known of a job that was started again stays.
+      // The row of a job that is started again stays as it is.
       if (says === "" && this.all("SELECT 1 FROM waits WHERE job = ?", job).length > 0) return;
     }
     this.all(
@@ -171,7 +171,7 @@ export class OperateTables {
     this.#wait({ job, kind, state: "worker" }, "", now, false);
   }
 
-  /** The jobs of each kind that should have been taken by now, oldest first: the first so many. */
+  /** For each kind, the oldest jobs, up to `limit`, that a worker should have taken by now. */
   untaken(now: number, limit: number): { kind: string; job: string; says: string }[] {
     const rows = this.all(
       `SELECT kind, job, says FROM
@@ -186,12 +186,12 @@ export class OperateTables {
     return this.all("SELECT 1 FROM waits WHERE state = 'worker' LIMIT 1").length > 0;
   }
 
-  /** Of a job that waits no more. */
+  /** Removes a job that no longer waits. */
   forget(job: string): void {
     this.all("DELETE FROM waits WHERE job = ?", job);
   }
 
-  /** Adds what is counted by the minute up by the hour, and by the hour up by the day; removes what is too old. */
+  /** Adds up the counts of minutes by hours, and of hours by days; removes rows that are too old. */
   #rollUp(now: number): void {
     const hour = now - (now % HOUR);
     const done = this.get<number>("rolled") ?? hour;
@@ -199,7 +199,7 @@ export class OperateTables {
     this.set("rolled", hour);
     for (const [i, { size, kept }] of KEPT.entries()) {
       const next = KEPT[i + 1]?.size;
-      // The next larger periods that are over. A report that comes late counts when it comes.
+      // The next larger periods that are over. A late report counts at the time of its arrival.
       const [from, to] = next ? [done - (done % next), now - (now % next)] : [0, 0];
       if (next !== undefined && from < to)
         this.all(
@@ -217,7 +217,7 @@ export class OperateTables {
     this.all("DELETE FROM figures WHERE day < ?", now - 30 * DAY);
   }
 
-  /** What a caller's object tells of it. `started` and `rows`: since it was told last. */
+  /** Stores a caller's figures. `started` and `rows` count since its previous figures. */
   figure({ key, started, running, bytes, failing, rows }: CallerFigure, now: number): void {
     this.all(
       `INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET running = excluded.running,
@@ -228,7 +228,7 @@ export class OperateTables {
     );
   }
 
-  /** What happened in a span, by period, kind and name: from the larger periods, and of what is not added up yet the smaller. */
+  /** The counts of a span by period, kind and name. Minutes that are not added up yet are included. */
   counts(span: Span, now: number) {
     const { length, size } = SPANS[span];
     const from = now - length;
@@ -242,7 +242,7 @@ export class OperateTables {
     return { from, size, rows };
   }
 
-  /** What was counted of each kind in the same time a day or a week before, in whole hours. */
+  /** The counts of each kind in the same time a day or a week earlier, in whole hours. */
   #before(span: Span, now: number): Map<string, Record<string, number>> {
     const { length, ago } = SPANS[span];
     const rows = this.all(
@@ -310,7 +310,7 @@ export class OperateTables {
     };
   }
 
-  /** Callers whose web hooks fail, and those with the most bytes above so many. */
+  /** Callers whose web hooks fail, and those with the most bytes above `bytes`, unless that is 0. */
   troubled(bytes: number): CallerFigure[] {
     const columns = "key, started, running, bytes, failing, rows";
     const rows = [
@@ -331,7 +331,7 @@ export class OperateTables {
     }));
   }
 
-  /** The jobs that a filter means, newest first. */
+  /** The jobs that match a filter, newest first. */
   jobs(
     filter: Omit<Filter, "caller"> & { callers?: readonly string[] },
     limit: number,
@@ -358,7 +358,7 @@ export class OperateTables {
     return { jobs, count: Number(count) };
   }
 
-  /** What was reported of one job. */
+  /** The reports about one job. */
   about(job: string): { failure: Row | undefined; wait: Row | undefined } {
     const [failure] = this.all("SELECT reason, stack, worker, at FROM failures WHERE job = ?", job);
     const [wait] = this.all(
@@ -376,14 +376,14 @@ export class OperateTables {
     return Number(row?.n);
   }
 
-  /** Notes what a caller has called. The oldest of such entries make room for it, and no other ones. */
+  /** Notes a call of a caller. Only old entries of callers make room for it. */
   noteCall(caller: string, what: string, about: object): void {
     const n = this.note(caller, what, about);
     const names = TRAILED.map(() => "?").join(", ");
     this.all(`DELETE FROM trail WHERE n <= ? AND what IN (${names})`, n - MOST_CALLS, ...TRAILED);
   }
 
-  /** The entries before one, newest first; or after one, oldest first. */
+  /** The entries before `before`, newest first; or after `after`, oldest first. */
   trail({ before, after, limit = 100 }: { before?: number; after?: number; limit?: number }): TrailEntry[] {
     const rows =
       after === undefined

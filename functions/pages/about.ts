@@ -21,9 +21,9 @@ export function aboutOf({ site, config, seal, issuer }: Pages) {
   };
 }
 
-/** What the servers behind some tools say of themselves, and nobody has accepted yet: for operators, and on a local stack. */
+/** What servers behind tools say about their tools, and nobody has accepted yet. Shown to the operator of a local stack. */
 const heldBack = (tools: readonly Tool[]): HeldBack[] => [...new Set(tools.flatMap((tool) => tool.heldBack ?? []))];
 
-/** Those that are texts: what a foreign server says may be anything, and a page would render an object as an element. */
+/** The values that are texts: a foreign server may send anything, and a page would render an object as an element. */
 const texts = (values: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === "string"));

@@ -17,7 +17,7 @@ export async function follow(
 ): Promise<{ path: string; cookie: string } | undefined> {
   const opened = await openLink(pages, sealed);
   if (!opened) return undefined;
-  // Short, and the ciphertext does not reveal its content.
+  // A part of the ciphertext, which is short and reveals nothing.
   const link = sealed.slice(-16);
   const cookie = cookieOf(LINK_COOKIE, sealed, opened.until, `/pages/link/${link}`, isSecure);
   return { path: `${pathOf(opened.linked.job)}?link=${link}`, cookie };

@@ -1,4 +1,4 @@
-/** How each MCP host is told of a server. */
+/** How a server is set up in each MCP host. */
 
 export interface HostSetup {
   /** Its name for `--config`. */
@@ -12,7 +12,7 @@ export interface HostSetup {
 export interface Server {
   name: string;
   url: string;
-  /** The token that callers send, or what stands for it. */
+  /** The token that callers send, or a placeholder. */
   token?: string | undefined;
 }
 
@@ -62,7 +62,7 @@ export function hostSetups({ name, url, token }: Server, proxy?: { command: stri
       host: "opencode",
       paste: `opencode mcp add ${name} --url ${url}${header.replace("Authorization: ", "Authorization=")}`,
     },
-    // It gives its model the text of a result and the structured content that repeats it, both.
+    // Cline gives its model both the text of a result and the structured content that repeats it.
     { id: "cline", host: "Cline", paste: `cline mcp add ${name} ${url}?text=once --transport http${header} --yes` },
     {
       id: "goose",

@@ -2,10 +2,10 @@ import { base64url } from "jose";
 
 const utf8 = new TextEncoder();
 
-/** Sessions and links to jobs: text that only this deployment can read and make. A new secret voids all of them, and no task. */
+/** Seals sessions and links to jobs as text that only this deployment can read and make. A new secret voids them, but no task. */
 export class Seal {
   readonly #secret: string;
-  /** A value, not a promise: requests share no promises. */
+  /** A value, not a promise: requests must not share promises. */
   #key: CryptoKey | undefined;
 
   /** @param secret at least 32 characters */
@@ -21,7 +21,7 @@ export class Seal {
     return base64url.encode(new Uint8Array([...iv, ...new Uint8Array(sealed)]));
   }
 
-  /** The sealed value and its expiry; undefined for text that is forged, damaged, expired or of another purpose. */
+  /** The sealed value and its expiry; undefined for text that is forged, damaged, expired or for another purpose. */
   async open(purpose: string, text: string): Promise<{ value: unknown; until: number } | undefined> {
     try {
       const bytes = new Uint8Array(base64url.decode(text));

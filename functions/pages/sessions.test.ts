@@ -32,7 +32,7 @@ describe("a link to a job", () => {
     );
   });
 
-  test("reveals nothing about the job, and is a different one each time", async () => {
+  test("reveals nothing about the job, and is different each time", async () => {
     const [one, other] = await Promise.all([pages().urlOf("timer_tea", ada), pages().urlOf("timer_tea", ada)]);
     expect(one).not.toBe(other);
     expect(atob(sealedIn(one).replaceAll("-", "+").replaceAll("_", "/"))).not.toMatch(/timer|ada/);
@@ -84,7 +84,7 @@ describe("a link to a job", () => {
     expect(await pages(env).urlOf("timer_tea", ada)).toBeUndefined();
   });
 
-  test("is no session: that is a cookie which no other host of the domain can set, where there is TLS", async () => {
+  test("is not a session: that takes a cookie, which over TLS no other host of the domain can set", async () => {
     const until = Date.now() + 60_000;
     expect(await session(pages(), "token", until, true)).toMatch(
       /^__Host-session=.*; Path=\/; HttpOnly; Secure; SameSite=Strict$/,

@@ -13,8 +13,8 @@ import { Seal } from "./seal.ts";
 const LINK = 7 * 24 * 3_600_000;
 
 /**
- * The prefix has browsers take the cookie from this host alone, over TLS: no other host of the domain can set one. Without
- * TLS, as on one machine, there is no such cookie.
+ * With the prefix, browsers accept the cookie from this host alone, over TLS: no other host of the domain can set it. Without
+ * TLS, as on one machine, browsers refuse the prefix.
  */
 export const sessionCookie = (isSecure: boolean) => (isSecure ? "__Host-session" : "session");
 
@@ -39,7 +39,7 @@ export interface PagesConfig {
   /** The files that browsers load; undefined in a deployment without pages. */
   ASSETS?: Assets | undefined;
   auth: AuthConfig;
-  /** `local` where who is at this machine operates the deployment. */
+  /** `local` where anybody at this machine operates the deployment. */
   OPERATE?: string | undefined;
 }
 
@@ -95,7 +95,7 @@ export class Pages {
   }
 }
 
-/** Whether, by the browser, a page of this server makes the request. */
+/** Whether the browser states that a page of this server makes the request. */
 export const isOwnPage = ({ headers }: Request): boolean => headers.get("sec-fetch-site") === "same-origin";
 
 export const pathOf = (name: string) => `/jobs/${encodeURIComponent(name)}`;

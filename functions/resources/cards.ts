@@ -1,7 +1,7 @@
 /**
  * Cards in the chat, by the extension MCP Apps: tools that start jobs name a page, which hosts that show such pages read as a
- * resource. All tools name the same page; a second resource is the program by which it draws charts. Other clients do not
- * notice them.
+ * resource. All tools name the same page; a second resource is the program with which it draws charts. Other clients ignore
+ * both.
  */
 
 import type { Tool } from "../../core/author/tool.ts";
@@ -10,7 +10,7 @@ import { answerForUser, jobCard } from "../built-in/card.ts";
 import type { Assets } from "../http/assets.ts";
 
 export class Cards {
-  /** The tools with their card, and the tools that it calls. */
+  /** The tools with their card, and the tools that the card calls. */
   readonly tools: readonly Tool[];
   readonly #files: Assets;
   readonly #byUri: ReadonlyMap<string, { file: string; mimeType: string; _meta?: Record<string, unknown> }>;
@@ -19,7 +19,7 @@ export class Cards {
     const [card, chart] = [`ui://${server}/job.html`, `ui://${server}/chart.js`];
     this.#files = files;
     this.#byUri = new Map([
-      // A card names no other origins, so hosts let it load from none and connect to none.
+      // A card names no other origins, so hosts let it neither load from nor connect to any.
       [card, { file: "card.html", mimeType: CARD, _meta: { ui: { prefersBorder: true } } }],
       [chart, { file: "card-chart.js", mimeType: "text/javascript" }],
     ]);

@@ -21,7 +21,7 @@ const Address = z.object({
     .optional(),
 });
 
-/** @throws {ProtocolError} -32602 for an address of no job of this caller's */
+/** @throws {ProtocolError} -32602 for an address that names no job of this caller */
 export async function readJob(store: RemoteStore, uri: string, signal?: AbortSignal) {
   const address = parse(uri);
   if (!address) throw new ProtocolError(ErrorCode.InvalidParams, `no resource of this server: ${printable(uri)}`);
@@ -41,7 +41,7 @@ export async function readJob(store: RemoteStore, uri: string, signal?: AbortSig
   const text = JSON.stringify({ ...shown, ...more });
   return {
     contents: [{ uri, mimeType: "application/json", text }],
-    // The caller's token decides whose job it is, and is no part of the address.
+    // The caller's token, which is not part of the address, decides whose job it is.
     cacheScope: "private" as const,
     ttlMs: promise.state === "pending" ? 0 : KEPT,
   };
@@ -58,5 +58,5 @@ function parse(uri: string): { name: string; selection: Selection } | undefined 
   }
 }
 
-/** More than the longest name takes with all the fields that may be asked for. */
+/** The longest address, in characters: longer than that of the longest name with all possible fields. */
 const MAX_URI = 20_000;

@@ -2,10 +2,10 @@ import type * as times from "./times.ts";
 
 type Times = typeof times;
 
-/** Set by `define` in wrangler.toml where the Worker has this code, and the library it needs, as a module. Elsewhere the bundle contains it. */
+/** Set by `define` in wrangler.toml where the Worker has this code and its library as a module. Elsewhere the bundle contains it. */
 declare const CRON_MODULE: string | undefined;
 
-/** What computes the times of schedules, loaded where something is scheduled. */
+/** Loads the code that computes the times of schedules, which only schedules need. */
 export function loadTimes(): Promise<Times> {
   return typeof CRON_MODULE === "undefined" ? import("./times.ts") : load(CRON_MODULE);
 }

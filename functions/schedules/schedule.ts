@@ -5,7 +5,7 @@ import { defineJob, type Job } from "../../core/definitions/job.ts";
 /** How long a schedule lasts at most, in milliseconds: ten years. */
 const LONGEST = 10 * 366 * 86_400_000;
 
-/** When a schedule fires: by one of the three. */
+/** When a schedule fires: by exactly one of `cron`, `every` and `at`. */
 export const When = z.object({
   /** Five fields: minute, hour, day of the month, month, day of the week. */
   cron: z.string().optional(),
@@ -26,7 +26,7 @@ export const Schedule = z.object({
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
   when: When,
-  /** Which firing of those that nobody was there for is made up for. */
+  /** Whether the last of the missed firings is made up. */
   missed: z.enum(["skip", "last"]),
   /** What happens while the job of the last firing still runs. */
   overlap: z.enum(["skip", "queue", "allow"]),

@@ -16,7 +16,7 @@ async function firings(when: When, from: string, count: number): Promise<string[
   return found;
 }
 
-test("by cron in a time zone: across a change of clocks it stays at its hour", async () => {
+test("a cron schedule in a time zone keeps its hour when clocks change", async () => {
   const zurich = { cron: "30 8 * * *", timezone: "Europe/Zurich" };
   expect(await firings(zurich, "2026-03-27T12:00:00Z", 3)).toEqual([
     "2026-03-28T07:30:00.000Z",
@@ -29,7 +29,7 @@ test("by cron in a time zone: across a change of clocks it stays at its hour", a
   ]);
 });
 
-test("an hour that a day does not have fires once on that day, and one that it has twice, once", async () => {
+test("an hour that a day skips, or has twice, fires once on that day", async () => {
   const night = { cron: "30 2 * * *", timezone: "Europe/Zurich" };
   const spring = await firings(night, "2026-03-28T12:00:00Z", 2);
   expect(spring.map((time) => time.slice(0, 10))).toEqual(["2026-03-29", "2026-03-30"]);
@@ -37,7 +37,7 @@ test("an hour that a day does not have fires once on that day, and one that it h
   expect(autumn.map((time) => time.slice(0, 10))).toEqual(["2026-10-25", "2026-10-26"]);
 });
 
-test("every so often, counted from its start, and once", async () => {
+test("an interval counts from its start, and a single time fires once", async () => {
   const from = at("2026-01-01T00:00:00Z");
   expect(await firings({ every: 3_600, from }, "2026-01-01T05:10:00Z", 2)).toEqual([
     "2026-01-01T06:00:00.000Z",
@@ -49,7 +49,7 @@ test("every so often, counted from its start, and once", async () => {
   ]);
 });
 
-test("the last firing of a time is found, and none where there is none", async () => {
+test("the last firing in a period of time is found, if there is one", async () => {
   const [after, until] = [at("2026-05-01T00:00:00Z"), at("2026-05-03T09:00:00Z")];
   const last = async (when: When) => {
     const found = await lastBetween(when, after, until);

@@ -46,7 +46,7 @@ describe("an answer does not fit", () => {
   ])("%j with %j", async (property, value) => expect(await accepts(property, value)).toBe(false));
 });
 
-test("required properties must be there, and no others where others are not allowed", async () => {
+test("an answer must have the required properties, and no others unless they are allowed", async () => {
   const form = await formOf({
     type: "object",
     properties: { a: { type: "string" } },

@@ -27,7 +27,7 @@ export async function checkAnswer(
 export async function formOf({ properties, required, additionalProperties }: QuestionEntry["requestedSchema"]) {
   const { fromJSONSchema } = await loadSdk();
   const usable = Object.entries(properties).map(([key, property]) => {
-    // What is left out is not filled in: the job gets the answer as it is.
+    // Defaults are not filled in: the job gets the answer as it was given.
     const { default: _, ...schema } = Object(property);
     try {
       fromJSONSchema(schema);

@@ -1,20 +1,20 @@
 import { base64url } from "jose";
 import { isSame } from "../auth/secret.ts";
 
-/** The job that a task is: its name, and when its promise was created, which tells it from a later job of that name. */
+/** The job of a task: its name, and when its promise was created, which distinguishes it from a later job of that name. */
 interface TaskJob {
   name: string;
   begun: number;
 }
 
 /**
- * Task ids. A job name can be guessed, by design; a task id cannot: it is the job sealed with a keyed MAC, so only those who
+ * Task ids. A job name can be guessed, by design. A task id cannot: it is the job sealed with a keyed MAC, so only clients that
  * were given an id have it. Nothing is stored.
  */
 export class TaskHandles {
   readonly #secret: string | (() => Promise<string>);
   readonly #namespace: string;
-  /** A value, not a promise: requests share no promises. */
+  /** A value, not a promise: requests must not share promises. */
   #key: CryptoKey | undefined;
 
   /** @param secret at least 32 characters, or a function that gets them: the same in each isolate for as long as tasks live */

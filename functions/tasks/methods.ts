@@ -56,7 +56,7 @@ export function declaresTasks(context: ServerContext): boolean {
 }
 
 /**
- * The request's `inputResponses`, which the SDK takes out of the parameters. The SDK drops those that are no bare response
+ * The request's `inputResponses`, which the SDK takes out of the parameters. The SDK drops values that are not bare response
  * objects; here they count as answers that do not fit.
  *
  * @throws {ProtocolError} -32602 when there are none at all

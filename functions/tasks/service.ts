@@ -83,7 +83,7 @@ export async function createTask(
   note: string | undefined,
 ) {
   const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
-  // The result is no part of a created task, even of one that has ended: clients collect it with `tasks/get`.
+  // The result is not part of a created task, even of one that has ended: clients collect it with `tasks/get`.
   const page = await links.urlOf(promise.name, caller);
   const { result, error, inputRequests, ...task } = {
     ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
@@ -93,7 +93,7 @@ export async function createTask(
   return { resultType: "task", ...task, ...(statusMessage && { statusMessage }), _meta };
 }
 
-/** The promise of a task; undefined when the id is no task's of this caller. */
+/** The promise of a task; undefined when no task of this caller has the id. */
 export async function findPromise(
   { handles }: TaskService,
   taskId: unknown,
@@ -105,7 +105,7 @@ export async function findPromise(
   return promise?.createdAt === job?.begun ? promise : undefined;
 }
 
-/** @throws {ProtocolError} -32602 when the id is no task's of this caller */
+/** @throws {ProtocolError} -32602 when no task of this caller has the id */
 export async function promiseOf(service: TaskService, taskId: unknown, request: TaskRequest): Promise<DurablePromise> {
   const promise = await findPromise(service, taskId, request);
   if (!promise) throw unknownTask();

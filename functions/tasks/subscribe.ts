@@ -1,6 +1,6 @@
 /**
  * `subscriptions/listen` with `taskIds`, or for resources of servers behind the tools: pushes the complete task at each change,
- * and tells of each change of a resource.
+ * and reports each change of a resource.
  */
 import * as z from "zod";
 import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -36,12 +36,12 @@ const Notifications = z.object({
   resourceSubscriptions: z.array(z.string()).max(MAX_RESOURCES).default([]),
 });
 
-/** Tells of changes of resources until `signal` is aborted. */
+/** Reports changes of resources until `signal` is aborted. */
 type Watch = (uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) => Promise<void>;
 
 /**
- * Serves a `subscriptions/listen` request. The SDK judges whether the request is well-formed, and answers one that names neither
- * tasks nor resources that `watch` tells of; it does not know `taskIds`, so its acknowledgement of other requests is replaced.
+ * Serves a `subscriptions/listen` request. The SDK judges whether the request is well-formed, and answers it if it names neither
+ * tasks nor resources that can be watched. It does not know `taskIds`, so its acknowledgement of other requests is replaced.
  */
 export async function subscribe(
   service: TaskService,
@@ -174,7 +174,7 @@ function watcher(
     const task = detailedTask(taskId, { ...snapshot, promise }, { ...audience, page, now: Date.now() });
     const { taskId: _, createdAt, ttlMs, pollIntervalMs, lastUpdatedAt, ...changing } = task;
     const report = JSON.stringify(changing);
-    // That it is working is known.
+    // The client knows already that the task is working.
     const isNews = reported !== undefined || task.status !== "working" || doingOf(snapshot, Date.now()) !== undefined;
     if (isNews && report !== reported) onChange(task);
     reported = report;

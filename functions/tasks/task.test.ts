@@ -28,10 +28,10 @@ const ttl = (promise: object, kept: number | undefined) =>
 
 test.each([
   ["its deployment keeps jobs for a time", undefined, 10 * DAY, 10 * DAY + 3_600_000],
-  ["its deployment keeps jobs for ever, or nobody knows", undefined, undefined, null],
+  ["its deployment keeps jobs forever, or for an unknown time", undefined, undefined, null],
   ["its kind is kept for less", String(DAY), 10 * DAY, DAY + 3_600_000],
   ["its kind has a retention of its own", String(DAY), undefined, DAY + 3_600_000],
-  ["its kind is kept for ever", "forever", 10 * DAY, null],
+  ["its kind is kept forever", "forever", 10 * DAY, null],
 ])("a task lives until its end, and then for its retention: %s", (_what, keep, kept, expected) => {
   expect(ttl(job(keep), kept)).toBe(expected);
 });

@@ -1,4 +1,4 @@
-/** A task is a promise: its description by the Tasks extension is derived from the promise each time. */
+/** A task is the promise of a job. Its description for the Tasks extension is derived from the promise each time. */
 
 import { HOUR } from "../../core/definitions/context.ts";
 import type { DurablePromise } from "../../core/jobs/remote-store.ts";
@@ -35,7 +35,7 @@ export interface Declared {
   extensions?: Record<string, unknown> | undefined;
 }
 
-/** Whether a client can show its user a form: the default of a client that names no kind of question. */
+/** Whether a client can show its user a form. That is the default for a client that names no kind of question. */
 export function showsForms({ elicitation }: Declared = {}): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
@@ -60,8 +60,8 @@ const withPage = (message: string, page: string | undefined) =>
   page === undefined ? message : `${message}\nIts page: ${page}`;
 
 /**
- * The task as `tasks/get` and `notifications/tasks` give it. A question is put to clients that can show it to their users;
- * to others the task is working, and its status message says what it waits for.
+ * The task as `tasks/get` and `notifications/tasks` give it. A question is put to clients that can show it to their users. For
+ * other clients the task is working, and its status message says what it waits for.
  */
 export function detailedTask(
   taskId: string,
@@ -115,7 +115,7 @@ const failed = (base: TaskBase, { code, message, data }: RpcFailure): DetailedTa
 function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
   const failure = answersOf(promise.job)?.protocolErrorIn(promise.value);
   if (failure) return failed(base, failure);
-  // The same result that the call itself would have had.
+  // The same result as that of a call that waits for the job.
   const answer = presentJob(promise);
   const result = {
     ...answer,

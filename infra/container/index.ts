@@ -1,4 +1,4 @@
-/** Runs workers as Cloudflare Containers: a cron trigger wakes them when jobs wait, and they sleep when there are none. */
+/** Runs workers as Cloudflare Containers: a cron trigger wakes them when jobs wait, and they sleep when no job executes. */
 import { Container } from "@cloudflare/containers";
 import { passedOn } from "./environment.ts";
 import { resonate } from "./outbound.ts";
@@ -17,7 +17,7 @@ export class WorkerContainer extends Container<Env> {
   override sleepAfter = "10m";
   override envVars = passedOn(this.env);
 
-  /** Executing jobs are not interrupted; sleeping and waiting ones need no worker. */
+  /** Stops the container unless a job executes. Sleeping and waiting jobs need no worker. */
   override async onActivityExpired(): Promise<void> {
     if (await isIdle(this.containerFetch("http://worker/health"))) await this.stop();
   }

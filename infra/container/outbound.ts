@@ -1,7 +1,7 @@
 import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 
 /**
- * Forwards a container's requests to `http://resonate/` to the Resonate object. So the worker needs no secret, and no
+ * Forwards a container's requests to `http://resonate/` to the Resonate object, so that the worker needs no secret and no
  * request leaves the account.
  */
 export function resonate(

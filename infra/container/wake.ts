@@ -1,9 +1,9 @@
-/** Wakes the containers: they stay awake while jobs wait or run, and a while longer. */
+/** Wakes the containers when jobs wait, and tells when they may sleep. */
 import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 
 export interface WakeEnv extends ObjectAddress {
   WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };
-  /** The account's own Resonate server, of the edge's Worker. */
+  /** The account's own Resonate server, an object of the edge's Worker. */
   RESONATE: ResonateNamespace;
   /** How many workers run. */
   INSTANCES: string;
@@ -11,9 +11,9 @@ export interface WakeEnv extends ObjectAddress {
   RESONATE_GROUP?: string;
 }
 
-/** Visits the workers when there are jobs for them: a container that is not running is started by that. */
+/** Visits the workers when jobs wait for them, which starts containers that do not run. */
 export async function wake(env: WakeEnv): Promise<void> {
-  // A server elsewhere does not say whether jobs wait: workers stay connected to it.
+  // A server elsewhere cannot tell whether jobs wait, so its workers always stay awake.
   if (!env.RESONATE_URL && !(await areJobsWaiting(env))) return;
   await Promise.all(Array.from({ length: Number(env.INSTANCES) }, (_, i) => visit(env.WORKER, `worker-${i + 1}`)));
 }
@@ -35,7 +35,7 @@ async function visit(workers: WakeEnv["WORKER"], worker: string): Promise<void> 
   }
 }
 
-/** Whether a worker, by what its health says, executes nothing. One that does not answer is of no use. */
+/** Whether a worker executes no job, by the answer of its health endpoint. True for a worker that does not answer. */
 export async function isIdle(health: Promise<Response>): Promise<boolean> {
   try {
     return ((await (await health).json()) as { running?: number }).running === 0;

@@ -11,6 +11,7 @@ import { measureGrowth } from "./measure/growth.ts";
 import { measureGuard } from "./measure/guard.ts";
 import { measureHosts } from "./measure/hosts.ts";
 import { measureJobs } from "./measure/jobs.ts";
+import { measureMalformed } from "./measure/malformed.ts";
 import { measureHeldStreams, measureServed, measureWaiting } from "./measure/memory.ts";
 import { measurePages } from "./measure/pages.ts";
 import { measureRecovery } from "./measure/recovery.ts";
@@ -36,6 +37,7 @@ const FIGURES: Record<Exclude<Section, "requests">, (bench: Bench, short: boolea
   startup: (bench) => measureStartup(bench, 10),
   budgets: measureBudgets,
   rows: measureRows,
+  malformed: measureMalformed,
   settlement: async (bench) => [...(await measureSettlement(bench, 100)), ...(await measurePolling(bench, 10))],
   hooks: (bench) => measureWebHooks(bench, 100),
   waiting: async (bench) => [...(await measureWaiting(bench)), ...(await measureHeldStreams(bench))],

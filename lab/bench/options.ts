@@ -8,6 +8,7 @@ export const SECTIONS = [
   "startup",
   "budgets",
   "rows",
+  "malformed",
   "settlement",
   "hooks",
   "waiting",
@@ -32,8 +33,8 @@ export const USAGE = `\
 npm run bench [-- options]     measures the edge and the worker beside their floors, in about five minutes
 
   --short           about a minute: the ratios that stand for all; fails when one has fallen below
-                    nine tenths of what lab/bench/report/recorded.json holds, or an operation takes many more requests
-                    or rows than lab/bench/report/budgets.json allows
+                    nine tenths of what lab/bench/report/recorded.json holds, or an operation takes many more requests,
+                    rows or CPU than lab/bench/report/budgets.json allows
   --only a,b        only these sections: ${SECTIONS.join(", ")}
                     (peer: FastMCP's tasks on Redis, in turns with this product on the same work. It needs
                     redis-server, and a Python with fastmcp[tasks], which PEER_PYTHON may name;
@@ -70,7 +71,7 @@ export function parseOptions(args: string[]): Options {
   const { help, short, record, out } = values;
   const seconds = Number(values.seconds ?? (short ? 0.25 : 0.5));
   if (!(seconds >= 0.1 && seconds <= 60)) throw new Error(`--seconds must be from 0.1 to 60, not ${values.seconds}`);
-  const all = short ? (["bundle", "budgets", "rows", "requests"] as const) : DEFAULT_SECTIONS;
+  const all = short ? (["bundle", "budgets", "rows", "malformed", "requests"] as const) : DEFAULT_SECTIONS;
   const sections = values.only === undefined ? all : values.only.split(",").map(sectionOf);
   if (record && (short || values.only !== undefined)) throw new Error("--record is for a whole run.");
   return { help, short, record, sections, seconds, out };

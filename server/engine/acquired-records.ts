@@ -1,6 +1,6 @@
 /**
- * An addition to the protocol: a worker that acquires a task names with `records` from which number on it wants the job's
- * records, and gets them in the answer. A worker that does not remember a job would otherwise ask for each by itself.
+ * An addition to the protocol: with `records`, a worker that acquires a task asks for the job's journal entries from that
+ * number on, and gets them in the answer. A worker that does not remember a job would otherwise request each one separately.
  */
 import type { TaskAcquireReq } from "@resonatehq/sdk";
 import { maxUnderWay } from "../../core/engine/journal.ts";
@@ -9,7 +9,7 @@ import { isChildOf, journalEntryId } from "../../core/store/ids.ts";
 import type { Outcome, State } from "./records.ts";
 import { carryOut } from "./state-machine.ts";
 
-/** The most that one answer holds, in records and in characters: the worker itself reads a job that has more. */
+/** The largest answer, in records and in characters. The worker reads the journal of a larger job by itself. */
 const MOST = { records: 100, characters: 200_000 };
 
 type Acquire = TaskAcquireReq & { data: { records?: number } };
@@ -31,7 +31,7 @@ export function acquireWithRecords(state: State, now: number, request: Acquire):
     return true;
   };
   for (const each of resumedBy.slice(0, MOST.records)) look(each);
-  // Before a record that exists, as many may be missing as a worker may have under way.
+  // A worker's writes may arrive out of order, so up to this many records may be missing before one that exists.
   for (let n = from, missing = 0; from > 0 && missing < maxUnderWay(n - missing - 1); n++) {
     missing = look(journalEntryId(id, n)) ? 0 : missing + 1;
     if (room < 0 || found.size > MOST.records) return { response, changes };

@@ -25,7 +25,7 @@ const create = (resonate: TimedResonate, id: string) =>
 const status = async (resonate: TimedResonate, id: string) =>
   (await resonate.submit({ kind: "promise.get", head, data: { id } })).head.status;
 
-test("a request that fails half-way leaves nothing behind and does not take those beside it with it", async () => {
+test("a request that fails half-way leaves no changes, and other requests of the same commit succeed", async () => {
   class Failing extends Store {
     override putTask(...row: Parameters<Store["putTask"]>): void {
       if (row[0].id === "bad") throw new Error("as if the disk had refused this row");
@@ -41,7 +41,7 @@ test("a request that fails half-way leaves nothing behind and does not take thos
   resonate.close();
 });
 
-test("on a full disk what is acknowledged is stored, what is not is not, and it goes on when there is room", async () => {
+test("on a full disk, exactly the acknowledged requests are stored, and requests succeed again when there is room", async () => {
   const { db } = openDatabase(dir);
   vi.useFakeTimers({ toFake: ["Date"] });
   const said: string[] = [];
@@ -56,7 +56,7 @@ test("on a full disk what is acknowledged is stored, what is not is not, and it 
     }
   }
   expect(new Set(statuses.values())).toEqual(new Set([200, 500]));
-  // Many requests have failed at one moment, which one line says, and another one says it later.
+  // Many requests have failed at the same time, with one log line; a later failure is logged again.
   expect([...statuses.values()].filter((each) => each === 500).length).toBeGreaterThan(20);
   const says = { level: 50, msg: "nothing was written", err: { message: "database or disk is full" } };
   expect(said.map((line) => JSON.parse(line))).toMatchObject([says]);

@@ -1,13 +1,13 @@
 /**
- * Brings messages to the connections that they are addressed to.
+ * Sends messages to the connections that they are addressed to.
  *
  * As on the real server, the news of a settled promise is dropped when its address has no connection. A dispatch of a task
- * waits until a worker claims the task: it goes to the first worker of its group that connects, and moves on when the worker
- * that received it disconnects. The protocol allows a dispatch to be repeated or late at any time, since a claim names the
- * task's version.
+ * waits until a worker claims the task: it goes to the first worker of its group that connects, and to another one when that
+ * worker disconnects. The protocol allows a dispatch to be repeated or late at any time, since a claim names the task's
+ * version.
  *
- * What waits is in the store. Kept here is only what each connection has received and how far the queue of each group has
- * been read, so that a long queue takes no memory and a start reads nothing.
+ * The store holds the queue of unclaimed tasks. This class remembers only which tasks each connection has received and how
+ * far it has read the queue of each group, so that a long queue takes no memory and a start reads nothing.
  */
 import { parsePollAddress } from "../wire/poll-address.ts";
 import type { Connections, PollConnection } from "../wire/poll-connections.ts";
@@ -15,14 +15,14 @@ import type { Change } from "./records.ts";
 import { RETRY_INTERVAL } from "./state-machine.ts";
 import type { QueuePosition, Store, UnclaimedTask } from "./store.ts";
 
-/** How many tasks one connection may have received without claiming them. */
+/** The largest number of unclaimed tasks that one connection is sent. */
 const MAX_UNCLAIMED = 10_000;
 /** How many unclaimed tasks are read at a time. */
 const PAGE = 100;
 
 const START: QueuePosition = { timer: 0, id: "" };
 
-/** Tasks that one connection has received and not claimed, by id. */
+/** The tasks that one connection has received but not claimed, by id. */
 type Received = Map<string, UnclaimedTask>;
 
 export class Dispatcher {
@@ -31,17 +31,17 @@ export class Dispatcher {
   readonly #onWorkerMissing: (group: string) => void;
   readonly #received = new Map<PollConnection, Received>();
   readonly #receivedWith = new Map<string, Received>();
-  /** Up to where the queue of each group has been read; undefined when nothing is queued after that. */
+  /** How far the queue of each group has been read; undefined when it has been read to its end. */
   readonly #readUpTo = new Map<string, QueuePosition | undefined>();
 
-  /** `onWorkerMissing` is told of a group that has a task and no connected worker. */
+  /** `onWorkerMissing` is called with a group that has a task and no connected worker. */
   constructor(connections: Connections, store: Store, onWorkerMissing: (group: string) => void = () => {}) {
     this.#connections = connections;
     this.#store = store;
     this.#onWorkerMissing = onWorkerMissing;
   }
 
-  /** Delivers the messages among `changes`. Returns the tasks that were dispatched from the queue and need their timer back. */
+  /** Delivers the messages among `changes`. Returns the parked or deferred tasks that were dispatched, to set their timers. */
   deliver(changes: readonly Change[]): string[] {
     const claimers = new Set<Received>();
     for (const change of changes) {
@@ -56,7 +56,7 @@ export class Dispatcher {
         if (!this.#send(unclaimed)) this.#enqueue(unclaimed);
       } else if (change.kind === "unblock") {
         const { address, message } = change;
-        // A busy connection gets it only when there is no other.
+        // A busy connection gets the news only when there is no other connection.
         const connection = this.#connections.find(address, ({ busy }) => !busy) ?? this.#connections.find(address);
         if (connection) this.#connections.send(connection, JSON.stringify(message));
       }
@@ -64,7 +64,7 @@ export class Dispatcher {
     return [...claimers].flatMap((received) => this.#refillAfterClaim(received));
   }
 
-  /** A connection at its limit has claimed some tasks: it gets more. */
+  /** Sends more tasks to a connection that had reached its limit and has claimed some. */
   #refillAfterClaim(received: Received): string[] {
     if (received.size > MAX_UNCLAIMED - PAGE) return [];
     return [...this.#received].flatMap(([connection, its]) =>
@@ -72,7 +72,7 @@ export class Dispatcher {
     );
   }
 
-  /** Sends a task to a connection of its address; false when none takes it. */
+  /** Sends a task to a connection at its address; false when no connection takes it. */
   #send(task: UnclaimedTask): boolean {
     this.#forget(task.id);
     const connection = this.#connections.find(task.address, (each) => this.#takes(each));
@@ -83,7 +83,7 @@ export class Dispatcher {
     return true;
   }
 
-  /** Has the queue read again from a task that went to no connection. */
+  /** Resets the group's read position, so that the task, which went to no connection, is read again. */
   #enqueue(task: UnclaimedTask): void {
     const group = parsePollAddress(task.address)?.group;
     if (group === undefined) return;
@@ -93,12 +93,12 @@ export class Dispatcher {
     if (!position || !isBefore(position, task)) this.#readUpTo.set(group, { timer: task.timer, id: "" });
   }
 
-  /** The queue of the new connection's group is read again: some of it may be for this connection alone. */
+  /** Has the queue of the group read again from the start: some tasks may be addressed to this connection alone. */
   connected(connection: PollConnection): void {
     this.#readUpTo.set(connection.group, START);
   }
 
-  /** Sends `connection` as much of its group's queue as it takes. Returns the tasks that need their timer back. */
+  /** Sends `connection` as many tasks of its group's queue as it takes. Returns those that were parked or deferred. */
   refill(connection: PollConnection): string[] {
     const { group } = connection;
     const soon = Date.now() + RETRY_INTERVAL;
@@ -110,19 +110,19 @@ export class Dispatcher {
       for (const task of page) {
         if (!this.#takes(connection)) return late;
         this.#readUpTo.set(group, task);
-        // A task that is addressed to another connection waits for that one.
+        // `#send` fails for a task that is addressed to another connection alone; it stays in the queue.
         if (!this.#receivedWith.has(task.id) && this.#send(task) && task.timer > soon) late.push(task.id);
       }
       if (page.length < PAGE) this.#readUpTo.set(group, undefined);
     }
   }
 
-  /** `connection` has received a task that it will not claim. */
+  /** Forgets a task that `connection` has received but will not claim. */
   declined(task: string, connection: PollConnection): void {
     if (this.#receivedWith.get(task) === this.#received.get(connection)) this.#forget(task);
   }
 
-  /** Sends to other connections what `connection`, now closed, has received and not claimed. */
+  /** Sends the unclaimed tasks of `connection`, which is closed, to other connections. */
   disconnected(connection: PollConnection): void {
     const received = this.#received.get(connection);
     this.#received.delete(connection);
@@ -134,7 +134,7 @@ export class Dispatcher {
     return !connection.busy && !connection.closed && unclaimed < MAX_UNCLAIMED;
   }
 
-  /** Returns the tasks that it was among. */
+  /** Returns the received tasks that contained the task. */
   #forget(task: string): Received | undefined {
     const received = this.#receivedWith.get(task);
     received?.delete(task);

@@ -1,4 +1,4 @@
-/** The state machine over the store: requests, searches, and what is due. Runs in its caller's transaction. */
+/** Runs the state machine on the store: requests, searches and time-outs. Runs in its caller's transaction. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
 import { rootOf, splitGeneration } from "../../core/store/ids.ts";
 import { parsePollAddress } from "../wire/poll-address.ts";
@@ -9,7 +9,7 @@ import type { DueTask, Store } from "./store.ts";
 import { WorkingSet } from "./working-set.ts";
 
 type SearchRequest = PromiseSearchReq | TaskSearchReq | ScheduleSearchReq;
-/** Removes a job that has ended, with all that belongs to it: an addition to the protocol, which the real server refuses. */
+/** Removes an ended job with all its records. An addition to the protocol, which the real server refuses. */
 interface ForgetRequest {
   kind: "promise.forget";
   head: { corrId: string; version: string; auth?: string };
@@ -17,14 +17,14 @@ interface ForgetRequest {
 }
 export type EngineRequest = Exclude<Request, { kind: `debug.${string}` }> | ForgetRequest;
 
-/** What one tick did; with neither changes nor parked tasks, nothing was due. */
+/** The result of one tick. Without changes and parked tasks, nothing was due. */
 interface Tick {
   changes: Change[];
   /** How many unclaimed tasks were parked. */
   parked: number;
 }
 
-/** How many time-outs of each kind one tick handles: requests are answered in between. */
+/** How many time-outs of each kind one tick handles, so that requests are answered between ticks. */
 const TICK_SIZE = 100;
 
 export class Engine {
@@ -32,8 +32,8 @@ export class Engine {
   readonly #hasWorker: ((group: string) => boolean) | undefined;
 
   /**
-   * `hasWorker`: whether a worker of a group is connected. Without one, the group's unclaimed tasks are parked; with one,
-   * they are dispatched again ever less often. When left out, each is dispatched again every 30 seconds.
+   * `hasWorker` tells whether a worker of a group is connected. The unclaimed tasks of a group without a worker are parked;
+   * the others are dispatched again at growing intervals. Without `hasWorker`, each is dispatched again every 30 seconds.
    */
   constructor(store: Store, hasWorker?: (group: string) => boolean) {
     this.#store = store;
@@ -57,7 +57,7 @@ export class Engine {
     return outcome;
   }
 
-  /** Removes all generations of a job's name, unless one is pending: one that stayed would stand for the name. */
+  /** Removes all generations of a job's name, unless one is pending: a remaining generation would still hold the name. */
   #forget(id: string): { status: 200 | 404 | 422 } {
     const { base } = splitGeneration(rootOf(id));
     const generations = this.#store.generations(base);
@@ -67,10 +67,10 @@ export class Engine {
     return { status: 200 };
   }
 
-  /** Handles a piece of what is due at `now`. */
+  /** Handles a batch of the time-outs that are due at `now`. */
   tick(now: number): Tick {
     const promises = this.#store.duePromises(now, TICK_SIZE);
-    // The task of a promise that is due must not be dispatched again first.
+    // A promise that is due must time out before its task could be dispatched again.
     const due = promises.length < TICK_SIZE ? this.#store.dueTasks(now, TICK_SIZE) : [];
     const isOver = new Set(promises);
     const isUnclaimed = ({ id, dispatchedTo }: DueTask) => this.#hasWorker && dispatchedTo !== null && !isOver.has(id);
@@ -104,7 +104,7 @@ export class Engine {
     const conditions: [string, string][] = [];
     if ("state" in request.data && request.data.state !== undefined) conditions.push(["state = ?", request.data.state]);
     if ("tags" in request.data && request.data.tags !== undefined) {
-      // Tags are stored as this writes them. Rows that lack a tag's text need not be parsed, which takes longer.
+      // The store writes tags with the same `JSON.stringify`: a search for the text spares parsing the rows without it.
       for (const tag of Object.entries(request.data.tags))
         conditions.push(["instr(tags, ?) > 0", JSON.stringify(Object.fromEntries([tag])).slice(1, -1)]);
       conditions.push([
@@ -130,7 +130,7 @@ export class Engine {
     return { response: { kind: request.kind, head: { status: 200 }, data }, changes };
   }
 
-  /** A search finds a promise past its deadline as timed out. */
+  /** Handles everything that is due, so that a search sees a promise past its deadline as timed out. */
   #handleAllDue(now: number): Change[] {
     const changes = [];
     for (let tick = this.tick(now); tick.changes.length + tick.parked > 0; tick = this.tick(now)) {
@@ -140,7 +140,7 @@ export class Engine {
   }
 }
 
-/** For requests that come from no client. */
+/** The head of requests that the engine itself makes. */
 const HEAD = { corrId: "", version: "" };
 
 const SEARCHES = {

@@ -43,7 +43,6 @@ export class MemoryState implements State {
     this.schedules.delete(id);
   }
 
-  /** What is due at `now`. */
   due(now: number): Due {
     const ids = <V extends { id: string }>(all: Map<string, V>, isDue: (each: V) => boolean) =>
       [...all.values()].filter(isDue).map(({ id }) => id);

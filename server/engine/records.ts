@@ -1,11 +1,11 @@
-/** What the server keeps, and what a request changes of it. Times are milliseconds since the epoch. */
+/** The records that the server keeps, and the changes that a request makes. Times are milliseconds since the epoch. */
 import type { Message, PromiseRecord, Request, ScheduleRecord, TaskRecord } from "@resonatehq/sdk";
 
 export type StoredPromise = Omit<PromiseRecord, "settledAt"> & {
   settledAt: number | null;
   /** Ids of the tasks that this promise resumes when it settles. */
   callbacks: ReadonlySet<string>;
-  /** Addresses that are told when this promise settles. */
+  /** Addresses that are notified when this promise settles. */
   listeners: ReadonlySet<string>;
 };
 
@@ -14,7 +14,7 @@ export type Task = Omit<TaskRecord, "resumes"> & {
   resumes: ReadonlySet<string>;
   /** When a pending task is dispatched again, or when an acquired task's lease ends. */
   timer?: number | undefined;
-  /** Where the last dispatch of a pending task went. */
+  /** The address of a pending task's last dispatch. */
   dispatchedTo?: string | undefined;
 };
 
@@ -40,7 +40,7 @@ export interface Outcome {
   changes: Change[];
 }
 
-/** Where the state machine reads and writes. A record is never changed in place: it is put anew. */
+/** The records that the state machine reads and writes. A record is never changed in place: a changed copy replaces it. */
 export interface State {
   promise(id: string): StoredPromise | undefined;
   task(id: string): Task | undefined;
@@ -54,14 +54,14 @@ export interface State {
   deleteSchedule(id: string): void;
 }
 
-/** Ids of what is due. */
+/** The ids of the records that are due. */
 export interface Due {
   promises: readonly string[];
   tasks: readonly string[];
   schedules: readonly string[];
 }
 
-/** The operations that the state machine carries out; searches are the store's. */
+/** The operations that the state machine carries out. The engine answers searches from the store. */
 export type Operation = Exclude<Request, { kind: `debug.${string}` | `${string}.search` }>;
 
 /** A promise as clients see it. */

@@ -31,7 +31,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true });
 });
 
-/** A job with a record of a step below it, that ended so many days ago, or has not. */
+/** Adds a job with a step's record, which ended `endedDaysAgo` days ago, or is pending. */
 function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}) {
   const at = NOW - (endedDaysAgo ?? 0) * DAY;
   const create = (id: string, tags: Record<string, string>) =>
@@ -49,7 +49,7 @@ function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, 
   });
 }
 
-/** Looks through all jobs once. */
+/** Sweeps all jobs once. */
 function sweepAll(now = NOW): void {
   let at: ReturnType<typeof sweep>;
   do store.transaction(() => (at = sweep(store, now, KEPT, at)));
@@ -63,12 +63,12 @@ const isLink = (id: string) => chainLink(id)?.isEntry === false;
 const promises = () => store.ids("promises", "ORDER BY id");
 
 describe("retention", () => {
-  test("removes what ended long ago with all that is below it, and nothing else", () => {
+  test("removes jobs that ended long ago, with their children, and nothing else", () => {
     job("old", 31);
     job("older", 300);
     job("young", 29);
     job("pending", undefined);
-    job("old.named", 5); // its name begins as another's does
+    job("old.named", 5); // its name begins with another job's name
     job("ol", 5);
     sweepAll();
     const left = [
@@ -97,7 +97,7 @@ describe("retention", () => {
     expect(promises()).toEqual(["b", child("b"), "b~2", child("b~2"), "c", child("c"), "c~2", child("c~2")]);
   });
 
-  test("keeps a job for as long as that says itself", () => {
+  test("keeps a job for the retention that the job itself sets", () => {
     job("forever", 3_000, { [KEEP]: "forever" });
     job("long", 50, { [KEEP]: String(60 * DAY) });
     job("short", 2, { [KEEP]: String(DAY) });
@@ -105,7 +105,7 @@ describe("retention", () => {
     expect(promises()).toEqual(["forever", child("forever"), "long", child("long")]);
   });
 
-  test("gets past what is kept, however much that is, and takes a bounded number at a time", () => {
+  test("gets past any number of kept jobs, and looks at a bounded number at a time", () => {
     for (let n = 0; n < 120; n++) job(`kept${n}`, 100, { [KEEP]: "forever" });
     for (let n = 0; n < 120; n++) job(`gone${n}`, 90);
     store.transaction(() => void sweep(store, NOW, KEPT, undefined));
@@ -115,14 +115,14 @@ describe("retention", () => {
     expect(promises().length).toBe(240);
   });
 
-  test("lets a name be started anew", () => {
+  test("lets a removed job's name be started again", () => {
     job("again", 100);
     sweepAll();
     job("again", undefined);
     expect(store.promise("again")?.state).toBe("pending");
   });
 
-  test("removes the entries of 1c007cb's lists with their jobs, and leaves the way to the last one", () => {
+  test("removes list entries of commit 1c007cb with their jobs, but keeps those that lead to the last entry", () => {
     const names = new Names([timer], "prod/", "cada.");
     const entryId = (n: number) => names.listId(`0.${n}`);
     const start = (n: number, daysAgo: number) => {
@@ -142,7 +142,7 @@ describe("retention", () => {
     expect([isThere(7), endOf(isThere)]).toEqual([true, 130]);
   });
 
-  test("removes reservations of periods that are over, and links of limits that nobody needs to find the last", () => {
+  test("removes reservations of past periods, and links of limits that are not needed to find the last link", () => {
     const made = (id: string, daysAgo: number) => {
       const at = NOW - daysAgo * DAY;
       const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };
@@ -157,7 +157,7 @@ describe("retention", () => {
     });
     sweepAll();
     const links = promises().filter(isLink);
-    // Those of today, and on the way to them.
+    // Today's links, and those that lead to them.
     expect(links.length).toBeGreaterThan(10);
     expect(links.length).toBeLessThan(60);
     expect(links).toEqual(expect.arrayContaining([link(1), link(512), link(600)]));

@@ -1,19 +1,19 @@
 /**
  * Removes jobs that ended long ago. A job's promise, its task, its children (`job:…`) and all generations of its name
- * (`job~2`, …) go together, since a generation that stayed would stand for the name. Then the promises go that
- * `isBookkeepingSql` of `core/store/ids.ts` finds.
+ * (`job~2`, …) are removed together, since a remaining generation would still hold the name. Then obsolete bookkeeping is
+ * removed: promises that `isBookkeepingSql` of `core/store/ids.ts` finds.
  */
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
 import { chainLink, isReservationOver } from "../../core/store/ids.ts";
 import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/store/sequence.ts";
 import type { EndPosition, Store } from "./store.ts";
 
-/** How many jobs one transaction looks at: requests are answered in between. */
+/** How many jobs one transaction looks at, so that requests are answered between transactions. */
 const JOBS = 50;
-/** The same for bookkeeping, of which each is one row. */
+/** The same for bookkeeping promises, which are one row each. */
 const BOOKKEEPING = 250;
 
-/** What was looked at last: first come all jobs in the order in which they ended, then all bookkeeping. */
+/** The last promise that a sweep looked at. A sweep goes through all jobs in the order of their ends, then all bookkeeping. */
 export interface SweepPosition extends EndPosition {
   isBookkeeping?: boolean;
 }
@@ -21,8 +21,8 @@ export interface SweepPosition extends EndPosition {
 const START = { settledAt: 0, id: "" };
 
 /**
- * Removes those of the next jobs after `at` that ended more than `keep` milliseconds before `now`, then bookkeeping without
- * use. Returns where to go on, undefined at the end. Runs in its caller's transaction.
+ * Takes the next batch after `at` and removes the jobs that ended more than `keep` milliseconds before `now`, or the obsolete
+ * bookkeeping. Returns the position to continue from, undefined at the end. Runs in its caller's transaction.
  */
 export function sweep(
   store: Store,

@@ -1,4 +1,4 @@
-// What a request costs must not depend on how many jobs there have ever been. Counted in rows read, not in seconds.
+// The cost of a request must not depend on the number of stored jobs. The tests count rows read, not seconds.
 
 import pino from "pino";
 import { expect, test, vi } from "vitest";
@@ -30,7 +30,7 @@ function openStore() {
   return { db, store: new CountingStore(new NodeSql(db)) };
 }
 
-/** Adds settled jobs: roots with a child each. */
+/** Adds `count` settled promises: jobs with one child each. */
 function addSettled(store: Store, count: number): void {
   store.transaction(() => {
     for (let n = 0; n < count / 2; n++) {
@@ -101,7 +101,7 @@ test("a job reads as many rows with 100,000 settled promises as with none, and s
   resonate.close();
 });
 
-test("no query but a search by tags scans a whole table or sorts its rows", () => {
+test("no query except a search by tags scans a whole table or sorts its rows", () => {
   const { db, store } = openStore();
   const prepare = vi.spyOn(db, "prepare");
   rowsRead(store, "job");
@@ -148,7 +148,7 @@ test("10,000 timers that are due together fire in order, with requests answered 
   resonate.close();
 });
 
-test("listeners without a connection are dropped, those of open connections stay", async () => {
+test("listeners without a connection are dropped, listeners of open connections stay", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   const { store } = openStore();
   const resonate = new TimedResonate(store, log);
@@ -173,7 +173,7 @@ test("listeners without a connection are dropped, those of open connections stay
   }
 });
 
-test("an unclaimed task is dispatched again after 30 seconds, and again", () => {
+test("an unclaimed task is dispatched again every 30 seconds", () => {
   const { store } = openStore();
   const engine = new Engine(store);
   const now = Date.now();
@@ -186,7 +186,7 @@ test("an unclaimed task is dispatched again after 30 seconds, and again", () => 
   expect(dispatchesAt(60_000)).toMatchObject([dispatch]);
 });
 
-test("with 20,000 unclaimed tasks a start reads none, and a worker that claims them gets them all, longest waiting first", async () => {
+test("with 20,000 unclaimed tasks, a start reads none, and a worker that claims tasks gets all of its group, longest waiting first", async () => {
   const { store } = openStore();
   const engine = new Engine(store);
   const now = Date.now();
@@ -207,12 +207,12 @@ test("with 20,000 unclaimed tasks a start reads none, and a worker that claims t
       await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
   }
   expect(got).toEqual(Array.from({ length: count / 2 }, (_, n) => `job${2 * n + 1}`));
-  // Each page was read once, and what waits for the other group is not handed over.
+  // Each page was read once, without the tasks of the other group.
   expect(reads.mock.calls.length).toBeLessThan(count / 2 / 50);
   resonate.close();
 });
 
-test("with two workers that have as many unclaimed tasks as they may have, the others go to the one that claims some", async () => {
+test("with two workers at their limit of unclaimed tasks, further tasks go to the one that claims some", async () => {
   const { store } = openStore();
   const engine = new Engine(store);
   const [most, more] = [20_000, 300];
@@ -240,14 +240,14 @@ test("with two workers that have as many unclaimed tasks as they may have, the o
   await Promise.all(reading);
 });
 
-test("a worker that had as many unclaimed tasks as it may have gets the others as it claims some", async () => {
+test("a worker at its limit of unclaimed tasks gets further tasks as it claims some", async () => {
   const { store } = openStore();
   const engine = new Engine(store);
   const [most, more] = [10_000, 300];
   store.transaction(() => {
     for (let n = 0; n < most + more; n++)
       engine.apply(Date.now(), { kind: "promise.create", head, data: promise(`job${n}`, { group: "g" }) });
-    // No worker was connected.
+    // As if no worker had been connected.
     for (let n = 0; n < most + more; n++) store.park(`job${n}`);
   });
   const resonate = new TimedResonate(store, log);
@@ -262,7 +262,7 @@ test("a worker that had as many unclaimed tasks as it may have gets the others a
   for (const id of got.slice(0, more))
     await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
   await expect.poll(() => new Set(got).size).toBe(most + more);
-  // The tasks that it does not claim are dispatched again.
+  // The tasks that it has not claimed are no longer parked: they are dispatched again soon.
   const unclaimed = store.unclaimedTasks("g", { timer: 0, id: "" }, most + more);
   expect(unclaimed.length).toBe(most);
   expect(Math.max(...unclaimed.map(({ timer }) => timer))).toBeLessThan(Date.now() + 60_000);

@@ -2,7 +2,7 @@
 export type SqlValue = string | number | null;
 export type Row = Record<string, SqlValue>;
 
-/** The database has rolled the transaction back by itself, as SQLite does when the disk is full. Its cause says why. */
+/** The database has rolled the transaction back by itself, as SQLite does when the disk is full. `cause` is its error. */
 export class TransactionOver extends Error {
   override name = "TransactionOver";
 }

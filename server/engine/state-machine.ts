@@ -1,7 +1,7 @@
 /**
- * The rules of Resonate's protocol, as server 0.9.8 has them: the answer and the changes of each operation. A state
- * machine carries out one operation at one moment and knows neither a clock nor a database. `docs/resonate.md`
- * lists where it departs from 0.9.8.
+ * The rules of Resonate's protocol as in server 0.9.8: the answer and the changes of each operation. A state machine
+ * carries out one operation at one moment and knows neither a clock nor a database. `docs/resonate.md` lists its
+ * differences from 0.9.8.
  */
 import type {
   PromiseCreateReq,
@@ -36,7 +36,7 @@ type SettledState = Exclude<StoredPromise["state"], "pending">;
 type Settlement = Pick<StoredPromise, "value"> & { promise: StoredPromise; state: SettledState; settledAt: number };
 type Answer = [status: number, data: unknown];
 
-/** A request that the state does not allow. It is no `Error`: most are looks for what is not there, and a stack costs more. */
+/** A request that the state does not allow. Not an `Error`, whose stack is costly: missing records make refusals frequent. */
 class Refusal {
   readonly status: number;
   readonly reason: string;
@@ -50,14 +50,14 @@ class Refusal {
 const NO_PROMISE = "Promise not found";
 const NO_TASK = "Task not found";
 
-/** Carries out `request` on `state` at `now`. A refused request may have timed promises out. */
+/** Carries out `request` on `state` at `now`. Even a refused request may time out promises. */
 export function carryOut(state: State, now: number, request: Operation): Outcome {
   const machine = new StateMachine(state, now);
   const [status, data] = machine.answer(request);
   return { response: { kind: request.kind, head: { status }, data }, changes: machine.changes };
 }
 
-/** Times out, dispatches again and fires what is due at `now`. */
+/** Handles what is due at `now`: times out promises, dispatches tasks again, and fires schedules. */
 export function handleDue(state: State, now: number, due: Due): Change[] {
   const machine = new StateMachine(state, now);
   machine.handleDue(due);
@@ -149,7 +149,7 @@ class StateMachine {
     return promise;
   }
 
-  /** The promise with this id, which is made when there is none, and its task when it has a target. */
+  /** Returns the promise with this id. Creates it when it is missing, with a task when it has a target. */
   #create(data: PromiseCreateReq["data"], createdAt = this.#now): StoredPromise {
     this.#timeOut([data.id]);
     const existing = this.#state.promise(data.id);
@@ -186,7 +186,7 @@ class StateMachine {
     return this.#state.promise(id) ?? promise;
   }
 
-  /** Settles those of the promises whose time is over. */
+  /** Settles those of the promises that are past their deadline. */
   #timeOut(ids: readonly string[]): void {
     const over = [...new Set(ids)].flatMap((id) => {
       const promise = this.#state.promise(id);
@@ -204,8 +204,8 @@ class StateMachine {
   }
 
   /**
-   * Settles promises together: all of them are settled and their own tasks are over before any other task is resumed, so
-   * that their order decides nothing.
+   * Settles promises together. All promises are settled and their own tasks fulfilled before any other task is resumed, so
+   * that the order of the settlements makes no difference.
    */
   #settle(settlements: readonly Settlement[]): void {
     const settled = settlements.map(({ promise, ...end }) =>
@@ -249,7 +249,7 @@ class StateMachine {
     return task;
   }
 
-  /** An acquired task, for the holder of its lease. */
+  /** Returns an acquired task if `version` is that of its lease. */
   #heldTask({ id, version }: { id: string; version: number }): Task {
     const task = this.#taskAt(id);
     if (task.state !== "acquired") throw new Refusal(409, "Task is not acquired");
@@ -331,7 +331,7 @@ class StateMachine {
     return [200, {}];
   }
 
-  /** Makes a task free to be claimed, and tells its group. */
+  /** Makes a task free to be claimed, and dispatches it to its target. */
   #dispatch({ id, version, resumes }: Task, from = this.#now): void {
     const address = this.#state.promise(id)?.tags[TARGET];
     const timer = from + RETRY_INTERVAL;
@@ -339,7 +339,7 @@ class StateMachine {
     if (address !== undefined) this.changes.push({ kind: "execute", address, task: { id, version }, timer });
   }
 
-  /** A promise that a task awaits has settled: a suspended task is dispatched, and any other is told when it next runs. */
+  /** A promise that a task awaits has settled: dispatches a suspended task, and notes the promise for any other. */
   #resume(id: string, awaited: string): void {
     const task = this.#state.task(id);
     if (!task || task.state === "fulfilled") return;
@@ -348,7 +348,7 @@ class StateMachine {
     else this.#putTask(resumed);
   }
 
-  /** The promise of a task has settled: the task is over and awaits nothing. */
+  /** The promise of a task has settled: ends the task and removes its callbacks. */
   #fulfill(id: string): void {
     const task = this.#state.task(id);
     if (!task || task.state === "fulfilled") return;
@@ -357,7 +357,7 @@ class StateMachine {
       this.#putPromise({ ...promise, callbacks: new Set([...promise.callbacks].filter((each) => each !== id)) });
   }
 
-  /** The other promises of a promise's branch, for the worker that begins to run it. */
+  /** The other promises of a promise's branch, for the worker that begins to execute it. */
   #preload({ id, tags }: StoredPromise) {
     const branch = tags[BRANCH];
     if (branch === undefined) return [];
@@ -381,7 +381,7 @@ class StateMachine {
     return [200, { schedule }];
   }
 
-  /** Makes the promise of the run that is due. */
+  /** Creates the promise of the run that is due. */
   #fire(schedule: Schedule): void {
     const { nextRunAt: firedAt, promiseTimeout, promiseParam } = schedule;
     const id = schedule.promiseId.replaceAll("{{.id}}", schedule.id).replaceAll("{{.timestamp}}", String(firedAt));
@@ -394,7 +394,7 @@ class StateMachine {
     this.#putSchedule({ ...schedule, lastRunAt: firedAt, nextRunAt });
   }
 
-  // What is written
+  // Writes
 
   #putPromise(promise: StoredPromise): StoredPromise {
     this.#state.putPromise(promise);
@@ -415,7 +415,7 @@ class StateMachine {
   }
 }
 
-/** What a promise becomes when its time is over. */
+/** The state of a promise that has passed its deadline. */
 function endOf(tags: Record<string, string> | undefined): SettledState {
   return tags?.["resonate:timer"] === "true" ? "resolved" : "rejected_timedout";
 }

@@ -1,12 +1,12 @@
 /**
- * Promises, tasks and schedules as rows of the database. A row is replaced in place, so that the file grows with the
- * number of jobs and not with how often they change.
+ * Promises, tasks and schedules as rows of the database. A change replaces the row, so that the file grows with the number
+ * of jobs and not with the number of changes.
  */
 import { belowSql, CHILD, GENERATION, IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/store/ids.ts";
 import type { Schedule, StoredPromise, Task } from "./records.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
 
-/** A position in the order in which unclaimed tasks wait: by when each is dispatched again, then by id. */
+/** A position in the queue of unclaimed tasks, which is ordered by the time of their next dispatch, then by id. */
 export interface QueuePosition {
   timer: number;
   id: string;
@@ -19,19 +19,19 @@ export interface UnclaimedTask extends QueuePosition {
 }
 
 /**
- * Added to the timer of an unclaimed task to park it: no worker of its group is connected, so that another dispatch would
- * be paid for in vain. Parked tasks keep their order. In milliseconds: the sum is still a time that JavaScript's dates hold.
+ * Added to the timer of an unclaimed task to park it while no worker of its group is connected: another dispatch would cost
+ * a row and reach no one. Parked tasks keep their order. In milliseconds; the sum is still a valid JavaScript date.
  */
 const PARKED = 5e12;
 
 /**
- * When an unclaimed task is dispatched again, in milliseconds. Each dispatch writes a row that is paid for, so the interval
- * doubles, up to an hour. The column `ttl` of an unclaimed task holds its interval.
+ * The interval at which an unclaimed task is dispatched again, in milliseconds. Each dispatch writes a row, which is charged
+ * for, so the interval doubles, up to an hour. The column `ttl` of an unclaimed task holds its interval.
  */
 const FIRST_INTERVAL = 30_000;
 const LONGEST_INTERVAL = 3_600_000;
 
-/** A task that is due; an unclaimed one with the address that it was dispatched to. */
+/** A task that is due. `dispatchedTo` is the address of an unclaimed task's last dispatch. */
 export interface DueTask {
   id: string;
   version: number;
@@ -44,7 +44,7 @@ export interface EndPosition {
   id: string;
 }
 
-/** The group of an address: what follows `poll://any@` or `poll://uni@`, up to a slash. */
+/** The group of an address: the part after `poll://any@` or `poll://uni@`, up to a slash. */
 const GROUP = "substr(offered_to, 12, instr(substr(offered_to, 12) || '/', '/') - 1)";
 
 /** The most bytes in a promise's param, value and tags together: the largest row of a Durable Object. */
@@ -57,7 +57,7 @@ export class TooLarge extends Error {
   }
 }
 
-/** The tables with rows of a job, and the column that holds the job's ids. */
+/** The tables that hold rows of jobs, each with its column of promise ids. */
 export const JOB_TABLES = [
   ["callbacks", "awaited"],
   ["listeners", "promise"],
@@ -119,8 +119,8 @@ export class Store {
   }
 
   /**
-   * Writes a promise. `stored` is the promise as the store holds it: only what differs is written, the callbacks and listeners
-   * alone where only they do.
+   * Writes a promise. `stored` is the promise as the store holds it: writes only the differences, and the promise's own row
+   * only when its state or value differs.
    *
    * @throws {TooLarge}
    */
@@ -199,8 +199,8 @@ export class Store {
   }
 
   /**
-   * Unclaimed tasks of a group after the one at `after`, longest waiting first, the parked ones last. With `before`,
-   * without the tasks that are deferred until later than that.
+   * The unclaimed tasks of a group after the one at `after`, longest waiting first, the parked ones last. `before` leaves out
+   * the tasks that are deferred until later than that time.
    */
   unclaimedTasks(group: string, after: QueuePosition, limit: number, before = PARKED): UnclaimedTask[] {
     const rows = this.#sql.all(
@@ -217,7 +217,7 @@ export class Store {
     return rows as unknown as UnclaimedTask[];
   }
 
-  /** The pending promises that are due, in their order. Without the hint, SQLite reads all that are pending. */
+  /** The pending promises that are due, earliest first. Without `INDEXED BY`, SQLite would read all pending promises. */
   duePromises(now: number, limit: number): string[] {
     return this.#column(
       `SELECT id FROM promises INDEXED BY promises_due
@@ -237,7 +237,7 @@ export class Store {
     return rows as unknown as DueTask[];
   }
 
-  /** Dispatches an unclaimed task no more until it is unparked. */
+  /** Stops the repeated dispatch of an unclaimed task until it is unparked. */
   park(id: string): void {
     this.#sql.run(
       `UPDATE tasks SET timer = timer + ${PARKED} WHERE id = ? AND state = 'pending' AND timer < ${PARKED}`,
@@ -245,7 +245,7 @@ export class Store {
     );
   }
 
-  /** An unclaimed task that was parked or deferred has just been dispatched. */
+  /** Restarts the interval of a parked or deferred task that has just been dispatched. */
   unpark(id: string, now: number): void {
     this.#sql.run(
       "UPDATE tasks SET timer = ?, ttl = NULL WHERE id = ? AND state = 'pending'",
@@ -254,7 +254,7 @@ export class Store {
     );
   }
 
-  /** Dispatches an unclaimed task again after twice the interval before. */
+  /** Schedules the next dispatch of an unclaimed task after twice its last interval. */
   backOff(id: string, now: number): void {
     const interval = `min(coalesce(2 * ttl, ${FIRST_INTERVAL}), ${LONGEST_INTERVAL})`;
     this.#sql.run(
@@ -264,7 +264,7 @@ export class Store {
     );
   }
 
-  /** Dispatches an unclaimed task again after the first interval, unless its dispatch has set a longer one. */
+  /** Schedules the next dispatch of an unclaimed task after the first interval, unless it has an interval already. */
   defer(id: string, now: number): void {
     this.#sql.run(
       `UPDATE tasks SET timer = ?1 + ${FIRST_INTERVAL}, ttl = ${FIRST_INTERVAL}
@@ -274,7 +274,7 @@ export class Store {
     );
   }
 
-  /** When something is due next, in milliseconds since the epoch; a parked task never is. */
+  /** The earliest time at which something is due, in milliseconds since the epoch. Parked tasks are never due. */
   due(): number | undefined {
     const row = this.#one(
       `SELECT min((SELECT coalesce(min(timeoutAt), 9e999) FROM promises INDEXED BY promises_due WHERE state = 'pending'),
@@ -285,7 +285,7 @@ export class Store {
     return due >= PARKED ? undefined : due;
   }
 
-  /** The jobs that ended before `now`, in that order, after the one at `after`: the first generation of each name. */
+  /** The first generation of each job name that ended by `now`, in the order of their ends, after the given position. */
   endedJobs({ settledAt, id }: EndPosition, now: number, limit: number): EndPosition[] {
     const rows = this.#sql.all(
       `SELECT id, settledAt FROM promises INDEXED BY promises_ended
@@ -299,7 +299,7 @@ export class Store {
     return rows as unknown as EndPosition[];
   }
 
-  /** Promises that count, limit or list jobs, as far as their ids tell, and ended before `before`. */
+  /** Promises that, by their ids, count, limit or list jobs and that ended by `before`. */
   endedBookkeeping({ settledAt, id }: EndPosition, before: number, limit: number): (EndPosition & { tags: string })[] {
     const rows = this.#sql.all(
       `SELECT id, settledAt, tags FROM promises
@@ -366,7 +366,7 @@ export class Store {
   }
 }
 
-/** Whether two records of a promise differ in nothing that changes, besides callbacks and listeners. */
+/** Whether the promise's row is up to date. Callbacks and listeners have rows of their own. */
 const isAsStored = (promise: StoredPromise, stored: StoredPromise): boolean =>
   promise.state === stored.state && promise.value === stored.value && promise.settledAt === stored.settledAt;
 
@@ -375,7 +375,7 @@ const without = (all: ReadonlySet<string>, others: ReadonlySet<string>) => [...a
 
 const utf8 = new TextEncoder();
 
-/** In bytes; only what could be too much is measured. */
+/** The size in bytes, or the length of a text that is certainly short enough, to spare encoding it. */
 function sizeOf(text: string): number {
   return text.length * 3 <= MAX_ROW ? text.length : utf8.encode(text).length;
 }

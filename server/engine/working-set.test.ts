@@ -1,5 +1,5 @@
-// The engine reads and writes only the rows that a request touches. Here it runs beside the state machine with everything in
-// memory, on random histories and restarted now and then: every answer, every message and the whole state must be the same.
+// The engine reads and writes only the rows that a request touches. These tests run it beside the state machine in memory, on
+// random histories with restarts: every answer, every message and the whole state must be the same.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import type { Change } from "./records.ts";
 import { carryOut, handleDue } from "./state-machine.ts";
 import { Store } from "./store.ts";
 
-test("answers, messages and state are those of the state machine in memory, across restarts", {
+test("answers, messages and state equal those of the state machine in memory, across restarts", {
   timeout: 60_000,
 }, () => {
   const statuses = new Set<string>();
@@ -30,7 +30,7 @@ test("answers, messages and state are those of the state machine in memory, acro
     }),
     { numRuns: 50, endOnFailure: true },
   );
-  // The histories prove something only when they reach these.
+  // The histories are a real test only if they reach these operations.
   for (const deep of [
     "task.suspend 200",
     "task.suspend 300",
@@ -71,7 +71,7 @@ function sideBySide(dir: string, steps: Step[], statuses: Set<string>): void {
   store.close();
 }
 
-/** Messages to different receivers have no order among each other. */
+/** The messages, sorted, since messages to different receivers have no order among each other. */
 function messages(changes: readonly Change[]): unknown {
   return canonical(changes.filter(({ kind }) => kind === "execute" || kind === "unblock"));
 }

@@ -1,11 +1,11 @@
 /**
- * The records that one request touches: each is read from the store when it is first asked for, and those that have
- * changed are written at the end. The cost of a request does not grow with the number of stored promises.
+ * The records that one request touches. Each is read from the store at its first use, and the changed ones are written at
+ * the end, so that the cost of a request does not grow with the number of stored promises.
  */
 import type { Schedule, State, StoredPromise, Task } from "./records.ts";
 import type { Store } from "./store.ts";
 
-/** The records of one table that have been read or put; undefined stands for one that does not exist. */
+/** The records of one table that have been read or put. Undefined stands for a record that does not exist. */
 class Records<V> {
   readonly #load: (id: string) => V | undefined;
   readonly #stored = new Map<string, V | undefined>();
@@ -32,7 +32,7 @@ class Records<V> {
     return [...this.#current.values()].filter((record) => record !== undefined);
   }
 
-  /** Those that differ from what the store holds, with that. */
+  /** The changed records, each with the record in the store. */
   changed(): { id: string; record: V | undefined; stored: V | undefined }[] {
     return [...this.#current]
       .map(([id, record]) => ({ id, record, stored: this.#stored.get(id) }))
@@ -66,7 +66,7 @@ export class WorkingSet implements State {
   }
 
   branch(name: string): StoredPromise[] {
-    // A new promise of the branch is not stored yet, and is no other promise's sibling in the request that makes it.
+    // This misses a promise that the same request creates, but no request creates a promise and asks for its siblings.
     const ids = this.#store.ids("promises", "WHERE branch = ? ORDER BY id", name);
     return ids.map((id) => this.promise(id)).filter((promise) => promise !== undefined);
   }

@@ -1,28 +1,28 @@
-/** Opens the state file of the embedded Resonate server, or says why it cannot. */
+/** Opens the state file of the embedded Resonate server, or explains why it cannot. */
 import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { SCHEMA } from "../engine/schema.ts";
 
 const FILE = "resonate.db";
-/** The default directory, which is this program's own. */
+/** The default directory, which belongs to this program alone: its mode may be changed. */
 const DIRECTORY = ".resonate";
-/** Jobs' arguments and results are their owner's: no other user of the machine reads them. */
+/** Only the owner may read the state: it holds the jobs' arguments and results. */
 const OWNERS_DIRECTORY = 0o700;
 const OWNERS_FILE = 0o600;
 /** Marks the file as ours (SQLite's `application_id`): "DMCE". */
 const APPLICATION_ID = 0x444d4345;
-/** Raise it with each change of the tables that earlier code must not use. */
+/** Raise it with each change of the tables that earlier code cannot handle. */
 const SCHEMA_VERSION = 1;
 
-/** The largest file, in bytes, that is checked whole for damage when it is opened: 64 MiB take about 0.1 s. */
+/** The largest file, in bytes, that is checked completely for damage when it is opened: 64 MiB take about 0.1 s. */
 const CHECKED_WHOLE = 64 * 1024 * 1024;
 
-/** Why the server cannot start, in words for the person who started it. */
+/** The server cannot start. The message tells the person who started it why. */
 export class StartError extends Error {}
 
 /**
- * Opens the database in `dir`, creating both if missing; in memory if `dir` is undefined.
+ * Opens the database in `dir`, and creates both if they are missing; in memory if `dir` is undefined.
  *
  * @throws {StartError} when another server uses the directory, or the file is damaged, not ours or of another version
  */
@@ -38,18 +38,18 @@ export function openDatabase(dir: string | undefined): { db: DatabaseSync; file:
     mkdirSync(resolve(dir), { recursive: true, mode: OWNERS_DIRECTORY });
     if (basename(resolve(dir)) === DIRECTORY) chmodSync(resolve(dir), OWNERS_DIRECTORY);
     if (!existsSync(file)) create(file);
-    // SQLite gives a new log the mode of its database.
+    // The files of an earlier start may have another mode; SQLite gives a new log the mode of its database.
     for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, OWNERS_FILE);
     if (statSync(file).size === 0) throw damaged(file, "it is empty");
     db = new DatabaseSync(file);
-    // The operating system holds the lock: it ends with the process in any case.
+    // The operating system holds the lock and releases it when the process ends, even by a crash.
     db.exec("PRAGMA locking_mode = EXCLUSIVE");
     check(db, file);
     // FULL makes a commit wait until the write-ahead log is on the disk.
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 16777216");
-    // A savepoint of each request keeps the pages that it changes: in a file, that would wait for the disk now and then.
+    // A request's savepoint keeps the pages that it changes; in a temporary file, that would sometimes wait for the disk.
     db.exec("PRAGMA temp_store = MEMORY");
-    // Takes the write lock now; EXCLUSIVE keeps it until the database is closed.
+    // Takes the write lock now; the exclusive mode keeps it until the database is closed.
     db.exec("BEGIN IMMEDIATE; COMMIT");
     return { db, file };
   } catch (error) {
@@ -59,8 +59,8 @@ export function openDatabase(dir: string | undefined): { db: DatabaseSync; file:
 }
 
 /**
- * Builds the new database beside its final name and links it there when it is whole: a file called `resonate.db` always
- * has a schema, so that a damaged file is never mistaken for a first start.
+ * Builds the new database under another name and links it to its final name when it is complete. A file called
+ * `resonate.db` thus always has a schema, and an empty one is damaged rather than new.
  */
 function create(file: string): void {
   if (existsSync(`${file}-wal`)) {
@@ -77,7 +77,7 @@ function create(file: string): void {
   try {
     linkSync(draft, file);
   } catch (error) {
-    // Another server was first; the lock decides which of the two may use it.
+    // Another server has created the file; the lock decides which of the two servers may use it.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   } finally {
     rmSync(draft);
@@ -103,7 +103,7 @@ function check(db: DatabaseSync, file: string): void {
       `${file} has schema version ${user_version}, this server needs ${SCHEMA_VERSION}. A later durable-mcp-edge wrote it: start that version again, or restore a backup that this version made (docs/operations.md). To start with an empty state, move the file away.`,
     );
   }
-  // SQLite itself notices at once that a file was cut off; a larger file is not read whole at each start.
+  // Reading a larger file at each start would take too long. SQLite itself notices at once that a file was truncated.
   if (statSync(file).size > CHECKED_WHOLE) return;
   const { quick_check } = db.prepare("PRAGMA quick_check(1)").get() as { quick_check: string };
   if (quick_check !== "ok") throw damaged(file, quick_check);
@@ -118,7 +118,7 @@ function damaged(file: string, reason: string): StartError {
 function explain(error: unknown, file: string, dir: string): unknown {
   if (error instanceof StartError || !(error instanceof Error)) return error;
   const { errcode } = error as { errcode?: number };
-  // The lowest byte is SQLite's primary result code; the rest refines it.
+  // The lowest byte is SQLite's primary result code; the other bytes refine it.
   switch (errcode === undefined ? undefined : errcode & 0xff) {
     case SQLITE_BUSY:
       return new StartError(

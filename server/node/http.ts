@@ -1,4 +1,4 @@
-/** The embedded Resonate server over the real one's HTTP: `POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`, and `/usage`. */
+/** Serves the real server's HTTP interface (`POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`), and `/usage`. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { statfsSync } from "node:fs";
@@ -17,12 +17,12 @@ import { TimedResonate } from "./timed-resonate.ts";
 const HOST = "127.0.0.1";
 const MEMORY = ":memory:";
 
-/** How long, in milliseconds, open answers may take when the server is closed. */
+/** How long open answers may still take when the server is closed, in milliseconds. */
 const CLOSE_GRACE = 200;
 
 /**
- * How often, in milliseconds, a comment is written to each event stream: it shows the reader that the connection is alive,
- * and shows this server when it is dead.
+ * How often a comment is written to each event stream, in milliseconds. It shows the reader that the connection is alive,
+ * and reveals a dead connection to this server.
  */
 const KEEP_ALIVE = 5_000;
 const COMMENT = ": keep-alive\n\n";
@@ -33,11 +33,11 @@ export interface ServerOptions {
   /** The directory of the state file; undefined keeps the state in memory only. */
   data: string | undefined;
   /**
-   * The token that clients show, as to the real server: in `head.auth` of a call, as a bearer token of a connection.
+   * The token that clients send, as to the real server: in `head.auth` of a request, or as the bearer token of a connection.
    * Default `RESONATE_LOCAL_TOKEN`; without either, no token is required.
    */
   token?: string | undefined;
-  /** How long ended jobs are kept, in milliseconds; default for ever. */
+  /** How long ended jobs are kept, in milliseconds; default forever. */
   keep?: number | undefined;
   log: Logger;
 }
@@ -90,7 +90,7 @@ interface Host {
   usage(): object;
 }
 
-/** How many bytes the state has, and how many it can have on its disk. */
+/** The size of the state, and the size to which it can grow on its disk, in bytes. */
 function usageOf(db: DatabaseSync, file: string): { size: number; most?: number } {
   const sql = "SELECT page_count * page_size AS size FROM pragma_page_count(), pragma_page_size()";
   const { size } = db.prepare(sql).get() as { size: number };
@@ -102,7 +102,7 @@ function usageOf(db: DatabaseSync, file: string): { size: number; most?: number 
 class Streams {
   readonly #open = new Set<ServerResponse>();
   readonly #timer = setInterval(() => {
-    // A stream that is not read has enough waiting.
+    // A stream that is not read has enough bytes waiting.
     for (const stream of this.#open) if (!stream.writableNeedDrain) stream.write(COMMENT);
   }, KEEP_ALIVE);
 
@@ -130,11 +130,11 @@ async function handle(req: IncomingMessage, res: ServerResponse, host: Host): Pr
 async function route(req: IncomingMessage, res: ServerResponse, host: Host): Promise<void> {
   const { method, headers } = req;
   const [path = ""] = (req.url ?? "").split("?", 1);
-  // A page whose own name resolves to this machine (DNS rebinding) shows itself only by sending that name.
+  // A page whose own name resolves to this machine (DNS rebinding) can be recognized only by that name in its requests.
   if (!isLocalHost(headers.host)) return refuse(res, 403, "Requests must be addressed to this machine by its name");
   const isRead = method === "GET" || method === "HEAD";
   if (isRead && (path === "/health" || path === "/ready")) return void res.end();
-  // A browser says that a request comes from a page: no page may act on the jobs of the machine that shows it.
+  // Browsers mark the requests of pages: a page must not act on the jobs of the machine that shows it.
   const isFromPage = headers.origin !== undefined || (headers["sec-fetch-site"] ?? "none") !== "none";
   if (isFromPage) return refuse(res, 403, "Requests from web pages are refused");
   if (method === "POST" && path === "/") return answer(req, res, host);
@@ -153,7 +153,7 @@ function refuse(res: ServerResponse, status: number, reason: string, headers: Re
 
 async function answer(req: IncomingMessage, res: ServerResponse, { resonate, token }: Host): Promise<void> {
   const body = await read(req);
-  // The rest of the body is not read, so that nothing else can be sent on this connection.
+  // The rest of the body is not read, so the connection cannot carry another request.
   if (!body) return refuse(res, 413, TOO_LARGE, { connection: "close" });
   const { status, text, type } = await respondTo(resonate, body, req.headers["content-type"], (auth) =>
     token === undefined || isToken(token, auth) ? undefined : 401,
@@ -162,7 +162,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { resonate, tok
   res.end(text);
 }
 
-/** Undefined when the body is too large. */
+/** Reads the body; undefined when it is too large. */
 async function read(req: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(req.headers["content-length"] ?? 0) > MAX_BODY) return undefined;
   return new Promise((resolve, reject) => {
@@ -181,7 +181,7 @@ async function read(req: IncomingMessage): Promise<Buffer | undefined> {
   });
 }
 
-/** Whether a request shows the token, where one is required. */
+/** Whether a request has the right bearer token, or none is required. */
 function isShown({ headers }: IncomingMessage, token: string | undefined): boolean {
   const [, shown] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
   return token === undefined || isToken(token, shown);
@@ -206,7 +206,7 @@ async function push(req: IncomingMessage, res: ServerResponse, host: Host, group
     const messages = await resonate.next(connection);
     if (!messages) break;
     const isTaken = res.write(messages.map((message) => `data: ${message}\n\n`).join(""));
-    // The messages of a slow reader wait with its connection, where they are counted.
+    // The messages of a slow reader wait in its `PollConnection`, where they are counted.
     if (!isTaken) await once(res, "drain", { signal: gone.signal }).catch(() => {});
   }
   res.end();
@@ -214,14 +214,14 @@ async function push(req: IncomingMessage, res: ServerResponse, host: Host, group
 
 function listen(handler: (req: IncomingMessage, res: ServerResponse) => void, port: number): Promise<Server> {
   return new Promise((resolve, reject) => {
-    // No delay: an answer is one small write. No time-out: it could close a connection just as its client sends on it.
+    // `noDelay`, since an answer is one small write. No time-out, which could close a connection while its client sends.
     const server = createServer({ noDelay: true, keepAlive: true, keepAliveTimeout: 0 }, handler);
     server.once("error", reject);
     server.listen(port, HOST, () => resolve(server));
   });
 }
 
-/** The names of this machine. A page whose name resolves to this machine sends its own name. */
+/** The names of this machine. */
 const NAMES = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 /** Whether a `Host` header names this machine, on any port. */
@@ -230,7 +230,7 @@ function isLocalHost(host: string | undefined): boolean {
   return url !== null && url.pathname === "/" && NAMES.has(url.hostname);
 }
 
-/** Compares tokens in a time that does not tell where they differ. */
+/** Compares tokens in a time that does not depend on where they differ. */
 function isToken(known: string, given: string | undefined): boolean {
   const [a, b] = [known, given ?? ""].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
   return timingSafeEqual(a, b);

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { type Row, type Sql, type SqlValue, TransactionOver } from "../engine/sql.ts";
 
-/** Node's SQLite as the store uses it. A commit is on disk when it returns. */
+/** Node's SQLite as the store uses it. A commit is on disk when `transaction` returns. */
 export class NodeSql implements Sql {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, ReturnType<DatabaseSync["prepare"]>>();

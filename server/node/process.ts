@@ -3,7 +3,7 @@
  *
  *   node server/node/process.ts [--port 8001] [--data .resonate | --memory]
  *
- * Logs JSON lines to standard output (`LOG_LEVEL`, default info); `ready` carries its URL and its state file.
+ * Logs JSON lines to standard output (`LOG_LEVEL`, default info). The line `ready` has the server's URL and state file.
  */
 import { flushCompileCache } from "node:module";
 import { parseArgs } from "node:util";
@@ -53,7 +53,7 @@ try {
     });
   }
   log.info({ url: server.url, file: server.file }, "ready");
-  // Node itself keeps what it has compiled only when a process exits, and this one may be killed.
+  // Node saves its compiled code only when a process exits, and this one may be killed.
   flushCompileCache();
 } catch (error) {
   console.error(`resonate: ${explain(error)}`);
@@ -73,7 +73,7 @@ function explain(error: unknown): unknown {
   if (code === "EADDRINUSE") return `Port ${port} is taken. Stop what uses it, or choose another with --port.`;
   if (code === "EACCES" && port !== undefined)
     return `Port ${port} may not be used by this user. Choose another with --port.`;
-  // An error that the user can act on needs no stack; any other is a fault of this program.
+  // An error that the user can act on needs no stack; any other error is a fault of this program.
   return error instanceof StartError || error instanceof RangeError || code?.startsWith("ERR_PARSE_ARGS")
     ? error.message
     : (error.stack ?? error.message);

@@ -2,20 +2,20 @@ import { type SweepPosition, sweep } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
 import { Resonate, type ServerLog } from "../resonate.ts";
 
-/** How often, in milliseconds, time-outs are handled: the most that a timer is late under little load. */
+/** How often time-outs are handled, in milliseconds. Under little load, no timer is later than this. */
 const TICK_INTERVAL = 50;
-/** How long to wait, in milliseconds, after a failed write. */
+/** How long to wait after a failed write, in milliseconds. */
 const FAILURE_PAUSE = 1_000;
-/** How often, in milliseconds, listeners without a connection are dropped. */
+/** How often listeners without a connection are dropped, in milliseconds. */
 const LISTENER_INTERVAL = 120_000;
 
-/** The server in a process, with timers for what is due. */
+/** The server in a process: timers handle time-outs and the retention. */
 export class TimedResonate extends Resonate {
   readonly #listenerTimer: NodeJS.Timeout;
   readonly #sweeper: Sweeper | undefined;
   #ticker: NodeJS.Timeout | undefined;
 
-  /** `keep`: how long ended jobs are kept, in milliseconds; default for ever. */
+  /** `keep`: how long ended jobs are kept, in milliseconds; default forever. */
   constructor(store: Store, log: ServerLog, { keep }: { keep?: number | undefined } = {}) {
     super(store, { log, soon: setImmediate });
     this.#tick();
@@ -24,7 +24,7 @@ export class TimedResonate extends Resonate {
     this.#sweeper = keep === undefined ? undefined : new Sweeper(store, keep, commit);
   }
 
-  /** Handles what is due, in pieces, with time for requests in between. */
+  /** Handles due time-outs in batches, so that requests are answered in between. */
   #tick(): void {
     const found = this.tick();
     const pause = found === undefined ? FAILURE_PAUSE : found ? 0 : TICK_INTERVAL;
@@ -39,14 +39,14 @@ export class TimedResonate extends Resonate {
   }
 }
 
-/** How long to leave to requests between two batches, in milliseconds. */
+/** The pause between two batches of a sweep, which leaves time for requests, in milliseconds. */
 const BATCH_PAUSE = 20;
 
-/** How long to wait between two sweeps, in milliseconds: less where jobs are kept for less time. */
+/** The bounds of the pause between two sweeps, which is a tenth of the retention, in milliseconds. */
 const LONGEST_PAUSE = 3_600_000;
 const SHORTEST_PAUSE = 200;
 
-/** Sweeps the stored jobs in batches, again and again, until it is stopped. */
+/** Sweeps the stored jobs in batches, repeatedly, until it is stopped. */
 class Sweeper {
   readonly #store: Store;
   readonly #keep: number;
@@ -54,7 +54,7 @@ class Sweeper {
   #timer: NodeJS.Timeout | undefined;
   #at: SweepPosition | undefined;
 
-  /** `keep` is in milliseconds. `commit` runs work in a transaction; false when that failed. */
+  /** `keep` is in milliseconds. `commit` runs work in a transaction, and returns false when the transaction failed. */
   constructor(store: Store, keep: number, commit: (work: () => void) => boolean) {
     this.#store = store;
     this.#keep = keep;

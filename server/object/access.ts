@@ -1,20 +1,20 @@
-/** Who may use the protocol from outside of the account, and which ids. */
+/** Decides who may use the protocol from outside of the account, and for which ids. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { EngineRequest } from "../engine/engine.ts";
 
-/** The path under which the edge passes requests from outside on to the object. */
+/** The path under which the edge forwards requests from outside of the account to the object. */
 export const PUBLIC = "/public";
 
 export interface PublicEnv {
-  /** The tokens of workers: a JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
+  /** The tokens of workers: a JSON list of `{"name", "sha256"}`, whose entries `npm run token` prints. */
   RESONATE_TOKENS?: string;
   /** The tokens of operators, in the same form. */
   OPERATOR_TOKENS?: string;
   RESONATE_NAMESPACE?: string;
 }
 
-/** Whether a list has a token. Comparing hashes tells nothing about the token. */
+/** Whether a list has a token. It compares hashes, so that its duration reveals nothing about the tokens. */
 export function isAllowed(token: string | undefined, tokens: string | undefined): boolean {
   if (token === undefined || token === "" || !tokens) return false;
   const shown = bytesToHex(sha256(utf8ToBytes(token)));
@@ -22,7 +22,7 @@ export function isAllowed(token: string | undefined, tokens: string | undefined)
   return Array.isArray(known) && known.some((each) => String(each?.sha256).toLowerCase() === shown);
 }
 
-/** Whether all ids of a request are in the deployment's namespace. A search would find others. */
+/** Whether all ids of a request are in the deployment's namespace. Never for a search, which would find other ids. */
 export function isWithinNamespace(request: EngineRequest, { RESONATE_NAMESPACE = "" }: PublicEnv): boolean {
   if (RESONATE_NAMESPACE === "") return true;
   if (request.kind.endsWith(".search")) return false;

@@ -6,33 +6,32 @@ import { withStacks } from "./log.ts";
 import type { ObjectStorage } from "./platform.ts";
 import type { Notes } from "./tables.ts";
 
-/** How many ticks one alarm handles: its CPU time is limited, and requests are answered in between. */
+/** How many ticks one alarm handles: its CPU time is limited, and requests are answered between alarms. */
 const TICKS = 20;
-/** How long to wait, in milliseconds, after a failed write. */
+/** How long to wait after a failed write, in milliseconds. */
 const FAILURE_PAUSE = 1_000;
-/** How often all ended jobs are swept, in milliseconds: more often where jobs are kept for less time. */
+/** The bounds of the interval between two sweeps, which is a tenth of the retention, in milliseconds. */
 const LONGEST_SWEEP_INTERVAL = 86_400_000;
 const SHORTEST_SWEEP_INTERVAL = 200;
 
-/** What the alarm handles, and with what. */
 interface AlarmParts {
   storage: ObjectStorage;
   store: Store;
   notes: Notes;
   resonate: Resonate;
-  /** How long ended jobs are kept, in milliseconds; default for ever. */
+  /** How long ended jobs are kept, in milliseconds; undefined means forever. */
   keep: number | undefined;
   files: FileSweep;
-  /** Until when the server is paused, in milliseconds since the epoch. */
+  /** The end of the server's pause, in milliseconds since the epoch. */
   pausedUntil: () => number;
   /** Called each time the alarm is set, which writes a row. */
   onSet: () => void;
 }
 
-/** The object's alarm: it is set to the next time-out, and handles what is due. */
+/** The object's alarm, which is set to the next time-out and handles everything that is due. */
 export class Alarm {
   readonly #parts: AlarmParts;
-  /** When the alarm is set to; undefined when it is not. */
+  /** The time that the alarm is set to; undefined when it is not set. */
   #time: number | undefined;
   /** The time of the last alarm. The platform ignores an alarm that is set to the same time while that one is handled. */
   #fired = 0;
@@ -44,22 +43,22 @@ export class Alarm {
     this.#parts = parts;
     const { notes, keep } = parts;
     const noted = Number(notes.get("sweep") ?? 0);
-    // What was noted while jobs were kept for longer may be too late.
+    // The noted time may be too late if the retention was longer when it was noted.
     this.#sweepAt = keep === undefined ? noted : Math.min(noted, Date.now() + sweepInterval(keep));
   }
 
-  /** Takes over the alarm that is set. The platform drops one that has failed six times: each start sets it again. */
+  /** Takes over the alarm that is set, or sets it again: the platform drops an alarm that has failed six times. */
   async restore(): Promise<void> {
     this.#time = (await this.#parts.storage.getAlarm()) ?? undefined;
     this.set();
   }
 
-  /** Handles what is due. Never rejects, and sets the next alarm in every case. */
+  /** Handles everything that is due. Never rejects, and always sets the next alarm. */
   async handle(): Promise<void> {
     this.#fired = Math.max(this.#time ?? 0, Date.now());
     this.#time = undefined;
     if (Date.now() < this.#parts.pausedUntil()) return this.set();
-    // Time-outs do not wait for the store of files.
+    // Not awaited: time-outs must not wait for the file store.
     void this.#parts.files.run().then(() => this.set());
     this.#isHandling = true;
     let isWritable = true;
@@ -87,14 +86,14 @@ export class Alarm {
     const due = Math.min(resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep(), files.due);
     const time = Math.max(due, earliest, pausedUntil(), this.#fired + 1);
     if (time === Number.POSITIVE_INFINITY) return;
-    // An alarm that is too early finds nothing due and sets the next.
+    // An alarm that is too early does no harm: it finds nothing due and sets the next one.
     if (this.#time !== undefined && this.#time <= time) return;
     this.#time = time;
     onSet();
     void storage.setAlarm(time);
   }
 
-  /** An object without jobs needs no alarm. */
+  /** The time of the next sweep; infinity for an object without jobs, which needs no alarm. */
   #nextSweep(): number {
     const { keep, store } = this.#parts;
     if (keep === undefined) return Number.POSITIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** Tells the callers' objects of the account which of their jobs have ended, and which durable functions have started for them. */
+/** Tells the account's caller objects which of their jobs have ended, and which jobs durable functions started for them. */
 import { REQUEST_TAG } from "../../core/definitions/job.ts";
 import { callersOf, type Reported } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
@@ -8,13 +8,13 @@ import { callerName, type Locatable } from "../../core/store/object-address.ts";
 import { sizeOf } from "../../core/store/size.ts";
 import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
 
-/** The largest promise that is sent whole, in bytes. The caller's object reads those that are larger. */
+/** The largest promise that is sent in full, in bytes. For a larger one, the id is sent and the caller's object reads it. */
 const SENT_WHOLE = 100_000;
 
-/** How many reports wait for one caller's object at most. Further ones are lost, and the object looks later. */
+/** The largest number of reports that wait for one caller's object. Further reports are dropped: it checks its jobs later. */
 const MOST = 1_000;
 
-/** The callers' objects, as far as they are used here. */
+/** The part of the callers' objects that is used here. */
 export interface CallerObjects extends Locatable {
   get(
     id: object,
@@ -29,7 +29,7 @@ interface CallerReportsOptions {
   /** Reads claims of shared jobs. */
   client: ResonateClient;
   namespace: string;
-  /** Resolves when what was committed is stored. */
+  /** Resolves when all earlier commits are durable. */
   durable: () => Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export class CallerReports {
     this.#options = options;
   }
 
-  /** What a commit has changed. Callers that are not told apart have no subscriptions, and are not told. */
+  /** Reports the changes of a commit. Callers without a key of their own have no subscriptions and get no reports. */
   committed(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.kind !== "promise" || !isJob(change.promise)) continue;
@@ -60,7 +60,7 @@ export class CallerReports {
       const { client, namespace } = this.#options;
       for (const key of await callersOf(promise, client, namespace)) this.#add("ended", key, promise);
     } catch {
-      // Their objects look later.
+      // The callers' objects check their jobs later.
     }
   }
 
@@ -73,7 +73,7 @@ export class CallerReports {
     if (!this.#sending.has(key)) void this.#send(key);
   }
 
-  /** What is added while a call is under way goes with the next one. */
+  /** Sends the waiting reports. Reports that are added during a call are sent with the next one. */
   async #send(key: string): Promise<void> {
     const { objects, namespace, durable } = this.#options;
     this.#sending.add(key);
@@ -82,7 +82,7 @@ export class CallerReports {
       for (let batch = this.#take(key); batch; batch = this.#take(key))
         await objects.get(objects.idFromName(callerName(namespace, key))).heard(key, batch.ended, batch.started);
     } catch {
-      this.#waiting.delete(key); // The object looks later.
+      this.#waiting.delete(key); // The caller's object checks its jobs later.
     } finally {
       this.#sending.delete(key);
     }
@@ -97,5 +97,5 @@ export class CallerReports {
 
 const isJob = ({ id, tags }: StoredPromise) => isRoot(id) && tags["resonate:target"] !== undefined;
 
-/** A promise is awaited by nobody in the commit that creates it. */
+/** Whether the change creates the promise. A new promise has no callbacks and listeners yet. */
 const isNew = ({ callbacks, listeners }: StoredPromise) => callbacks.size === 0 && listeners.size === 0;

@@ -5,7 +5,7 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { withStacks } from "./log.ts";
 import type { Notes } from "./tables.ts";
 
-/** How many files one alarm looks at, by up to three requests each: the free plan allows 50 of them. */
+/** How many files one alarm looks at, with up to three requests each: the free plan allows 50 requests. */
 const STEPS = 15;
 
 const DAY = 86_400_000;
@@ -14,11 +14,11 @@ interface FileSweepParts {
   env: FileBindings;
   client: ResonateClient;
   notes: Notes;
-  /** How long ended jobs are kept, in milliseconds: no file of one that was removed is younger. Default: for ever. */
+  /** How long ended jobs are kept, in milliseconds: any file of a removed job is older. Default: forever. */
   keep: number | undefined;
 }
 
-/** Sweeps the files of an account, whose runners do not, once a day, a part at each alarm. */
+/** Sweeps the files of an account once a day, a part at each alarm. (Runners do not sweep, unlike workers.) */
 export class FileSweep {
   readonly #parts: FileSweepParts;
   readonly #pause: number;
@@ -31,18 +31,18 @@ export class FileSweep {
     this.#parts = parts;
     this.#pause = Math.min(keep, DAY);
     const keepsFiles = env.FILES !== undefined || env.FILES_URL?.startsWith("http");
-    // What was noted while jobs were kept for longer may be too late.
+    // The noted time may be too late if the retention was longer when it was noted.
     this.#due = keepsFiles
       ? Math.min(Number(notes.get("files") ?? 0), Date.now() + this.#pause)
       : Number.POSITIVE_INFINITY;
   }
 
-  /** When the next part is due. */
+  /** The time of the next part, in milliseconds since the epoch. */
   get due(): number {
     return this.#isRunning ? Number.POSITIVE_INFINITY : this.#due;
   }
 
-  /** Does a part of a sweep that is due. Never rejects. */
+  /** Does one part of the sweep if it is due. Never rejects. */
   async run(): Promise<void> {
     if (Date.now() < this.due) return;
     this.#isRunning = true;

@@ -1,4 +1,4 @@
-/** The fields of a log line, with an error as its stack. */
+/** The fields of a log line, with each error replaced by its stack. */
 export function withStacks(fields: object): object {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [

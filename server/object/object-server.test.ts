@@ -1,4 +1,4 @@
-// The object's host on a storage of which a test decides when it is durable, and when it takes nothing.
+// The server in an object whose fake storage is durable, or refuses writes, when a test says so.
 
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -18,12 +18,12 @@ class FakeState implements ObjectState {
   readonly #sql = new NodeSql(this.#db);
   alarm: number | null = null;
   isFull = false;
-  /** How many statements have written something. */
+  /** The number of statements that have written. */
   writes = 0;
-  /** What `sync` waits for. */
+  /** The promise that `sync` returns. */
   durable: Promise<void> = Promise.resolve();
 
-  /** The bookmark that the next start begins with, and whether that was asked for. */
+  /** The bookmark to restore at the next start, and whether the object was aborted for it. */
   next: string | undefined;
   isAborted = false;
 
@@ -31,7 +31,7 @@ class FakeState implements ObjectState {
     sql: {
       databaseSize: 4_096,
       exec: (statement: string, ...values: SqlValue[]) => {
-        if (this.isFull && /^\s*(INSERT|UPDATE|DELETE)/.test(statement)) throw new Error("as if it took nothing");
+        if (this.isFull && /^\s*(INSERT|UPDATE|DELETE)/.test(statement)) throw new Error("the storage is full");
         if (/^\s*(INSERT|UPDATE|DELETE)/.test(statement)) this.writes += 1;
         const rows = this.#sql.all(statement, ...values);
         return { toArray: () => rows, rowsRead: rows.length, rowsWritten: 0 };
@@ -100,7 +100,7 @@ test("no message leaves before its change is durable", async () => {
   stream.leave();
 });
 
-test("the alarm is set to what is due first, and moves when something is due earlier", async () => {
+test("the alarm is set to the first time-out, and moves when an earlier one is added", async () => {
   expect(state.alarm).toBeNull();
   const later = Date.now() + 3_600_000;
   await call("promise.create", promise("later", { timeoutAt: later }));
@@ -111,7 +111,7 @@ test("the alarm is set to what is due first, and moves when something is due ear
   expect(state.alarm).toBe(later - 60_000);
 });
 
-test("an alarm whose work cannot be written does not fail, and is set again; it goes on when it can", async () => {
+test("an alarm whose work cannot be written does not fail but is set again, and does the work once it can be written", async () => {
   const timeoutAt = Date.now() + 1;
   await call("promise.create", promise("due", { timeoutAt }));
   await until("the deadline", () => Date.now() > timeoutAt);
@@ -128,7 +128,7 @@ test("an alarm whose work cannot be written does not fail, and is set again; it 
   expect(data.promise.state).toBe("rejected_timedout");
 });
 
-test("more than one alarm handles comes with the next, at once, but at no time that has come: workerd takes that for no change", async () => {
+test("time-outs beyond one alarm's limit are left to another alarm at once, but at a later time: workerd ignores the same time", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     const timeoutAt = Date.now() + 1_000;
@@ -144,20 +144,20 @@ test("more than one alarm handles comes with the next, at once, but at no time t
   }
 });
 
-/** Goes from alarm to alarm for as long, in milliseconds. */
+/** Lets `ms` milliseconds pass, and handles each alarm at its time. */
 async function pass(ms: number): Promise<void> {
   const end = Date.now() + ms;
   while (state.alarm !== null && state.alarm <= end) {
     vi.setSystemTime(state.alarm);
     state.alarm = null;
     await object.alarm();
-    // What the alarm has a runner do.
+    // The alarm may have woken a runner.
     for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setTimeout(resolve));
   }
   vi.setSystemTime(end);
 }
 
-test("jobs without a connected worker cost nothing while they wait, and are dispatched in their order", async () => {
+test("jobs without a connected worker cost nothing while they wait, and are dispatched in order when one connects", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     const timeoutAt = Date.now() + 30 * 86_400_000;
@@ -174,7 +174,7 @@ test("jobs without a connected worker cost nothing while they wait, and are disp
     const stream = await listen("g");
     await until("all of them", () => stream.text.includes("third"));
     expect(stream.text.match(/first|second|third|last/g)).toEqual(["last", "first", "second", "third"]);
-    // A connected worker that does not claim them gets them again.
+    // They are dispatched again to a connected worker that does not claim them.
     await pass(31_000);
     await until("all of them again", () => stream.text.match(/first|second|third/g)?.length === 6);
     stream.leave();
@@ -183,7 +183,7 @@ test("jobs without a connected worker cost nothing while they wait, and are disp
   }
 });
 
-test("an unclaimed job is dispatched again ever less often, and at the first interval once it was claimed", async () => {
+test("an unclaimed job is dispatched again less and less often, and at the first interval again after a claim", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     await call("promise.create", promise("job", { group: "g", timeoutAt: Date.now() + 86_400_000 }));
@@ -198,7 +198,7 @@ test("an unclaimed job is dispatched again ever less often, and at the first int
     const before = times();
     expect((await call("task.acquire", { id: "job", version: 0, pid: "p", ttl: 1_000 })).status).toBe(200);
     await pass(62_000);
-    // When the lease has lapsed, and twice more within the minute after.
+    // When the lease has ended, and again within the minute after that.
     await until("the dispatches of the next version", () => times() >= before + 2);
     expect(stream.text).toContain('"version":1');
     stream.leave();
@@ -207,7 +207,7 @@ test("an unclaimed job is dispatched again ever less often, and at the first int
   }
 });
 
-test("a job that the runner has no code for is tried ever less often, and goes to the worker that connects", async () => {
+test("a job that the runner has no code for is tried less and less often, and goes to a worker that connects", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     let looks = 0;
@@ -237,7 +237,7 @@ test("a job that the runner has no code for is tried ever less often, and goes t
   }
 });
 
-test("a runner receives its news while it runs a task and a while longer, and then listens at another address", async () => {
+test("a runner receives news while it runs a task and a while longer, and its next task has another address for news", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   try {
     const woken: { news: string; end(): void }[] = [];
@@ -284,7 +284,7 @@ test("a runner receives its news while it runs a task and a while longer, and th
   }
 });
 
-test("a time-out does not wait for a store of files that does not answer", async () => {
+test("a time-out does not wait for a file store that does not answer", async () => {
   let asked = 0;
   const list = () => {
     asked += 1;
@@ -310,7 +310,7 @@ test("an alarm that the platform has dropped is set again when the object wakes"
   await until("the alarm", () => state.alarm === timeoutAt);
 });
 
-test("a connection to an instance that was replaced ends, and comes back to the one that is there", async () => {
+test("a connection to a replaced instance ends, and the client connects to the new instance", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const over = new AbortController();
   try {
@@ -341,7 +341,7 @@ test("a connection to an instance that was replaced ends, and comes back to the 
     object = new ObjectServer(state);
     await call("promise.create", promise("after", { group: "g" }));
     expect(object).not.toBe(replaced);
-    // What both write to stay alive is written each five seconds.
+    // The old instance notices its replacement when it writes the next keep-alive comment, every five seconds.
     vi.advanceTimersByTime(5_000);
     await until("the message of the other instance", () => got.includes("after"));
     expect(connections).toBe(2);
@@ -351,7 +351,7 @@ test("a connection to an instance that was replaced ends, and comes back to the 
   }
 });
 
-test("the key is made once and kept", async () => {
+test("the key is created once and kept", async () => {
   const key = async () => (await object.fetch(new Request("http://resonate/key"))).text();
   const made = await key();
   expect(made.length).toBeGreaterThanOrEqual(32);
@@ -359,7 +359,7 @@ test("the key is made once and kept", async () => {
   expect(await key()).toBe(made);
 });
 
-test("tables that need later code are refused in words; later tables that this code may use are not", () => {
+test("tables that need newer code are refused with an explanation; newer tables that this code may use are accepted", () => {
   const { sql } = state.storage;
   sql.exec("UPDATE notes SET value = '7' WHERE name = 'version'");
   expect(() => new ObjectServer(state)).not.toThrow();
@@ -369,7 +369,7 @@ test("tables that need later code are refused in words; later tables that this c
   );
 });
 
-test("workers elsewhere get what is in the namespace, with a token; never the key", async () => {
+test("workers outside of the account need a token, and reach the namespace alone but never the key", async () => {
   const { token, sha256 } = newToken();
   const env = { RESONATE_TOKENS: JSON.stringify([{ name: "gpu", sha256 }]), RESONATE_NAMESPACE: "prod/" };
   object = new ObjectServer(state, env);
@@ -396,7 +396,7 @@ test("workers elsewhere get what is in the namespace, with a token; never the ke
   expect([await get("/poll/g/1"), await get("/poll/edge/1", { authorization: `Bearer ${token}` })]).toEqual([401, 403]);
 });
 
-/** An object with an operator, and how he asks it. */
+/** An object with an operator, and a function that makes the operator's requests. */
 function operated(state: ObjectState, env: object = {}) {
   const { token, sha256 } = newToken();
   const object = new ObjectServer(state, { OPERATOR_TOKENS: JSON.stringify([{ name: "ada", sha256 }]), ...env });
@@ -409,7 +409,7 @@ function operated(state: ObjectState, env: object = {}) {
   return { object, ask };
 }
 
-test("an operator is let in by a token of his own, which is no worker's", async () => {
+test("an operator needs an operator's token: a worker's token is refused", async () => {
   const { token, sha256 } = newToken();
   const { ask } = operated(state, { RESONATE_TOKENS: JSON.stringify([{ name: "gpu", sha256 }]) });
   for (const path of ["usage", "rows", "key", "bookmark"]) {
@@ -419,7 +419,7 @@ test("an operator is let in by a token of his own, which is no worker's", async 
   expect(await ask("GET", "usage")).toMatchObject({ status: 200, data: { requests: 9, size: 4_096 } });
 });
 
-test("while it is paused it answers no request and handles nothing, and then it goes on", async () => {
+test("a paused server answers no request and handles no time-out until it is resumed", async () => {
   const { object: resting, ask } = operated(state);
   object = resting;
   const timeoutAt = Date.now() + 1;
@@ -432,7 +432,7 @@ test("while it is paused it answers no request and handles nothing, and then it 
   expect(state.alarm).toBeNull();
   expect((await call("promise.get", { id: "due" })).status).toBe(503);
   expect((await object.fetch(new Request("http://resonate/poll/g/1"))).status).toBe(503);
-  // For good: also when the object starts anew.
+  // The pause has no end: it also outlasts a restart of the object.
   object = new ObjectServer(state);
   expect((await call("promise.get", { id: "due" })).status).toBe(503);
   object = resting;
@@ -442,9 +442,8 @@ test("while it is paused it answers no request and handles nothing, and then it 
   expect(data.promise.state).toBe("rejected_timedout");
 });
 
-test("what a bucket was given, page by page, another object takes up; one with jobs takes none", async () => {
+test("another object restores a backup from the bucket, page by page; an object with jobs refuses it", async () => {
   const kept = new Map<string, string>();
-  // As if it were one of the platform's.
   const BACKUPS = {
     put: async (key: string, text: string) => void kept.set(key, text),
     get: async (key: string) => (kept.has(key) ? { text: async () => kept.get(key) ?? "" } : null),
@@ -473,7 +472,7 @@ test("what a bucket was given, page by page, another object takes up; one with j
     const { data } = await from.ask("GET", `bucket?name=b&page=${page}`);
     expect(await other.ask("POST", page === 0 ? "rows?first" : "rows", { body: data })).toMatchObject({ data: {} });
   }
-  // A restore that was cut off may be repeated, and nothing runs before it is over.
+  // An interrupted restore may be repeated; after its end, the object refuses another one.
   expect((await other.ask("POST", "rows?first", { body: "[]" })).data.refused).toBeUndefined();
   await other.ask("POST", "wake");
   await other.ask("POST", "rest");
@@ -487,7 +486,7 @@ test("what a bucket was given, page by page, another object takes up; one with j
   stream.leave();
 });
 
-test("an earlier state is there when the object has started anew; what undoes it is told", async () => {
+test("a restart of the object restores an earlier state, and the answer has the bookmark that undoes it", async () => {
   const { ask } = operated(state);
   const time = "2026-11-01T00:00:00.000Z";
   expect((await ask("GET", `bookmark?time=${time}`)).data).toEqual({ bookmark: `at ${time}` });

@@ -1,4 +1,4 @@
-/** The embedded Resonate server in a SQLite-backed Durable Object: the protocol over its `fetch`, time-outs by its alarm. */
+/** The embedded Resonate server in a SQLite-backed Durable Object: `fetch` serves the protocol, the alarm handles time-outs. */
 import type { FileBindings } from "../../core/jobs/files/location-in-workers.ts";
 import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
@@ -30,19 +30,19 @@ const PAUSED = "The server is paused: an operator reads its state, or has moved 
 
 interface ObjectEnv extends PublicEnv, BackupEnv, OperatorEnv, ObjectAddress, FileBindings {
   RUNNER?: RunnerNamespace;
-  /** The worker's containers, where the deployment has any. */
+  /** The worker's containers, if the deployment has any. */
   WORKER?: RunnerNamespace;
-  /** The callers' objects, where the deployment has any. */
+  /** The callers' objects, if the deployment has any. */
   CALLER?: CallerObjects & OperateObjects;
   RESONATE_GROUP?: string;
-  /** Where the deployment's jobs run: `container`, or in Workers, by the runner. */
+  /** Where the deployment's jobs run: `container`, or anything else for runners. */
   RUNS_IN?: string;
   RETENTION_DAYS?: string;
 }
 
 /**
- * The Resonate server of an account, which `resonateObject` of `durable-mcp-edge/edge` loads. A project exports it from a
- * module that is built beside the edge's.
+ * The Resonate server of an account, which `resonateObject` of `durable-mcp-edge/edge` loads. A project exports it from its
+ * own module, which is built beside the edge's main module.
  *
  * @example
  * const ResonateObject = resonateObject(async () => ({ ObjectServer }));
@@ -84,7 +84,7 @@ export class ObjectServer implements Operated {
         this.#alarm.set();
         this.#reports?.committed(changes);
       },
-      // Other groups are for workers with special resources.
+      // Tasks of other groups wait for their workers, which have special resources.
       onWorkerMissing: (group) => {
         if (group !== (env.RESONATE_GROUP || "workers")) return;
         this.#runners?.serve(group);
@@ -135,7 +135,7 @@ export class ObjectServer implements Operated {
     return new Response("404 Not Found", { status: 404 });
   }
 
-  /** Requests from outside of the account: of workers and of operators. */
+  /** Answers requests of workers and operators from outside of the account. */
   async #fetchPublic(request: Request, pathname: string): Promise<Response> {
     if (request.method === "POST" && (pathname === "" || pathname === "/")) {
       return this.#answer(request, (auth, asked) => {
@@ -153,12 +153,12 @@ export class ObjectServer implements Operated {
     const [, group, id] = POLL.exec(pathname) ?? [];
     if (request.method !== "GET" || group === undefined || id === undefined) return new Response(null, { status: 404 });
     if (!isAllowed(token, this.#env.RESONATE_TOKENS)) return new Response("Unauthorized", { status: 401 });
-    // The edge receives the news of all its callers in this group.
+    // In this group, the edge receives the news of all its callers.
     if (decodePart(group) === "edge") return new Response("Forbidden", { status: 403 });
     return this.#poll(request, decodePart(group), decodePart(id));
   }
 
-  /** Since the object woke: requests, alarms, rows as the platform counts them, milliseconds; and its size in bytes. */
+  /** The requests, alarms, charged rows and milliseconds since the object woke, and its size in bytes. */
   usage() {
     const { read, written } = this.#sql.rows;
     return {
@@ -188,7 +188,7 @@ export class ObjectServer implements Operated {
     await this.#alarm.handle();
   }
 
-  /** A client of this server within the object: what is encrypted is read with the deployment's keys. */
+  /** A client of this server within the object, with the deployment's keys for encrypted values. */
   #asClient({ RESONATE_NAMESPACE: namespace = "", ENCRYPTION_KEYS }: ObjectEnv) {
     const ask = (url: string, init: RequestInit) => this.#answer(new Request(url, init));
     const address = { RESONATE_URL: "http://resonate", RESONATE_GROUP: "", RESONATE_NAMESPACE: namespace };
@@ -196,7 +196,7 @@ export class ObjectServer implements Operated {
     return { client: new ResonateClient(endpoint), namespace };
   }
 
-  /** The key that seals the deployment's task ids: made when it is first read. */
+  /** The key that seals the deployment's task ids. It is created at the first request for it. */
   #key(): string {
     const known = this.#notes.get("key");
     if (known !== undefined) return known;
@@ -220,7 +220,7 @@ export class ObjectServer implements Operated {
     const connection = this.#resonate.connect(group, id);
     if (!connection) return new Response("Poll registration at capacity", { status: 503 });
     this.#runners?.leave(group);
-    // The platform reports that a reader has left by this signal or by canceling the stream.
+    // When a reader leaves, the platform aborts this signal or cancels the stream.
     request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
     return new Response(this.#streams.read(connection), { headers });
   }
@@ -229,7 +229,7 @@ export class ObjectServer implements Operated {
 /** How long a body may take to arrive, in milliseconds. */
 const TIME_LIMIT = 30_000;
 
-/** A request's body, or the answer to one that is too large or too slow. */
+/** Reads a request's body. Resolves with a response if the body is too large or too slow. */
 async function readBody(request: Request): Promise<Uint8Array | Response> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<Response>((resolve) => {
@@ -239,11 +239,11 @@ async function readBody(request: Request): Promise<Uint8Array | Response> {
   return body ?? new Response(TOO_LARGE, { status: 413 });
 }
 
-/** Undefined when the body is too large. */
+/** Reads the complete body; undefined when it is too large. */
 async function whole(request: Request): Promise<Uint8Array | undefined> {
   const length = request.headers.get("content-length");
   if (Number(length ?? 0) > MAX_BODY) return undefined;
-  // As the edge reads it: see `readBytes`.
+  // The edge reads bodies in the same way: see `readBytes`.
   if (length !== null) return new Uint8Array(await request.arrayBuffer());
   const chunks: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;

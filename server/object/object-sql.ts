@@ -4,7 +4,7 @@ import type { ObjectStorage } from "./platform.ts";
 /** A Durable Object's storage as the store uses it. A commit is durable when `storage.sync()` has resolved. */
 export class ObjectSql implements Sql {
   readonly #storage: ObjectStorage;
-  /** Rows read and written so far, as the platform charges them: each index update counts as a row. */
+  /** The rows read and written so far, as the platform charges for them: each index update counts as a row. */
   readonly rows = { read: 0, written: 0 };
 
   constructor(storage: ObjectStorage) {
@@ -27,7 +27,7 @@ export class ObjectSql implements Sql {
     return this.#storage.transactionSync(work);
   }
 
-  /** Within a transaction it is a savepoint. */
+  /** Within a transaction, `transactionSync` makes a savepoint. */
   attempt<T>(work: () => T): T {
     return this.#storage.transactionSync(work);
   }

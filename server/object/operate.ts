@@ -1,4 +1,4 @@
-/** What operators ask of the object with their tokens: usage, a pause, all rows, the removal of a caller, an earlier state. */
+/** Answers the requests of operators: usage, a pause, all rows, the removal of a caller, an earlier state. */
 import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../backup.ts";
 import { countOf, forgetSome } from "../wire/callers.ts";
 import type { ObjectSql } from "./object-sql.ts";
@@ -10,7 +10,7 @@ export const OPERATE = "/operate/";
 /** How long the server stays paused after an operator's last request, in milliseconds. */
 const PAUSE = 60_000;
 
-/** How many pages one request writes to the bucket: its CPU time and its own requests are limited. */
+/** How many pages one request writes to the bucket: its CPU time and its subrequests are limited. */
 const PAGES = 20;
 
 /** How many promises of a caller one request removes. */
@@ -24,14 +24,14 @@ export interface Bucket {
 
 export interface Operated {
   usage(): object;
-  /** Until then, in milliseconds since the epoch, the server answers no requests and handles nothing that is due. */
+  /** Until that time, in milliseconds since the epoch, the server answers no requests and handles no time-outs. */
   pause(until: number): void;
   readonly pausedUntil: number;
   resume(): void;
 }
 
 export interface BackupEnv {
-  /** Where backups go. */
+  /** The bucket for backups. */
   BACKUPS?: Bucket;
   RESONATE_NAMESPACE?: string;
 }
@@ -53,7 +53,7 @@ export class Operator {
     this.#namespace = env.RESONATE_NAMESPACE ?? "";
   }
 
-  /** Answers a request whose token has been checked; `path` is what follows {@link OPERATE}. */
+  /** Answers a request whose token has been checked; `path` is the part of its path after {@link OPERATE}. */
   async fetch(request: Request, path: string): Promise<Response> {
     const asked = new URL(request.url).searchParams;
     switch (`${request.method} ${path}`) {
@@ -120,7 +120,7 @@ export class Operator {
     if (isFirst) {
       if (this.#notes.get("restoring") !== "1" && !isEmpty(this.#sql))
         return { refused: "The server has jobs already." };
-      // Until all is there nothing may run, even if the command ends before.
+      // Nothing may run until the restore is complete, even if the command ends before that.
       this.#notes.set("restoring", "1");
       this.#pause(Number.POSITIVE_INFINITY);
     }
@@ -158,7 +158,7 @@ export class Operator {
     return time === null ? storage.getCurrentBookmark() : storage.getBookmarkForTime(new Date(time));
   }
 
-  /** The object starts anew at once, with the state of another time. */
+  /** Restarts the object at once, with the state of another time. */
   async #recover(asked: URLSearchParams): Promise<object> {
     const bookmark = asked.get("bookmark") ?? (await this.#bookmark(asked.get("time")));
     const undo = await this.#state.storage.onNextSessionRestoreBookmark(bookmark);
@@ -166,7 +166,7 @@ export class Operator {
     return { bookmark, undo };
   }
 
-  /** Former states, of which a local installation has none. */
+  /** Answers a request about earlier states; 400 in a local installation, which has none. */
   async #history(work: () => Promise<object>): Promise<Response> {
     try {
       return Response.json(await work());

@@ -8,10 +8,10 @@ export interface ObjectStorage {
   sync(): Promise<void>;
   getAlarm(): Promise<number | null>;
   setAlarm(time: number): Promise<void>;
-  /** Bookmarks of the state now, or at a time of the last 30 days. A local installation has no history. */
+  /** A bookmark of the state now, or at a time within the last 30 days. A local installation has no history. */
   getCurrentBookmark(): Promise<string>;
   getBookmarkForTime(time: Date): Promise<string>;
-  /** Restores a state at the object's next start; resolves to a bookmark that undoes it. */
+  /** Restores a state at the object's next start; resolves with a bookmark that undoes the restore. */
   onNextSessionRestoreBookmark(bookmark: string): Promise<string>;
 }
 
@@ -23,7 +23,7 @@ interface Cursor {
 
 export interface ObjectState {
   readonly storage: ObjectStorage;
-  /** Ends the object: the next request starts it anew. */
+  /** Ends the object. The next request starts it again. */
   abort(reason: string): void;
   blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
 }

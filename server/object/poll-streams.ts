@@ -2,10 +2,10 @@ import type { Resonate } from "../resonate.ts";
 import type { PollConnection } from "../wire/poll-connections.ts";
 import type { Serving } from "./serving.ts";
 
-/** Written at once and then at intervals, to show the reader that the connection is alive. */
+/** Written at the start and then every {@link KEEP_ALIVE} milliseconds, to show the reader that the connection is alive. */
 const COMMENT = new TextEncoder().encode(": keep-alive\n\n");
 const KEEP_ALIVE = 5_000;
-/** How often, in milliseconds, listeners without a connection are dropped. */
+/** How often listeners without a connection are dropped, in milliseconds. */
 const LISTENER_INTERVAL = 120_000;
 
 const encoder = new TextEncoder();
@@ -20,7 +20,7 @@ export class PollStreams {
 
   /**
    * `durable` resolves when all earlier commits are durable. The platform holds back the first byte of an answer until then,
-   * but not a stream's later bytes: without waiting, a message could tell of a change that is then lost.
+   * but not a stream's later bytes: without waiting, a message could announce a change that is then lost.
    */
   constructor(resonate: Resonate, serving: Serving, durable: () => Promise<void>) {
     this.#resonate = resonate;
@@ -38,7 +38,7 @@ export class PollStreams {
         this.#add(controller, connection);
         controller.enqueue(COMMENT);
       },
-      // Called when the reader has taken what was written: a slow reader's messages wait with its connection.
+      // Called when the reader has taken all written bytes, so that a slow reader's messages wait in its `PollConnection`.
       pull: async () => {
         const messages = await this.#resonate.next(connection);
         if (!messages) return this.#end(controller);
@@ -52,7 +52,7 @@ export class PollStreams {
     });
   }
 
-  /** Ends all streams: their readers connect again. */
+  /** Ends all streams, so that their readers connect again. */
   endAll(): void {
     for (const [controller, connection] of [...this.#open]) {
       this.#end(controller);
@@ -65,7 +65,7 @@ export class PollStreams {
       this.endAll();
       return;
     }
-    // A stream that is not read has enough waiting.
+    // A stream that is not read has enough bytes waiting.
     for (const stream of this.#open.keys()) if ((stream.desiredSize ?? 0) > 0) stream.enqueue(COMMENT);
   }
 

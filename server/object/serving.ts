@@ -3,9 +3,9 @@ import type { Notes } from "./tables.ts";
 const NOTE = "serving";
 
 /**
- * Which instance of the object serves streams. When the platform replaces an instance, for a new version of the code for
- * example, the old instance may keep its open streams for a while, but all news goes out from the new one. So each instance
- * notes that it serves, and the next instance withdraws the note.
+ * Tells an instance of the object when another one has replaced it. When the platform replaces an instance, for a new version
+ * of the code for example, the old instance may keep its open streams for a while, but all news goes out from the new one. So
+ * each instance notes in the storage that it serves streams, and the next instance withdraws the note.
  */
 export class Serving {
   readonly #notes: Notes;
@@ -28,7 +28,7 @@ export class Serving {
     try {
       return this.#notes.get(NOTE) !== this.#instance;
     } catch {
-      return true; // The platform has taken the storage from this one.
+      return true; // The platform has taken the storage from this instance.
     }
   }
 }

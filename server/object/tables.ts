@@ -1,14 +1,14 @@
 import { SCHEMA } from "../engine/schema.ts";
 import type { Sql } from "../engine/sql.ts";
 
-/** The version of the tables. Raise it with each change of them. */
+/** The version of the tables. Raise it with each change of the tables. */
 const VERSION = 2;
 /** The earliest version of the code that may use these tables: a deployment can be rolled back to it. */
 const SERVES = 1;
 
 /**
- * What the object keeps about itself, by name: the tables' version, the key, the time of the next sweep, the instance that
- * serves streams. A Durable Object allows neither of SQLite's version pragmas.
+ * The object's own settings, by name: the tables' version, the key, the time of the next sweep, the instance that serves
+ * streams. A Durable Object allows neither of SQLite's version pragmas.
  */
 export class Notes {
   readonly #sql: Sql;
@@ -31,9 +31,9 @@ export class Notes {
 }
 
 /**
- * Opens the tables, which a new object has not got yet.
+ * Opens the tables, and creates them in a new object.
  *
- * @throws {Error} when their version is too late or too early for this code
+ * @throws {Error} when their version is too new or too old for this code
  */
 export function openTables(sql: Sql): Notes {
   const notes = new Notes(sql);

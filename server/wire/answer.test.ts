@@ -12,7 +12,7 @@ const store = new Store(new NodeSql(openDatabase(undefined).db));
 const resonate = new TimedResonate(store, pino({ level: "silent" }));
 afterEach(() => resonate.close());
 
-test("of many requests at once none is done when one shows a wrong token, and they count as one refusal", async () => {
+test("a batch with one wrong token is refused as a whole, with a single answer", async () => {
   const body = ["right", "wrong", "right"].map((auth, n) =>
     JSON.stringify({
       kind: "promise.create",

@@ -1,4 +1,4 @@
-/** From the body of a request to the body of its answer. */
+/** Turns the body of a request into the body of its answer. */
 import { LINES, MOST_LINES } from "../../core/store/connection/batch-lines.ts";
 import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
 import type { EngineRequest } from "../engine/engine.ts";
@@ -12,8 +12,8 @@ const NEWLINE = 10;
 export const TOO_LARGE = `A request may have ${MAX_BODY} bytes`;
 
 /**
- * The status that a request with this token is refused with; undefined when it may be made. Called without the request when
- * that is malformed, so that a wrong token is answered with 401 in any case.
+ * Returns the status with which to refuse a request with this token; undefined when the request is allowed. Called without
+ * `request` when it is malformed, so that a wrong token is answered with 401 even then.
  */
 export type Refuse = (auth: string | undefined, request?: EngineRequest) => 401 | 403 | undefined;
 
@@ -23,7 +23,7 @@ interface Answer {
   type: string;
 }
 
-/** Answers a body with one request, or with one on each line, by its content type. */
+/** Answers a body that, by its content type, has one request, or one request in each line. */
 export async function respondTo(
   resonate: Resonate,
   body: Uint8Array,
@@ -34,14 +34,14 @@ export async function respondTo(
   const lines = linesOf(body);
   if (!lines) return { status: 413, text: `A request may have ${MOST_LINES} lines`, type: "text/plain" };
   const checked = lines.map((line) => read(line, refuse));
-  // Many guesses of a token at once tell no more than one guess, and nothing is carried out.
+  // One wrong token refuses the whole body with one answer: many guesses of a token at once must tell no more than one guess.
   const unauthorized = checked.find((each) => "response" in each && each.response.head.status === 401);
   if (unauthorized) return answer(resonate, unauthorized);
   const answers = await Promise.all(checked.map((each) => answer(resonate, each)));
   return { status: 200, text: answers.map(({ text }) => text).join("\n"), type: LINES };
 }
 
-/** Undefined when there are more than {@link MOST_LINES}. */
+/** The lines of a body; undefined when there are more than {@link MOST_LINES}. */
 function linesOf(body: Uint8Array): Uint8Array[] | undefined {
   const lines: Uint8Array[] = [];
   for (let from = 0; from <= body.length; ) {
@@ -53,7 +53,7 @@ function linesOf(body: Uint8Array): Uint8Array[] | undefined {
   return lines;
 }
 
-/** A request that may be made, or the response that refuses it. */
+/** An allowed request, or the response that refuses it. */
 type Checked = { corrId: string } & ({ request: EngineRequest } | { response: Response });
 
 function read(body: Uint8Array, refuse: Refuse): Checked {

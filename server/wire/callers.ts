@@ -1,4 +1,4 @@
-/** The promises of one caller on the embedded server: how many they are, and how they are removed. */
+/** Counts and removes the promises of one caller on the embedded server. */
 import { keysOf } from "../../core/definitions/caller.ts";
 import { idsFrom, startRecordEnd } from "../../core/store/ids.ts";
 import type { Sql } from "../engine/sql.ts";
@@ -10,12 +10,12 @@ export interface Owner {
   namespace: string;
 }
 
-/** How the id of the record ends which says that the caller with this key has started a shared job. */
+/** The end of the ids of the records that the caller with this key has started shared jobs. */
 export const sharedBy = startRecordEnd;
 
 /**
- * Removes up to `limit` of a caller's promises, with their tasks, listeners and callbacks: those whose ids begin with the
- * caller's key, then the records of the shared jobs that it started. Returns how many; 0 when none is left.
+ * Removes up to `limit` of a caller's promises, with their tasks, listeners and callbacks: first the promises whose ids begin
+ * with the caller's key, then the records of the shared jobs that it started. Returns their number; 0 when none is left.
  */
 export async function forgetSome(sql: Sql, { caller, namespace }: Owner, limit: number): Promise<number> {
   const keys = await keysOf(caller);
@@ -28,7 +28,7 @@ export async function forgetSome(sql: Sql, { caller, namespace }: Owner, limit: 
           : sql.all(`SELECT id FROM promises WHERE ${SHARED} LIMIT ${limit}`, ...sharedOf(key, namespace));
       if (found.length === 0) continue;
       const ids = JSON.stringify(found.map(({ id }) => id));
-      // A shared job that it awaited stays, and forgets it.
+      // By `awaiter` as well: a shared job that one of these jobs awaits stays, without its callback.
       for (const [table, column] of [["callbacks", "awaiter"], ...JOB_TABLES])
         sql.run(`DELETE FROM ${table} WHERE ${column} IN (SELECT value FROM json_each(?))`, ids);
       return found.length;

@@ -1,4 +1,4 @@
-/** `poll://uni@group/id` names one connection; `poll://any@group[/id]` any of a group, and the one with that id first. */
+/** `poll://uni@group/id` names one connection; `poll://any@group[/id]` any of a group, preferably the one with the id. */
 export interface PollAddress {
   cast: "uni" | "any";
   group: string;
@@ -15,8 +15,8 @@ export function parsePollAddress(address: string): PollAddress | undefined {
 }
 
 /**
- * Whether the real server accepts `address`. That also pushes to webhooks, topics and scripts: this server accepts their
- * addresses, so that promises can be created, and sends nothing to them.
+ * Whether the real server accepts `address`. The real server also pushes to webhooks, topics and scripts. This server accepts
+ * their addresses, so that promises can be created, but sends nothing to them.
  */
 export function isAddress(address: string): boolean {
   const url = URL.parse(address);

@@ -1,21 +1,21 @@
-/** The open poll connections: which of them an address leads to, and which messages wait to be written to each. */
+/** The open poll connections: finds the connection for an address, and holds the messages that wait to be written to each. */
 import { parsePollAddress } from "./poll-address.ts";
 
 /** The real server's limit. */
 const MAX_CONNECTIONS = 1000;
-/** How many messages may wait for one reader before tasks are dispatched to others; the real server's limit. */
+/** How many messages may wait for one reader before tasks are dispatched to other readers; the real server's limit. */
 const MAX_WAITING = 100;
-/** How many characters may wait for all readers together; past this, messages are dropped. */
+/** How many characters may wait for all readers together. Further messages are dropped. */
 const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
 
 export class PollConnection {
   readonly group: string;
   readonly id: string;
-  /** Whether a runner reads it: tasks that were deferred because a runner declined them are not sent to it. */
+  /** Whether a runner reads the messages. A runner is not sent tasks that were deferred because a runner declined them. */
   readonly isRunner: boolean;
   /** Messages not yet written. */
   readonly waiting: string[] = [];
-  /** The number of its last send among all sends. */
+  /** The sequence number, among the sends to all connections, of the last message to this one. */
   lastSend = 0;
   closed = false;
   wake: () => void = () => {};
@@ -37,7 +37,7 @@ export class Connections {
   #sends = 0;
   #waitingCharacters = 0;
 
-  /** Registers a connection; undefined when there are too many. A connection with the same id does not count: it is replaced. */
+  /** Registers a connection; undefined when there are too many. A connection that will be replaced does not count. */
   open(group: string, id: string, isRunner = false): PollConnection | undefined {
     if (this.#count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
     const connection = new PollConnection(group, id, isRunner);
@@ -71,8 +71,8 @@ export class Connections {
   }
 
   /**
-   * The connection that `address` leads to, among those that `takes` accepts: for `uni` the one with its id; for `any` that
-   * one as well, or else each of the group in turn.
+   * The connection for `address`, among those that `takes` accepts: for `uni` the one with the id; for `any` also the one with
+   * the id, or else the connections of the group in turn.
    */
   find(address: string, takes: (connection: PollConnection) => boolean = () => true): PollConnection | undefined {
     const target = parsePollAddress(address);
@@ -85,7 +85,7 @@ export class Connections {
     return first;
   }
 
-  /** Queues `message` for `connection`; false when too much is waiting already. */
+  /** Queues `message` for `connection`; false when too many characters are waiting already. */
   send(connection: PollConnection, message: string): boolean {
     if (this.#waitingCharacters + message.length > MAX_WAITING_CHARACTERS) return false;
     this.#waitingCharacters += message.length;
@@ -96,7 +96,7 @@ export class Connections {
     return true;
   }
 
-  /** The messages to write to `connection` next, when there are any; undefined when it is closed. */
+  /** Resolves with the next messages to write to `connection`, or with undefined when it is closed. */
   async next(connection: PollConnection): Promise<string[] | undefined> {
     while (!connection.closed) {
       if (connection.waiting.length > 0) {

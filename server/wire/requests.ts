@@ -1,4 +1,4 @@
-/** Reads requests. Accepts and refuses what the real server accepts and refuses. */
+/** Parses requests. Accepts and refuses the same requests as the real server. */
 import * as z from "zod";
 import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
 import type { EngineRequest } from "../engine/engine.ts";
@@ -16,7 +16,7 @@ const version = z.int().min(0);
 const ttl = z.int().min(1);
 /** The protocol's optional fields may be null as well. */
 const optional = <T extends z.ZodType>(type: T) => type.nullish().transform((value) => value ?? undefined);
-// Not `z.record`, which leaves a key `__proto__` out.
+// Not `z.record`, which drops a key `__proto__`.
 const map = z.custom<Record<string, string>>(
   (value) => isObject(value) && Object.entries(value).flat().every(isText),
   "must be an object of strings",
@@ -44,7 +44,7 @@ const registration = z
   .object({ awaited: required("Awaited promise ID"), awaiter: required("Awaiter promise ID") })
   .refine(({ awaited, awaiter }) => awaited !== awaiter, "Awaited and awaiter must be different promises");
 
-/** A request within a request. It must have a head, of which nothing is read. */
+/** A request within a request. It must have a head, whose content is ignored. */
 const action = <T extends z.ZodType>(data: T) => z.object({ kind: z.string(), head: z.looseObject({}), data });
 const fenced = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("promise.create"), data: create }),

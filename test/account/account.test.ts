@@ -1,4 +1,4 @@
-// One account: edge, Resonate object and runner in one workerd, as wrangler.toml configures them, and nothing else.
+// One account without other processes: edge, Resonate object and runner in one workerd, as wrangler.toml configures them.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
@@ -37,7 +37,7 @@ const start = (bindings: Record<string, string> = {}): Promise<EdgeProcess> =>
 const mcp = (edge: EdgeProcess) => `${edge.url}/mcp`;
 const connect = (edge: EdgeProcess): Promise<McpClient> => currentClient.connect(mcp(edge));
 
-test("jobs start, run and end: one that waits, one that fetches, one that starts others", async () => {
+test("a job that waits, one that fetches and one that starts others run to their end", async () => {
   await using edge = await start();
   await using client = await connect(edge);
   const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 2 });
@@ -53,7 +53,7 @@ test("jobs start, run and end: one that waits, one that fetches, one that starts
   expect(range.content).toMatchObject({ status: "complete" });
 });
 
-test("the object makes the key of task ids, and keeps it", async () => {
+test("the object makes the key of task ids and stores it", async () => {
   const call = { name: "timer", arguments: { timer_name: "task", seconds: 3_600 } };
   let taskId: string;
   {
@@ -67,7 +67,7 @@ test("the object makes the key of task ids, and keeps it", async () => {
   expect(result.status).toBe("working");
 });
 
-test("what runs is not lost when all of it is killed, at any moment", async () => {
+test("no job is lost when the account is killed at any moment", async () => {
   const kills = fc.sample(fc.integer({ min: 1, max: 30 }), 3);
   const names: string[] = [];
   for (const [round, answered] of [...kills, 8].entries()) {
@@ -101,7 +101,7 @@ test("what runs is not lost when all of it is killed, at any moment", async () =
   );
 });
 
-test("where jobs run in a container, they wait for it, and no runner takes them", async () => {
+test("with RUNS_IN=container, jobs wait for the container's worker, and no runner takes them", async () => {
   const { token, sha256 } = newToken();
   const open = { RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "container", sha256 }]) };
   await using edge = await start({ ...open, RUNS_IN: "container" });
@@ -114,14 +114,14 @@ test("where jobs run in a container, they wait for it, and no runner takes them"
   expect(await worker.said(content.job_name, "job done")).not.toEqual([]);
 });
 
-test("a worker elsewhere takes the jobs, over the edge and with its own token, and no path leads past what it may ask", async () => {
+test("a worker elsewhere runs jobs through the edge with its token, and no path escapes the worker's routes", async () => {
   const { token, sha256 } = newToken();
   const open = { RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) };
   await using edge = await start(open);
   const search = { kind: "promise.search", head: { corrId: "1", version: "2025-01-15" }, data: { id: "*", limit: 1 } };
   const asked = (path: string, method = "GET") =>
     new Promise<string>((resolve, reject) => {
-      // As it is written: `fetch` would resolve it first.
+      // `request` sends the path unchanged, while `fetch` would resolve the dots.
       const req = request({ host: "127.0.0.1", port, path, method }, (res) => {
         res.setEncoding("utf8").once("data", (text: string) => {
           resolve(`${path} ${res.statusCode} ${text}`);

@@ -1,10 +1,10 @@
 /**
- * An earlier version of the code and this one in one account, as when the platform replaces its parts at different moments:
+ * Runs an earlier version of the code and this one in one account, as when the platform replaces parts at different times:
  *
  *   node test/account/arrival.ts FOLDER       # a checkout of the earlier version, installed
  *
- * Each part is once of the earlier version and once of this one, in either order, and in the end all of it is rolled back and
- * brought forward again. In each of these jobs start and end, and those that began in the one before end as well.
+ * The parts change from the earlier version to this one in different orders, and at the end all of them are rolled back and
+ * brought forward again. In each combination jobs start and end, and jobs that began in the previous combination end, too.
  */
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -20,7 +20,7 @@ import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts
 import { currentClient, type McpClient } from "../support/clients.ts";
 
 type Version = "earlier" | "this";
-/** Which code each part is of: edge, listener, Resonate object, runner. */
+/** The version of each part: edge, listener, Resonate object, runner. */
 type Parts = readonly [edge: Version, listener: Version, resonate: Version, runner: Version];
 
 const [e, t] = ["earlier", "this"] as const;
@@ -36,7 +36,7 @@ const ORDERS: readonly Parts[] = [
   [t, t, t, e],
   [e, t, t, t],
   [t, t, t, t],
-  // Rolled back, after the tables were brought up to date; and forward again.
+  // Rolled back after this version has migrated the tables, and forward again.
   [e, e, e, e],
   [t, t, t, t],
 ];
@@ -47,7 +47,7 @@ const OBJECTS = [
   ["RUNNER", "RunnerObject"],
 ] as const;
 
-/** What the earlier version has none of: this version's edges have it to themselves. */
+/** An object that the earlier version lacks, so each edge of this version has its own. */
 const OWN = ["CALLER", "CallerObject"] as const;
 
 const [folder] = process.argv.slice(2);
@@ -73,7 +73,7 @@ try {
   await rm(work, { recursive: true });
 }
 
-/** The edge of a checkout, by its own code. */
+/** Bundles the edge of a checkout with the checkout's own code. */
 async function bundleOf(root: string): Promise<Bundle> {
   const { bundleEdge } = await import(pathToFileURL(join(root, "cli/bundle/bundle.ts")).href);
   const here = process.cwd();
@@ -81,7 +81,7 @@ async function bundleOf(root: string): Promise<Bundle> {
   return await bundleEdge().finally(() => process.chdir(here));
 }
 
-/** Serves these parts until jobs of theirs, and those that were left, have ended; leaves others, and kills it all. */
+/** Serves these parts until their jobs and the `earlier` ones have ended. Starts jobs to leave, and kills the process. */
 async function during(parts: Parts, n: number, earlier: readonly string[]) {
   const config = join(work, "config.capnp");
   await writeFile(config, configuration(parts));
@@ -118,13 +118,13 @@ async function nameOf(client: McpClient, tool: string, args: object): Promise<st
   return content?.job_name ?? Promise.reject(new Error(`${tool}: ${text}`));
 }
 
-/** Those that have no result after a minute. */
+/** The jobs without a result after a minute. */
 async function withoutResult(client: McpClient, jobs: string[]): Promise<string[]> {
   const { content } = await client.callTool("await_result", { job_names: jobs, timeout_seconds: 60 });
   return jobs.filter((job) => !(job in content.results));
 }
 
-/** Both versions as services of one workerd, over one folder: what an object has stored is there for its next version. */
+/** Both versions as services of one workerd with one folder, so that an object's next version finds its storage. */
 function configuration(parts: Parts): string {
   const [edge, ...objects] = parts;
   const quote = (text: string) => JSON.stringify(text);

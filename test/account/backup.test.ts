@@ -1,5 +1,5 @@
-// Everything that an account keeps: written down, taken up elsewhere, and moved to another Resonate server. The other server is
-// the one at RESONATE_URL, or an embedded one.
+// Backup and restore of everything that an account stores, and its move to another Resonate server, which is the one at
+// RESONATE_URL or an embedded one.
 
 import { mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -61,7 +61,7 @@ async function gathered(client: McpClient, month: object) {
   return ended.results[content.job_name];
 }
 
-test("a backup of a deployment is taken up by another, by one machine, and back; jobs go on, task ids stay", async () => {
+test("a backup is restored to a local folder, and from there to another deployment; jobs go on, task ids stay", async () => {
   const file = join(dir, "backup.ndjson");
   const call = { name: "timer", arguments: { timer_name: "task", seconds: 3_600 } };
   let july: object;
@@ -77,7 +77,7 @@ test("a backup of a deployment is taken up by another, by one machine, and back;
       /Files of jobs are not in it.*rows are in/s,
     );
     expect((await stat(file)).mode & 0o077).toBe(0);
-    // It goes on.
+    // The deployment still serves after the backup.
     expect((await client.callTool("get_timer_status", { timer_name: "soon" })).content).not.toMatchObject({
       error: {},
     });
@@ -96,14 +96,14 @@ test("a backup of a deployment is taken up by another, by one machine, and back;
   expect(content).toMatchObject({ results: { timer_soon: {} } });
 });
 
-test("moved to another server, what has ended is there, what runs ends there, timers keep their time", async () => {
+test("after a move to another server, results are there, running jobs end there, and timers keep their time", async () => {
   await using server = await startServer();
   const { env: own } = ownGroup();
   const call = { name: "timer", arguments: { timer_name: "task", seconds: 3_600 } };
   await using edge = await start("account", own);
   await using client = await currentClient.connect(`${edge.url}/mcp`);
   const july = await gathered(client, JULY);
-  // The archive is away until all has moved.
+  // The archive fails until the move is over, so that the gathering still runs then.
   archive.control.inject({ fault: { kind: "status", status: 503 } });
   const { content: may } = await client.callTool("start_gathering", MAY);
   const { content: timer } = await client.callTool("set_timer", { timer_name: "soon", seconds: 8 });
@@ -112,7 +112,7 @@ test("moved to another server, what has ended is there, what runs ends there, ti
   const said = await command("move", "--to", server.url, "--url", edge.url);
   const [, settings = ""] = /--secrets-file (\S+)/.exec(said) ?? [];
   const [, TASK_KEY = ""] = /^TASK_KEY=(.*)$/m.exec(await readFile(settings, "utf8")) ?? [];
-  // The one that it was moved from starts nothing any more.
+  // The old deployment starts no more jobs.
   const refused = await client.callTool("set_timer", { timer_name: "late", seconds: 1 });
   expect(refused.isError).toBe(true);
 
@@ -130,7 +130,7 @@ test("moved to another server, what has ended is there, what runs ends there, ti
   expect(content).toMatchObject({ errors: {}, running: [] });
   const { content: probed } = await after.callTool("probe_status", { job_names: [timer.job_name] });
   expect(Date.parse(probed.statuses[0].finished_at)).toBeGreaterThanOrEqual(Date.parse(timer.fires_at));
-  // Ids of tasks say when the job began, which the protocol does not keep: the same call gives a new one, of the same job.
+  // Task ids contain the job's start, which the protocol does not carry over. The same call gives a new id for the job.
   expect((await rpc(`${moved.url}/mcp`, "tasks/get", { taskId })).error).toBeDefined();
   const { result } = await rpc(`${moved.url}/mcp`, "tools/call", call);
   expect((await rpc(`${moved.url}/mcp`, "tasks/get", { taskId: result.taskId })).result.status).toBe("working");

@@ -1,4 +1,4 @@
-/** What an account's operators are told of its runners, which report through a binding and sleep in between. */
+/** The operators' view of an account's runners, which report through a binding and sleep between jobs. */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { callerAt } from "../auth/support.ts";
 import { operatorAt } from "../operate/support.ts";
 import { SEATTLE } from "../support/months.ts";
 
-test("what runners execute is told as workers tell it, and who sleeps until the next job is not gone", async () => {
+test("runners report their jobs like workers, and a sleeping runner is not reported as gone", async () => {
   await using cleanup = new AsyncDisposableStack();
   const data = await mkdtemp(join(tmpdir(), "account-"));
   cleanup.defer(() => rm(data, { recursive: true, force: true }));
@@ -37,7 +37,7 @@ test("what runners execute is told as workers tell it, and who sleeps until the 
   ]);
   const { failure } = await operator.get("job", { job: month.job_name });
   expect(failure).toMatchObject({ worker: "runners" });
-  // It names the line of the source, as a worker's stack does.
+  // The stack names the line of the source, like a worker's.
   const [, file = "", line] = /OpenMeteo\.daily \((tools\/[\w/-]+\.ts):(\d+)\)/.exec(failure.stack) ?? [];
   const source = (await readFile(file, "utf8")).split("\n");
   expect(source[Number(line) - 1]).toContain("throw");

@@ -1,4 +1,4 @@
-// Code that is rolled back, over tables that the code after it has changed: as any change of them must leave them.
+// Code that is rolled back must work with tables that newer code has changed, or refuse to use them without losing jobs.
 
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(data, { recursive: true, force: true }));
 
-/** The account, once for each part of a test. */
+/** Serves the account for one part of a test. */
 async function serve<T>(use: (client: McpClient) => Promise<T>): Promise<T> {
   const bindings = { AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45" };
   await using edge = await startEdge({ port: 0, data, bindings });
@@ -22,7 +22,7 @@ async function serve<T>(use: (client: McpClient) => Promise<T>): Promise<T> {
   return await use(client);
 }
 
-/** Does to the tables of the Resonate object, which is not there meanwhile, what other code would. */
+/** Changes the tables of the Resonate object, which must not run, as other code would. */
 async function change(sql: string): Promise<void> {
   const files = (await readdir(data, { recursive: true })).filter((name) => /ResonateObject.*\.sqlite$/.test(name));
   const withTables = files.filter((name) => {
@@ -36,7 +36,7 @@ async function change(sql: string): Promise<void> {
 
 const SLEEPS = { timer_name: "sleeps over it", seconds: 3_600 };
 
-test("jobs go on under code that is earlier than the tables; where it must not use them, it loses nothing", async () => {
+test("jobs go on with code that is older than the tables; where it must not use the tables, it loses nothing", async () => {
   const first = await serve(async (client) => (await client.callTool("set_timer", SLEEPS)).content);
   await change(`
     CREATE TABLE later (id TEXT PRIMARY KEY, value TEXT) STRICT;

@@ -1,4 +1,4 @@
-// What a job costs in rows of the Resonate object, as the platform counts and charges them: docs/deploy.md tells it.
+// A job's cost in rows of the Resonate object, as the platform counts and charges them. docs/deploy.md has the numbers.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { run, until } from "../../testing/simulation/program.ts";
@@ -20,7 +20,7 @@ afterAll(() => cleanup.disposeAsync());
 
 const rows = async (): Promise<{ read: number; written: number }> => (await (await fetch(`${url}/usage`)).json()).rows;
 
-/** Runs jobs to their end; the rows that each has taken. */
+/** Runs `count` jobs to their end. Returns the average number of rows that a job read and wrote. */
 async function each(count: number, func: string, jobs: (n: number) => { id: string; args: object }) {
   const server = connectTo(url, async () => {});
   const before = await rows();
@@ -39,7 +39,7 @@ async function each(count: number, func: string, jobs: (n: number) => { id: stri
   return { read: (read - before.read) / count, written: (written - before.written) / count };
 }
 
-test("a wait writes a row and its index for what is pending, and nothing for what has ended", async () => {
+test("a first wait for a pending promise writes a row and its index, and any other wait writes nothing", async () => {
   const server = connectTo(url, async () => {});
   const ids = Array.from({ length: 20 }, (_, n) => `waited_${n}`);
   const address = "poll://uni@edge/waiter";
@@ -55,7 +55,7 @@ test("a wait writes a row and its index for what is pending, and nothing for wha
   expect(await wait()).toBe(0);
 });
 
-test("a job that fetches, and one that waits, write no more than is said", async () => {
+test("a gathering and a timer do not write more rows than documented", async () => {
   const month = await each(8, "weather_data", (n) => ({
     id: `weather_data_47.61_-122.3${n + 1}_2013_5`,
     args: { latitude: 47.61, longitude: Number(`-122.3${n + 1}`), year: 2013, month: 5 },

@@ -1,4 +1,4 @@
-// What the account's own Workers run, and what they leave to others.
+// The jobs that the account's own Workers run, and those that they leave to other workers.
 
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -51,7 +51,7 @@ async function operate(...args: string[]): Promise<string> {
   return program.output();
 }
 
-test("what is encrypted is run, and what is kept of it is not to be read", async () => {
+test("encrypted jobs run, and their stored arguments and results stay encrypted", async () => {
   const { content } = await client.callTool("timer", { timer_name: "a secret", seconds: 1 });
   expect(content).toMatchObject({ status: "complete" });
   const { data } = await resonate().call("promise.get", { id: "timer_a secret" });
@@ -59,7 +59,7 @@ test("what is encrypted is run, and what is kept of it is not to be read", async
   expect([data.promise.param.data, data.promise.value.data]).toEqual(Array(2).fill(expect.stringMatching(/^sealed:/)));
 });
 
-test("jobs of a paused kind sleep until it goes on", async () => {
+test("jobs of a paused kind sleep until the kind is resumed", async () => {
   expect(await operate("pause", "timer")).toContain("are paused since");
   const { content } = await client.callTool("set_timer", { timer_name: "paused", seconds: 1 });
   await until("it to sleep", async () => (await taskOf("timer_paused")) === "suspended");
@@ -69,14 +69,14 @@ test("jobs of a paused kind sleep until it goes on", async () => {
   await until("it to end", async () => (await statusOf("timer_paused")) === "complete", 30_000);
 });
 
-test("what may not stand outside a step is refused there, by the Worker as well", async () => {
+test("crypto.randomUUID() outside a step is refused in a Worker, too", async () => {
   const natural = await client.callTool("numbered", { name: "natural", natural: true });
   expect(natural.text).toContain("crypto.randomUUID() was called outside of a step. Write ctx.uuid()");
   const written = await client.callTool("numbered", { name: "written", natural: false });
   expect(written.content.result.number).toMatch(/^[\da-f]{8}-[\da-f]{4}-4/);
 });
 
-test("what a job tells before its end is had while it runs, in order, in parts, and afterwards", async () => {
+test("partial results can be read in order and in parts, while the job runs and afterwards", async () => {
   const call = client.callTool("telling", { name: "one", values: 14 });
   const probe = async (from?: number) => {
     const about = { job_names: ["telling_one"], ...(from !== undefined && { partial_from: from }) };
@@ -102,17 +102,17 @@ test("what a job tells before its end is had while it runs, in order, in parts, 
   expect((await probe()).partial).toBeUndefined();
 });
 
-test("a kind that needs a container ends at once, and its error names it", async () => {
+test("a job of a kind that needs a container fails at once, and its error says so", async () => {
   const { isError, text } = await client.callTool("heavy", { name: "one" });
   expect(isError).toBe(true);
   expect(text).toContain("heavy needs a container, and this deployment runs jobs in Workers");
 });
 
-test("a kind that the runner lacks is left for a worker that has it; what needs a container is run there as well", async () => {
+test("a kind that the runner lacks is left to a worker, which also runs kinds that need a container", async () => {
   const foreign = client.callTool("foreign", { name: "one" });
   const left = () => edge.logs().filter(({ msg, job }) => msg === "job left alone" && job === "foreign_one");
   await until("the runner to see it", () => left().length > 0);
-  // Another kind is not held up; and the one is not claimed, nor looked at again, meanwhile.
+  // Other kinds go on in the meantime, and the runner neither claims this job nor looks at it again.
   await client.callTool("timer", { timer_name: "beside", seconds: 1 });
   expect([await taskOf("foreign_one"), left().length]).toEqual(["pending", 1]);
   await using _ = await startWorker(env, { script: "test/account/fixture/account-worker.ts" });

@@ -1,4 +1,4 @@
-/** Who is told of jobs in one account, where no connection is held: the Resonate object calls its callers' objects. */
+/** Notifications within one account, without open connections: the Resonate object calls the callers' objects. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { newSecret, startReceiver } from "../events/receiver.ts";
 import { eventsAt } from "../events/support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve", fay: "token-of-fay" };
-/** How long a test waits, in milliseconds: less than it takes a caller's object to look by itself. */
+/** How long a test waits, in milliseconds: shorter than a caller object's own interval to look for ends. */
 const SOON = 25_000;
 
 let url: string;
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-test("an end is told at once to each caller who started the job, and to no other; a job that was cancelled as well", async () => {
+test("each caller who started a job, and no other, gets its end at once, even if it was cancelled", async () => {
   await using all = new AsyncDisposableStack();
   const subscribed = async (token: string) => {
     const [client, receiver] = [all.use(await eventsAt(url, token)), all.use(await startReceiver(newSecret()))];
@@ -55,7 +55,7 @@ test("an end is told at once to each caller who started the job, and to no other
   ]);
 });
 
-test("a job that a durable function starts is listed to its caller alone", async () => {
+test("a job that a durable function starts is only in its caller's list", async () => {
   const [fay, eve] = [callerAt(url, TOKENS.fay), callerAt(url, TOKENS.eve)];
   const listed = async (caller: typeof fay) =>
     (await caller.call("list_jobs")).jobs.map((job: { job_name: string; status: string }) => [

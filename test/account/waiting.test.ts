@@ -1,4 +1,4 @@
-// What waits in the object takes no memory: 100,000 jobs that nobody has claimed, in workerd, which has 128 MB on the platform.
+// Waiting jobs take no memory in the object: 100,000 unclaimed jobs, in workerd, which has 128 MB on the platform.
 
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ async function start(inspectorPort: number) {
   return { program, server: connectTo(String(ready.url), async () => program[Symbol.asyncDispose]()) };
 }
 
-/** Adds as many copies of the job that is there. */
+/** Replaces the one stored job with `COUNT` copies. */
 async function multiply(): Promise<void> {
   const [file] = (await readdir(data, { recursive: true })).filter((name) => name.endsWith(".sqlite"));
   using db = new DatabaseSync(join(data, file ?? expect.fail("the object has a file")));
@@ -60,9 +60,9 @@ test("100,000 unclaimed jobs wait, and are handed over, in a heap of a few megab
   };
   const sizes = [await used()];
   {
-    // A worker that claims nothing gets as many as one connection may have.
+    // A worker that claims nothing is offered only as many tasks as one connection may have.
     using idle = await server.poll("g", "idle");
-    // What is due again is sent again.
+    // Tasks may be offered again when they are due again, so distinct ones are counted.
     const got = () => new Set(idle.inbox.map(({ data }) => data.task.id)).size;
     await until("what one may have", () => got() >= 10_000, 60_000);
     sizes.push(await used());

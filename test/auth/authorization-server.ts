@@ -6,13 +6,13 @@ import { serveHttp } from "../../testing/stack/http-server.ts";
 /** An OAuth 2.1 authorization server on loopback that issues JWTs for any resource. */
 export interface AuthorizationServer extends AsyncDisposable {
   readonly issuer: string;
-  /** The key that signs at present: the private one, as JWK. */
+  /** The current signing key: the private key as JWK. */
   readonly key: JWK & { kid: string };
-  /** Gets a token for a client of its own, whose name becomes the subject, at the token endpoint. */
+  /** Requests a token at the token endpoint, as one of `clients`. The client's name becomes the subject. */
   issue(client: string, resource: string, scope?: string): Promise<string>;
-  /** Signs claims with the present key, as the server would never do. */
+  /** Signs any claims with the current key, including claims that the server itself would never sign. */
   sign(claims: JWTPayload, header?: { alg?: string; kid?: string; typ?: unknown }): Promise<string>;
-  /** Replaces the signing key: the key set has only the new one from then on. */
+  /** Replaces the signing key. The key set then has only the new key. */
   rotate(): Promise<void>;
   /** How often the key set was fetched. */
   readonly keyFetches: number;
@@ -22,10 +22,10 @@ export interface AuthorizationServer extends AsyncDisposable {
 
 const ALGORITHM = "RS256";
 
-/** Where the authorization code goes in tests that log a user in. Nothing listens there. */
+/** The redirect URI for tests that log a user in. Nothing listens there. */
 export const REDIRECT_URI = "http://127.0.0.1:9/callback";
 
-/** `clients` may ask for tokens in their own name. `more` is said of the server besides. */
+/** `clients` may request tokens in their own name. `more` is additional configuration of the server. */
 export async function startAuthorizationServer(
   clients: string[],
   more: Configuration = {},

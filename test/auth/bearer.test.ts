@@ -1,14 +1,14 @@
-/** Static tokens, and the configurations under which nothing is served. */
+/** Static tokens, and configurations with which the edge serves nothing. */
 import { createHash } from "node:crypto";
 import { execa } from "execa";
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { bearer, listTools } from "./support.ts";
 
-/** No request of these tests gets as far as a Resonate server. */
+/** An unused address: no request of these tests reaches a Resonate server. */
 const RESONATE_URL = "http://127.0.0.1:9";
 
-test("a token that the script made is taken, and no other", async () => {
+test("only the configured tokens are accepted, among them one that the script made", async () => {
   const { stdout } = await execa(process.execPath, ["cli/main.ts", "token", "ada"]);
   const token = /^ {2}(dme_\S+)$/m.exec(stdout)?.[1] ?? expect.fail(stdout);
   const entry = /^ {2}(\{.*\})$/m.exec(stdout)?.[1] ?? expect.fail(stdout);
@@ -41,7 +41,7 @@ test("a token that the script made is taken, and no other", async () => {
   expect((await fetch(`${edge.url}/.well-known/oauth-protected-resource`)).status).toBe(404);
 });
 
-test("the script wants a name that can stand in the configuration", async () => {
+test("the script requires one name that is valid in the configuration", async () => {
   for (const args of [[], ["a b"], ["ada", "bob"], ["x".repeat(65)]]) {
     const { exitCode, stderr } = await execa(process.execPath, ["cli/main.ts", "token", ...args], {
       reject: false,
@@ -65,7 +65,7 @@ test.each([
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: "[]" }, /BEARER_TOKENS/],
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "ada", sha256: "hunter2" }]) }, /BEARER_TOKENS/],
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "a b", sha256: HASH }]) }, /BEARER_TOKENS/],
-])("under %j every request is answered with what is wrong", async (bindings, reason) => {
+])("with %j every request is answered with the error in the configuration", async (bindings, reason) => {
   await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL, ...bindings } as Record<string, string> });
   for (const path of ["/mcp", "/ready", "/health", "/", "/.well-known/oauth-protected-resource"]) {
     const response = await fetch(edge.url + path, { headers: bearer("hunter2") });

@@ -1,11 +1,11 @@
-/** Who is blocked is gone: its requests at once, and what it has open soon after, also at an edge of the deployment before. */
+/** A blocked caller's requests are refused at once, and its streams end soon, even at an edge of an earlier deployment. */
 import { expect, test } from "vitest";
 import { call, send } from "../closed/support.ts";
 import { type Notified, streamAt } from "../events/support.ts";
 import { startStack } from "../support/stack.ts";
 import { bearer, bearerBindings, callerAt } from "./support.ts";
 
-test("a stream that a blocked caller has open at an earlier edge ends within half a minute; another's goes on", async () => {
+test("a blocked caller's stream at an earlier edge ends within half a minute, and another caller's goes on", async () => {
   const bindings = bearerBindings({ ada: "token-of-ada", bob: "token-of-bob" });
   await using stack = await startStack({
     ...{ workers: 0, bindings: { ...bindings, BLOCKED_CALLERS: "ada" }, beside: { BLOCKED_CALLERS: "" } },
@@ -26,7 +26,7 @@ test("a stream that a blocked caller has open at an earlier edge ends within hal
   const [{ text }] = await Promise.all([wait("token-of-ada"), stream()]);
   expect(Date.now() - began).toBeLessThan(30_000);
   expect(text).not.toContain('"result"');
-  // A stream of events says why, and has its result.
+  // A stream of events ends with the reason and a result.
   const _meta = { "io.modelcontextprotocol/subscriptionId": 1 };
   const last = told.slice(-2);
   expect(last.map(({ method }) => method)).toEqual(["notifications/events/terminated", undefined]);

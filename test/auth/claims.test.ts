@@ -1,4 +1,4 @@
-/** Starting and cancelling a shared job at the same time, at every point at which one can come upon the other. */
+/** Concurrent starts and cancels of a shared job, interleaved at every call to the Resonate server. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
@@ -17,7 +17,7 @@ afterAll(() => resonate?.[Symbol.asyncDispose]());
 
 const { group, namespace } = ownGroup();
 
-/** Stops before its `n`th call until it is told to go on. */
+/** A client that pauses before its `n`th call, counted from 0, until `resumed`. A negative `n` never pauses. */
 class PausingClient extends ResonateClient {
   calls = 0;
   readonly paused = Promise.withResolvers<void>();
@@ -55,8 +55,8 @@ const cancel = async (name: string, job: string, client?: PausingClient) =>
 const stateOf = async (job: string) => (await (await storeOf("anyone")).get(job))?.state;
 
 /**
- * Runs `paused` once for each of its calls, stopped before that call while `meanwhile` runs to its end; `check` sees to
- * what has come of both. Returns how often that was.
+ * Runs `paused` once for each of its calls, paused before that call while `meanwhile` runs to its end, and then `check` with
+ * both results. Returns how many calls `paused` makes.
  */
 async function atEveryCall<A, B>(
   prepare: (month: WeatherMonth) => Promise<unknown>,
@@ -79,7 +79,7 @@ async function atEveryCall<A, B>(
 
 const told = async (_month: WeatherMonth, _outcome: unknown, job: string) => expect(await stateOf(job)).toBe("pending");
 
-test("who starts while the only other one cancels is told of a job that runs", async () => {
+test("a caller who starts in the middle of the only claimant's cancel gets a running job", async () => {
   const calls = await atEveryCall(
     (month) => start("ada", month),
     async (month, client) => cancel("ada", await weather.name(month), client),
@@ -89,7 +89,7 @@ test("who starts while the only other one cancels is told of a job that runs", a
   expect(calls).toBe(5);
 });
 
-test("who is starting while the only other one cancels is told of a job that runs", async () => {
+test("a caller whose start is interrupted by the only claimant's cancel gets a running job", async () => {
   const calls = await atEveryCall(
     (month) => start("ada", month),
     (month, client) => start("bob", month, client),
@@ -99,7 +99,7 @@ test("who is starting while the only other one cancels is told of a job that run
   expect(calls).toBeGreaterThan(2);
 });
 
-test("who starts while the last of several cancels is told of a job that runs", async () => {
+test("a caller who starts in the middle of the last claimant's cancel gets a running job", async () => {
   const calls = await atEveryCall(
     async (month) => {
       for (const name of ["ada", "bob", "cy"]) await start(name, month);
@@ -116,7 +116,7 @@ test.each([
   ["ada", "bob"],
   ["bob", "ada"],
   ["bob", "cy"],
-] as const)("of several who cancel at once, the last one stops the job: %s while %s does", async (one, other) => {
+] as const)("when all claimants cancel, the last one stops the job: %s while %s does", async (one, other) => {
   const all = ["ada", "bob", "cy"];
   const calls = await atEveryCall(
     async (month) => {
@@ -130,7 +130,7 @@ test.each([
   expect(calls).toBeGreaterThanOrEqual(3);
 });
 
-test("of two who cancel, start again and cancel at once, the last one stops the job", async () => {
+test("when two claimants cancel, start again and cancel concurrently, the last one stops the job", async () => {
   const calls = await atEveryCall(
     async (month) => {
       for (const name of ["ada", "bob"]) await start(name, month);
@@ -147,27 +147,27 @@ test("of two who cancel, start again and cancel at once, the last one stops the 
   expect(calls).toBeGreaterThanOrEqual(5);
 });
 
-/** How many requests it takes a caller to cancel a month that these started, after others did. */
+/** The number of calls for `by` to cancel a job that `of` started, after `after` have cancelled it. */
 test.each<[string, { by: string; of: string[]; after?: string[]; requests: number; ends: boolean }]>([
   ["the only one who started it", { by: "ada", of: ["ada"], requests: 5, ends: true }],
-  ["its creator, while another wants it", { by: "ada", of: ["ada", "bob", "cy"], requests: 3, ends: false }],
-  ["another, while its creator wants it", { by: "bob", of: ["ada", "bob", "cy"], requests: 5, ends: false }],
+  ["its creator, while others claim it", { by: "ada", of: ["ada", "bob", "cy"], requests: 3, ends: false }],
+  ["another caller, while its creator claims it", { by: "bob", of: ["ada", "bob", "cy"], requests: 5, ends: false }],
   ["the last of two", { by: "bob", of: ["ada", "bob"], after: ["ada"], requests: 8, ends: true }],
   [
     "its creator, the last of three",
     { by: "ada", of: ["ada", "bob", "cy"], after: ["bob", "cy"], requests: 7, ends: true },
   ],
   [
-    "a later one, while an earlier one wants it",
+    "a later caller, while an earlier one claims it",
     { by: "cy", of: ["ada", "bob", "cy"], after: ["ada"], requests: 7, ends: false },
   ],
-  ["one who never started it", { by: "cy", of: ["ada", "bob"], requests: 2, ends: false }],
+  ["a caller who never started it", { by: "cy", of: ["ada", "bob"], requests: 2, ends: false }],
   [
-    "the last of as many as it is counted for",
+    "the last of as many callers as are counted",
     { by: "c15", of: ["ada", ...numbered(15)], after: ["ada", ...numbered(14)], requests: 22, ends: true },
   ],
-  ["one of more than it is counted for", { by: "c20", of: ["ada", ...numbered(20)], requests: 18, ends: false }],
-])("it takes few requests to cancel: %s", async (_who, { by, of, after = [], requests, ends }) => {
+  ["one of more callers than are counted", { by: "c20", of: ["ada", ...numbered(20)], requests: 18, ends: false }],
+])("a cancel takes few calls: %s", async (_who, { by, of, after = [], requests, ends }) => {
   const month = nextMonth();
   const job = await weather.name(month);
   for (const name of of) await start(name, month);
@@ -181,7 +181,7 @@ function numbered(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `c${i + 1}`);
 }
 
-test("who keeps wanting it keeps it, while others come and go", async () => {
+test("a caller keeps the job that it has claimed while others start and cancel it", async () => {
   const calls = await atEveryCall(
     (month) => start("ada", month),
     async (month, client) => cancel("bob", await start("bob", month), client),
@@ -191,7 +191,7 @@ test("who keeps wanting it keeps it, while others come and go", async () => {
   expect(calls).toBe(5);
 });
 
-test("a job that many have claimed is not cancelled any more, and each still gives up only its own", async () => {
+test("a job with more claims than are counted is no longer cancelled: each caller only gives up its claim", async () => {
   const month = nextMonth();
   const names = Array.from({ length: 20 }, (_, i) => `caller ${i}`);
   for (const name of names) await start(name, month);
@@ -199,7 +199,7 @@ test("a job that many have claimed is not cancelled any more, and each still giv
   expect(await start("ada", month)).toBe(await weather.name(month));
 });
 
-test("one caller who starts and cancels it over and over does not keep its creator from cancelling it", async () => {
+test("a caller who starts and cancels a job again and again does not keep its creator from cancelling it", async () => {
   const month = nextMonth();
   const job = await start("ada", month);
   for (let i = 0; i < 17; i++) {
@@ -210,7 +210,7 @@ test("one caller who starts and cancels it over and over does not keep its creat
   expect(await start("bob", month)).toBe(`${job}~2`);
 });
 
-test("nor from keeping it, while others go on wanting it", async () => {
+test("a caller who starts and cancels a job again and again does not take it from others who claim it", async () => {
   const month = nextMonth();
   const job = await start("ada", month);
   await start("cy", month);

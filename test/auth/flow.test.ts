@@ -1,4 +1,4 @@
-/** The whole way of an MCP client from the first refusal to a tool call, as its own OAuth implementation goes it. */
+/** An MCP client's whole OAuth flow, from the first refusal to a tool call, with the client's own implementation. */
 import { Client, type OAuthClientProvider, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Client as Client2025 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as Transport2025 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-/** What a client keeps between its steps, and where it sent its user. */
+/** A client's OAuth state between the steps of the flow, and the address to which it sent its user. */
 function createProvider() {
   const kept: Record<string, unknown> = {};
   let sentTo: URL | undefined;
@@ -63,7 +63,7 @@ function createProvider() {
 test.each([
   ["the current client", "ada"],
   ["the 2025-era client", "bob"],
-])("%s gets itself a token, and its user has jobs of its own", async (kind, user) => {
+])("%s gets a token, and starts a job as its user", async (kind, user) => {
   const { provider, sentTo, token } = createProvider();
   const url = new URL(`${edge.url}/mcp`);
   const identity = { name: "test", version: "1.0.0" };

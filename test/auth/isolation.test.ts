@@ -1,6 +1,6 @@
 /**
- * Two callers of one deployment, through every tool and every task method: what is one's does not exist for the other,
- * by any request. With `RESONATE_URL` and `RESONATE_TOKEN` set, on that Resonate server.
+ * Two callers of one deployment, with every tool and task method: one caller's jobs do not exist for the other in any
+ * request. With `RESONATE_URL` and `RESONATE_TOKEN` set, on that Resonate server.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
@@ -25,7 +25,7 @@ const LONG_RANGE = { ...RANGE, to: "2014-12" };
 const SOON = 2;
 const LATER = 3_600;
 
-/** Names by which a caller might hope to get at another one's timer. */
+/** Names by which a caller might try to reach another caller's timer. */
 async function guesses(name: string, owner: string): Promise<string[]> {
   const { key } = await callerOf(owner);
   const names = [name, `${key}${name}`, `${stack.namespace}${key}${name}`, `./${key}${name}`, `${name}:0`, `${name}~2`];
@@ -33,7 +33,7 @@ async function guesses(name: string, owner: string): Promise<string[]> {
 }
 
 describe("a timer", () => {
-  test("of the same name is another one for each caller", async () => {
+  test("of the same name is a different timer for each caller", async () => {
     const [hers, his] = await Promise.all([
       ada.call("set_timer", { timer_name: "tea", seconds: LATER }),
       bob.call("set_timer", { timer_name: "tea", seconds: SOON }),
@@ -54,7 +54,7 @@ describe("a timer", () => {
     expect(await ada.call("get_timer_status", { timer_name: "tea" })).toMatchObject({ status: "running" });
   });
 
-  test("of another caller is not found by any name, and is not changed", async () => {
+  test("of another caller is not found by any name, and cannot be changed", async () => {
     await ada.call("set_timer", { timer_name: "secret", seconds: LATER });
     const names = await guesses("timer_secret", "ada");
     const { statuses } = await bob.call("probe_status", { job_names: names });
@@ -73,7 +73,7 @@ describe("a timer", () => {
     expect(await ada.call("get_timer_status", { timer_name: "secret" })).toMatchObject({ status: "running" });
   });
 
-  test("of another caller is not in the way of setting one's own, nor found by it", async () => {
+  test("of another caller does not prevent setting one of the same name, and is not found by it", async () => {
     await ada.call("set_timer", { timer_name: "nap", seconds: LATER });
     const his = await bob.call("set_timer", { timer_name: "nap", seconds: LATER / 2 });
     expect(his.note).toBeUndefined();
@@ -87,7 +87,7 @@ describe("a timer", () => {
 });
 
 describe("a range", () => {
-  test("is each caller's own, and its months are gathered once", async () => {
+  test("is a job of its own for each caller, and its months are gathered once", async () => {
     const [hers, his] = await Promise.all([ada.call("weather_range", RANGE), bob.call("weather_range", RANGE)]);
     expect(hers).toMatchObject({ status: "complete", result: { months: [{ month: 1 }, { month: 2 }] } });
     expect(his.result).toEqual(hers.result);
@@ -98,14 +98,14 @@ describe("a range", () => {
     expect(new Set(runs.map(({ job }) => job)).size).toBe(2);
   });
 
-  test("that asks is answered by its caller alone", async () => {
+  test("with a question can be answered only by its caller", async () => {
     const hers = await ada.tasks.call("weather_range", LONG_RANGE);
     const asked = await ada.tasks.reaches(hers.taskId, "input_required");
     const [key = ""] = Object.keys(asked.inputRequests);
     await expect(bob.tasks.update(hers.taskId, { [key]: accept({ confirm: true }) })).rejects.toThrow("no task");
     const his = await bob.tasks.call("weather_range", LONG_RANGE);
     await bob.tasks.reaches(his.taskId, "input_required");
-    // A call of the tool that says yes answers the question that is open: his own, and not hers.
+    // A tool call with `confirm` answers the caller's own open question, and not hers.
     const { result, job_name } = await bob.call("weather_range", { ...LONG_RANGE, confirm: true });
     expect(result).toBeUndefined(); // it is larger than an answer
     const { statuses } = await bob.call("probe_status", { job_names: [job_name], fields: ["months.month"] });
@@ -117,7 +117,7 @@ describe("a range", () => {
 });
 
 describe("a task", () => {
-  test("is its caller's: to others no method knows its id", async () => {
+  test("is unknown to another caller in every method", async () => {
     const { taskId } = await ada.tasks.call("timer", { timer_name: "task", seconds: LATER });
     await expect(bob.tasks.get(taskId)).rejects.toMatchObject({ code: -32602 });
     await expect(bob.tasks.update(taskId, {})).rejects.toMatchObject({ code: -32602 });
@@ -125,7 +125,7 @@ describe("a task", () => {
     expect((await ada.tasks.get(taskId)).status).toBe("working");
   });
 
-  test("of the same job has another id for each caller, and neither id is made from the other", async () => {
+  test("of the same name has a different id for each caller, and none can be derived from the other", async () => {
     const args = { timer_name: "same task", seconds: LATER };
     const hers = await ada.tasks.call("timer", args);
     const his = await bob.tasks.call("timer", args);
@@ -142,7 +142,7 @@ describe("a task", () => {
     expect((await ada.tasks.get(hers.taskId)).status).toBe("working");
   });
 
-  test("of another caller is not subscribed to", async () => {
+  test("of another caller cannot be subscribed to", async () => {
     const hers = await ada.tasks.call("confirm_delete", { filename: "hers" });
     const his = await bob.tasks.call("confirm_delete", { filename: "his" });
     await using subscription = await subscribe(stack.url, [hers.taskId, his.taskId], bob.token);
@@ -162,7 +162,7 @@ describe("a task", () => {
 describe("list_jobs", () => {
   const names = (page: { jobs: { job_name: string }[] }) => page.jobs.map(({ job_name }) => job_name);
 
-  test("lists each caller's own, newest first, page by page", async () => {
+  test("lists each caller's own jobs, newest first, page by page", async () => {
     for (const [i, caller] of [ada, bob, ada, bob, ada].entries()) {
       await caller.call("set_timer", { timer_name: `listed ${i}`, seconds: LATER });
     }
@@ -171,7 +171,7 @@ describe("list_jobs", () => {
     expect(names(first)).toEqual(["timer_listed 4", "timer_listed 2"]);
     const second = await listed(ada, { kind: "timer", limit: 1, cursor: first.next_cursor });
     expect(names(second)).toEqual(["timer_listed 0"]);
-    // Her cursor says where to go on, and not in whose list.
+    // A cursor gives a position, and the list is always the caller's own.
     for (const cursor of [first.next_cursor, `${Date.now()} timer_listed 4`, "9 timer_", "999999999999999 z"]) {
       const his = await listed(bob, { limit: 100, cursor });
       for (const name of names(his)) expect(name).not.toMatch(/listed [024]/);
@@ -192,7 +192,7 @@ describe("list_jobs", () => {
   });
 });
 
-test("both at once, through every tool with the same names, each have their own", async () => {
+test("two callers who use every tool concurrently with the same names each have their own jobs", async () => {
   const live = async (caller: TestCaller, seconds: number) => {
     const month = { latitude: 47.6, longitude: -122.3, year: 2013, month: 6 };
     const timer_name = "at once";

@@ -1,6 +1,6 @@
 /**
- * What one caller may ask for, where browsers may ask from, and what the edge logs about it. Most tests share one edge, each with
- * callers of its own.
+ * A caller's limits, the origins from which browsers may call, and the edge's log of requests. Most tests share one edge, each
+ * with its own callers.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
@@ -30,7 +30,7 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 const serve = (bindings: Record<string, string>): Promise<Stack> =>
   startStack({ resonate: stack.resonate, workers: 0, bindings: { ...bearerBindings(TOKENS), ...bindings } });
 
-test("a caller's requests in a minute are limited, and it is told when to come back; others are not", async () => {
+test("a caller's requests per minute are limited, and the refusal says when to try again", async () => {
   await using stack = await serve({ RATE_LIMIT: "5", LOG_LEVEL: "warn" });
   const ask = () => listTools(stack.url, bearer(TOKENS.ada));
   for (let i = 0; i < 5; i++) expect((await ask()).status).toBe(200);
@@ -45,11 +45,11 @@ test("a caller's requests in a minute are limited, and it is told when to come b
   });
   expect((await listTools(stack.url, bearer(TOKENS.bob))).status).toBe(200);
   expect((await listTools(stack.url)).status).toBe(401);
-  // The log has no line below its level.
+  // LOG_LEVEL is `warn`, so there are no lines of level `info`.
   expect(stack.edge.process.logs().filter(({ level }) => level === "info")).toEqual([]);
 });
 
-test("a caller's jobs of one length are limited; those there are, other lengths and other callers are not", async () => {
+test("a caller's new jobs of one length are limited; existing jobs, other lengths and other callers are not", async () => {
   const [ada, bob] = [callerAt(stack.url, TOKENS.ada), callerAt(stack.url, TOKENS.bob)];
   const set = (name: string, seconds = 600) => ada.call("set_timer", { timer_name: name, seconds });
   const started = await Promise.allSettled(["a", "b", "c", "d", "e"].map((name) => set(name)));
@@ -67,7 +67,7 @@ test("a caller's jobs of one length are limited; those there are, other lengths 
   expect(await bob.call("set_timer", { timer_name: "f", seconds: 600 })).toMatchObject({ status: "running" });
 });
 
-test("canceling a month that callers share takes the edge few calls, for each of them", async () => {
+test("cancelling a shared month takes the edge few calls for each caller", async () => {
   const [ada, bob] = [callerAt(stack.url, TOKENS.carol), callerAt(stack.url, TOKENS.dan)];
   const { job_name } = await ada.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
   await bob.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
@@ -80,7 +80,7 @@ test("canceling a month that callers share takes the edge few calls, for each of
   expect(await cancel(bob)).toMatchObject({ outcome: { cancelled: [job_name] } });
 });
 
-/** The edge's requests for a caller's second start of a job, a timer's, and looks at one that runs and one that is complete. */
+/** The calls to the Resonate server for each of: a gathering, a timer, a look at a running job, and at a complete one. */
 async function requestsOf(url: string): Promise<number[]> {
   const caller = callerAt(url, TOKENS.eve);
   const counts: number[] = [];
@@ -101,18 +101,18 @@ async function requestsOf(url: string): Promise<number[]> {
   return counts;
 }
 
-test("the edge makes one call to start a gathering, set a timer, look at one that runs and at one that is complete", async () => {
+test("the edge makes one call to start a gathering, set a timer, or look at a running or a complete job", async () => {
   expect(await requestsOf(stack.url)).toEqual([1, 1, 1, 1]);
 });
 
-test("so it does without authentication; and where no origin is listed, a page may call it from nowhere", async () => {
+test("it makes one call without authentication, too; if no origin is listed, no page of another may call it", async () => {
   await using open = await serve({ AUTH_MODE: "none", RESONATE_URL: gate.url, ALLOWED_HOSTS: "" });
   expect(await requestsOf(open.url)).toEqual([1, 1, 1, 1]);
   const response = await preflight(open.url, "https://a.example");
   expect(response.headers.get("access-control-allow-origin")).toBeNull();
 });
 
-test("a request may not be larger than is said", async () => {
+test("a request larger than the limit is refused, with the limit", async () => {
   const { status, error } = await rpc(
     stack.url,
     "tools/call",
@@ -122,7 +122,7 @@ test("a request may not be larger than is said", async () => {
   expect([status, error?.message]).toEqual([413, expect.stringContaining("1000000 bytes")]);
 });
 
-test("an answer to a question may not be longer than is said, and the question stays open", async () => {
+test("an answer to a question that is longer than the limit is refused, and the question stays open", async () => {
   await stack.addWorker();
   const { tasks } = callerAt(stack.url, TOKENS.fay);
   const { taskId } = await tasks.call("confirm_delete", { filename: "long" });
@@ -143,7 +143,7 @@ const preflight = (url: string, origin: string) =>
     },
   });
 
-test("a page in a browser may call the server from the origins that are listed, and from no other", async () => {
+test("a page in a browser may call the server only from the listed origins", async () => {
   const allowed = await preflight(stack.url, "https://b.example");
   expect(allowed.status).toBe(204);
   expect(allowed.headers.get("access-control-allow-origin")).toBe("https://b.example");
@@ -157,11 +157,11 @@ test("a page in a browser may call the server from the origins that are listed, 
 
   const other = await preflight(stack.url, "https://c.example");
   expect(other.headers.get("access-control-allow-origin")).toBeNull();
-  // On this machine a page of another origin is not served at all, whether or not it could read the answer.
+  // On a local machine, a page of another origin is refused even if its browser would not let it read the answer.
   expect((await listTools(stack.url, { ...bearer(TOKENS.ada), origin: "https://c.example" })).status).toBe(403);
 });
 
-test("the log has one line a request, with what ties it to the job and nothing that is secret", async () => {
+test("the log has one line per request, with the id of its job and without secrets", async () => {
   const before = stack.edge.process.logs().length;
   const dan = callerAt(stack.url, TOKENS.dan);
   await listTools(stack.url, bearer("a-wrong-token"));
@@ -193,7 +193,7 @@ test("the log has one line a request, with what ties it to the job and nothing t
   expect(stack.edge.process.output()).not.toMatch(/token-of|a-wrong-token|hush/);
 });
 
-test("Cloudflare's rate limiter decides where it is bound", async () => {
+test("Cloudflare's rate limiter decides if it is bound", async () => {
   const vars = { RESONATE_URL: "http://127.0.0.1:9", LOG_LEVEL: "silent", ...bearerBindings(TOKENS) };
   const server = createTestHarness({ workers: [{ configPath: "./wrangler.toml", vars }] });
   try {
@@ -201,7 +201,7 @@ test("Cloudflare's rate limiter decides where it is bound", async () => {
     const ask = () => listTools(url, bearer(TOKENS.ada));
     let served = 0;
     let refused: Response | undefined;
-    // Its minute may end meanwhile, and another one begin.
+    // A minute of the limiter may end during the loop, so more than one limit's worth of requests may be served.
     while (!refused && served < 1_300) {
       const responses = await Promise.all(Array.from({ length: 50 }, ask));
       served += responses.filter(({ status }) => status === 200).length;

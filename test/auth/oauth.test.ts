@@ -1,4 +1,4 @@
-/** Access tokens of an authorization server: which are taken, and what is said of those that are not. */
+/** Access tokens of an authorization server: which are accepted, and how others are refused. */
 import { createHmac } from "node:crypto";
 import { exportSPKI, importJWK, type JWTPayload, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await server?.[Symbol.asyncDispose]();
 });
 
-/** An edge without a Resonate server behind it: no request of these tests gets as far. */
+/** An edge without a Resonate server: no request of these tests reaches one. */
 function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
   const base = {
     AUTH_MODE: "oauth",
@@ -33,7 +33,7 @@ function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
 
 const now = () => Math.floor(Date.now() / 1_000);
 
-/** Claims that are in order but for the changes; undefined leaves one out. */
+/** Valid claims with `changes` applied; an undefined value removes its claim. */
 function claims(changes: object = {}): JWTPayload {
   const all = { iss: server.issuer, aud: url, sub: "ada", iat: now(), exp: now() + 60, scope: "mcp", ...changes };
   return JSON.parse(JSON.stringify(all));
@@ -41,14 +41,14 @@ function claims(changes: object = {}): JWTPayload {
 
 const base64url = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-test("a token that the authorization server issued for this resource is taken", async () => {
+test("a token that the authorization server issued for this resource is accepted", async () => {
   const response = await listTools(url, bearer(await server.issue("ada", url)));
   expect(response.status).toBe(200);
   expect(await response.json()).toMatchObject({ result: { tools: expect.any(Array) } });
 });
 
 describe("without a token", () => {
-  test("a request is refused, and told where to find out how to get one", async () => {
+  test("a request is refused with the address of the metadata that says how to get a token", async () => {
     const response = await listTools(url);
     expect(response.status).toBe(401);
     const metadataUrl = `${edge.url}/.well-known/oauth-protected-resource/mcp`;
@@ -67,7 +67,7 @@ describe("without a token", () => {
     expect((await fetch(url, { method })).status).toBe(401);
   });
 
-  test("the edge's own state is told, and what it is; no job is", async () => {
+  test("the edge's health and front page are served, but no job", async () => {
     expect((await fetch(`${edge.url}/health`)).status).toBe(200);
     expect((await fetch(`${edge.url}/ready`)).status).toBe(503);
     expect((await fetch(`${edge.url}/`)).status).toBe(200);
@@ -84,7 +84,7 @@ describe("a token is refused", () => {
     "for another audience": () => server.sign(claims({ aud: "https://other.example/mcp" })),
     "for no audience": () => server.sign(claims({ aud: undefined })),
     "of another issuer": () => server.sign(claims({ iss: "https://other.example" })),
-    "of nobody": () => server.sign(claims({ sub: undefined })),
+    "without a subject": () => server.sign(claims({ sub: undefined })),
     "that is not signed (alg: none)": () => new UnsecuredJWT(claims()).encode(),
     "signed with the public key as a shared secret (HS256)": () => signWithPublicKey(claims()),
     "with an unknown key id": () => server.sign(claims(), { kid: "unknown" }),
@@ -112,7 +112,7 @@ describe("a token is refused", () => {
     expect(body).not.toContain(token);
   });
 
-  test("when it is not a Bearer token", async () => {
+  test("that is sent in another way than as a Bearer token", async () => {
     const token = await server.issue("ada", url);
     expect((await listTools(url, { authorization: `Basic ${token}` })).status).toBe(401);
     expect((await listTools(url, { "x-token": token })).status).toBe(401);
@@ -120,7 +120,7 @@ describe("a token is refused", () => {
   });
 
   test.each([[{ scope: "openid" }], [{ scope: undefined }], [{ scope: "mcp2 xmcp" }]])(
-    "for its scope, with the one that is missing: %j",
+    "that lacks the scope, and the refusal names the scope: %j",
     async (changes) => {
       const response = await listTools(url, bearer(await server.sign(claims(changes))));
       expect(response.status).toBe(403);
@@ -129,7 +129,7 @@ describe("a token is refused", () => {
   );
 });
 
-/** What an attacker can make who knows the public key, for a verifier that takes it for a shared secret. */
+/** An attacker's token, signed with the public key for a verifier that would take the key for a shared secret. */
 async function signWithPublicKey(payload: JWTPayload): Promise<string> {
   const { kid, n = "", e = "" } = server.key;
   const key = await importJWK({ kty: "RSA", n, e }, "RS256", { extractable: true });
@@ -138,7 +138,7 @@ async function signWithPublicKey(payload: JWTPayload): Promise<string> {
   return `${signed}.${createHmac("sha256", publicKey).update(signed).digest("base64url")}`;
 }
 
-test("a token may be for several audiences and scopes, and name scopes as other servers do", async () => {
+test("a token may have several audiences and scopes, and name its scopes in `scp`", async () => {
   for (const changes of [
     { aud: ["https://other.example/mcp", url] },
     { scope: "openid mcp" },
@@ -149,7 +149,7 @@ test("a token may be for several audiences and scopes, and name scopes as other 
   }
 });
 
-test("audience, scopes and the address of the keys can be set", async () => {
+test("the audience, the scopes and the address of the keys can be configured", async () => {
   await using other = await serve({
     OAUTH_AUDIENCE: "urn:durable-mcp",
     OAUTH_SCOPES: "read write",
@@ -162,7 +162,7 @@ test("audience, scopes and the address of the keys can be set", async () => {
   expect(await at({ aud: `${other.url}/mcp`, scope: "write read" })).toBe(401);
 });
 
-test("a new signing key is taken soon after it replaced the old one, and the old one no longer", async () => {
+test("a new signing key is accepted soon after it replaced the old one, which is then refused", async () => {
   const old = await server.sign(claims());
   expect((await listTools(url, bearer(old))).status).toBe(200);
   await server.rotate();
@@ -171,7 +171,7 @@ test("a new signing key is taken soon after it replaced the old one, and the old
   expect((await listTools(url, bearer(old))).status).toBe(401);
 });
 
-test("tokens with unknown keys do not make the edge ask for the keys each time", async () => {
+test("tokens with unknown keys do not make the edge fetch the keys each time", async () => {
   const before = server.keyFetches;
   const tokens = await Promise.all(
     Array.from({ length: 20 }, (_, i) => server.sign(claims(), { kid: `unknown ${i}` })),
@@ -180,7 +180,7 @@ test("tokens with unknown keys do not make the edge ask for the keys each time",
   expect(server.keyFetches - before).toBeLessThanOrEqual(2);
 });
 
-test("without the authorization server's keys nobody is let in, and told to try again", async () => {
+test("without the authorization server's keys, callers are refused and told to try again", async () => {
   const token = await server.issue("ada", url);
   await using fresh = await serve({ OAUTH_AUDIENCE: url });
   server.down = true;

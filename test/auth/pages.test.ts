@@ -1,4 +1,4 @@
-/** Pages of a deployment whose callers sign in: a caller's job does not exist for another caller, or without a link. */
+/** Pages of a deployment whose callers sign in: a job is visible only to its caller, and to visitors with a link to it. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startBrowser, visit } from "../pages/browser.ts";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-/** What a browser says of a request that a page of this server makes. */
+/** The header that a browser adds to a request from a page of this server. */
 const OWN = { "sec-fetch-site": "same-origin" };
 
 const get = (path: string, headers: Record<string, string> = {}) =>
@@ -28,7 +28,7 @@ const look = (name: string, headers: Record<string, string> = {}, link = "") =>
   get(`${link ? `/pages/link/${link}` : "/pages/job"}?${new URLSearchParams({ name })}`, headers);
 const cookieOf = (response: Response) => response.headers.get("set-cookie")?.split(";")[0] ?? "";
 
-/** Starts a timer of a caller; the path of the link to it. */
+/** Starts a timer of a caller, and returns the path of its link. */
 async function timerOf(caller: TestCaller, timer_name: string): Promise<string> {
   const { view_url } = await caller.call("set_timer", { timer_name, seconds: 3_600 });
   const { origin, pathname } = new URL(view_url);
@@ -52,7 +52,7 @@ async function signIn(token: string): Promise<string> {
   return cookieOf(response);
 }
 
-/** A call as a page makes it. */
+/** Calls a tool as a page does. */
 async function callFrom(headers: Record<string, string>, name: string, args: object) {
   const params = { name, arguments: args };
   return fetch(stack.url, {
@@ -62,7 +62,7 @@ async function callFrom(headers: Record<string, string>, name: string, args: obj
   });
 }
 
-test("views of a link are not its owner's requests", async () => {
+test("views of a link have their own limit, and do not count as their owner's requests", async () => {
   await using limited = await startStack({
     bindings: { ...bearerBindings(TOKENS), PUBLIC_URL, VIEW_KEY: "v".repeat(32), RATE_LIMIT: "30" },
     ...{ workers: 0, resonate: stack.resonate },
@@ -81,7 +81,7 @@ test("views of a link are not its owner's requests", async () => {
 });
 
 describe("a link", () => {
-  test("is exchanged for a cookie, and shows that job, which cannot be changed by it", async () => {
+  test("is exchanged for a cookie that shows the job and cannot change it", async () => {
     const { response, location, cookie, link } = await follow(await timerOf(ada, "linked"));
     expect(response.status).toBe(303);
     expect(location.pathname).toBe("/jobs/timer_linked");
@@ -96,12 +96,12 @@ describe("a link", () => {
     expect(job.task).toBeUndefined();
     const refused = await callFrom({ cookie, ...OWN }, "cancel_job", { job_names: ["timer_linked"] });
     expect(refused.status).toBe(401);
-    // Who is told of it is nothing that a link shows.
+    // A link does not show who is notified of the job.
     expect((await get("/pages/told?job=timer_linked", { cookie, ...OWN })).status).toBe(401);
     expect(Object.keys(job)).not.toContain("subscriptions");
   });
 
-  test("is told with a task as well: to people in its status, to programs in its _meta", async () => {
+  test("comes with a task as well: in its status message for people, in its _meta for programs", async () => {
     const task = await ada.tasks.call("timer", { timer_name: "of a task", seconds: 3_600 });
     expect(task).toMatchObject({ resultType: "task", status: "working" });
     const [doing, page, ...more] = task.statusMessage.split("\n");
@@ -117,7 +117,7 @@ describe("a link", () => {
     expect(await shown.json()).toMatchObject({ job_name: "timer_of a task", may_write: false });
   });
 
-  test("shows no other job, neither of its caller nor of another", async () => {
+  test("shows no other job of its caller or of another caller", async () => {
     const { cookie, link } = await follow(await timerOf(ada, "only this"));
     await timerOf(ada, "not this");
     await timerOf(bob, "nor that");
@@ -127,7 +127,7 @@ describe("a link", () => {
     expect((await look("timer_only this", OWN, link)).status).toBe(401);
   });
 
-  test("is of use to a page of this server alone", async () => {
+  test("works only from a page of this server", async () => {
     const { cookie, link } = await follow(await timerOf(ada, "ours"));
     for (const site of ["cross-site", "same-site", "none"]) {
       expect((await look("timer_ours", { cookie, "sec-fetch-site": site }, link)).status).toBe(401);
@@ -135,14 +135,14 @@ describe("a link", () => {
     expect((await look("timer_ours", { cookie }, link)).status).toBe(401);
   });
 
-  test("that is forged leads nowhere", async () => {
+  test("that is forged is not found", async () => {
     for (const path of ["/view/x", "/view/AAAA", `/view/${"A".repeat(200)}`, "/view/%00"]) {
       const response = await get(path);
       expect([path, response.status, response.headers.get("set-cookie")]).toEqual([path, 404, null]);
     }
   });
 
-  test("of one caller shows that one's job to another who has a job of the name himself", async () => {
+  test("shows its owner's job even to a caller who has a job of the same name", async () => {
     const path = await timerOf(ada, "tea");
     await bob.call("set_timer", { timer_name: "tea", seconds: 60 });
     const { cookie, link } = await follow(path);
@@ -157,7 +157,7 @@ describe("a link", () => {
 });
 
 describe("a session", () => {
-  test("is its caller: it sees the jobs that are his, and no others", async () => {
+  test("shows only its caller's jobs", async () => {
     await timerOf(ada, "of ada");
     await timerOf(bob, "of bob");
     const cookie = await signIn(TOKENS.ada);
@@ -169,7 +169,7 @@ describe("a session", () => {
     expect(names).not.toContain("timer_of bob");
   });
 
-  test("counts for nothing in what another site's page, or no page, asks for", async () => {
+  test("is ignored in requests from another site's page or from no page", async () => {
     await timerOf(ada, "safe");
     const cookie = await signIn(TOKENS.ada);
     for (const headers of [{ "sec-fetch-site": "cross-site" }, { "sec-fetch-site": "same-site" }, {}]) {
@@ -184,7 +184,7 @@ describe("a session", () => {
     expect(await ada.call("get_timer_status", { timer_name: "safe" })).toMatchObject({ status: "running" });
   });
 
-  test("is begun with a token that is good, by a page of this server", async () => {
+  test("begins only with a valid token, from a page of this server", async () => {
     const begin = (headers: Record<string, string>) =>
       fetch(`${stack.origin}/pages/session`, { method: "POST", headers });
     expect((await begin({ ...bearer("no-such-token"), ...OWN })).status).toBe(401);
@@ -193,7 +193,7 @@ describe("a session", () => {
     expect((await begin({ ...bearer(TOKENS.ada), "sec-fetch-site": "cross-site" })).status).toBe(403);
   });
 
-  test("that is forged, or another deployment's, is none", async () => {
+  test("that is forged is refused", async () => {
     for (const value of ["", "x", TOKENS.ada, "A".repeat(80)]) {
       const headers = { cookie: `session=${value}`, ...OWN };
       expect((await callFrom(headers, "list_jobs", {})).status).toBe(401);
@@ -204,7 +204,7 @@ describe("a session", () => {
 const browser: Browser | undefined = await startBrowser();
 afterAll(() => browser?.close());
 
-test.runIf(browser)("in a browser: one link, two visitors; signing in, the list, signing out", async () => {
+test.runIf(browser)("in a browser: two visitors with one link, signing in, the list, a form, signing out", async () => {
   const path = await timerOf(ada, "in a browser");
   for (const token of [undefined, TOKENS.bob]) {
     await using visitor = await visit(browser as Browser, stack.origin);
@@ -219,7 +219,7 @@ test.runIf(browser)("in a browser: one link, two visitors; signing in, the list,
     expect(page.url()).toContain("/jobs/timer_in%20a%20browser?link=");
     expect(await page.getByRole("button", { name: "Cancel" }).count()).toBe(0);
   }
-  // A visitor with only a link also follows the job, without a stream.
+  // A visitor with only a link sees the job change, too, without a stream.
   const other = await timerOf(ada, "followed by its link");
   await using guest = await visit(browser as Browser, stack.origin);
   const linked = await guest.open(other);
@@ -238,7 +238,7 @@ test.runIf(browser)("in a browser: one link, two visitors; signing in, the list,
   page.on("dialog", (dialog) => dialog.accept());
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.locator(".facts .chip", { hasText: "cancelled" }).waitFor();
-  // A tool's form on the front page starts a job of whom the page knows.
+  // A tool's form on the front page starts a job of the caller who is signed in.
   await page.goto(stack.origin);
   await page.locator("summary code", { hasText: /^set_timer$/ }).click();
   const form = page.locator("details[open] form");

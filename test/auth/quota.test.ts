@@ -1,7 +1,7 @@
 /**
- * How many jobs a caller may start: exactly as many as the quota says, for one request each, and again when they end. The tests
- * share one edge with two isolates, each with a caller of its own; those that need a worker start it, and those that end the
- * edge come last.
+ * The quota of jobs that a caller may start: it is exact, costs one call per start, and is given back when jobs end. The tests
+ * share one edge with two isolates, and each has its own caller. Tests that need a worker start it, and tests that end the edge
+ * come last.
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -40,7 +40,7 @@ const serve = (bindings: Record<string, string>): Promise<Stack> =>
 const isolates = (name: (typeof NAMES)[number]) =>
   [stack.url, stack.beside].map((url) => callerAt(url, TOKENS[name] ?? "")) as [TestCaller, TestCaller];
 
-/** In seconds. Of those that take up to 30 days: such a period hardly ends meanwhile. */
+/** Seconds of a job in the 30-day period, which is unlikely to end during a test. */
 const LONG = 20 * 86_400;
 const timer = (caller: TestCaller, name: string, seconds = LONG) =>
   caller.call("set_timer", { timer_name: name, seconds }).then(
@@ -51,20 +51,21 @@ const timer = (caller: TestCaller, name: string, seconds = LONG) =>
     },
   );
 
-/** Waits until an hour has some of it left: in the next one all could be started again. */
+/** Waits for the next hour if this one is nearly over, since a new hour has a new quota. */
 async function inOneHour(): Promise<void> {
   const left = 3_600_000 - (Date.now() % 3_600_000);
   if (left < 60_000) await sleep(left);
 }
-const HOUR = 600;
+/** Seconds of a job in the one-hour period. */
+const SHORT = 600;
 
 const listed = async (caller: TestCaller): Promise<string[]> =>
   (await caller.call("list_jobs", { limit: 100 })).jobs.map(({ job_name }: { job_name: string }) => job_name);
 
-/** The requests since then, and how many of them each start took. */
+/** How many calls the gate has seen since it had seen `since`. */
 const requests = ({ calls }: Gate, since: number) => calls.length - since;
 
-test("a range is refused that counts for more than is left", async () => {
+test("a range that counts as more jobs than are left is refused", async () => {
   const [ada] = isolates("range");
   const range = (latitude: number, from: string, to: string) =>
     ada.tasks.call("weather_range", { latitude, longitude: 1, from, to, confirm: true });
@@ -86,7 +87,7 @@ test("a range is refused that counts for more than is left", async () => {
   expect((await range(3, "2010-01", "2010-06")).status).toBe("working");
 });
 
-test("at two isolates a caller starts as many as the quota says, for one request each, however often it asks", async () => {
+test("at two isolates together a caller can start exactly its quota, for one call each", async () => {
   const callers = isolates("turns");
   const costs: number[] = [];
   for (let i = 0; i < MOST; i++) {
@@ -98,12 +99,12 @@ test("at two isolates a caller starts as many as the quota says, for one request
   expect(Math.max(...costs.slice(1))).toBe(1);
   const more = await Promise.all(Array.from({ length: 20 }, (_, i) => timer(callers[i % 2] as TestCaller, `m${i}`)));
   expect(more.filter(Boolean)).toEqual([]);
-  // One that exists is found.
+  // An existing job is still found.
   expect(await timer(callers[0], "t0")).toBe(true);
   expect(await timer(callers[1], "t1")).toBe(true);
 });
 
-test("as many as the quota says when all come at once", async () => {
+test("concurrent starts get exactly the quota", async () => {
   const callers = isolates("at-once");
   const starts = Array.from({ length: 30 }, (_, i) => timer(callers[i % 2] as TestCaller, `c${i}`));
   expect((await Promise.all(starts)).filter(Boolean).length).toBe(MOST);
@@ -117,64 +118,64 @@ test("a reservation comes back when its job ends before its time, by itself or c
   const [ada] = isolates("ends");
   const short = Array.from({ length: 10 }, (_, i) => `short${i}`);
   for (const name of short) expect(await timer(ada, name, 10)).toBe(true);
-  for (let i = 0; i < 10; i++) expect(await timer(ada, `long${i}`, HOUR)).toBe(true);
-  expect(await timer(ada, "over", HOUR)).toBe(false);
+  for (let i = 0; i < 10; i++) expect(await timer(ada, `long${i}`, SHORT)).toBe(true);
+  expect(await timer(ada, "over", SHORT)).toBe(false);
   await ada.call("await_result", { job_names: short.map((name) => `timer_${name}`), timeout_seconds: 30 });
   const again = async () => {
-    for (let i = 0; i < 10; i++) if (!(await timer(ada, `again${i}`, HOUR))) return undefined;
+    for (let i = 0; i < 10; i++) if (!(await timer(ada, `again${i}`, SHORT))) return undefined;
     return true;
   };
   await until("reservations to come back", again);
-  expect(await timer(ada, "over", HOUR)).toBe(false);
+  expect(await timer(ada, "over", SHORT)).toBe(false);
 
-  // Cancelled once, however often.
+  // Repeated cancels of a job give back one reservation.
   const cancelled = { job_names: ["timer_long0", "timer_long1"] };
   await ada.call("cancel_job", cancelled);
   await Promise.all([ada.call("cancel_job", cancelled), ada.call("cancel_job", cancelled)]);
-  expect(await timer(ada, "x0", HOUR)).toBe(true);
-  expect(await timer(ada, "x1", HOUR)).toBe(true);
-  expect(await timer(ada, "x2", HOUR)).toBe(false);
+  expect(await timer(ada, "x0", SHORT)).toBe(true);
+  expect(await timer(ada, "x1", SHORT)).toBe(true);
+  expect(await timer(ada, "x2", SHORT)).toBe(false);
 
-  // In use and given back over and over, a start costs the same.
+  // A start costs the same after many reservations and returns.
   await ada.call("cancel_job", { job_names: ["timer_x0", "timer_x1"] });
   const costs: number[] = [];
   for (let i = 0; i < 2 * MOST; i++) {
     const before = gate.calls.length;
-    expect(await timer(ada, `round${i}`, HOUR)).toBe(true);
+    expect(await timer(ada, `round${i}`, SHORT)).toBe(true);
     costs.push(gate.calls.slice(before).filter(({ id }) => !id?.includes(":")).length);
     await ada.call("cancel_job", { job_names: [`timer_round${i}`] });
   }
   expect(costs.toSorted((a, b) => a - b)[Math.floor(costs.length / 2)]).toBe(1);
 });
 
-test("a range counts for its months, and they take nothing of their own", { timeout: 120_000 }, async () => {
+test("a range counts as its months, which take no reservations of their own", { timeout: 120_000 }, async () => {
   const [ada] = isolates("months");
   for (const latitude of [47.6, 47.7]) {
     const range = { latitude, longitude: -122.3, from: "2012-01", to: "2013-08", confirm: true };
     const { taskId } = await ada.tasks.call("weather_range", range);
     await ada.tasks.reaches(taskId, "completed", 60_000);
-    // Its reservation has come back: the next one counts for as many.
+    // The next range needs the whole quota, so the reservation must have come back.
   }
 });
 
-test("a reservation comes back whose edge died before the job was there; an end that nobody heard is found", {
+test("a reservation comes back if the edge died before it created the job, or if nobody reported the job's end", {
   timeout: 120_000,
 }, async () => {
   await inOneHour();
   await using stack = await serve({ MAX_JOBS: "2", RESONATE_URL: gate.url });
   const ada = callerAt(stack.url, TOKENS.restarts ?? "");
-  expect(await timer(ada, "first", HOUR)).toBe(true);
+  expect(await timer(ada, "first", SHORT)).toBe(true);
   const held = gate.hold("promise.create");
-  const died = timer(ada, "died", HOUR).catch(() => "without an answer");
+  const died = timer(ada, "died", SHORT).catch(() => "without an answer");
   await held;
   await stack.edge.kill();
   expect(await died).toBe("without an answer");
   gate.release("promise.create");
   await stack.edge.start();
-  // The edge could still be about to create the job.
-  expect(await timer(ada, "second", HOUR)).toBe(false);
-  await until("the reservation to come back", () => timer(ada, "second", HOUR), 60_000);
-  expect(await timer(ada, "third", HOUR)).toBe(false);
+  // For a while the edge could still create the job, so the reservation stays.
+  expect(await timer(ada, "second", SHORT)).toBe(false);
+  await until("the reservation to come back", () => timer(ada, "second", SHORT), 60_000);
+  expect(await timer(ada, "third", SHORT)).toBe(false);
   expect((await listed(ada)).sort()).toEqual(["timer_first", "timer_second"]);
 
   const { key } = await callerOf("restarts");
@@ -183,11 +184,11 @@ test("a reservation comes back whose edge died before the job was there; an end 
     state: "rejected",
     value: {},
   });
-  expect(await timer(ada, "third", HOUR)).toBe(true);
-  expect(await timer(ada, "fourth", HOUR)).toBe(false);
+  expect(await timer(ada, "third", SHORT)).toBe(true);
+  expect(await timer(ada, "fourth", SHORT)).toBe(false);
 });
 
-test("a refused start is charged for the jobs that were looked at before: it cannot be repeated as often as others", async () => {
+test("a refused start is charged for the jobs that it made the edge read, so its repetition is limited", async () => {
   const most = 40;
   const limits = { MAX_JOBS: String(most), RATE_LIMIT: "200" };
   await using limited = await serve({ ...limits, RESONATE_URL: gate.url });
@@ -203,11 +204,11 @@ test("a refused start is charged for the jobs that were looked at before: it can
   while ((await refused(asked)) === 200) asked += 1;
   expect(asked).toBeGreaterThan(5);
   expect(asked).toBeLessThan(30);
-  // Each unit of weight pays for three calls.
+  // One unit of the rate limit allows three calls.
   expect(requests(gate, before)).toBeLessThan(3 * 200 + most + 10);
 });
 
-test("without the object a quota serves no start and says why; without a quota all is served, and listed by a search", async () => {
+test("without the CALLER binding a quota refuses every start; without a quota jobs start and a search lists them", async () => {
   await using limited = await serve({ MAX_JOBS: "10", CALLER: "" });
   const ada = callerAt(limited.url, TOKENS.restarts ?? "");
   await expect(ada.call("set_timer", { timer_name: "t", seconds: LONG })).rejects.toThrow(/no CALLER binding/);
@@ -218,7 +219,7 @@ test("without the object a quota serves no start and says why; without a quota a
   expect(await listed(bob)).toEqual(["timer_searched for"]);
 });
 
-test("an edge that begins again, with its objects' storage or without, counts and lists what was started", {
+test("an edge that restarts, with or without its objects' storage, still counts and lists the started jobs", {
   timeout: 120_000,
 }, async () => {
   const [ada] = isolates("restarts");

@@ -1,4 +1,4 @@
-/** Gatherings, which all callers share: each may give up only what it started, and takes it from nobody else. */
+/** Gatherings, which all callers share: each caller may give up only what it started, and the others keep their job. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";
@@ -22,7 +22,7 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const nextMonth = monthsOfItsOwn();
 
-/** A month whose gathering cannot succeed for the moment. */
+/** A month whose gathering cannot succeed until the archive's faults are cleared. */
 function held(): Month {
   const month = nextMonth();
   stack.archive.control.inject({ fault: { kind: "status", status: 503 }, month: month.archived });
@@ -38,7 +38,7 @@ const cancel = async (caller: TestCaller, job: string) => {
 const statusOf = async (job: string): Promise<string> =>
   (await cy.call("probe_status", { job_names: [job] })).statuses[0].status;
 
-test("callers who ask for the same month get the same one, fetched once", async () => {
+test("callers who ask for the same month share one job, which fetches it once", async () => {
   const month = nextMonth();
   const jobs = await Promise.all(callers.map((caller) => start(caller, month)));
   expect(new Set(jobs)).toEqual(new Set([month.job]));
@@ -48,7 +48,7 @@ test("callers who ask for the same month get the same one, fetched once", async 
 });
 
 describe("cancelling a gathering", () => {
-  test("that only others started finds none, and stops nothing", async () => {
+  test("that only others started is answered with not_found, and stops nothing", async () => {
     const month = held();
     await start(ada, month);
     expect(await cancel(bob, month.job)).toBe("not_found");
@@ -62,7 +62,7 @@ describe("cancelling a gathering", () => {
     ["first", 0],
     ["second", 1],
     ["third", 2],
-  ])("lets it go on for the others, whether one was the %s to start it", async (_which, leaver) => {
+  ])("lets it go on for the others if the caller was the %s to start it", async (_which, leaver) => {
     const month = held();
     for (const caller of [ada, bob, cy]) await start(caller, month);
     const [first, second, third] = [0, 1, 2].map((i) => callers[(leaver + i) % 3]) as [
@@ -79,7 +79,7 @@ describe("cancelling a gathering", () => {
     expect(await statusOf(month.job)).toBe("cancelled");
   });
 
-  test("by a task is no different", async () => {
+  test("by its task has the same effect", async () => {
     const month = held();
     const hers = await ada.tasks.call("weather_data", month.args);
     const his = await bob.tasks.call("weather_data", month.args);
@@ -89,7 +89,7 @@ describe("cancelling a gathering", () => {
     expect((await ada.tasks.get(hers.taskId)).status).toBe("cancelled");
   });
 
-  test("and starting it again while it goes on is wanting it again", async () => {
+  test("and starting it again while it runs renews the caller's claim", async () => {
     const month = held();
     for (const caller of [ada, bob]) await start(caller, month);
     expect(await cancel(ada, month.job)).toBe("given_up");
@@ -99,7 +99,7 @@ describe("cancelling a gathering", () => {
     expect(await cancel(ada, month.job)).toBe("cancelled");
   });
 
-  test("neither takes it out of the list of what one started, nor does starting it again list it twice", async () => {
+  test("keeps it in the caller's list, and starting it again does not list it twice", async () => {
     const month = held();
     for (const caller of [ada, bob]) await start(caller, month);
     for (const again of [false, true]) {
@@ -116,7 +116,7 @@ describe("cancelling a gathering", () => {
     }
   });
 
-  test("for all makes the next start a new attempt, which is shared as well", async () => {
+  test("for the last caller makes the next start a new attempt, which is shared, too", async () => {
     const month = held();
     await start(ada, month);
     await cancel(ada, month.job);
@@ -140,7 +140,7 @@ describe("cancelling a gathering", () => {
   });
 });
 
-test("a month that a range waits for is not cancelled under it", async () => {
+test("a month that a range waits for cannot be cancelled by other callers", async () => {
   const { args, job, archived } = held();
   const { latitude, longitude } = args;
   const range = { latitude, longitude, from: archived, to: archived };
@@ -154,11 +154,11 @@ test("a month that a range waits for is not cancelled under it", async () => {
   expect(done.result.structuredContent).toMatchObject({ status: "complete" });
 });
 
-test("a caller who is told that it runs is never left with one that others cancelled meanwhile", async () => {
+test("a caller whose start is answered never gets a job that others cancel at the same time", async () => {
   for (let round = 0; round < 12; round++) {
     const month = held();
     const [stayer, ...leavers] = callers.toSorted(() => Math.random() - 0.5) as [TestCaller, ...TestCaller[]];
-    // Every other round begins with one that runs, so that starts meet cancels from their first moment on.
+    // In every other round the job runs already, so that cancels meet starts from the first moment.
     if (round % 2 === 1) await Promise.all(leavers.map((caller) => start(caller, month)));
     const leave = async (caller: TestCaller) => cancel(caller, await start(caller, month));
     const [told] = await Promise.all([start(stayer, month), ...leavers.map(leave)]);

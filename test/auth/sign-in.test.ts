@@ -1,4 +1,4 @@
-/** Signing in from a browser at an authorization server, as the page does it. */
+/** Signing in from a page in a browser at an authorization server. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
@@ -12,7 +12,7 @@ import { callerAt } from "./support.ts";
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());
 
-/** Registers a public client of that redirect URI; its id. */
+/** Registers a public client with a redirect URI, and returns its id. */
 async function register(server: AuthorizationServer, redirectUri: string): Promise<string> {
   const client = {
     redirect_uris: [redirectUri],
@@ -29,7 +29,7 @@ async function register(server: AuthorizationServer, redirectUri: string): Promi
 const browser: Browser | undefined = await startBrowser();
 if (browser) cleanup.defer(() => browser.close());
 
-/** A deployment whose callers sign in at `server`, browsers too. */
+/** Starts a deployment whose callers, and visitors of its pages, sign in at `server`. */
 async function deploy(server: AuthorizationServer) {
   const resonate = cleanup.use(await startResonate());
   const port = await freePort();
@@ -47,7 +47,7 @@ async function deploy(server: AuthorizationServer) {
   const edge: EdgeProcess = cleanup.use(await startEdge({ port, bindings }));
   const url = `${edge.url}/mcp`;
   const resource = `${origin}/mcp`;
-  /** Somebody with the token that the MCP client of another application has. */
+  /** A caller with a token that was issued to another application, a chat. */
   const inChat = async (sub: string) => {
     const now = Math.floor(Date.now() / 1_000);
     const claims = { iss: server.issuer, aud: resource, scope: "mcp", client_id: "chat", iat: now, exp: now + 600 };
@@ -56,7 +56,7 @@ async function deploy(server: AuthorizationServer) {
   return { origin, url, resource, inChat };
 }
 
-/** Signs ada in, from the list of jobs. */
+/** Signs in as ada, from the list of jobs. */
 async function signIn(page: Page): Promise<void> {
   await page.getByRole("button", { name: /^Sign in at 127\.0\.0\.1/ }).click();
   await page.locator("input[name=login]").fill("ada");
@@ -65,7 +65,7 @@ async function signIn(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Continue" }).click();
 }
 
-test.runIf(browser)("a caller who signs in there sees their own jobs, and no others", async () => {
+test.runIf(browser)("a caller who signs in sees only their own jobs", async () => {
   const server = cleanup.use(await startAuthorizationServer(["bob"]));
   const { origin, url, resource, inChat } = await deploy(server);
   const bob = callerAt(url, await server.issue("bob", resource));
@@ -84,7 +84,7 @@ test.runIf(browser)("a caller who signs in there sees their own jobs, and no oth
 });
 
 test.runIf(browser)(
-  "whom it names differently to each application is told so, and sees none of a client's jobs",
+  "a caller whose subject differs per application is told so, and does not see the jobs of a chat",
   async () => {
     const server = cleanup.use(
       await startAuthorizationServer([], {

@@ -1,4 +1,4 @@
-/** How much may be stored of a caller's jobs: counted when they start and when they end, told, and given back. */
+/** A caller's stored bytes: counted when jobs start and end, limited, reported, and freed when jobs are removed. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { encodeValue } from "../../core/store/codec.ts";
@@ -24,7 +24,7 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 const set = (caller: TestCaller, timer_name: string) => caller.call("set_timer", { timer_name, seconds: 3_600 });
 const stored = async (caller: TestCaller) => (await caller.call("list_jobs", {})).stored;
 
-test("a long call counts for as many requests as it is long", async () => {
+test("a long call counts as more requests than a short one", async () => {
   await using limited = await startStack({
     ...{ workers: 0, resonate: stack.resonate },
     bindings: { ...bearerBindings({ ada: "token-of-ada" }), RATE_LIMIT: "100" },
@@ -36,7 +36,7 @@ test("a long call counts for as many requests as it is long", async () => {
   expect(statuses).toEqual([200, 200, 429]);
 });
 
-test("what a job takes is told, grows by its result, and refuses the caller's next start when it is too much", async () => {
+test("the list reports a caller's stored bytes, which grow by results; above the limit starts are refused", async () => {
   expect(await stored(ada)).toEqual({ bytes: 0, limit: LIMIT });
   await set(ada, "first");
   const { bytes } = await stored(ada);
@@ -48,13 +48,13 @@ test("what a job takes is told, grows by its result, and refuses the caller's ne
   await ada.call("await_result", { job_names: ["timer_first"] });
   await expect.poll(() => stored(ada).then((after) => after.bytes)).toBeGreaterThan(LIMIT);
   await expect(set(ada, "second")).rejects.toThrow(/^Nothing was done: .*20000 bytes.*MAX_STORED_BYTES/);
-  // What is there is found all the same, and others have their own.
+  // Existing jobs are still found, and other callers have their own limit.
   expect(await ada.call("set_timer", { timer_name: "first", seconds: 3_600 })).toMatchObject({ status: "complete" });
   expect((await ada.call("probe_status", { job_names: ["timer_second"] })).statuses[0].status).toBe("not_found");
   expect(await set(bob, "second")).toMatchObject({ status: "running" });
 });
 
-test("a caller removes its own jobs that have ended, and has their bytes back; others it does not", async () => {
+test("a caller can remove only its own ended jobs, which frees their bytes", async () => {
   const dora = callerAt(stack.url, "token-of-dora");
   const { key } = await callerOf("dora");
   await set(dora, "ended");
@@ -69,7 +69,7 @@ test("a caller removes its own jobs that have ended, and has their bytes back; o
   expect(outcome).toMatchObject({ running: ["timer_running"], not_found: ["timer_none"] });
   const listed = (await dora.call("list_jobs", {})).jobs.map(({ job_name }: { job_name: string }) => job_name);
   expect(listed).toEqual(["timer_running"]);
-  // A real server removes nothing: the job is left out of the list.
+  // The real server cannot remove promises: the job is only hidden from the list.
   if (outcome.hidden) return expect(outcome.hidden).toEqual(["timer_ended"]);
   expect(outcome.forgotten).toEqual(["timer_ended"]);
   expect((await stored(dora)).bytes).toBeLessThan(bytes);
@@ -77,7 +77,7 @@ test("a caller removes its own jobs that have ended, and has their bytes back; o
   expect(await dora.call("set_timer", { timer_name: "ended", seconds: 3_600 })).toMatchObject({ status: "running" });
 });
 
-test("a job whose clean-up is not over is not removed: its steps may have to be undone", async () => {
+test("a job is not removed before its clean-up is over: its steps may have to be undone", async () => {
   const dora = callerAt(stack.url, "token-of-dora");
   const place = { latitude: 47.6, longitude: -122.3, from: "2013-01", to: "2013-02", confirm: true };
   await dora.tasks.call("weather_range", place);
@@ -90,7 +90,7 @@ test.each([
   ["a step's result", { step: 9_000, told: 0, child: 0 }],
   ["a partial result", { step: 0, told: 9_000, child: 0 }],
   ["a child job", { step: 0, told: 0, child: 9_000 }],
-])("%s counts for the caller when the job ends", async (what, args) => {
+])("%s counts as the caller's stored bytes when the job ends", async (what, args) => {
   await using one = await startStack({
     resonate: stack.resonate,
     programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
@@ -109,7 +109,7 @@ test.each([
 test.each([
   ["is cancelled", 10_000, {}],
   ["runs out of time", 49_000, { ends: 5_000 }],
-])("a job that tells much and %s is looked at as any, and counts for what it has told", async (how, told, args) => {
+])("a job with much partial output that %s can be read as any, and its output counts", async (how, told, args) => {
   await using one = await startStack({
     resonate: stack.resonate,
     programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
@@ -124,7 +124,7 @@ test.each([
   const look = async () =>
     (await mallory.call("probe_status", { job_names: [job_name], partial_from: times - 1 })).statuses[0];
   await expect.poll(async () => (await look()).partial?.next_offset, { timeout: 60_000 }).toBe(times);
-  // Of a long one the beginning is told: an answer has no room for more.
+  // Only the beginning of a long partial result is shown, since an answer has no room for more.
   expect((await look()).partial.values[0]).toMatch(told > 20_000 ? /^"x{9999} …$/ : /^x{10000}$/);
   if (how === "is cancelled") await mallory.call("cancel_job", { job_names: [job_name] });
   await expect.poll(async () => (await look()).status, { timeout: 60_000 }).toMatch(/cancelled|timed_out/);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { REVISION, rpc } from "../support/rpc.ts";
 import { tasksAt } from "../tasks/support.ts";
 
-/** What an edge is told of static tokens: each named after its owner. */
+/** The edge's bindings for static tokens, given by their owners' names. */
 export function bearerBindings(tokens: Record<string, string>): Record<string, string> {
   const hashed = Object.entries(tokens).map(([name, token]) => ({
     name,
@@ -11,7 +11,7 @@ export function bearerBindings(tokens: Record<string, string>): Record<string, s
   return { AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify(hashed) };
 }
 
-/** Asks for the list of tools, which every caller may, and returns the bare response. */
+/** Requests the list of tools, which every caller may read, and returns the raw response. */
 export function listTools(url: string, headers: Record<string, string> = {}): Promise<Response> {
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -33,11 +33,11 @@ export function listTools(url: string, headers: Record<string, string> = {}): Pr
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** A caller of an edge: by tools, and as a client that understands tasks. */
+/** A caller of an edge, which calls tools without tasks, and with them by `tasks`. */
 export interface TestCaller {
   token: string;
-  /** Calls a tool as a client that knows nothing of tasks; returns its structured content. Fails when the tool does. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  /** Calls a tool as a client without the Tasks extension. Returns its structured content, and rejects if the tool fails. */
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
   call(name: string, args?: object): Promise<any>;
   tasks: ReturnType<typeof tasksAt>;
 }
@@ -54,5 +54,5 @@ export function callerAt(url: string, token: string): TestCaller {
   };
 }
 
-/** What is listed to a caller, also where the deployment's token may not search. */
+/** The caller's list of jobs. */
 export const listed = (caller: TestCaller, args: object = {}) => caller.call("list_jobs", args);

@@ -6,13 +6,13 @@ export class UserAgent {
   readonly #login: string;
   readonly #redirect: string;
 
-  /** @param redirect where authorization codes are sent to */
+  /** @param redirect the address to which authorization codes are sent */
   constructor(login: string, redirect = REDIRECT_URI) {
     this.#login = login;
     this.#redirect = redirect;
   }
 
-  /** Opens an authorization request and agrees to it; returns where the client is sent back to. */
+  /** Opens an authorization request, logs in and agrees. Returns the address that leads back to the client. */
   async authorize(authorizationUrl: URL): Promise<URL> {
     let url = authorizationUrl;
     let form: URLSearchParams | undefined;
@@ -32,7 +32,7 @@ export class UserAgent {
       url = new URL(action, url);
       form = new URLSearchParams(prompt === "login" ? { prompt, login: this.#login, password: "any" } : { prompt });
     }
-    throw new Error("the authorization request came to no end");
+    throw new Error("the authorization request did not end after 20 steps");
   }
 
   async #fetch(url: URL, form: URLSearchParams | undefined): Promise<Response> {

@@ -1,4 +1,4 @@
-/** Cards in the extension's own host, in a real browser, on the whole product with the conformance suite's jobs: some ask. */
+/** Cards in the extension's own host, in a real browser, on a full stack with the conformance suite's jobs, which ask. */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, Frame, FrameLocator, Page } from "playwright-core";
@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const browser: Browser | undefined = await startBrowser();
 
-/** Where pictures of what the tests see are kept, where they are wanted. */
+/** The folder for screenshots, if any are wanted. */
 const PICTURES = process.env.CARD_PICTURES;
 
 describe.runIf(browser)("a card in its host", () => {
@@ -52,10 +52,10 @@ describe.runIf(browser)("a card in its host", () => {
   }
 
   const status = (card: FrameLocator, words: string) => card.getByRole("status").filter({ hasText: words }).waitFor();
-  /** What of the card, not of its host, is inaccessible. */
+  /** The accessibility violations of the card, without those of its host. */
   const wrongWith = async (page: Page) => {
     const card = page.frames()[1] as Frame;
-    // From within its frame the check does not see the ground that the host shows it on.
+    // Within the frame, the check does not see the host's background, so the card gets the same one.
     const ground = await page.evaluate("getComputedStyle(document.body).backgroundColor");
     await card.evaluate(`document.documentElement.style.backgroundColor = "${ground}"`);
     return inaccessible(card);
@@ -65,7 +65,7 @@ describe.runIf(browser)("a card in its host", () => {
   };
   const calledBy = (page: Page) => page.evaluate(() => (window as unknown as { host: Host }).host.called);
 
-  test("comes from a live job to the chart of its month, in the host's colours, and follows them", async () => {
+  test("shows a running job and then the chart of its month, in the host's colors, even when they change", async () => {
     const month = { ...SEATTLE, year: 2013, month: 7 };
     stack.archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2013-07" });
     await using opened = await open("start_gathering", month);
@@ -81,19 +81,19 @@ describe.runIf(browser)("a card in its host", () => {
     expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-light");
     await page.evaluate(() => (window as unknown as { host: Host }).host.theme("dark"));
-    await until("the host's other colours", async () => (await colour()) === "rgb(240, 240, 240)", PATIENCE);
+    await until("the host's other colors", async () => (await colour()) === "rgb(240, 240, 240)", PATIENCE);
     expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-dark");
   });
 
-  test("shows a result as a tree where its chart cannot be drawn", async () => {
+  test("shows a result as a tree if its chart cannot be drawn", async () => {
     await using opened = await open("start_gathering", { ...SEATTLE, year: 2013, month: 7 }, {}, NO_CANVAS);
     await status(opened.card, "Complete");
     await opened.card.locator(".tree").first().waitFor();
     expect(await opened.card.locator(".chart").count()).toBe(0);
   });
 
-  test("is the same for every tool, and reads what draws its chart only where its host does that", async () => {
+  test("is the same for every tool, and reads the code of charts only if it is needed and its host allows it", async () => {
     const month = { ...SEATTLE, year: 2013, month: 7 };
     await using charted = await open("start_gathering", month);
     await charted.card.getByRole("img", { name: /^Chart of / }).waitFor();
@@ -107,14 +107,14 @@ describe.runIf(browser)("a card in its host", () => {
     expect([await read(plain), await read(timed)]).toEqual([[card], [card]]);
   });
 
-  test("shows a range as a whole, which is read in parts, and how many of its months there are", async () => {
+  test("shows the chart of a whole range, which it reads in parts", async () => {
     await using opened = await open("weather_range", { ...SEATTLE, from: "2012-01", to: "2013-12" });
     await status(opened.card, "Complete");
     await opened.card.getByRole("img", { name: /^Chart of 2012-01-01 to 2013-12-31/ }).waitFor();
     await picture(opened.page, "range");
   });
 
-  test("finds its job by the call, where its host was given a task", async () => {
+  test("finds its job by the arguments of the call if its host was given a task", async () => {
     const args = { timer_name: "card/<b>tea</b>", seconds: 86_400 };
     await using opened = await open("timer", args, { as: "task" });
     await opened.opened;
@@ -132,7 +132,7 @@ describe.runIf(browser)("a card in its host", () => {
     expect(result.structuredContent.statuses).toMatchObject([{ status: "cancelled" }]);
   });
 
-  test("has its user answer what only the user may, and sees the job go on", async () => {
+  test("lets its user answer a question that only the user may answer, and shows the job go on", async () => {
     await using opened = await open("confirm_delete", { filename: "report.pdf" }, { as: "task" });
     await status(opened.card, "Waiting for your answer");
     await opened.card.getByLabel("confirm").check();
@@ -143,14 +143,14 @@ describe.runIf(browser)("a card in its host", () => {
     await opened.card.getByText(/deleted/i).waitFor();
   });
 
-  test("of a client that does not say that it shows cards an answer is refused, in words", async () => {
+  test("shows the refusal of an answer if its client does not declare that it shows cards", async () => {
     await using opened = await open("confirm_delete", { filename: "other.pdf" }, { as: "task", declares: false });
     await status(opened.card, "Waiting for your answer");
     await opened.card.getByRole("button", { name: "Answer" }).click();
     await opened.card.getByRole("alert").filter({ hasText: "does not say that it shows cards" }).waitFor();
   });
 
-  test("says what its host refuses to call, and goes on when it may again", async () => {
+  test("shows that its host refuses a call, and works when the host allows it again", async () => {
     await using opened = await open(
       "set_timer",
       { timer_name: "refused", seconds: 3_600 },
@@ -169,7 +169,7 @@ describe.runIf(browser)("a card in its host", () => {
     await status(opened.card, "Cancelled");
   });
 
-  test("loads nothing, breaks no policy, and is small", async () => {
+  test("loads nothing from elsewhere, violates no policy, and is small", async () => {
     const origins = new Set(requests.map((url) => new URL(url).origin));
     expect([...origins].filter((origin) => origin !== host.origin && origin !== stack.origin)).toEqual([]);
     expect(complaints).toEqual([]);

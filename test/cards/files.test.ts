@@ -1,4 +1,4 @@
-/** The files of a job on its page and its card, in a real browser. */
+/** The files of a job on its page and in its card, in a real browser. */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const browser: Browser | undefined = await startBrowser();
 const PUBLIC_URL = "https://jobs.example";
 const { PICTURES } = process.env;
 
-/** A second of silence. */
+/** A WAV file with a second of silence. */
 function silence(): Buffer {
   const header = Buffer.alloc(44);
   header.write("RIFF\0\0\0\0WAVEfmt ", "latin1");
@@ -77,7 +77,7 @@ describe.runIf(browser)("the files of a job", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  /** Pictures, sound, tables, a chart, text and JSON are there. */
+  /** Expects the picture, the sound, tables, a chart, text and JSON. */
   async function expectShown(at: Page | FrameLocator): Promise<void> {
     const loaded = (selector: string, property: string) =>
       until(`${property} of ${selector}`, () =>
@@ -96,7 +96,7 @@ describe.runIf(browser)("the files of a job", () => {
     expect(await at.getByRole("heading", { name: "Not a heading" }).count()).toBe(0);
   }
 
-  test("are shown on its page, and downloaded from there", async () => {
+  test("are shown on its page and can be downloaded there", async () => {
     await using visitor = await visit(browser as Browser, stack.origin);
     const page = await visitor.open("/jobs/make_many_shown");
     await expectShown(page);

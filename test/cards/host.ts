@@ -1,6 +1,6 @@
 /**
  * A host of cards, in a browser: the extension's own `AppBridge`, a client of the server, and a frame with the content policy
- * that the extension has hosts set. What it was asked to do is kept for the tests to look at.
+ * that the extension prescribes. It records the calls of the card for the tests.
  */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { AppBridge, getToolUiResourceUri, PostMessageTransport } from "@modelcontextprotocol/ext-apps/app-bridge";
@@ -11,21 +11,21 @@ export interface Opening {
   url: string;
   tool: string;
   args: Record<string, unknown>;
-  /** `result`: the card gets what the call was answered with; `task`: it was answered with a task, of which it gets nothing. */
+  /** `result`: the card gets the result of the call. `task`: the call is answered with a task, and the card gets nothing. */
   as?: "result" | "task";
   /** Tools that the host refuses to call for the card. */
   refuses?: readonly string[];
   theme?: "light" | "dark";
-  /** The host says of itself that it shows cards. */
+  /** Whether the host declares that it shows cards. */
   declares?: boolean;
-  /** Whether it reads resources for its cards. */
+  /** Whether the host reads resources for its cards. */
   readsResources?: boolean;
 }
 
 const UI = "io.modelcontextprotocol/ui";
 
 let bridge: AppBridge;
-/** The tools that the card has called. */
+/** The names of the tools that the card has called, and the addresses of the resources that were read for it. */
 const called: string[] = [];
 let refused: readonly string[] = [];
 
@@ -50,7 +50,7 @@ async function open(opening: Opening) {
   const frame = document.createElement("iframe");
   frame.setAttribute("sandbox", "allow-scripts");
   frame.title = "card";
-  // As hosts do: else the browser puts a ground of its own beneath a card of the other scheme.
+  // As real hosts do. Otherwise the browser gives a card of the other color scheme its own background.
   frame.style.colorScheme = theme;
   document.body.append(frame);
   const hostContext = { theme, toolInfo: { tool: listed as never }, locale: "en-GB", styles: stylesOf(theme) };
@@ -76,7 +76,7 @@ async function open(opening: Opening) {
   await bridge.sendToolInput({ arguments: args });
   if (as === "task") {
     const { result } = await rpc(url, "tools/call", { name: tool, arguments: args });
-    if (result.resultType !== "task") throw new Error("the call was answered with no task");
+    if (result.resultType !== "task") throw new Error("the call was not answered with a task");
   } else await bridge.sendToolResult((await client.callTool({ name: tool, arguments: args })) as never);
 }
 

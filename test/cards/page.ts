@@ -1,10 +1,10 @@
-/** Where the host of cards is served: its page, and the frames that it makes, each under the policy of the extension. */
+/** Serves the host of cards: its page, and the frames that it creates, with the extension's content policy. */
 import { randomUUID } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { build } from "esbuild";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 
-/** What the extension has hosts allow a card that names no origins. */
+/** The content policy that the extension prescribes for a card without declared origins. */
 const POLICY =
   "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
   "media-src 'self' data:; connect-src 'none'";

@@ -1,4 +1,4 @@
-// The deploy command, by the project's own wrangler, against a fake of the platform's API: what would be there is looked at.
+// The deploy command with the project's own wrangler, against a fake of the platform's API that stores what is deployed.
 
 import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
@@ -22,7 +22,7 @@ const NAME = "durable-mcp-edge";
 const edge = () => platform.workers.get(NAME);
 const bound = (name: string, worker = edge()) => worker?.bindings.find((binding) => binding.name === name);
 
-test("a first deployment is whole, bounded where --paid says so, and without a terminal no token is made", async () => {
+test("a first deployment is complete, has limits with --paid, and makes no token without a terminal", async () => {
   const { exitCode, output } = await deploy("--name", "paid", "--paid", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("Nobody may call it yet")]);
   expect(output).not.toContain("dme_");
@@ -45,11 +45,11 @@ test("a first deployment is whole, bounded where --paid says so, and without a t
     "RUNNER RunnerObject",
   ]);
   expect(made?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
-  // The configuration that it was deployed with, beside the project's, is removed.
+  // The temporary configuration for wrangler is removed.
   expect((await readdir(".")).filter((file) => file.startsWith(".wrangler-"))).toEqual([]);
 });
 
-test("it makes the first caller, whose token is shown and of which the deployment knows the hash", async () => {
+test("it makes the first caller, shows the caller's token, and deploys only its hash", async () => {
   const { exitCode, output } = await deploy("--caller", "ada", "--no-wait");
   expect(exitCode).toBe(0);
   const [token = ""] = /dme_[\w-]+/.exec(output) ?? [];
@@ -61,7 +61,7 @@ test("it makes the first caller, whose token is shown and of which the deploymen
   );
 });
 
-test("jobs run in the account's Workers where it has no Containers, or there is no image; --dry-run sends nothing", async () => {
+test("jobs run in the account's Workers if it has no Containers or there is no image; --dry-run uploads nothing", async () => {
   const refused = await deploy("--container", "--no-wait");
   expect([refused.exitCode, refused.output]).toEqual([1, expect.stringContaining("the account has no Containers")]);
   expect(edge()?.limits).toBeUndefined();
@@ -75,14 +75,14 @@ test("jobs run in the account's Workers where it has no Containers, or there is 
   expect([bound("RUNS_IN")?.text, platform.uploads.length]).toEqual(["workers", before]);
 });
 
-test("with an image they run in a container; a caller that exists gets no second token", async () => {
+test("with an image jobs run in a container; an existing caller gets no second token", async () => {
   const callers = bound("BEARER_TOKENS")?.text;
   const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--caller", "ada", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
   expect([output, bound("BEARER_TOKENS")?.text]).toEqual([expect.not.stringContaining("dme_"), callers]);
-  // The plan that has Containers has limits, too.
+  // The plan with Containers also allows limits.
   expect(edge()?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
-  // Each is bound to what the other has.
+  // The two Workers bind each other's objects, so the edge is deployed before and after the container's Worker.
   expect(platform.uploads.slice(-3)).toEqual([NAME, `${NAME}-worker`, NAME]);
   expect(bound("WORKER")).toMatchObject({ class_name: "WorkerContainer", script_name: `${NAME}-worker` });
   expect(platform.applications).toMatchObject([{ configuration: { image: "docker.io/example/worker:1" } }]);
@@ -90,14 +90,14 @@ test("with an image they run in a container; a caller that exists gets no second
   expect(bound("RUNS_IN")?.text).toBe("container");
 });
 
-test("a container that is there gets its new functions before anybody can start them by the edge", async () => {
+test("an existing container gets new functions before the edge can start them", async () => {
   const before = platform.uploads.length;
   const { exitCode, output } = await deploy("--image", "docker.io/example/worker:2", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
   expect(platform.uploads.slice(before)).toEqual([`${NAME}-worker`, NAME]);
 });
 
-test("a worker elsewhere, and an operator, get a token each, beside those that are there; the container stays until it is taken away", async () => {
+test("workers elsewhere and operators get tokens beside existing ones; the container stays until --no-container", async () => {
   const { output } = await deploy("--workers-elsewhere", "gpu", "--operator=ada", "--no-wait");
   const [, token = ""] =
     /RESONATE_URL=https:\/\/durable-mcp-edge.me.workers.dev\/resonate RESONATE_TOKEN=(dme_\S+) npm run start:worker/.exec(
@@ -117,9 +117,9 @@ test("a worker elsewhere, and an operator, get a token each, beside those that a
   expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
 });
 
-test("over an edge that keeps jobs in another form it deploys nothing, until somebody says that its workers are stopped", async () => {
+test("over an edge that stores jobs in another form it deploys only with --other-form", async () => {
   const form = bound("JOBS_FORM");
-  if (!form) throw new Error("the form is noted");
+  if (!form) throw new Error("the deployment has no JOBS_FORM");
   expect(form.text).toBe("1");
   form.text = "2";
   const before = platform.uploads.length;
@@ -135,7 +135,7 @@ test("over an edge that keeps jobs in another form it deploys nothing, until som
   expect([bound("JOBS_FORM")?.text, platform.uploads.length]).toEqual(["1", before + 1]);
 });
 
-/** Runs the command at a terminal and types `answer` when `question` is there. */
+/** Runs the command at a terminal and types `answer` when `question` appears. */
 async function deployAtTerminal(question: string, answer: string, ...args: string[]) {
   const line = [process.execPath, "cli/main.ts", "deploy", ...args].map((word) => `'${word}'`).join(" ");
   const running = execa("script", ["-qefc", line, "/dev/null"], { env: platform.env, all: true, reject: false });
@@ -151,7 +151,7 @@ async function deployAtTerminal(question: string, answer: string, ...args: strin
   return { exitCode, output: shown, isAsked };
 }
 
-test("at a terminal it makes a caller, and asks once about workers elsewhere; its location is set once, and a wrong one deploys nothing", async () => {
+test("at a terminal it makes a caller and asks once about workers elsewhere; a location cannot change later", async () => {
   const name = ["--name", "asked"];
   const asks = "take jobs, too (a private network, a GPU)? [y/N] ";
   const where = ["--jurisdiction", "eu", "--location", "weur"];
@@ -179,8 +179,8 @@ test("at a terminal it makes a caller, and asks once about workers elsewhere; it
   expect(platform.uploads.length).toBe(before);
 }, 120_000);
 
-test("at a terminal it names the Worker that would break, and asks one question before it removes", async () => {
-  // A Worker of another project that would break.
+test("at a terminal it names the Worker that a removal would break, and asks one question before it removes", async () => {
+  // A Worker of another project that uses objects of this one.
   const binding = { name: "THEIRS", type: "durable_object_namespace", class_name: "Listener", script_name: "asked" };
   platform.workers.set("another", { modules: {}, bindings: [binding], migrations: undefined, limits: undefined });
   const removed = await deployAtTerminal("Type its name to go on: ", "asked", "--name", "asked", "--remove");
@@ -189,7 +189,7 @@ test("at a terminal it names the Worker that would break, and asks one question 
   expect(removed.output.match(/are you sure|\? /gi)).toBeNull();
 }, 120_000);
 
-test("--remove asks for the name, and removes nothing for another one", async () => {
+test("--remove asks for the name, and removes nothing if another name is given", async () => {
   const { exitCode, output } = await deploy("--remove");
   expect([exitCode, output]).toEqual([1, expect.stringContaining("Nothing was removed")]);
   expect(edge()).toBeDefined();

@@ -21,20 +21,20 @@ describe.concurrent("the Resonate server", () => {
   const check = (url: string | URL, token?: string, namespace = "prod/") =>
     checkResonate({ url: new URL(url), token, namespace });
 
-  test("that requires tokens is as it should be", async () => {
+  test("that requires tokens passes every check", async () => {
     const findings = await check(guarded.url, await guarded.token({ prefix: "prod/" }));
     expect(findings.filter(({ status }) => status !== "ok" && status !== "skipped")).toEqual([]);
     expect(of(findings, "Resonate token").detail).toMatch(/^for prod\/, until \d{4}-/);
   });
 
-  test("that is not there", async () => {
+  test("that cannot be reached fails the check", async () => {
     expect(of(await check(await nowhere()), "Resonate")).toMatchObject({
       status: "failed",
       fix: expect.stringContaining("RESONATE_URL"),
     });
   });
 
-  test("that speaks another version of the protocol", async () => {
+  test("that speaks another version of the protocol fails the check", async () => {
     const data = "Unsupported protocol version '2026-04-01', supported versions: [\"2027-01-01\"]";
     await using other = await serve((_req, res) =>
       res.writeHead(400).end(JSON.stringify({ kind: "promise.get", head: { status: 400 }, data })),
@@ -44,7 +44,7 @@ describe.concurrent("the Resonate server", () => {
     ]);
   });
 
-  test("that speaks the protocol, and refuses what jobs are made of", async () => {
+  test("that speaks the protocol but refuses the ids of job records fails the check of its release", async () => {
     await using newer = await serveNewer(open.url);
     expect(of(await check(newer.url), "Resonate's release")).toMatchObject({
       status: "failed",
@@ -54,7 +54,7 @@ describe.concurrent("the Resonate server", () => {
     expect((await check(open.url)).filter(({ check }) => check === "Resonate's release")).toEqual([]);
   });
 
-  test("that does not fire a timer by itself", async () => {
+  test("that does not fire a timer by itself gives a warning", async () => {
     await using server = await startResonate();
     const release = await releaseOf(connectTo(server.url, async () => {}));
     await using before = await serveLate(server.url);
@@ -65,7 +65,7 @@ describe.concurrent("the Resonate server", () => {
     const [id, timeoutAt] = [`${namespace}timer`, Date.now() + 1_000];
     await server.call("promise.create", { id, timeoutAt, param: {}, tags: { "resonate:timer": "true" } });
     expect(await timers()).toMatchObject({ status: "ok", detail: "none is overdue" });
-    // The server's clock is known to the second.
+    // The doctor knows the server's clock only to the second.
     await until("the deadline", () => Date.now() > timeoutAt + 1_000);
     expect(await timers()).toMatchObject({
       status: "warning",
@@ -75,7 +75,7 @@ describe.concurrent("the Resonate server", () => {
     expect(await timers()).toMatchObject({ status: "ok", detail: "none is overdue" });
   });
 
-  test("that is something else, or too old to know the protocol", async () => {
+  test("is not mistaken for another server, or one too old for the protocol, at its address", async () => {
     await using other = await serve((_req, res) => res.writeHead(404).end("404 page not found"));
     expect(of(await check(other.url), "Resonate")).toMatchObject({
       status: "failed",
@@ -83,7 +83,7 @@ describe.concurrent("the Resonate server", () => {
     });
   });
 
-  test("that takes calls without a token", async () => {
+  test("that accepts calls without a token fails the check of its protection", async () => {
     const findings = await check(open.url, await guarded.token({ prefix: "prod/" }));
     expect(of(findings, "Resonate's protection")).toMatchObject({
       status: "failed",
@@ -103,7 +103,7 @@ describe.concurrent("the Resonate server", () => {
     expect(of(findings, "Resonate access").status).toBe("failed");
   });
 
-  test("refuses a token of another key", async () => {
+  test("refuses a token signed with another key", async () => {
     await using other = await startProtectedResonate();
     const findings = await check(guarded.url, await other.token({ prefix: "prod/" }));
     expect(of(findings, "Resonate access")).toMatchObject({
@@ -112,7 +112,7 @@ describe.concurrent("the Resonate server", () => {
     });
   });
 
-  test("does not open another namespace to a token", async () => {
+  test("refuses a token of another namespace", async () => {
     const findings = await check(guarded.url, await guarded.token({ prefix: "test/" }));
     expect(of(findings, "Resonate token").detail).toBe("is for the namespace test/, not prod/");
     expect(of(findings, "Resonate access")).toMatchObject({
@@ -125,13 +125,13 @@ describe.concurrent("the Resonate server", () => {
     ["expires soon", { prefix: "prod/", exp: now() + 3 * day }],
     ["opens every namespace", { prefix: "" }],
     ["opens every namespace", { prefix: "prod/", role: "admin" }],
-  ])("warns of a token that %s", async (what, claims) => {
+  ])("gets a warning for a token that %s", async (what, claims) => {
     const finding = of(await check(guarded.url, await guarded.token(claims)), "Resonate token");
     expect(finding.status).toBe("warning");
     expect(finding.detail.startsWith(what === "expires soon" ? "expires on" : what)).toBe(true);
   });
 
-  test("cannot use a malformed token", async () => {
+  test("gets an error for a malformed token", async () => {
     const findings = await check(guarded.url, randomBytes(16).toString("hex"));
     expect(of(findings, "Resonate token").detail).toBe("is not a JSON Web Token");
   });
@@ -139,7 +139,7 @@ describe.concurrent("the Resonate server", () => {
   test.each([
     ["has no room for another connection", 503, "MAX_CONNECTIONS"],
     ["is behind a proxy that does not pass on /poll", 404, "/poll"],
-  ])("that %s", async (_what, status, fix) => {
+  ])("that %s fails the check of its messages", async (_what, status, fix) => {
     await using before = await serve(async (req, res) => {
       if (req.url?.startsWith("/poll")) return res.writeHead(status).end();
       const body = await new Response(req as never).text();
@@ -151,9 +151,9 @@ describe.concurrent("the Resonate server", () => {
     expect(of(findings, "Resonate access").status).toBe("ok");
   });
 
-  test("behind a proxy that holds its messages back", async () => {
+  test("behind a proxy that holds back its messages fails the check of its messages", async () => {
     await using before = await serve(async (req, res) => {
-      if (req.url?.startsWith("/poll")) return; // no header before the first message, which does not come
+      if (req.url?.startsWith("/poll")) return; // the proxy holds back even the headers until the first message
       const answer = await fetch(guarded.url, { method: "POST", body: await new Response(req as never).text() });
       res.writeHead(answer.status).end(await answer.text());
     });

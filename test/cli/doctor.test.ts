@@ -36,7 +36,7 @@ describe.concurrent("a healthy stack", () => {
     const { exitCode, output } = await doctor(args, { RESONATE_URL, RESONATE_NAMESPACE: stack.namespace });
     const { healthy, findings } = JSON.parse(output) as { healthy: boolean; findings: Finding[] };
     expect(findings.filter(({ status }) => status !== "ok")).toEqual([
-      // What serves the edge here sends no Date header.
+      // The local server of the edge sends no Date header.
       { check: "edge's clock", status: "skipped", detail: "the answer has no date" },
     ]);
     expect(findings.map(({ check }) => check)).toEqual(
@@ -53,7 +53,7 @@ describe.concurrent("a healthy stack", () => {
     expect([exitCode, healthy]).toEqual([0, true]);
   });
 
-  test("is told for reading, with what was not looked at", async () => {
+  test("is reported in readable lines, including the checks that were skipped", async () => {
     const { exitCode, output } = await doctor(["--url", stack.origin]);
     expect(exitCode).toBe(0);
     expect(output).toMatch(/^ok +one-second timer +came through in \d+\.\d s$/m);
@@ -73,7 +73,7 @@ describe.concurrent("arguments", () => {
 });
 
 describe.concurrent("the edge", () => {
-  test("that is not there", async () => {
+  test("that cannot be reached fails the command, with a fix", async () => {
     const url = await nowhere();
     const { exitCode, output } = await doctor(["--url", url.href]);
     expect(exitCode).toBe(1);
@@ -81,7 +81,7 @@ describe.concurrent("the edge", () => {
     expect(output).toMatch(/^skipped +MCP/m);
   });
 
-  test("that is something else", async () => {
+  test("is not mistaken for another server at its address", async () => {
     await using other = await serve((_req, res) => res.writeHead(200).end("<html>"));
     expect(of(await checkEdge(other.url), "edge")).toMatchObject({
       status: "failed",
@@ -89,7 +89,7 @@ describe.concurrent("the edge", () => {
     });
   });
 
-  test("whose configuration is wrong names the variable", async () => {
+  test("whose configuration is wrong: the finding names the variable", async () => {
     await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL: "resonate" } });
     const findings = [...(await checkEdge(new URL(edge.url))), await checkReady(new URL(edge.url))];
     const failures = findings.filter(({ status }) => status === "failed");
@@ -97,7 +97,7 @@ describe.concurrent("the edge", () => {
     expect(failures[0]?.fix).toContain("edge.env");
   });
 
-  test("that cannot reach Resonate", async () => {
+  test("that cannot reach Resonate fails the check, with a fix", async () => {
     const { href } = await nowhere();
     await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL: href, AUTH_MODE: "none" } });
     const url = new URL(edge.url);
@@ -113,7 +113,7 @@ describe.concurrent("the edge", () => {
   test.each([
     ["ahead of", 90_000],
     ["behind", -90_000],
-  ])("whose clock is %s ours", async (words, ms) => {
+  ])("whose clock is %s the doctor's by 90 s fails the check", async (words, ms) => {
     await using late = await serve((_req, res) =>
       res.writeHead(200, { Date: new Date(Date.now() + ms).toUTCString() }).end('{"status":"ok"}'),
     );
@@ -122,7 +122,7 @@ describe.concurrent("the edge", () => {
     expect(finding.detail).toMatch(new RegExp(`^(89|90|91) s ${words}`));
   });
 
-  test("behind which no worker runs", async () => {
+  test("without a worker behind it fails the check of the timer", async () => {
     const bindings = { ...stack.resonate.env, RESONATE_NAMESPACE: "idle/", RESONATE_GROUP: "idle", AUTH_MODE: "none" };
     await using edge = await startEdge({ port: 0, bindings });
     const findings = await checkMcp({ url: new URL("/mcp", edge.url), token: undefined, wait: 2 });
@@ -136,7 +136,7 @@ describe.concurrent("the edge", () => {
 });
 
 describe.concurrent("authentication", () => {
-  /** An edge of the stack's that authenticates as `bindings` say. */
+  /** Further edges of the stack, with the authentication that `bindings` configures. */
   const oauth = { AUTH_MODE: "oauth", ALLOWED_HOSTS: "127.0.0.1" };
   const edgeWith = (bindings: Record<string, string>) =>
     startEdge({
@@ -149,7 +149,7 @@ describe.concurrent("authentication", () => {
       },
     });
 
-  test("that is missing is a fault where a token was to be demanded", async () => {
+  test("that is missing fails the check when bearer tokens are expected", async () => {
     expect(await checkAuth(new URL(stack.origin), "bearer")).toMatchObject({
       status: "failed",
       detail: expect.stringContaining("everyone"),
@@ -157,7 +157,7 @@ describe.concurrent("authentication", () => {
     });
   });
 
-  test("by static tokens: is as expected, and a good token goes through", async () => {
+  test("by static tokens passes the check where they are expected, and a good token is accepted", async () => {
     const sha256 = createHash("sha256").update("secret").digest("hex");
     const BEARER_TOKENS = JSON.stringify([{ name: "doctor", sha256 }]);
     await using edge = await edgeWith({ AUTH_MODE: "bearer", BEARER_TOKENS });
@@ -175,7 +175,7 @@ describe.concurrent("authentication", () => {
     expect(of(await checkMcp({ url, token: undefined, wait: 20 }), "MCP").status).toBe("skipped");
   });
 
-  test("by OAuth: is followed to the authorization server", async () => {
+  test("by OAuth is checked up to the authorization server's metadata", async () => {
     let issuer = "";
     await using server = await serve((req, res) => {
       const isMetadata = req.url === "/.well-known/openid-configuration";
@@ -193,7 +193,7 @@ describe.concurrent("authentication", () => {
     });
   });
 
-  test("by OAuth, whose authorization server is not there", async () => {
+  test("by OAuth fails the check when the authorization server cannot be reached", async () => {
     const { origin } = await nowhere();
     await using edge = await edgeWith({ ...oauth, OAUTH_ISSUER: origin });
     expect(await checkAuth(new URL(edge.url), "oauth")).toMatchObject({
@@ -203,12 +203,12 @@ describe.concurrent("authentication", () => {
     });
   });
 
-  // As a proxy leaves it that drops paths, or that talks to the edge by another name.
+  // As with a proxy that drops paths, or that calls the edge by another host name.
   test.each([
-    ["is not there", 404, {}],
+    ["is missing", 404, {}],
     ["is about another resource", 200, { resource: "https://example.org/mcp" }],
     ["names no authorization server", 200, { resource: "SELF/mcp" }],
-  ])("by OAuth, whose metadata %s", async (_what, status, metadata) => {
+  ])("by OAuth fails the check when the metadata %s", async (_what, status, metadata) => {
     await using edge = await serve((req, res) => {
       const self = `http://${req.headers.host}`;
       if (req.url === "/metadata") return res.writeHead(status).end(JSON.stringify(metadata).replace("SELF", self));
@@ -223,19 +223,19 @@ describe.concurrent("authentication", () => {
 });
 
 describe.concurrent("the worker", () => {
-  test("that is not there", async () => {
+  test("that cannot be reached fails the check, with a fix", async () => {
     expect(of(await checkWorker(await nowhere()), "worker")).toMatchObject({
       status: "failed",
       fix: expect.stringContaining("8081"),
     });
   });
 
-  test("that is something else", async () => {
+  test("is not mistaken for another server at its address", async () => {
     const { detail } = of(await checkWorker(new URL(stack.origin)), "worker");
     expect(detail).toMatch(/^something else answers/);
   });
 
-  test("that lost its connection to Resonate", async () => {
+  test("that lost its connection to Resonate fails the check", async () => {
     await using gate = await startGate(stack.resonate.url);
     await using worker = await startWorker({ RESONATE_URL: gate.url, RESONATE_GROUP: "lonely" });
     await gate.close();
@@ -247,14 +247,14 @@ describe.concurrent("the worker", () => {
     });
   });
 
-  test("that is stopping", async () => {
+  test("that is stopping gives a warning", async () => {
     await using worker = await startWorker({
       ...stack.resonate.env,
       RESONATE_GROUP: "leaving",
       RESONATE_NAMESPACE: "leaving/",
       WEATHER_API_URL: stack.archive.url,
     });
-    // A job that asks and asks keeps it from ending at once.
+    // A job with a hanging request keeps the worker from ending at once.
     const month = { latitude: 47.6, longitude: -122.3, year: 2014, month: 1 };
     stack.archive.control.inject({ fault: { kind: "hang" }, month: "2014-01" });
     const id = "leaving/weather_data_47.6_-122.3_2014_1";

@@ -4,7 +4,7 @@ import type { Finding } from "../../cli/doctor/finding.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
-/** A server of the test's own on a free port, for what no part of the product does by itself. */
+/** A server on a free port, for answers that no part of the product gives by itself. */
 export async function serve(listener: RequestListener) {
   const server = await serveHttp(listener);
   return { ...server, url: new URL(server.url) };
@@ -20,7 +20,7 @@ export function of(findings: Finding | Finding[], check: string): Finding {
   return found;
 }
 
-/** A server before `target` that fires a timer only when it is asked for it, as 0.10 does with those that have no target. */
+/** A proxy to `target` that fires a timer only when the timer is read, as 0.10 does for timers without a target. */
 export function serveLate(target: string) {
   const pending = new Map<string, object>();
   return serve(async (req, res) => {
@@ -36,7 +36,7 @@ export function serveLate(target: string) {
   });
 }
 
-/** A server before `target` that refuses records of jobs as releases after 0.9.8 do. */
+/** A proxy to `target` that refuses the ids of job records, as releases after 0.9.8 do. */
 export function serveNewer(target: string) {
   return serve(async (req, res) => {
     const body = await text(req);

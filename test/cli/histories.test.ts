@@ -1,4 +1,4 @@
-/** Histories of real jobs, saved from their server, hold today's code to what jobs have recorded. */
+/** Saved histories of real jobs check that today's code still fits their journals. */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { order } from "../../docs/examples/order/order.ts";
 import { replayHistories, startStack, startUpstream } from "../../testing/index.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
-test("today's code runs over the history of a job, does nothing again, and changed code is told where it differs", async () => {
+test("the code replays a job's history without effects, and changed code fails with the place where it differs", async () => {
   await using shop = await startUpstream();
   shop.answers({ body: {} });
   const resonate = await freePort();

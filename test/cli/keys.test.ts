@@ -23,13 +23,13 @@ async function keys(...args: string[]) {
 const content = (...path: string[]) => readFile(join(dir, ...path), "utf8");
 const env = async (...path: string[]) => parseEnv(await content(...path));
 
-/** What a token says, once it is certain that the public key in `k` vouches for it. */
+/** The claims of a token, verified with the public key in `k`. */
 async function verified(token: string | undefined) {
   const key = await importSPKI(await content("k", "public.pem"), "EdDSA");
   return (await jwtVerify(token ?? "", key, { algorithms: ["EdDSA"], requiredClaims: ["exp"] })).payload;
 }
 
-test("makes a key pair and a token each for edge and worker, limited to the namespace", async () => {
+test("makes a key pair, and one token each for edge and worker, limited to the namespace", async () => {
   expect(await keys("--namespace", "prod/", "--out", join(dir, "k"), "--days", "7")).toMatchObject({ exitCode: 0 });
   const edge = await env("k", "edge.env");
   const worker = await env("k", "worker.env");
@@ -48,28 +48,28 @@ test("makes a key pair and a token each for edge and worker, limited to the name
     expect(claims).toEqual({ prefix: "prod/", role: part, sub: part, iat: expect.any(Number) });
     expect(exp - Number(claims.iat)).toBeLessThanOrEqual(7 * 86_400);
     expect(exp - Number(claims.iat)).toBeGreaterThan(7 * 86_400 - 60);
-    // The only name by which the Resonate server knows this algorithm.
+    // The Resonate server knows the algorithm only by this name.
     expect(decodeProtectedHeader(token ?? "").alg).toBe("EdDSA");
   }
 });
 
-test("makes a key for edge and worker to encrypt with, when it is told to", async () => {
+test("makes an encryption key for edge and worker with --encrypt", async () => {
   await keys("--namespace", "prod/", "--out", join(dir, "k"), "--encrypt");
   const { ENCRYPTION_KEYS: key = "" } = await env("k", "edge.env");
   expect(Buffer.from(key, "base64").length).toBe(32);
   expect(await env("k", "worker.env")).toMatchObject({ ENCRYPTION_KEYS: key });
 });
 
-test("makes a token for the operator of the server, for all namespaces, when it is told to", async () => {
+test("makes a token for the server's operator, for all namespaces, with --operator", async () => {
   await keys("--namespace", "prod/", "--out", join(dir, "k"), "--operator");
   const { RESONATE_TOKEN: token, ...own } = await env("k", "operator.env");
   expect(own).toEqual({ RESONATE_NAMESPACE: "prod/", RESONATE_GROUP: "prod" });
   const claims = await verified(token);
-  // The server refuses everything to a token without any prefix.
+  // The prefix is empty, not absent: the server refuses everything to a token without a prefix.
   expect(claims).toMatchObject({ role: "operator", sub: "operator", prefix: "" });
 });
 
-test("what is secret is readable by its owner only and is not printed", async () => {
+test("secrets are readable by their owner only and are not printed", async () => {
   const { output } = await keys("--namespace", "prod/", "--out", join(dir, "k"));
   for (const name of ["private.pem", "edge.env", "worker.env"]) {
     expect((await stat(join(dir, "k", name))).mode & 0o777, name).toBe(0o600);
@@ -80,7 +80,7 @@ test("what is secret is readable by its owner only and is not printed", async ()
   expect(output).toContain(join(dir, "k", "edge.env"));
 });
 
-test("never overwrites: when one file is there, nothing is written", async () => {
+test("writes nothing if one of its files exists", async () => {
   await keys("--namespace", "prod/", "--out", join(dir, "k"));
   const before = await content("k", "edge.env");
   await rm(join(dir, "k", "private.pem"));
@@ -109,7 +109,7 @@ test("with --key and --task-key it adds a deployment to the same server", async 
   expect(await verified(edge.RESONATE_TOKEN)).toMatchObject({ prefix: "test/" });
 });
 
-test("a file that is no private key is refused by name", async () => {
+test("a file without a private key is refused, and the error names it", async () => {
   const file = join(dir, "wrong.pem");
   await writeFile(file, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n");
   const { exitCode, output } = await keys("--namespace", "prod/", "--key", file, "--out", join(dir, "k"));
@@ -117,7 +117,7 @@ test("a file that is no private key is refused by name", async () => {
 });
 
 test.each([
-  // Such a token would also open every namespace that begins with it.
+  // Such a token would also be valid for every namespace that begins with "prod".
   ["a namespace that could begin another", ["--namespace", "prod", "--out", "x"]],
   ["a namespace of several parts", ["--namespace", "prod/eu/", "--out", "x"]],
   ["the whole server", ["--namespace", "", "--out", "x"]],
@@ -130,10 +130,10 @@ test.each([
   expect([exitCode, output]).toEqual([2, expect.stringContaining("Usage: npm run keys")]);
 });
 
-// The Resonate server's own program, where there is one: what it says of a token is what counts.
+// With the real Resonate server: only its own verdict on a token counts.
 const binary = process.env.RESONATE_BIN;
 if (binary) {
-  test("the Resonate server takes these tokens, for their namespace only, and no others", async () => {
+  test("the Resonate server accepts only these tokens, and only for their namespace", async () => {
     await keys("--namespace", "prod/", "--out", join(dir, "k"));
     const port = await freePort();
     const settings = {
@@ -158,7 +158,7 @@ if (binary) {
       expect([await get("prod/job", token), await get("test/job", token)], part).toEqual([404, 403]);
       expect(await get("prod/job", `${token.slice(0, -10)}AAAAAAAAAA`), part).toBe(401);
     }
-    // What SECURITY.md says that it does not hold off: the call within a call may be about another namespace.
+    // A gap that SECURITY.md names: the server does not check the namespace of a call inside another call.
     const { RESONATE_TOKEN: mine = "" } = await env("k", "worker.env");
     await keys("--namespace", "test/", "--key", join(dir, "k", "private.pem"), "--task-key", "--out", join(dir, "t"));
     const { RESONATE_TOKEN: theirs = "" } = await env("t", "worker.env");

@@ -1,4 +1,4 @@
-// The modules that a project's Worker loads when it needs them.
+// The modules that a project's Worker loads on demand.
 
 import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ afterEach(() => rm(root, { recursive: true, force: true }));
 const write = (path: string, text: string) => writeFile(join(root, path), text);
 const built = (name: string) => join(root, "edge/modules", name);
 
-test("each is built beside its source, with what it imports, and again when that has changed", async () => {
+test("a module is built beside its source, bundled with its imports, and rebuilt only when one of these changes", async () => {
   await write("words.ts", 'export const word: string = "first";\n');
   await write("edge/modules/greeting.ts", 'export { word } from "../../words.ts";\n');
   expect(await buildModules(root)).toEqual(["edge/modules/greeting.ts", "words.ts"].map((path) => join(root, path)));
@@ -30,7 +30,7 @@ test("each is built beside its source, with what it imports, and again when that
   expect(await readFile(built("greeting.js"), "utf8")).toContain("second");
 });
 
-test("one that needs Node is built all the same; one that does not compile is named", async () => {
+test("a module that imports from Node is built as well, and the error of one that does not compile says why", async () => {
   await write("edge/modules/files.ts", 'import { readFileSync } from "fs";\nexport const read = readFileSync;\n');
   await buildModules(root);
   expect(await readFile(built("files.js"), "utf8")).toMatch(/from ?"fs"/);

@@ -1,4 +1,4 @@
-/** What an operator does about jobs: pauses a kind, lists what is in trouble, has it looked at again. */
+/** The operator's commands for jobs: pause and resume a kind, list jobs in trouble, and retry them. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-/** A deployment for one test, and the commands of its operator. */
+/** A deployment for one test, with its operator's commands. */
 function deployment() {
   const { group, namespace, env } = ownGroup();
   const settings = { ...resonate.env, ...env, LEASE_SECONDS: "2" };
@@ -42,7 +42,7 @@ function deployment() {
   };
 }
 
-test("a kind that is paused waits until it is resumed, also across restarts", async () => {
+test("a paused kind waits until it is resumed, even across restarts of the worker", async () => {
   const { command, timer, settings, namespace } = deployment();
   expect(await command("resume", "timer")).toBe("Jobs of the kind timer were not paused.\n");
   const since = /^Jobs of the kind timer are paused since (\S+)\.\n$/.exec(await command("pause", "timer"))?.[1];
@@ -54,7 +54,7 @@ test("a kind that is paused waits until it is resumed, also across restarts", as
   await using worker = await startWorker(settings);
   await timer("two");
   await worker.said("timer_two", "job paused");
-  // It was paused, and stays so since then.
+  // A second pause keeps the time of the first.
   expect(await command("pause", "timer")).toContain(`since ${since}`);
   const [timers] = JSON.parse(await command("jobs", "--json")).kinds;
   expect(timers).toEqual({ kind: "timer", running: 2, paused_since: Date.parse(since ?? ""), trouble: [] });
@@ -72,7 +72,7 @@ test("a kind that is paused waits until it is resumed, also across restarts", as
   expect(await resonate.settled(`${namespace}timer_three`, 60_000)).toMatchObject({ state: "resolved" });
 });
 
-test("a job that is blocked is listed, and looked at again when it is told so", async () => {
+test("a blocked job is listed, and tried again by `retry`", async () => {
   const { command, settings, group, namespace } = deployment();
   const folder = await mkdtemp(join(tmpdir(), "operate-"));
   const script = "test/worker/scripts/changed/changing-worker.ts";
@@ -102,7 +102,7 @@ test("a job that is blocked is listed, and looked at again when it is told so", 
   }
 });
 
-test("a job that failed is started again from its last good step when it is told so", async () => {
+test("a failed job is started again from its last good step by `retry`", async () => {
   const { command, settings, group, namespace } = deployment();
   const folder = await mkdtemp(join(tmpdir(), "operate-"));
   const store = new RemoteStore({ url: resonate.url, group, namespace }, [strictForecast]);

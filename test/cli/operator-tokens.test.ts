@@ -1,4 +1,4 @@
-/** Operators' commands at servers that ask for a token: what each may, and in what words it is refused what it may not. */
+/** Operators' commands at servers that require a token: which token may do what, and how the commands report a refusal. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ async function command(env: Record<string, string>, ...args: string[]) {
   return { exitCode, said: program.output().trim() };
 }
 
-/** A kind is paused, seen to be, and goes on. */
+/** Pauses a kind, lists it as paused, resumes it, and retries a job. All these commands must succeed. */
 async function operate(env: Record<string, string>, ...options: string[]) {
   const ask = async (...args: string[]) => {
     const { exitCode, said } = await command(env, ...args, ...options);
@@ -35,7 +35,7 @@ async function operate(env: Record<string, string>, ...options: string[]) {
   expect(await ask("retry", "timer_tea")).toBe("timer_tea: it is not blocked");
 }
 
-/** What each command is refused with. */
+/** The output of each command. All of them must fail. */
 async function refusals(env: Record<string, string>, commands: string[][]) {
   const answers = await Promise.all(commands.map((args) => command(env, ...args)));
   expect(answers.map(({ exitCode }) => exitCode)).toEqual(commands.map(() => 1));
@@ -54,7 +54,7 @@ describe("the embedded server, with a secret", () => {
   });
   afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-  test("does what it is told by who shows it, and nobody else", async () => {
+  test("obeys commands with the secret only", async () => {
     await operate(resonate.env);
     const [wrong] = await refusals({ ...resonate.env, RESONATE_TOKEN: "another" }, [["jobs"]]);
     expect(wrong).toBe(
@@ -76,7 +76,7 @@ describe("a server that checks signed tokens", () => {
   });
   afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-  test("does what an operator's token asks; a namespace's may not search, and touches no other namespace", async () => {
+  test("lets an operator's token do everything; a namespace's token may not search or touch another namespace", async () => {
     const address = { RESONATE_URL: resonate.url, RESONATE_NAMESPACE: NAMESPACE };
     await operate({ ...address, RESONATE_TOKEN: await resonate.token({ prefix: "", role: "operator" }) });
     const own = { ...address, RESONATE_TOKEN: await resonate.token({ prefix: NAMESPACE, role: "worker" }) };
@@ -97,7 +97,7 @@ describe("a server that checks signed tokens", () => {
   });
 });
 
-describe("a deployment that keeps its jobs itself", () => {
+describe("a deployment with its own Resonate server", () => {
   const [worker, operator] = [newToken(), newToken()];
   const listed = ({ sha256 }: { sha256: string }) => JSON.stringify([{ name: "ada", sha256 }]);
   let data: string;
@@ -116,7 +116,7 @@ describe("a deployment that keeps its jobs itself", () => {
     await rm(data, { recursive: true, force: true });
   });
 
-  test("does what its operator's token asks; a worker's may not search, and touches no other namespace", async () => {
+  test("lets its operator's token do everything; a worker's token may not search or touch another namespace", async () => {
     await operate({ OPERATOR_TOKEN: operator.token, RESONATE_NAMESPACE: NAMESPACE }, "--url", edge.url);
     const own = { RESONATE_URL: resonate.url, RESONATE_TOKEN: worker.token, RESONATE_NAMESPACE: NAMESPACE };
     for (const searched of await refusals(own, [["jobs"]])) {
@@ -128,7 +128,7 @@ describe("a deployment that keeps its jobs itself", () => {
     expect(wrong).toBe("The server does not know the token in OPERATOR_TOKEN.");
   });
 
-  test("removes what a caller has left, when its operator tells it to, while it runs", async () => {
+  test("removes a caller's jobs at its operator's command while it runs", async () => {
     const [{ key: hers }, { key: other }] = await Promise.all([callerOf("ada"), callerOf("bob")]);
     const start = (id: string) => resonate.start({ id: NAMESPACE + id, func: "timer", args: {}, group: "prod" });
     for (const id of [`${hers}timer_tea`, `${other}timer_tea`, `weather_1`]) await start(id);
@@ -141,7 +141,7 @@ describe("a deployment that keeps its jobs itself", () => {
     await resonate.call("promise.create", record);
     const forget = (...options: string[]) =>
       command({ OPERATOR_TOKEN: operator.token }, "forget", "ada", "--url", edge.url, ...options);
-    // The caller's object may have begun its record, with a promise of its own.
+    // The caller's object may have created a promise for its own record, so there may be 3 promises.
     expect((await forget()).said).toMatch(/^[23] promises of this caller: nothing was removed. Add --apply.$/);
     expect((await forget("--apply")).said).toMatch(/^[23] promises were removed.$/);
     const found = await Promise.all(

@@ -1,18 +1,18 @@
 /**
- * A fake of Cloudflare's API: as much of it as wrangler and the deploy command ask when Workers are deployed, looked at and
- * removed. It remembers what it was sent; nothing runs.
+ * A fake of Cloudflare's API, with the part that wrangler and the deploy command use to deploy, inspect and remove Workers.
+ * It stores the uploads and runs nothing.
  */
 import type { IncomingMessage } from "node:http";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 
 export interface Platform extends AsyncDisposable {
-  /** What makes wrangler speak to it; no Docker is found with it. */
+  /** Environment variables that direct wrangler to this API and hide Docker from it. */
   readonly env: Record<string, string>;
-  /** The Workers that are deployed, by name. */
+  /** The deployed Workers, by name. */
   readonly workers: Map<string, DeployedWorker>;
-  /** The names of the Workers that were deployed, in this order. */
+  /** The names of the uploaded Workers, in order; a Worker that was uploaded again is there again. */
   readonly uploads: readonly string[];
-  /** The containers' applications that were made. */
+  /** The container applications that were created. */
   readonly applications: readonly { name: string; configuration: { image: string } }[];
   /** Whether the account has Containers. */
   hasContainers: boolean;
@@ -115,7 +115,7 @@ export async function startPlatform(): Promise<Platform> {
   });
 }
 
-/** Which Workers have objects of this one bound, as the platform says it: its own bindings are among them. */
+/** The Workers that bind objects of this one, in the platform's form. A Worker's bindings to itself are included. */
 function usersOf(name: string, workers: Platform["workers"]) {
   return [...workers].flatMap(([service, { bindings }]) =>
     bindings
@@ -124,10 +124,10 @@ function usersOf(name: string, workers: Platform["workers"]) {
   );
 }
 
-/** Of every Worker that is deployed. */
+/** The version of every deployed Worker. */
 const VERSION = "00000000-0000-0000-0000-000000000000";
 
-/** What the platform says of an account that has Containers. */
+/** The platform's description of an account that has Containers. */
 const ACCOUNT = {
   external_account_id: "account",
   limits: { memory_mib_per_deployment: 4_096, vcpu_per_deployment: 4, disk_mb_per_deployment: 4_000 },
@@ -140,7 +140,7 @@ async function bodyOf(req: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** What an upload leaves: its own bindings, the secrets that were there, and the variables, where it says so. */
+/** The Worker after an upload: it has the upload's bindings, keeps its secrets, and the types in `keep_bindings`. */
 async function uploaded(req: IncomingMessage, before: DeployedWorker | undefined): Promise<DeployedWorker> {
   const chunks: Buffer[] = [];
   for await (const chunk of req) chunks.push(chunk);

@@ -12,11 +12,11 @@ import { startResonate } from "../support/resonate.ts";
 /** A Resonate server that requires tokens. */
 export interface ProtectedResonate extends AsyncDisposable {
   readonly url: string;
-  /** A token that the server takes, unless `claims` say otherwise. */
+  /** A token that the server accepts, unless `claims` make it invalid. */
   token(claims: { prefix?: string; role?: string; exp?: number }): Promise<string>;
 }
 
-/** The real server where `RESONATE_BIN` names its program; otherwise the embedded one behind a guard with the same rules. */
+/** Starts the real server if `RESONATE_BIN` names its program, otherwise the embedded one behind a guard with its rules. */
 export async function startProtectedResonate(): Promise<ProtectedResonate> {
   const { privateKey, publicKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
   const token: ProtectedResonate["token"] = ({ exp = Math.floor(Date.now() / 1_000) + 90 * 86_400, ...claims }) =>
@@ -51,11 +51,11 @@ async function startReal(program: string, publicKey: CryptoKey) {
 async function startGuarded(publicKey: CryptoKey) {
   const resonate = await startResonate({ own: true });
 
-  /** 200, or the status that the real server refuses with. */
+  /** 200, or the status with which the real server refuses. */
   async function verdict(token: string, kind: string | undefined, id: string | undefined): Promise<number> {
     try {
       const { payload } = await jwtVerify(token, publicKey, { algorithms: ["EdDSA"], requiredClaims: ["exp"] });
-      // A connection is anybody's; a search is for those who may see all.
+      // Every valid token may open a connection. Only a token for all namespaces may search.
       if (kind === undefined) return 200;
       const about = kind.endsWith(".search") ? "" : id;
       return about === undefined || about.startsWith(String(payload.prefix ?? "\0")) ? 200 : 403;

@@ -1,4 +1,4 @@
-/** However much a call asks for, its answer has a bound, and what does not fit can be had in parts, by every client. */
+/** The answer to a call is bounded however much the call asks for, and every client can read the rest in parts. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
@@ -8,7 +8,7 @@ import { type RpcOptions, rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { JSON_HEADERS, send, call as toolCall } from "./support.ts";
 
-/** What an answer may come to; the protocol's envelope around the result comes on top. */
+/** The largest result in characters of JSON. The protocol's envelope comes on top. */
 const BOUND = 50_000;
 const ENVELOPE = 500;
 
@@ -41,7 +41,7 @@ const call = async (name: string, args: object, options: RpcOptions = {}) => {
 const read = (uri: string, token = ADA) => rpc(stack.url, "resources/read", { uri }, { token });
 
 let timers = 0;
-/** The job of Ada's that has ended with `value`. */
+/** Makes a job of Ada's that has ended with `value`, or failed with it if it is an error. Returns its name. */
 async function jobWith(value: unknown): Promise<string> {
   const timer_name = `t${++timers}`;
   await call("set_timer", { timer_name, seconds: 3_600 });
@@ -54,7 +54,7 @@ async function jobWith(value: unknown): Promise<string> {
   return `timer_${timer_name}`;
 }
 
-/** Much like what jobs return; as JSON so many characters or a few more, with what takes more room when it is quoted. */
+/** A value like a job's result, of about `characters` characters as JSON, some of which grow when quoted again. */
 function large(characters: number) {
   const rows = [];
   for (let size = 60; size < characters; size += 41)
@@ -70,7 +70,7 @@ describe("a result of nearly a megabyte", () => {
     name = await jobWith(value);
   });
 
-  test("comes as a summary with its size, its fields, its first part and where the rest is", async () => {
+  test("comes as a summary with its size, its fields, its first part and the address of the rest", async () => {
     const { structuredContent, content } = await call("probe_status", { job_names: [name] });
     const [{ summary, ...status }] = structuredContent.statuses;
     expect(status).toMatchObject({ job_name: name, status: "complete" });
@@ -82,7 +82,7 @@ describe("a result of nearly a megabyte", () => {
     expect(JSON.parse(content[0].text)).toEqual(structuredContent);
   });
 
-  test("comes whole by arguments alone, part by part", async () => {
+  test("can be read whole, part by part, with the arguments of a tool alone", async () => {
     let text = "";
     let calls = 0;
     for (let offset: number | undefined = 0; offset !== undefined; calls++) {
@@ -96,7 +96,7 @@ describe("a result of nearly a megabyte", () => {
     expect(calls).toBeLessThan(90);
   });
 
-  test("comes whole as a resource, whose parts say where the next one is", async () => {
+  test("can be read whole as a resource, each part of which gives the address of the next", async () => {
     let text = "";
     for (let uri: string | undefined = `job://${name}`; uri !== undefined; ) {
       const { result } = await read(uri);
@@ -109,7 +109,7 @@ describe("a result of nearly a megabyte", () => {
     expect(JSON.parse(text)).toEqual(value);
   });
 
-  test("gives the fields that are asked for", async () => {
+  test("yields only the requested fields", async () => {
     const fields = ["title", "rows.n", "nothing", "__proto__.x"];
     const picked = { title: "rows", rows: value.rows.map(({ n }) => ({ n })) };
     const { structuredContent } = await call("probe_status", { job_names: [name], fields });
@@ -120,7 +120,7 @@ describe("a result of nearly a megabyte", () => {
     expect(JSON.parse(result.contents[0].text).result).toEqual({ title: "rows" });
   });
 
-  test("is left out when it is not asked for", async () => {
+  test("is left out when the call asks for none", async () => {
     const { structuredContent } = await call("probe_status", { job_names: [name], result: "none" });
     expect(Object.keys(structuredContent.statuses[0]).sort()).toEqual([
       "finished_at",
@@ -130,7 +130,7 @@ describe("a result of nearly a megabyte", () => {
     ]);
   });
 
-  test("is linked to for clients whose revision has links, and to no other", async () => {
+  test("is linked only for clients whose revision has links", async () => {
     const link = { type: "resource_link", uri: `job://${name}`, name, mimeType: "application/json", size: json.length };
     for (const tool of ["probe_status", "await_result"]) {
       expect((await call(tool, { job_names: [name] })).content).toContainEqual(link);
@@ -152,7 +152,7 @@ describe("a result of nearly a megabyte", () => {
     }
   });
 
-  test("is bounded in the task that it is, too", async () => {
+  test("is bounded in the result of its task, too", async () => {
     const params = { name: "timer", arguments: { timer_name: name.slice("timer_".length), seconds: 3_600 } };
     const { result: task } = await rpc(stack.url, "tools/call", params, { token: ADA });
     const { result } = await rpc(stack.url, "tasks/get", { taskId: task.taskId }, { token: ADA });
@@ -161,7 +161,7 @@ describe("a result of nearly a megabyte", () => {
     expect(result.result.content.at(-1)).toMatchObject({ type: "resource_link", uri: `job://${name}` });
   });
 
-  test("is no other caller's to read", async () => {
+  test("cannot be read by another caller", async () => {
     expect(await read(`job://${name}`, BOB)).toMatchObject({ error: { code: -32602 } });
     const key = (await callerOf("ada")).key;
     for (const guess of [`${key}${name}`, `../${key}${name}`, `${stack.namespace}${key}${name}`]) {
@@ -177,7 +177,7 @@ describe("a result of nearly a megabyte", () => {
 });
 
 describe("a call of a hundred names", () => {
-  test("of large results holds something of each, and stays within the bound", async () => {
+  test("with large results shows a part of each and stays within the bound", async () => {
     const value = large(100_000);
     const names: string[] = [];
     while (names.length < 100) names.push(...(await Promise.all([1, 2, 3, 4].map(() => jobWith(value)))));
@@ -191,7 +191,7 @@ describe("a call of a hundred names", () => {
     }
   });
 
-  test("holds small results as they are beside a large one", async () => {
+  test("shows small results whole beside a large one", async () => {
     const names = await Promise.all(Array.from({ length: 50 }, (_, n) => jobWith({ n })));
     const whole = await call("probe_status", { job_names: names });
     expect(whole.structuredContent).not.toHaveProperty("note");
@@ -202,7 +202,7 @@ describe("a call of a hundred names", () => {
     expect(others.map(({ result }: { result: object }) => result)).toEqual(names.map((_name, n) => ({ n })));
   });
 
-  test("that are long, and whose jobs failed at length, says how many were left out", async () => {
+  test("that are long says how many were left out, and long errors are shortened", async () => {
     const failed = await jobWith(new Error("x".repeat(400_000)));
     const { structuredContent } = await call("probe_status", { job_names: [failed] });
     expect(structuredContent.statuses[0].error.length).toBeLessThan(2_100);
@@ -217,7 +217,7 @@ describe("a call of a hundred names", () => {
   });
 });
 
-test("the addresses of resources lead to jobs alone", async () => {
+test("resource addresses lead to jobs only", async () => {
   const templates = await rpc(stack.url, "resources/templates/list", {}, { token: ADA });
   expect(templates.result.resourceTemplates).toMatchObject([{ uriTemplate: "job://{name}{?offset,fields}" }]);
   const listed = await rpc(stack.url, "resources/list", {}, { token: ADA });

@@ -1,4 +1,4 @@
-/** The doors beside `/mcp`, attacked by strangers and by a caller: each refuses in words, and serves who may enter meanwhile. */
+/** The routes beside `/mcp`, attacked by strangers and by a caller: each explains its refusal and still serves others. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { newToken } from "../../cli/static-token.ts";
 import { reportToken } from "../../core/jobs/reports.ts";
@@ -38,14 +38,14 @@ const operating = (path: string, body?: unknown) =>
     body,
   });
 
-/** Eve's request; what it is answered by protocol or by the tool. */
+/** Makes a call as Eve. Returns the message of the error, of the protocol or the tool, or else the result as text. */
 const asks = async (name: string, args: object) => {
   const { messages, text } = await send(stack.url, { headers: bearer("token-of-eve"), body: call(name, args) });
   const { result, error } = messages.at(-1) ?? {};
   return error?.message ?? (result?.isError ? result.content[0].text : JSON.stringify(result ?? text));
 };
 
-test("strangers who knock at every door in vain shut nobody out", async () => {
+test("strangers who are refused at every route lock nobody out", async () => {
   const doors = ["/callbacks/forged", "/files/forged", "/reports", "/operate/overview", "/operate/act"];
   const seen = new Set<number>();
   for (const door of doors) {
@@ -56,7 +56,7 @@ test("strangers who knock at every door in vain shut nobody out", async () => {
     for (const { status } of answers) seen.add(status);
   }
   expect([...seen].sort()).toEqual([401, 404]);
-  // No address is known here, and so none is counted.
+  // Without Cloudflare in front, no client address is known, and so no attempts are counted.
   expect((await operating("overview")).status).toBe(200);
   const reports = { headers: bearer(await reportToken(VIEW_KEY)), body: { ended: {}, started: {} } };
   expect((await send(at("/reports"), reports)).status).toBe(204);
@@ -71,7 +71,7 @@ const report = async (body: unknown, headers = {}) =>
 
 test.each<Attack>([
   ["reports nested deep", () => report(DEEP), 400, /not a batch/],
-  ["a report whose caller is a prototype", () => report('{"ended":{"__proto__":["timer_hers"]}}'), 204, /^$/],
+  ["a report for the caller __proto__", () => report('{"ended":{"__proto__":["timer_hers"]}}'), 204, /^$/],
   [
     "a report of a worker with numbers below zero",
     () => report({ worker: { worker: "w", n: -1 } }),
@@ -94,7 +94,7 @@ test.each<Attack>([
   ["an action for nobody", () => operating("act", { do: "block", caller: "" }), 400, /not an action/],
   ["an unknown filter", () => operating("jobs?state=all"), 400, /no such filter/],
   ["a job by a forged id", () => operating("job?job=..%2F..%2Fkey"), 404, /No job/],
-  ["a job by 100 KB", () => operating(`job?job=${"x".repeat(10_000)}`), 404, /No job/],
+  ["a job by an id of 10 KB", () => operating(`job?job=${"x".repeat(10_000)}`), 404, /No job/],
   ["a callback by GET", () => send(at("/callbacks/x"), { method: "GET" }), 404, /void/],
   ["a callback by the address of a page", () => send(at("/callbacks/x.y.z"), { body: {} }), 404, /void/],
   [
@@ -105,18 +105,18 @@ test.each<Attack>([
   ],
   ["a file by POST", () => send(at("/files/x"), { body: {} }), 404, /Not found/],
   ["a file by dots", () => send(at("/files/..%2F..%2Fetc%2Fpasswd"), { method: "GET" }), 404, /void/],
-])("%s is refused", async (_what, attack, status, words) => {
+])("%s is refused or has no effect", async (_what, attack, status, words) => {
   const answer = await attack();
   expect([answer.status, answer.text]).toEqual([status, expect.stringMatching(words)]);
 });
 
 test.each<[string, string, object, RegExp]>([
   ["another caller's job is not forgotten", "forget_jobs", { job_names: ["timer_hers"] }, /not_found.*timer_hers/],
-  ["200 names are not looked at", "forget_jobs", { job_names: NAMES }, /100/],
-  ["no names are refused", "forget_jobs", { job_names: [] }, /job_names/],
+  ["a list of 200 names is refused", "forget_jobs", { job_names: NAMES }, /100/],
+  ["an empty list of names is refused", "forget_jobs", { job_names: [] }, /job_names/],
   ["names that are objects are refused", "forget_jobs", { job_names: [{ toString: 1 }] }, /job_names/],
-  ["a name that leads out is not found", "forget_jobs", { job_names: ["../timer_hers"] }, /not_found/],
-  ["a schedule of itself is refused", "schedule_job", { name: "s", tool: "schedule_job", every: 60 }, /tool/],
+  ["a name with a path is not found", "forget_jobs", { job_names: ["../timer_hers"] }, /not_found/],
+  ["a schedule of schedules is refused", "schedule_job", { name: "s", tool: "schedule_job", every: 60 }, /tool/],
   ["a schedule each second is refused", "schedule_job", { name: "s", tool: "set_timer", every: 1 }, /60/],
   [
     "a schedule by a costly cron is refused",

@@ -1,4 +1,4 @@
-/** Two isolates of a deployment before one server: a caller is the same at both, and so is everybody else. */
+/** Two isolates of one deployment, on one Resonate server: a caller has the same jobs and limits at both. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { until } from "../../testing/simulation/program.ts";
@@ -39,7 +39,7 @@ const at = async (sub: string) => {
   return edges.map(({ url }) => callerAt(url, token)) as [ReturnType<typeof callerAt>, ReturnType<typeof callerAt>];
 };
 
-test("a job of one caller is its own at both, to see, await and cancel, and nobody else's at either", async () => {
+test("a caller can see, await and cancel its job at both isolates, and no other caller can at either", async () => {
   const [here, there] = await at("ada");
   const { taskId } = await here.tasks.call("timer", { timer_name: "hers", seconds: 3_600 });
   const name = "timer_hers";
@@ -60,7 +60,7 @@ test("a job of one caller is its own at both, to see, await and cancel, and nobo
   expect(await waiting).toMatchObject({ errors: { [name]: expect.stringContaining("cancelled") }, running: [] });
 });
 
-test("has so many jobs at both together", async () => {
+test("a caller's limit of jobs applies to both isolates together", async () => {
   const cy = await at("cy");
   const starts = Array.from({ length: 24 }, (_, n) =>
     (cy[n % 2] ?? cy[0]).call("set_timer", { timer_name: `t${n}`, seconds: 3_600 }),
@@ -69,13 +69,13 @@ test("has so many jobs at both together", async () => {
   expect(started).toBe(10);
 });
 
-test("a stream ends with its token at either, and the job that it is about goes on", async () => {
+test("a stream ends at either isolate when its token expires, and the job goes on", async () => {
   const [here] = await at("dora");
   const { taskId } = await here.tasks.call("timer", { timer_name: "long", seconds: 3_600 });
   const short = await tokenOf("dora", 4);
   const streams = await Promise.all(edges.map(({ url }) => subscribe(url, [taskId], short)));
   await Promise.all(streams.map(({ ended }) => ended));
-  // Clocks may differ by some seconds.
+  // The edge accepts a token for a few seconds after its expiry, because clocks may differ.
   const isRefused = (url: string) =>
     callerAt(url, short)
       .call("list_jobs")

@@ -1,4 +1,4 @@
-/** What a caller's list of jobs costs: not the promises of others, and no page of results. */
+/** A list of a caller's jobs costs neither a search of other callers' promises nor a page of results. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
@@ -23,7 +23,7 @@ const serve = (bindings: Record<string, string>) =>
 const set = (caller: TestCaller, timer_name: string) => caller.call("set_timer", { timer_name, seconds: 3_600 });
 const names = ({ jobs }: { jobs: { job_name: string }[] }) => jobs.map(({ job_name }) => job_name);
 
-/** What was sent and answered, by kind, while `work` was done. */
+/** The calls to the Resonate server during `work`, by kind. */
 async function counted(work: () => Promise<unknown>) {
   const before = gate.calls.length;
   await work();
@@ -40,7 +40,7 @@ async function all(caller: TestCaller, args: object = {}): Promise<string[]> {
   }
 }
 
-describe("where callers are told apart", () => {
+describe("in a deployment that distinguishes callers", () => {
   let stack: Stack;
   let ada: TestCaller;
   let bob: TestCaller;
@@ -74,7 +74,7 @@ describe("where callers are told apart", () => {
     expect(await all(ada, { limit: 2 })).toEqual([4, 3, 2, 1, 0].map((n) => `timer_one after the other ${n}`));
   });
 
-  test("jobs that are started all at once, at two isolates, are all listed, and each once", async () => {
+  test("jobs that are started concurrently at two isolates are all listed, each once", async () => {
     const [here, there] = [callerAt(stack.beside, "token-of-cy"), ada];
     const mine = await Promise.all(
       Array.from({ length: 40 }, (_, n) => set(n % 2 === 0 ? here : there, `at once ${n}`)),
@@ -95,7 +95,7 @@ describe("where callers are told apart", () => {
     expect((await all(ada, { limit: 100 })).filter((name) => name === "timer_again")).toEqual(["timer_again"]);
   });
 
-  test("with a status and a kind the list goes on to its end, also where jobs have ended unheard", async () => {
+  test("a list by status and kind is complete, including jobs whose end nobody reported", async () => {
     const dora = callerAt(stack.url, "token-of-dora");
     for (let n = 0; n < 30; n++) await set(dora, `d${n}`);
     const { key } = await callerOf("dora");
@@ -109,37 +109,36 @@ describe("where callers are told apart", () => {
     expect(await all(dora, { kind: "weather_data" })).toEqual([]);
   });
 
-  test("with a status that few have it reads each running job once at most, and what it takes is charged", async () => {
+  test("a list by a rare status reads each running job once at most, and counts these reads against the limit", async () => {
     const fay = callerAt(stack.url, "token-of-fay");
     const month = (n: number) => ({ latitude: 10 + n / 100, longitude: 1, year: 2013, month: 5 });
     await Promise.all(Array.from({ length: 40 }, (_, n) => fay.call("start_gathering", month(n))));
     const calls = await counted(() => fay.call("list_jobs", { status: "failed", limit: 100 }));
     expect(calls["promise.get"]?.length).toBeLessThan(50);
-    // By its weight alone it could be asked for nine times at the other isolate.
+    // If a list counted as one request regardless of its reads, the limit would allow it here.
     const there = callerAt(stack.beside, "token-of-fay");
     for (let n = 0; n < 6; n++) await there.call("list_jobs", { status: "failed", limit: 100 });
     expect(await there.call("list_jobs", { status: "failed" }).catch(() => "no")).toBe("no");
   });
 
-  test("a cursor that no list returned is refused, or begins there", async () => {
+  test("a made-up cursor is refused, or starts the list at its position", async () => {
     for (const cursor of ["1.2.3.4", "x", `${"9".repeat(17)} timer_a`])
       await expect(ada.call("list_jobs", { cursor })).rejects.toThrow("cursor");
     expect((await ada.call("list_jobs", { cursor: "1 timer_nowhere" })).jobs).toEqual([]);
   });
 
-  test("a page of very long names is as long as an answer may be, and the next goes on", async () => {
-    const cy = callerAt(stack.url, "token-of-bob");
+  test("a page of very long names ends at the bound of an answer, and the next page continues", async () => {
     const long = Array.from({ length: 100 }, (_, n) => `${String(n).padStart(3, "0")} ${"é".repeat(95)}`);
-    await Promise.all(long.map((name) => set(cy, name)));
-    const page = await cy.call("list_jobs", { limit: 100 });
+    await Promise.all(long.map((name) => set(bob, name)));
+    const page = await bob.call("list_jobs", { limit: 100 });
     expect(JSON.stringify(page).length * 2).toBeLessThan(50_000);
     expect(page.next_cursor).toBeDefined();
-    const found = await all(cy, { limit: 100 });
+    const found = await all(bob, { limit: 100 });
     expect(found).toEqual(expect.arrayContaining(long.map((name) => `timer_${name}`)));
   });
 });
 
-test("where they are not, a search never asks for more results at once than fit", async () => {
+test("in a deployment without callers, a search never asks for more results than fit", async () => {
   await using stack = await serve({});
   const anyone = callerAt(stack.url, "");
   for (let n = 0; n < 30; n++) {

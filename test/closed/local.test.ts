@@ -1,7 +1,7 @@
 /**
- * What listens on this machine, and lies on its disk, is for its owner: not for web pages, and not for other users. Of an
- * account (`RESONATE_HOST=object`) the embedded server is what the edge lets through to the object. What is on the disk is
- * the Node host's; the others are about the host under test.
+ * Local listeners and files belong to their owner: web pages and other users of the machine cannot reach them. With an
+ * account (`RESONATE_HOST=object`) the embedded server is the object, reached through the edge. The tests of files are
+ * about the Node host; the others are about the host under test.
  */
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ const envelope = (auth?: string) => ({
 const SECRET = "a-secret-of-this-machine";
 const STRANGERS = ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8001", "evil.example:80"];
 
-/** The embedded server with a secret, and edge and worker that were told it. */
+/** Starts the embedded server with a secret, and an edge and a worker that know the secret. */
 async function startWithSecret() {
   await using started = new AsyncDisposableStack();
   const server = isAccount ? undefined : started.use(await startResonate({ own: true, token: SECRET }));
@@ -40,7 +40,7 @@ async function startWithSecret() {
   return { stack, server: server ?? stack.resonate, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-describe("a page whose name was made to lead to this machine", () => {
+describe("a page whose host name resolves to this machine", () => {
   let server: Awaited<ReturnType<typeof startWithSecret>>;
   let resonate: Resonate;
   let token: string | undefined;
@@ -65,7 +65,7 @@ describe("a page whose name was made to lead to this machine", () => {
     expect((await send(resonate.url, { headers, body: envelope(token) })).status).toBe(403);
   });
 
-  test.each([...STRANGERS, "metrics.example.com"])("(%s) reads nothing of the worker's", async (host) => {
+  test.each([...STRANGERS, "metrics.example.com"])("(%s) reads nothing from the worker", async (host) => {
     for (const path of ["/health", "/metrics"]) {
       const { status, text } = await send(new URL(path, worker.healthUrl).href, { method: "GET", headers: { host } });
       expect([path, status, text]).toEqual([path, 403, expect.not.stringMatching(/connected|resonate_/)]);
@@ -75,19 +75,19 @@ describe("a page whose name was made to lead to this machine", () => {
   test("is refused, while this machine's names are not", async () => {
     const { port } = new URL(resonate.url);
     for (const host of ["localhost", `127.0.0.1:${port}`, `[::1]:${port}`, "LOCALHOST"]) {
-      // An edge goes by the names that ALLOWED_HOSTS says, and this one was told of two.
+      // An edge accepts the names in ALLOWED_HOSTS, and [::1] is not one of them here.
       const served = isAccount && host.startsWith("[") ? 403 : 404;
       const { status } = await send(resonate.url, { headers: { host }, body: envelope(token) });
       expect([host, status]).toEqual([host, served]);
       expect((await send(worker.healthUrl, { method: "GET", headers: { host } })).status).toBe(200);
     }
-    // As an orchestrator asks, and what collects metrics in its network.
+    // The names by which an orchestrator and a collector of metrics in its network ask.
     for (const host of ["worker", "worker:8081", "10.1.2.3:8081", "worker.default.svc.cluster.local"]) {
       expect((await send(worker.healthUrl, { method: "GET", headers: { host } })).status).toBe(200);
     }
   });
 
-  test("and of a worker that goes by other names, those are allowed by name", async () => {
+  test("is refused, while the names in HEALTH_NAMES are allowed", async () => {
     await using named = await startWorker({ ...resonate.env, ...ownGroup().env, HEALTH_NAMES: "metrics.example.com" });
     const status = async (host: string) => (await send(named.healthUrl, { method: "GET", headers: { host } })).status;
     expect(await status("metrics.example.com:8081")).toBe(200);
@@ -112,10 +112,10 @@ describe("an embedded server with a secret", () => {
   test.each<[string, () => string | undefined]>([
     ["nothing", () => undefined],
     ["an empty text", () => ""],
-    ["another one", () => "wrong"],
-    ["more than it", () => `${secret}x`],
-    ["less than it", () => secret.slice(1)],
-  ])("answers no call that shows %s", async (_what, shown) => {
+    ["another secret", () => "wrong"],
+    ["the secret and more", () => `${secret}x`],
+    ["a part of the secret", () => secret.slice(1)],
+  ])("refuses a call that shows %s", async (_what, shown) => {
     const auth = shown();
     const { status, messages } = await send(url, { body: envelope(auth) });
     expect([status, messages[0]]).toEqual([
@@ -133,7 +133,7 @@ describe("an embedded server with a secret", () => {
     }
   });
 
-  test("serves the edge and the worker that were told it, as the real server serves those with its token", async () => {
+  test("serves the edge and the worker that know the secret", async () => {
     const start = call("start_gathering", { latitude: 47.6062, longitude: -122.3321, year: 2013, month: 5 });
     const { job_name } = (await send(stack.url, { body: start })).messages[0].result.structuredContent;
     const { messages } = await send(stack.url, { body: call("await_result", { job_names: [job_name] }) });
@@ -144,14 +144,14 @@ describe("an embedded server with a secret", () => {
 
 describe.skipIf(process.platform === "win32")("on the disk", () => {
   const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
-  /** Starts the embedded server on a folder and ends it once it is ready. */
+  /** Starts the embedded server on a folder, does `meanwhile` once it is ready, and ends it. */
   async function serveOnce(data: string, meanwhile: () => Promise<void> = async () => {}): Promise<void> {
     await using server = run("server/node/process.ts", { args: ["--port", "0", "--data", data] });
     await until("the server to be ready", () => server.logs().some(({ msg }) => msg === "ready"));
     await meanwhile();
   }
 
-  test("the state of the embedded server is its owner's to read alone", async () => {
+  test("only the owner can read the state of the embedded server", async () => {
     const data = join(dir, "state");
     await serveOnce(data, async () => {
       const files = await readdir(data);
@@ -161,7 +161,7 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
     });
   });
 
-  test("and so is what an earlier version wrote for all to read", async () => {
+  test("state that an earlier version left readable for everybody becomes private", async () => {
     const data = join(dir, ".resonate");
     await serveOnce(data);
     await chmod(data, 0o755);
@@ -172,13 +172,13 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
     });
   });
 
-  test("a folder that was there is not taken from its other users", async () => {
+  test("a folder that existed before keeps its permissions", async () => {
     const data = join(dir, "shared");
     await mkdir(data, { mode: 0o755 });
     await serveOnce(data, async () => expect(await modeOf(data)).toBe("755"));
   });
 
-  test("keys and tokens are their owner's to read alone", async () => {
+  test("only the owner can read keys and tokens", async () => {
     const out = join(dir, "keys");
     await execa(process.execPath, ["cli/main.ts", "keys", "--namespace", "test/", "--out", out]);
     expect(await modeOf(out)).toBe("700");
@@ -187,23 +187,26 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
   });
 });
 
-test.skipIf(process.platform !== "linux")("the proxy's token is in no argument that other users can read", async () => {
-  const seen: (string | undefined)[] = [];
-  await using server = await serveHttp((req, res) => {
-    seen.push(req.headers.authorization);
-    res.writeHead(404).end();
-  });
-  await using proxy = run("cli/main.ts", {
-    args: ["proxy", `${server.url}/mcp`],
-    env: { MCP_TOKEN: "token-of-ada", HOME: dir },
-  });
-  await until("the proxy to ask the server", () => seen.includes("Bearer token-of-ada"), 25_000);
-  expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("token-of-ada");
-  expect(proxy.output()).not.toContain("token-of-ada");
-});
+test.skipIf(process.platform !== "linux")(
+  "the proxy's arguments, which other users can read, lack its token",
+  async () => {
+    const seen: (string | undefined)[] = [];
+    await using server = await serveHttp((req, res) => {
+      seen.push(req.headers.authorization);
+      res.writeHead(404).end();
+    });
+    await using proxy = run("cli/main.ts", {
+      args: ["proxy", `${server.url}/mcp`],
+      env: { MCP_TOKEN: "token-of-ada", HOME: dir },
+    });
+    await until("the proxy to ask the server", () => seen.includes("Bearer token-of-ada"), 25_000);
+    expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("token-of-ada");
+    expect(proxy.output()).not.toContain("token-of-ada");
+  },
+);
 
 test.skipIf(process.platform !== "linux")(
-  "what wrap is given in arguments is soon in none that others can read",
+  "the arguments of wrap soon disappear from the process list that other users can read",
   async () => {
     const command = ["--", process.execPath, "-e", "setTimeout(() => {}, 60_000)"];
     await using wrap = run("cli/main.ts", {

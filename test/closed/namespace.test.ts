@@ -1,4 +1,4 @@
-/** What a worker's token is good for at the account's own Resonate server: the deployment's namespace, and nothing besides. */
+/** At the account's own Resonate server, a worker's token gives access to the deployment's namespace and nothing else. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ const value = (text: string) => ({ headers: {}, data: Buffer.from(JSON.stringify
 
 let data: string;
 let edge: EdgeProcess;
-/** Who may do everything, to plant and to look. */
+/** The server with the operator's token, which may do everything: it creates what the attacks aim at, and checks it. */
 let everything: Resonate;
 const own = `${OWN}timer_own`;
 const in1h = Date.now() + 3_600_000;
@@ -56,7 +56,7 @@ afterAll(async () => {
   await rm(data, { recursive: true, force: true });
 });
 
-/** What the server says to a call with a token, as text. */
+/** The server's answer to a call with a token, as text. */
 const said = async (kind: string, data: object, auth: string | undefined = worker.token) => {
   const body = { kind, head: { corrId: "1", version: "2026-04-01", ...(auth !== undefined && { auth }) }, data };
   const { status, text } = await send(`${edge.url}/resonate`, { body });
@@ -65,7 +65,7 @@ const said = async (kind: string, data: object, auth: string | undefined = worke
 const inner = (kind: string, data: object) => ({ kind, head: { corrId: "1", version: "2026-04-01" }, data });
 const settle = (id: string) => ({ id, state: "resolved", value: value("mine") });
 
-/** Every operation of the protocol on what is another's, or by way of what is. */
+/** Every operation of the protocol on a foreign id, directly or by way of an own one; refused with 403 by default. */
 const OPERATIONS = (id: string): [kind: string, data: object, refusal?: number][] => [
   ["promise.get", { id }],
   ["promise.create", targeted(id)],
@@ -151,21 +151,24 @@ describe("with a worker's token", () => {
   ];
   const MORE = ["prod%2Ftimer_own", "ｐrod/x", "prod∕x", "p\u200brod/x", "./prod/x", "test/../prod/x", "PROD/x"];
 
-  test.each([...NAMES, ...MORE])("nothing is done to %j, or by way of it, and nothing is told of it", async (id) => {
-    for (const [kind, data, refusal = 403] of OPERATIONS(id)) {
-      const { status, text } = await said(kind, data);
-      expect([kind, status, text]).toEqual([kind, refusal, expect.not.stringContaining(SECRET)]);
-    }
-    const planted = await everything.call("promise.get", { id: FOREIGN });
-    expect(planted.data).toMatchObject({ promise: { state: "pending", param: value(SECRET) } });
-    expect(await everything.call("schedule.get", { id: "test/schedule" })).toMatchObject({ head: { status: 200 } });
-  });
+  test.each([...NAMES, ...MORE])(
+    "no operation reaches %j, works through it or reveals anything about it",
+    async (id) => {
+      for (const [kind, data, refusal = 403] of OPERATIONS(id)) {
+        const { status, text } = await said(kind, data);
+        expect([kind, status, text]).toEqual([kind, refusal, expect.not.stringContaining(SECRET)]);
+      }
+      const planted = await everything.call("promise.get", { id: FOREIGN });
+      expect(planted.data).toMatchObject({ promise: { state: "pending", param: value(SECRET) } });
+      expect(await everything.call("schedule.get", { id: "test/schedule" })).toMatchObject({ head: { status: 200 } });
+    },
+  );
 
-  test.each(SEARCHES)("nothing is searched (%s %j)", async (kind, data) => {
+  test.each(SEARCHES)("every search is refused (%s %j)", async (kind, data) => {
     expect((await said(kind, data)).status).toBe(403);
   });
 
-  test("a task of one's own brings along only promises of one's own, also where its tags name others", async () => {
+  test("a task of the namespace comes with promises of the namespace only, even if its tags name others", async () => {
     for (const tag of ["resonate:branch", "resonate:origin", "resonate:parent", "resonate:root"]) {
       const id = `${OWN}tagged ${tag}`;
       const tagged = targeted(id, { [tag]: FOREIGN });
@@ -182,20 +185,20 @@ describe("with a worker's token", () => {
     }
   });
 
-  test("ids of one's own may have any characters", async () => {
+  test("ids in the namespace may have any characters", async () => {
     for (const id of [`${OWN}../${FOREIGN}`, `${OWN}a:b.c%2f~1 é\u202e🌧`]) {
       expect((await said("promise.create", targeted(id))).status).toBe(200);
       expect(JSON.parse((await said("promise.get", { id })).text).data.promise.id).toBe(id);
     }
   });
 
-  test.each(["edge", "%65dge", "ed%67e"])("nobody listens instead of the edge (%s)", async (group) => {
+  test.each(["edge", "%65dge", "ed%67e"])("nobody can listen in place of the edge (%s)", async (group) => {
     const headers = { authorization: `Bearer ${worker.token}` };
     expect((await fetch(`${edge.url}/resonate/poll/${group}/1`, { headers })).status).toBe(403);
   });
 });
 
-describe("what is the operator's", () => {
+describe("the operator's interface", () => {
   const ROUTES: [method: string, path: string][] = [
     ["GET", "usage"],
     ["POST", "rest"],
@@ -232,12 +235,12 @@ describe("what is the operator's", () => {
       const { status, text } = await send(`${edge.url}/resonate/operate/${path}`, { method, headers, body });
       expect([method, path, status, text]).toEqual([method, path, 401, "Unauthorized"]);
     }
-    // It serves as before, and keeps what it kept.
+    // The server still serves, and has lost nothing.
     expect((await everything.call("promise.get", { id: FOREIGN })).head.status).toBe(200);
   });
 
   test.each([undefined, "", caller.token, half, operator.sha256, worker.sha256, `${worker.token} `])(
-    "a call that shows %j is not made",
+    "a call with the token %j is refused",
     async (auth) => {
       for (const [kind, data] of [...OPERATIONS(own), ...SEARCHES]) {
         expect([kind, (await said(kind, data, auth ?? "")).status]).toEqual([kind, 401]);
@@ -245,7 +248,7 @@ describe("what is the operator's", () => {
     },
   );
 
-  test("a token for the server is none for the edge", async () => {
+  test("a token for the server is refused by the edge", async () => {
     for (const token of [worker.token, operator.token]) {
       await expect(callerAt(`${edge.url}/mcp`, token).call("list_jobs")).rejects.toThrow();
     }

@@ -1,4 +1,4 @@
-/** What one caller can ask for in one request, or in many: it is counted, bounded and logged, and nobody else notices. */
+/** The requests of a caller, however many and however large, are counted, bounded and logged, and disturb nobody else. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings } from "../auth/support.ts";
@@ -8,7 +8,7 @@ import { type GatedStack, type Stack, startGatedStack, startStack } from "../sup
 import { call, JSON_HEADERS, names, send } from "./support.ts";
 
 let gate: Gate;
-/** An edge without a limit, before a gate at which the calls to the Resonate server are counted. */
+/** An edge without a rate limit, behind which a gate counts the calls to the Resonate server. */
 let stack: GatedStack;
 beforeAll(async () => {
   stack = await startGatedStack({ workers: 0 });
@@ -20,13 +20,13 @@ const serve = (bindings: Record<string, string>) =>
   startStack({ resonate: stack.resonate, workers: 0, bindings: { RESONATE_URL: gate.url, ...bindings } });
 
 const probe = (count: number) => call("probe_status", { job_names: names(count) });
-/** The same, of names that are no job's: nobody is asked about them. */
+/** Like `probe`, with names that no job can have: the edge answers without a call to the Resonate server. */
 const probeNothing = (count: number) => call("probe_status", { job_names: names(count).map((name) => `no_${name}`) });
 const linesOf = (of: Stack) => of.edge.process.logs().filter(({ msg }) => msg === "request");
 
 describe("a batch", () => {
   test.each(["2025-06-18", "2025-11-25", REVISION])(
-    "is refused by the %s revision, which has none",
+    "is refused in revision %s, which has no batches",
     async (revision) => {
       const before = gate.calls.length;
       const answer = await send(stack.url, {
@@ -38,28 +38,25 @@ describe("a batch", () => {
     },
   );
 
-  test.each([undefined, "2025-03-26"])(
-    "of a few calls is served where there are batches (revision %s)",
-    async (revision) => {
-      const headers = revision === undefined ? {} : { "mcp-protocol-version": revision };
-      const timer = call("set_timer", { timer_name: `batch ${revision}`, seconds: 600 }, "timer");
-      const notification = { jsonrpc: "2.0", method: "notifications/initialized" };
-      const list = { jsonrpc: "2.0", id: "list", method: "tools/list" };
-      const nonsense = { jsonrpc: "2.0", id: "nonsense", method: "nonsense" };
-      const { status, messages } = await send(stack.url, {
-        headers,
-        body: [timer, notification, list, nonsense, { id: 1 }],
-      });
-      expect(status).toBe(200);
-      const byId = new Map(messages.map((message) => [message.id, message]));
-      expect(byId.get("timer").result.structuredContent.status).toBe("running");
-      expect(byId.get("list").result.tools.length).toBeGreaterThan(3);
-      expect(byId.get("nonsense").error.code).toBe(-32601);
-      expect(messages.length).toBe(4);
-    },
-  );
+  test.each([undefined, "2025-03-26"])("of a few calls is served in a revision with batches (%s)", async (revision) => {
+    const headers = revision === undefined ? {} : { "mcp-protocol-version": revision };
+    const timer = call("set_timer", { timer_name: `batch ${revision}`, seconds: 600 }, "timer");
+    const notification = { jsonrpc: "2.0", method: "notifications/initialized" };
+    const list = { jsonrpc: "2.0", id: "list", method: "tools/list" };
+    const nonsense = { jsonrpc: "2.0", id: "nonsense", method: "nonsense" };
+    const { status, messages } = await send(stack.url, {
+      headers,
+      body: [timer, notification, list, nonsense, { id: 1 }],
+    });
+    expect(status).toBe(200);
+    const byId = new Map(messages.map((message) => [message.id, message]));
+    expect(byId.get("timer").result.structuredContent.status).toBe("running");
+    expect(byId.get("list").result.tools.length).toBeGreaterThan(3);
+    expect(byId.get("nonsense").error.code).toBe(-32601);
+    expect(messages.length).toBe(4);
+  });
 
-  test("touches no more jobs than one call may, however they are spread", async () => {
+  test("may touch only as many jobs as a single call may, however they are spread over its members", async () => {
     const before = gate.calls.length;
     for (const body of [
       Array.from({ length: 100 }, () => probe(100)),
@@ -78,7 +75,7 @@ describe("a batch", () => {
     expect(gate.calls.length - before).toBe(100);
   });
 
-  test("counts for each of its members, and for each job that they name", async () => {
+  test("counts against the limit once per member and once per job named", async () => {
     await using limited = await serve({ RATE_LIMIT: "20" });
     expect((await send(limited.url, { body: Array.from({ length: 15 }, () => probe(1)) })).status).toBe(200);
     const refused = await send(limited.url, { body: Array.from({ length: 6 }, () => probe(1)) });
@@ -87,7 +84,7 @@ describe("a batch", () => {
     expect((await send(limited.url, { body: probe(1) })).status).toBe(429);
   });
 
-  test("has a line in the log for each of its members", async () => {
+  test("is logged with one line per member", async () => {
     await using logged = await serve({});
     const body = [
       call("set_timer", { timer_name: "logged", seconds: 600 }),
@@ -114,7 +111,7 @@ describe("the limit", () => {
     await steps(stack);
   };
 
-  test("is about the jobs that a call touches: a look at a hundred is not one", () =>
+  test("counts the jobs that a call touches: a look at a hundred jobs counts as a hundred", () =>
     limited({ RATE_LIMIT: "150" }, async ({ url }) => {
       expect((await send(url, { body: probe(100) })).status).toBe(200);
       const refused = await send(url, { body: probe(100) });
@@ -123,11 +120,11 @@ describe("the limit", () => {
         expect.stringContaining("counts as 100"),
       ]);
       expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
-      // What is refused costs no more than having been asked.
+      // A refused call counts as one, not as the jobs it names.
       expect((await send(url, { body: probe(40) })).status).toBe(200);
     }));
 
-  test("does not have a client come back with what is more than all of it: it says how much can be asked for", () => {
+  test("tells a client whose request exceeds the whole limit how much it may ask for, and not to retry", () => {
     const bindings = { RATE_LIMIT: "60", WAIT_SECONDS: "1", ...bearerBindings({ ada: "ada" }) };
     const headers = { authorization: "Bearer ada" };
     return limited(bindings, async ({ url }) => {
@@ -153,7 +150,7 @@ describe("the limit", () => {
     });
   });
 
-  test("counts a new range for the months that workers then gather, before it is there", () => {
+  test("counts all months of a new range before the range is created", () => {
     const bindings = { RATE_LIMIT: "160", WAIT_SECONDS: "1", ...bearerBindings({ ada: "ada", bob: "bob" }) };
     return limited(bindings, async ({ url }) => {
       const as = (token: string, body: unknown) => send(url, { headers: { authorization: `Bearer ${token}` }, body });
@@ -176,7 +173,7 @@ describe("the limit", () => {
     });
   });
 
-  test("holds on one's own machine, too, and is wide there", () =>
+  test("applies on a local machine too, where it is generous", () =>
     limited({ RATE_LIMIT: "", AUTH_MODE: "none" }, async ({ url }) => {
       const statuses = [];
       for (let i = 0; i < 61; i++) statuses.push((await send(url, { body: probeNothing(100) })).status);
@@ -184,7 +181,7 @@ describe("the limit", () => {
       expect(statuses.at(-1)).toBe(429);
     }));
 
-  test.each(["", " "])("that is set to nothing (%j) is the usual one", (RATE_LIMIT) =>
+  test.each(["", " "])("has its default value when it is set to %j", (RATE_LIMIT) =>
     limited({ RATE_LIMIT, MAX_JOBS: RATE_LIMIT, ...bearerBindings({ ada: "ada" }) }, async ({ url }) => {
       const headers = { authorization: "Bearer ada" };
       const statuses = [];
@@ -193,7 +190,7 @@ describe("the limit", () => {
     }),
   );
 
-  test("is not got around by naming another address each time", () =>
+  test("cannot be evaded by naming another address in each request", () =>
     limited({ RATE_LIMIT: "20", AUTH_MODE: "none" }, async ({ url }) => {
       const statuses = [];
       for (let i = 0; i < 30; i++) {
@@ -204,7 +201,7 @@ describe("the limit", () => {
     }));
 });
 
-test("nine ranges of 240 months, of a caller who may have ten jobs, are refused, and no month of them is there", async () => {
+test("nine ranges of 240 months are refused to a caller who may have ten jobs, and no month is created", async () => {
   await using few = await serve({ MAX_JOBS: "10", ...bearerBindings({ ada: "ada" }) });
   const headers = { authorization: "Bearer ada" };
   const before = gate.calls.length;
@@ -222,19 +219,19 @@ test("nine ranges of 240 months, of a caller who may have ten jobs, are refused,
   expect(created.filter(({ id }) => id?.includes("weather"))).toEqual([]);
 });
 
-test("a call takes 100 names, and says so when there are more", async () => {
+test("a call takes up to 100 names, and a call with more is told so", async () => {
   expect((await send(stack.url, { body: probe(100) })).messages[0].result.isError).toBeUndefined();
   const { messages } = await send(stack.url, { body: probe(101) });
   expect(messages[0].result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("1 to 100") }] });
 });
 
-test("a request has no more than 16 calls to the Resonate server under way", async () => {
+test("a request has at most 16 calls to the Resonate server in flight", async () => {
   await using counted = await startGate(stack.resonate.url);
   await using edge = await serve({ RESONATE_URL: counted.url });
   const held = counted.hold("promise.get");
   const settled = Promise.allSettled([100, 10].map((count) => send(edge.url, { body: probe(count) })));
   await held;
-  // The other request has its own.
+  // 16 for the request with 100 names, and 10 for the other.
   await until("26 calls to be there", () => counted.held >= 26);
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(counted.held).toBe(26);
@@ -245,10 +242,10 @@ test("a request has no more than 16 calls to the Resonate server under way", asy
 });
 
 describe("after 1,000 requests whose clients have left", () => {
-  /** Sends requests, a hundred at a time, and leaves when all are there: at the gate, or else once they are answered. */
+  /** Sends ten waves of a hundred requests, and aborts each once all its calls are held at the gate or answered. */
   const abandon = async (url: string, init: () => { headers?: Record<string, string>; body: unknown }, stuck: Gate) => {
     for (let wave = 0; wave < 10; wave++) {
-      // Those before wait no more: their connections are reset, so that there are not too many on this machine.
+      // Resets the connections of earlier waves, so that this machine does not run out of them.
       await stuck.close();
       await stuck.open();
       const before = stuck.held;
@@ -270,7 +267,7 @@ describe("after 1,000 requests whose clients have left", () => {
     void stuck.hold("promise.get");
     await abandon(edge.url, () => ({ body: probe(1) }), stuck);
     stuck.release("promise.get");
-    // A connection that the gate has reset may be found out by one more call: that says that it is safe to repeat.
+    // A first call may still meet a connection that the gate has reset. Its error says that a retry is safe.
     const served = await until("a call to be served", async () => {
       const [{ result }] = (await send(edge.url, { body: probe(20) })).messages;
       return result.isError ? undefined : result.structuredContent.statuses;
@@ -290,7 +287,7 @@ describe("after 1,000 requests whose clients have left", () => {
     expect(result.resultType).toBe("task");
   }, 60_000);
 
-  test("while they listened, the next one is served", async () => {
+  test("while they listened, the next listener is served", async () => {
     await using stuck = await startGate(stack.resonate.url);
     await using edge = await serve({ RESONATE_URL: stuck.url });
     const listen = { notifications: { toolsListChanged: true } };
@@ -314,14 +311,14 @@ describe("a page of another origin", () => {
   afterAll(() => deployed?.[Symbol.asyncDispose]());
 
   test.each(["https://evil.example", "null", "https://127.0.0.1.evil.example", "http://localhost"])(
-    "(%s) is refused, where no host names are configured as well",
+    "(%s) is refused even where no host names are configured",
     async (origin) => {
       expect((await send(deployed.url, { headers: { origin }, body: list })).status).toBe(403);
       expect((await send(`${deployed.origin}/ready`, { method: "GET", headers: { origin } })).status).toBe(403);
     },
   );
 
-  test("is let through when it is listed, and so is one of the server's own", async () => {
+  test("is let through when its origin is listed, or is the server's own", async () => {
     for (const origin of ["https://friend.example", deployed.origin]) {
       expect((await send(deployed.url, { headers: { origin }, body: list })).status).toBe(200);
     }
@@ -329,7 +326,7 @@ describe("a page of another origin", () => {
     expect((await send(deployed.url, { headers: addressed, body: list })).status).toBe(200);
   });
 
-  test("and every path is refused to who addresses another host, where names are configured", async () => {
+  test("and a request to another host are refused on every path where host names are configured", async () => {
     for (const path of ["/health", "/ready", "/", "/.well-known/oauth-protected-resource"]) {
       const { status } = await send(`${stack.origin}${path}`, { method: "GET", headers: { host: "evil.example" } });
       expect([path, status]).toEqual([path, 403]);
@@ -338,7 +335,7 @@ describe("a page of another origin", () => {
   });
 });
 
-describe("a request that means to trip the server", () => {
+describe("a request meant to trip the server", () => {
   const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
   const modern = (method: string, params = "") =>
     `{"jsonrpc":"2.0","id":7,"method":${JSON.stringify(method)},"params":{${params}"_meta":{"io.modelcontextprotocol/protocolVersion":"${REVISION}","io.modelcontextprotocol/clientCapabilities":{}}}}`;
@@ -350,7 +347,7 @@ describe("a request that means to trip the server", () => {
     expect(stack.edge.process.logs().filter(({ level }) => level === "error")).toEqual([]);
   });
 
-  test.each(methods)("by its method (%s) is told that there is none", async (method) => {
+  test.each(methods)("by its method (%s) is told that the method does not exist", async (method) => {
     const old = await send(stack.url, { body: legacy(method) });
     expect(old.messages[0]).toMatchObject({ id: 7, error: { code: -32601 } });
     const headers = { "mcp-protocol-version": REVISION, "mcp-method": method };
@@ -364,7 +361,7 @@ describe("a request that means to trip the server", () => {
     ["an object with a name", '{"name":"set_timer"}'],
     ["a list of objects", '[{"toString":1,"valueOf":1}]'],
     ["nothing", "null"],
-  ])("by the name of a tool that is %s is told so", async (_what, name) => {
+  ])("by a tool name that is %s is told so", async (_what, name) => {
     const { status, messages } = await send(stack.url, {
       body: legacy("tools/call", `{"name":${name},"arguments":{}}`),
     });
@@ -385,7 +382,7 @@ describe("a request that means to trip the server", () => {
       '{"protocolVersion":1,"capabilities":{},"clientInfo":{"name":"a","version":"1"}}',
       "protocolVersion",
     ],
-  ])("by the parameters of %s (%s) is told what is wrong with them", async (method, params, field) => {
+  ])("by the parameters of %s (%s) is told which one is wrong", async (method, params, field) => {
     const { messages } = await send(stack.url, { body: legacy(method, params) });
     expect(messages[0]).toMatchObject({ id: 7, error: { code: -32602, message: expect.stringContaining(field) } });
     if (method === "initialize") return;
@@ -401,16 +398,16 @@ describe("a request that means to trip the server", () => {
     ["name", `{"name":${deep(200_000)}}`],
     ["arguments", `{"name":"probe_status","arguments":{"job_names":${deep(200_000)}}}`],
     ["_meta", `{"name":"probe_status","_meta":{"progressToken":${deep(200_000)}}}`],
-  ])("by what is nested 200,000 deep in its %s is told so", async (_what, params) => {
+  ])("by a value nested 200,000 deep in its %s is told so", async (_what, params) => {
     for (const body of [legacy("tools/call", params), `[${legacy("tools/call", params)}]`]) {
       const { status, messages } = await send(stack.url, { body });
       expect([status, messages[0]?.error.code]).toEqual([400, -32600]);
     }
   });
 
-  test("by a name of 600 KB that takes long to compose is told what is accepted, and others are served meanwhile", async () => {
+  test("by a 600 KB name that is slow to normalize is told what is accepted, while others are served", async () => {
     const timer_name = "e\u0323\u0301\u0302".repeat(86_000);
-    // So many that, composed before their lengths are looked at, they take longer than a test may.
+    // If names were normalized before their length is checked, this many calls would exceed the time of a test.
     const calls = Array.from({ length: 5 }, () => [
       call("set_timer", { timer_name, seconds: 5 }),
       call("get_timer_status", { timer_name }),
@@ -426,7 +423,7 @@ describe("a request that means to trip the server", () => {
     }
   });
 
-  test("by a time zone of 900 KB of spaces is told so, and others are served meanwhile", async () => {
+  test("by a time zone of 900 KB of spaces is told so, while others are served", async () => {
     const timezone = `${" ".repeat(900_000)}[`;
     const month = { latitude: 1, longitude: 1, year: 2013, month: 1, timezone };
     const answers = ["start_gathering", "weather_data"].map((tool) => send(stack.url, { body: call(tool, month) }));
@@ -437,7 +434,7 @@ describe("a request that means to trip the server", () => {
     }
   });
 
-  test("is no less served for brackets in a string, or nesting that is ordinary", async () => {
+  test("is told apart from one with brackets in a string or ordinary nesting, which is served", async () => {
     const args = { job_names: ["[".repeat(500), '\\"[['.repeat(100)] };
     expect((await send(stack.url, { body: call("probe_status", args) })).messages[0].result.isError).toBeUndefined();
     const body = legacy(
@@ -449,7 +446,7 @@ describe("a request that means to trip the server", () => {
 });
 
 describe("the log", () => {
-  test("has lines of bounded length and of printable characters for any request", async () => {
+  test("has only lines of bounded length and printable characters, whatever the request", async () => {
     await using logged = await serve({});
     const long = "x".repeat(900_000);
     const strange = "evil\r\n\u001b[31m\u009b1m\u2028\u202e\u200b";
@@ -460,25 +457,25 @@ describe("the log", () => {
     const lines = await until("four lines", () => (linesOf(logged).length >= 4 ? linesOf(logged) : undefined));
     for (const line of lines) expect(JSON.stringify(line).length).toBeLessThan(1_000);
     expect(logged.edge.process.output().length).toBeLessThan(10_000);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for control characters
     expect(logged.edge.process.output()).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u200b]/);
     expect(logged.edge.process.output()).toContain("evil");
   });
 
-  test("and an answer repeat no name that is as long as the request", async () => {
+  test("and the answer do not repeat a name as long as the request", async () => {
     const { text } = await send(stack.url, { body: call("x".repeat(900_000)) });
     expect(text.length).toBeLessThan(2_000);
   });
 
   test.each(["ray-1", "x".repeat(10_000), "8f3c1a2b4d5e6f70-FRA\tinjected", "8F3C1A2B4D5E6F70", ""])(
-    "takes no request id over from a caller that is not one of Cloudflare's (%#)",
+    "takes a request id over from a caller only if it has the form of Cloudflare's (%#)",
     async (ray) => {
       const { headers } = await send(stack.url, { headers: { "cf-ray": ray }, body: probe(1) });
       expect(headers["x-request-id"]).toMatch(/^[0-9a-f]{8}-[0-9a-f-]{27}$/);
     },
   );
 
-  test("has a line for a call that waits and is refused", async () => {
+  test("has a line for a refused call of a waiting tool", async () => {
     await using logged = await serve({});
     await send(logged.url, { body: call("await_result", 5) });
     await send(logged.url, { body: { ...call("await_result", {}), params: { name: "await_result", task: 1 } } });
@@ -490,7 +487,7 @@ describe("the log", () => {
   });
 });
 
-test("/ready asks the Resonate server once in a while, however often it is asked", async () => {
+test("/ready asks the Resonate server only once in a while, however often /ready is requested", async () => {
   await using counted = await startGate(stack.resonate.url);
   await using edge = await serve({ RESONATE_URL: counted.url });
   const answers = await Promise.all(Array.from({ length: 200 }, () => fetch(`${edge.origin}/ready`)));

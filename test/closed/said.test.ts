@@ -1,4 +1,4 @@
-/** What a wrapped server says is content: no job, no link and no address of this side's comes from there. */
+/** What a wrapped server says is only content: it cannot make the edge name a job, add a link or add an address. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ async function said(answer: object): Promise<Structured> {
 
 const text = [{ type: "text", text: "said" }];
 
-test("a job that it names gets no address, and the call has its answer", async () => {
+test("a job that it names gets no address, and the call is answered", async () => {
   for (const job_name of ["counting.write.b", 42, { job_name: "x" }, "\ud800"]) {
     const structuredContent = { job_name, promise_id: job_name, status: "running" };
     const answer = await said({ content: text, structuredContent });
@@ -40,7 +40,7 @@ test("a job that it names gets no address, and the call has its answer", async (
   }
 });
 
-test("an address of a result that it makes up becomes no link", async () => {
+test("a job address that it makes up becomes no link", async () => {
   for (const uri of ["job://%zz", "job://counting.write.b"]) {
     const summary = { uri, characters: 1, offset: 0, part: "" };
     const answer = await said({ content: text, structuredContent: { summary, statuses: [{ summary }] } });
@@ -51,13 +51,13 @@ test("an address of a result that it makes up becomes no link", async () => {
   expect(content).toEqual([{ type: "text", text: expect.stringContaining("JOB://counting.write.b") }]);
 });
 
-test("what it says under keys of this side's is left out, and its own keys stay", async () => {
+test("values under the edge's own `_meta` keys are dropped, and its other keys stay", async () => {
   const _meta = { view_url: "https://evil.example", "durable-mcp/job": "counting.write.b", "acme.example/id": 7 };
   const answer = await said({ content: text, _meta });
   expect(answer._meta).toEqual({ "acme.example/id": 7 });
 });
 
-test("a task's result is as much content as the call's", async () => {
+test("the result of a task is content, too", async () => {
   const summary = { uri: "job://%zz", characters: 1 };
   const tasks = tasksAt(stack.url);
   const answer = JSON.stringify({ content: text, structuredContent: { job_name: 42, summary } });
@@ -66,7 +66,7 @@ test("a task's result is as much content as the call's", async () => {
   expect(result.content).toEqual(text);
 });
 
-test("a call is not answered with that of another tool whose name and the call's come to the same", async () => {
+test("a call is not answered with the result of another tool whose job has the same name", async () => {
   const client = await connect(stack.url, "2025");
   const named = async (name: string, args: object) =>
     structuredOf(await client.callTool({ name, arguments: { ...args } }));
@@ -77,7 +77,7 @@ test("a call is not answered with that of another tool whose name and the call's
   await client.close();
 });
 
-test("a call that this side says is running does name its job, with the address of its page", async () => {
+test("a call that the edge reports as running names its job, with the address of its page", async () => {
   const client = await connect(stack.url, "2025");
   const asked = structuredOf(await client.callTool({ name: "asks", arguments: { id: "a" } }));
   await client.close();

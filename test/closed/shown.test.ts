@@ -1,4 +1,4 @@
-/** What callers and jobs write is shown as text in pages and cards, also where it looks like HTML. */
+/** Text of callers and jobs is shown as text in pages and cards, even where it looks like HTML. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type HostPage, serveHost } from "../cards/page.ts";
@@ -10,10 +10,10 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const browser: Browser | undefined = await startBrowser();
 
-/** What a page would have done that took this for HTML, or for Markdown. */
+/** Texts that change the page's title or add elements if a page takes them for HTML or Markdown. */
 const HTML = `<i class=injected>x</i><img class=injected src=x onerror="document.title='ran'"><script>document.title='ran'</script>`;
 const MARKDOWN = "![x](https://evil.example/x.png) [click](javascript:document.title='ran') # Big";
-/** What the library that the pages are made of takes for an element, where it stands for text. */
+/** An object that the pages' UI library would render as an element if it were passed where text belongs. */
 const NODE = {
   tag: "b",
   type: "b",
@@ -22,7 +22,7 @@ const NODE = {
   props: { class: "injected", dangerouslySetInnerHTML: { __html: HTML } },
 };
 
-/** What cannot be made a text as other objects can. */
+/** An object whose conversion to a string throws. */
 const MUTE = { toString: 1, valueOf: 1 };
 
 interface Said {
@@ -55,19 +55,19 @@ const ODD_FORM = {
   required: NODE,
 };
 
-/** Jobs, and the texts of each that a viewer reads unchanged. */
+/** Jobs, each with a text that a viewer must see unchanged. */
 const SAID: [what: string, said: Said, shown: string][] = [
   ["a name", { name: `name ${HTML} ${MARKDOWN}`, result: 1 }, `say_name ${HTML}`],
   ["a result", { name: "result", result: { html: HTML, [HTML]: MARKDOWN } }, HTML],
   ["a result that looks like an element", { name: "node", result: { a: NODE, b: [NODE] } }, "dangerouslySetInnerHTML"],
   [
-    "a result that looks like one in parts",
+    "a result that looks like one of several parts",
     { name: "parts", result: { "durable-mcp:parts": { text: NODE, characters: NODE } } },
     "durable-mcp:parts",
   ],
   ["an error", { name: "error", error: `${HTML} ${MARKDOWN}` }, HTML],
   [
-    "a step and what is done",
+    "a step and its progress message",
     { name: "step", step: HTML, message: MARKDOWN, question: { message: "Go on?", requestedSchema: FORM } },
     MARKDOWN,
   ],
@@ -99,7 +99,7 @@ describe.runIf(browser)("in a browser,", () => {
     ...(result !== undefined && { result: JSON.stringify(result) }),
   });
 
-  /** Nothing of what was said is an element of the page, and no script of it has run. */
+  /** Expects that no injected text became an element or a link of the page, and that no injected script ran. */
   async function isText(page: Page, frame: Pick<Page, "locator" | "evaluate">) {
     expect(await frame.locator(".injected").count()).toBe(0);
     expect(await page.title()).not.toBe("ran");

@@ -1,4 +1,4 @@
-/** Nobody waits for a client that sends slowly or guesses tokens: at the edge, and at the account's Resonate server behind it. */
+/** A client that sends slowly or guesses tokens delays nobody, at the edge or at the account's Resonate server. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ const [worker, caller] = [newToken(), newToken()];
 const RESONATE_TOKENS = JSON.stringify([{ name: "one", sha256: worker.sha256 }]);
 const SELF = { RESONATE_PUBLIC: "1", RESONATE_TOKENS, TASK_KEY: "k".repeat(32) };
 
-describe("a body that comes a byte at a time", () => {
+describe("a body that arrives byte by byte", () => {
   let data: string;
   let edge: EdgeProcess;
   beforeAll(async () => {
@@ -26,7 +26,7 @@ describe("a body that comes a byte at a time", () => {
     await rm(data, { recursive: true, force: true });
   });
 
-  /** Sends a body byte by byte, for as long as anybody reads it; resolves to the first line of the answer. */
+  /** Sends a body piece by piece until the answer begins. Resolves to the answer's first line. */
   function trickle(path: string, headers: Record<string, string>, piece = "["): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = connect(edge.port, "127.0.0.1");
@@ -48,7 +48,7 @@ describe("a body that comes a byte at a time", () => {
   const CHUNK = "1\r\n[\r\n";
   const known = { authorization: `Bearer ${caller.token}` };
 
-  test("is given up, a stranger's at once, and others are served meanwhile", async () => {
+  test("is given up, at once if a stranger sends it, while others are served", async () => {
     const slow = [
       trickle("/mcp", { ...known, ...LENGTH }),
       trickle("/mcp", { ...known, ...CHUNKED }, CHUNK),
@@ -65,7 +65,7 @@ describe("a body that comes a byte at a time", () => {
   });
 });
 
-describe("on Cloudflare, at /resonate, who guesses tokens", () => {
+describe("on Cloudflare, at /resonate, a client that guesses tokens", () => {
   const vars = { ...SELF, LOG_LEVEL: "silent", AUTH_MODE: "none", RUNNER: "" };
   const server = createTestHarness({ workers: [{ configPath: "./wrangler.toml", vars }] });
   let url: string;
@@ -84,13 +84,13 @@ describe("on Cloudflare, at /resonate, who guesses tokens", () => {
 
   test.each([
     ["a call", (address: string) => send(url, { headers: from(address), body: call(`guess ${Math.random()}`) })],
-    ["no call at all", (address: string) => send(url, { headers: from(address), body: "{" })],
+    ["a malformed call", (address: string) => send(url, { headers: from(address), body: "{" })],
     [
-      "an operation that there is none of",
+      "an unknown operation",
       (address: string) => send(url, { headers: from(address), body: { ...call("x"), kind: "none" } }),
     ],
     [
-      "calls by the line",
+      "several calls in one request",
       (address: string) => send(url, { headers: { ...from(address), ...lines }, body: "{}\n{}\n{}" }),
     ],
     [
@@ -103,14 +103,10 @@ describe("on Cloudflare, at /resonate, who guesses tokens", () => {
       (address: string) =>
         send(`${url}/operate/usage`, { method: "GET", headers: { ...from(address), authorization: "Bearer x" } }),
     ],
-    [
-      "a path that there is none of",
-      (address: string) => send(`${url}/x`, { method: "GET", headers: from(address) }),
-      404,
-    ],
-    ["a method that there is none of", (address: string) => send(url, { method: "GET", headers: from(address) }), 404],
+    ["an unknown path", (address: string) => send(`${url}/x`, { method: "GET", headers: from(address) }), 404],
+    ["a wrong method", (address: string) => send(url, { method: "GET", headers: from(address) }), 404],
   ] as [string, (address: string) => Promise<{ status: number }>, number?][])(
-    "by %s has a hundred tries a minute, and others theirs",
+    "by %s has a hundred tries a minute, and clients at other addresses have their own",
     async (what, ask, status = 401) => {
       const address = `192.0.2.${what.length}`;
       const statuses: number[] = [];

@@ -1,4 +1,4 @@
-/** Requests as no client sends them. */
+/** Raw requests, as no MCP client sends them. */
 import { request } from "node:http";
 
 export const JSON_HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -7,12 +7,12 @@ export interface RawAnswer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
-  /** The JSON-RPC messages of the answer, which is JSON, a list or a stream. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  /** The JSON-RPC messages of the answer, whether its body is one message, a list or an event stream. */
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its answer
   messages: any[];
 }
 
-/** Sends a request with any headers; `fetch` lets a caller choose only some. */
+/** Sends a request with any headers; `fetch` forbids some, such as `host`. */
 export function send(
   url: string,
   { method = "POST", headers = {}, body }: { method?: string; headers?: Record<string, string>; body?: unknown } = {},
@@ -47,7 +47,7 @@ function messagesIn(text: string): unknown[] {
 
 let ids = 0;
 
-/** A call of a tool as a client of 2025 makes it. */
+/** The message of a tool call as a client of 2025 sends it. */
 export const call = (name: unknown, args: unknown = {}, id: unknown = ++ids) => ({
   jsonrpc: "2.0",
   id,
@@ -55,5 +55,5 @@ export const call = (name: unknown, args: unknown = {}, id: unknown = ++ids) => 
   params: { name, arguments: args },
 });
 
-/** So many names of timers that nobody has set. */
+/** `count` job names of timers that nobody has set. */
 export const names = (count: number, prefix = "none") => Array.from({ length: count }, (_, i) => `timer_${prefix}${i}`);

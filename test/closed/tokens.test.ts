@@ -1,4 +1,4 @@
-/** What a token, or what looks like one, gets its bearer; and what it costs the authorization server. */
+/** Which tokens are accepted, how others are refused, and how often the authorization server is asked about them. */
 import type { JWTPayload } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
@@ -36,7 +36,7 @@ function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
 
 const now = () => Math.floor(Date.now() / 1_000);
 
-/** Claims that are in order but for the changes; undefined leaves one out. */
+/** Valid claims with `changes` applied; an undefined value removes its claim. */
 const claims = (changes: object = {}): JWTPayload =>
   JSON.parse(
     JSON.stringify({
@@ -60,16 +60,16 @@ describe("a token", () => {
   );
 
   test.each(["logout+jwt", "secevent+jwt", "dpop+jwt", "id+jwt", "application/logout+jwt", "", 1])(
-    "that says it is %j is refused",
+    "of type %j is refused",
     async (typ) => expect(await statusOf({}, { typ })).toBe(401),
   );
 
   test.each(["at+jwt", "AT+JWT", "application/at+jwt", "JWT", "jwt", undefined])(
-    "that says it is %j is taken",
+    "of type %j is accepted",
     async (typ) => expect(await statusOf({}, { typ })).toBe(200),
   );
 
-  test("of another form than RFC 9068's is refused where that is wanted", async () => {
+  test("that does not follow RFC 9068 is refused where OAUTH_TOKENS demands it", async () => {
     await using strict = await serve({ OAUTH_TOKENS: "rfc9068" });
     const at = (changes: object, header = {}) => statusOf(changes, header, `${strict.url}/mcp`);
     const whole = { client_id: "c", jti: "1" };
@@ -79,7 +79,7 @@ describe("a token", () => {
     for (const claim of ["client_id", "jti", "iat"]) expect(await at({ ...whole, [claim]: undefined })).toBe(401);
   });
 
-  test("for another server of the issuer is refused, though it comes with that server's name", async () => {
+  test("for another server of the same issuer is refused, even in a request with that server's host name", async () => {
     const token = await server.sign(claims({ aud: "https://other.example/mcp" }));
     const headers = { ...bearer(token), host: "other.example" };
     await using published = await serve({ OAUTH_AUDIENCE: "" });
@@ -102,7 +102,7 @@ describe("a token", () => {
     ).toBe(200);
   });
 
-  test("is for what the operator configured: without that, nothing is served", async () => {
+  test("must have the audience that the operator configured; without a configured one nothing is served", async () => {
     await using bare = await serve({ PUBLIC_URL: "", OAUTH_AUDIENCE: "" });
     const answer = await send(`${bare.url}/mcp`, { body: call("probe_status") });
     expect([answer.status, JSON.parse(answer.text).error]).toEqual([500, expect.stringContaining("PUBLIC_URL")]);
@@ -119,13 +119,13 @@ test.each([
   "http://127.0.0.1.evil.example",
   "http://[::1]@evil.example",
   "https://user:secret@login.example",
-])("an issuer of %s is no server on this machine", async (OAUTH_ISSUER) => {
+])("an issuer of %s is not taken for a server on this machine", async (OAUTH_ISSUER) => {
   await using misled = await serve({ OAUTH_ISSUER });
   const { status, text } = await send(`${misled.url}/mcp`, { body: call("probe_status") });
   expect([status, text]).toEqual([500, expect.stringContaining("OAUTH_ISSUER")]);
 });
 
-describe("what is said of a token that is not taken", () => {
+describe("the refusal of a token", () => {
   const refusalOf = async (headers: Record<string, string>) => {
     const response = await listTools(url, headers);
     return [response.status, response.headers.get("www-authenticate") ?? "", await response.text()] as const;
@@ -133,7 +133,7 @@ describe("what is said of a token that is not taken", () => {
   const METADATA = 'resource_metadata="https://mcp.example/.well-known/oauth-protected-resource/mcp"';
 
   test.each([[{}], [{ authorization: "Basic YTpi" }], [{ authorization: "" }]])(
-    "without one (%j) there is no error, but where to get one and for what",
+    "that is absent (%j) has no error, but says where to get a token and for which scope",
     async (headers: Record<string, string>) => {
       const [status, challenge] = await refusalOf(headers);
       expect([status, challenge]).toEqual([401, `Bearer scope="mcp", ${METADATA}`]);
@@ -141,7 +141,7 @@ describe("what is said of a token that is not taken", () => {
   );
 
   test.each(["Bearer", "Bearer ", "Bearer a b", 'Bearer a"b', "Bearer a,b", "Bearer a; Bearer b"])(
-    "that is malformed (%s): invalid_request",
+    "that is malformed (%s) says invalid_request",
     async (authorization) => {
       const [status, challenge] = await refusalOf({ authorization });
       expect([status, challenge]).toEqual([
@@ -151,7 +151,7 @@ describe("what is said of a token that is not taken", () => {
     },
   );
 
-  test("that is expired, or another's: invalid_token, in words that a header can hold", async () => {
+  test("that is expired or meant for another server says invalid_token, in text that a header allows", async () => {
     for (const changes of [{ exp: now() - 60 }, { aud: 'https://x.example/"\\' }, { sub: "" }]) {
       const [status, challenge] = await refusalOf(bearer(await server.sign(claims(changes))));
       expect(status).toBe(401);
@@ -183,14 +183,14 @@ describe("scopes to read and to write", () => {
   const start = call("weather_data", { latitude: 1, longitude: 1, year: 2013, month: 1 });
   const challenge = ({ headers }: { headers: Record<string, unknown> }) => String(headers["www-authenticate"]);
 
-  test("a token without either lists the tools, and no more", async () => {
+  test("a token without either can only list the tools", async () => {
     expect((await as("mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" })).status).toBe(200);
     for (const body of [read, write, start, [read, { jsonrpc: "2.0", id: 1, method: "tools/list" }]]) {
       expect((await as("mcp", body)).status).toBe(403);
     }
   });
 
-  test("each call is told the scope that it needs, and those that the token has", async () => {
+  test("a refused call is told the scope that it needs and those that the token has", async () => {
     const refused = await as("mcp", read);
     expect(challenge(refused)).toContain('error="insufficient_scope"');
     expect(challenge(refused)).toContain('scope="mcp jobs:read"');
@@ -200,7 +200,7 @@ describe("scopes to read and to write", () => {
     expect((await as("mcp jobs:read jobs:write", write)).status).toBe(200);
   });
 
-  test("a caller with the read scope starts and stops nothing, by any way", async () => {
+  test("a caller with only the read scope can start and stop nothing, in any way", async () => {
     const cancel = call("cancel_job", { job_names: ["timer_scoped"] });
     for (const body of [write, start, cancel, [read, write]])
       expect((await as("mcp jobs:read", body)).status).toBe(403);
@@ -211,7 +211,7 @@ describe("scopes to read and to write", () => {
     }
   });
 
-  test("clients are told at first of those to look around with", async () => {
+  test("clients are first told to ask for the scopes to read", async () => {
     const metadata = await fetch(`${scoped.url}/.well-known/oauth-protected-resource/mcp`);
     expect(await metadata.json()).toMatchObject({ resource: AUDIENCE, scopes_supported: ["mcp", "jobs:read"] });
     expect(challenge(await send(`${scoped.url}/mcp`, { body: read }))).toContain('scope="mcp jobs:read"');
@@ -219,7 +219,7 @@ describe("scopes to read and to write", () => {
 });
 
 describe("the authorization server is asked", () => {
-  /** A server that counts its requests and answers as it is told. */
+  /** An issuer that counts its requests, and answers each with status 503 or never. */
   async function startIssuer(answer: "503" | "never") {
     const state = { asked: 0 };
     const http = await serveHttp((_req, res) => {
@@ -231,7 +231,7 @@ describe("the authorization server is asked", () => {
 
   const forged = (issuer: string, i: number) => server.sign(claims({ iss: issuer, sub: `${i}` }));
 
-  test("a few times, however many tokens come in while it cannot tell its keys", async () => {
+  test("a few times, however many tokens come in while it cannot serve its keys", async () => {
     await using issuer = await startIssuer("503");
     await using edge = await serve({ OAUTH_ISSUER: issuer.issuer });
     const tokens = await Promise.all(Array.from({ length: 300 }, (_, i) => forged(issuer.issuer, i)));
@@ -242,7 +242,7 @@ describe("the authorization server is asked", () => {
     expect(issuer.state.asked).toBeLessThanOrEqual(4);
   });
 
-  test("not at all about what cannot be its token", async () => {
+  test("not at all about a token that cannot be its own", async () => {
     await using issuer = await startIssuer("503");
     await using edge = await serve({ OAUTH_ISSUER: issuer.issuer });
     const none = Buffer.from(JSON.stringify({ alg: "none" })).toString("base64url");
@@ -258,7 +258,7 @@ describe("the authorization server is asked", () => {
     expect(issuer.state.asked).toBe(0);
   });
 
-  test("and nobody waits for what another's request, whose client has left, was waiting for", async () => {
+  test("a few times while clients come and leave, and their pending request blocks no other caller", async () => {
     await using issuer = await startIssuer("never");
     await using edge = await serve({ OAUTH_ISSUER: server.issuer, OAUTH_JWKS_URL: `${issuer.issuer}/jwks` });
     const token = await server.sign(claims());
@@ -270,7 +270,7 @@ describe("the authorization server is asked", () => {
       setTimeout(() => left.abort(), 100);
       await Promise.allSettled(sent);
     }
-    // One at a time, each for a while.
+    // One request to the issuer at a time, each given up after a while.
     expect(issuer.state.asked).toBeLessThanOrEqual(8);
     const health = await fetch(`${edge.url}/health`);
     expect(health.status).toBe(200);
@@ -278,7 +278,7 @@ describe("the authorization server is asked", () => {
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
   });
 
-  test("again soon, so that callers are let in once it can be read", async () => {
+  test("again soon after a failure, so that callers are let in once it answers", async () => {
     await using fresh = await serve({});
     server.down = true;
     try {
@@ -291,7 +291,7 @@ describe("the authorization server is asked", () => {
 });
 
 describe("a caller who is blocked", () => {
-  test("by its subject, or as the log names it, is let in no more; others are", async () => {
+  test("by subject is refused, and others are let in", async () => {
     await using blocking = await serve({ BLOCKED_CALLERS: "eve, mallory" });
     const at = `${blocking.url}/mcp`;
     const response = await listTools(at, bearer(await server.sign(claims({ sub: "eve" }))));
@@ -301,7 +301,7 @@ describe("a caller who is blocked", () => {
     expect(await statusOf({ sub: "ada" }, {}, at)).toBe(200);
   });
 
-  test("by the name of its static token is let in no more", async () => {
+  test("by the name of a static token is refused", async () => {
     const bindings = { ...bearerBindings({ ada: "token-of-ada", eve: "token-of-eve" }), BLOCKED_CALLERS: "eve" };
     await using blocking = await serve(bindings);
     expect((await listTools(`${blocking.url}/mcp`, bearer("token-of-eve"))).status).toBe(403);

@@ -1,4 +1,4 @@
-/** However many wait, and for however long: connections to the Resonate server are few, and workers have theirs. */
+/** However many callers wait, and for how long, connections to the Resonate server are few, and workers keep theirs. */
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
@@ -51,7 +51,7 @@ function open(url: string, body: object, headers: Record<string, string> = {}): 
 const authorization = (token: string) => ({ authorization: `Bearer ${token}` });
 const wait = (name: string) => toolCall("await_result", { job_names: [name], timeout_seconds: 300 });
 
-/** What a call is answered, made again while the server is slow: an answer that says so says that this is safe. */
+/** Repeats a call until it succeeds, and returns its structured answer. A slow server's error says that this is safe. */
 const done = ({ url }: Stack, body: object) =>
   until(
     "a call to be done",
@@ -59,7 +59,7 @@ const done = ({ url }: Stack, body: object) =>
     120_000,
   );
 
-/** What a call that waits for a job is answered in the end. */
+/** The whole answer to a call that waits for a job. */
 async function told({ url }: Stack, name: string): Promise<string> {
   const waiting = await open(url, wait(name));
   expect(waiting.status).toBe(200);
@@ -70,7 +70,7 @@ async function told({ url }: Stack, name: string): Promise<string> {
 const set = async (stack: Stack, timer_name: string, seconds: number) =>
   (await done(stack, toolCall("set_timer", { timer_name, seconds }))).job_name;
 
-test("1,010 calls that wait, at two edges, take a connection of each; workers connect, and all are told", async () => {
+test("1,010 waiting calls take one connection per edge; workers can still connect, and every call is answered", async () => {
   const options = { MAX_STREAMS: "0" };
   await using one = await serve(options);
   await using other = await serve(options);
@@ -88,10 +88,10 @@ test("1,010 calls that wait, at two edges, take a connection of each; workers co
         () => undefined,
       );
     }
-    // The next come when these are there: how soon an edge can ask for all of them is the machine's affair.
+    // Waits until all of these listen before it sends more: an edge's speed depends on the machine.
     await until("them to listen", () => listeners() >= answers.length, 300_000);
   }
-  // One that was lost is made again.
+  // A lost connection is opened again.
   await until("both edges to be connected", () => gate.streams.open >= 2, 60_000);
   expect([gate.streams.open, early]).toEqual([2, []]);
   const worker = await one.addWorker();
@@ -121,7 +121,7 @@ describe("a caller", () => {
   });
   afterAll(() => stack?.[Symbol.asyncDispose]());
 
-  test("has a limit for streams of all kinds together, and others have their own", async () => {
+  test("has one limit for streams of all kinds, and other callers have their own", async () => {
     const headers = authorization(TOKENS.ada);
     const task = await callerAt(stack.url, TOKENS.ada).tasks.call("timer", { timer_name: "long", seconds: 3_600 });
     const streams = await Promise.all(Array.from({ length: 4 }, () => open(stack.url, wait(name), headers)));
@@ -139,7 +139,7 @@ describe("a caller", () => {
       await refused.ended;
       expect([refused.status, JSON.parse(refused.text()).error]).toEqual([429, "too_many_streams"]);
     }
-    // What is answered at once takes no stream.
+    // A call that is answered at once takes no stream.
     const looked = await send(stack.url, { headers, body: toolCall("probe_status", { job_names: [name] }) });
     expect(looked.status).toBe(200);
     const his = await open(stack.url, wait(name), authorization(TOKENS.bob));
@@ -154,7 +154,7 @@ describe("a caller", () => {
   });
 });
 
-test("a stream ends with the token that opened it, and a call that waits is answered before", async () => {
+test("a stream ends when the token that opened it expires, and a waiting call is answered before", async () => {
   await using server = await startAuthorizationServer(["ada"]);
   const audience = "https://mcp.example/mcp";
   const urls = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: audience };
@@ -172,7 +172,7 @@ test("a stream ends with the token that opened it, and a call that waits is answ
   await subscription.ended;
 });
 
-test("a result that is too large to be told of is read", async () => {
+test("a result that is too large for a notification is read from the server", async () => {
   await using stack = await serve({});
   const name = await set(stack, "large", 3_600);
   const before = gate.calls.length;
@@ -184,7 +184,7 @@ test("a result that is too large to be told of is read", async () => {
   expect(waiting.text()).toContain('"characters":300002');
 });
 
-test("an edge without a listener opens no connection, and waits by looking, with pauses", async () => {
+test("an edge without a listener opens no connection, and polls with pauses", async () => {
   await using stack = await serve({ LISTENER: "" });
   const { opened } = gate.streams;
   const name = await set(stack, "looked at", 3_600);

@@ -1,4 +1,4 @@
-/** The product's edge, with the fixture tools besides its own. */
+/** The product's edge, with the fixture tools added to its own. */
 import { createEdge } from "../../functions/edge.ts";
 import { tools } from "../../tools/index.ts";
 import { runs } from "../../tools/runs.ts";
@@ -10,7 +10,7 @@ import { TASK_TOOLS } from "./task-tools.ts";
 export { CallerObject, Listener } from "../../functions/edge.ts";
 export { ResonateObject } from "../../functions/objects.ts";
 
-/** As the product's, with the fixture functions besides its own. */
+/** The product's runner, with the fixture functions added to its own. */
 export class RunnerObject extends RunnerServer {
   constructor(_state: object, env: object) {
     super(env, [...runs, ...fixtureFunctions]);

@@ -1,4 +1,4 @@
-/** The product's worker, with the fixture jobs besides its own. */
+/** The product's worker, with the fixture functions added to its own. */
 import { runs } from "../../tools/runs.ts";
 import { runWorker } from "../../worker/process/run-worker.ts";
 import { fixtureFunctions } from "./functions.ts";

@@ -1,4 +1,4 @@
-/** The public conformance suite, against the product's own edge and worker with the tools added that it expects. */
+/** The public conformance suite against the product's edge and worker, which have the tools that it expects added. */
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,8 +37,8 @@ afterAll(async () => {
 });
 
 /**
- * Runs scenarios. The suite's exit code tells whether those fail that are listed, and no others. Returns how many checks
- * each passed, that of the form of messages not counted, and those that passed none without being listed.
+ * Runs scenarios, and expects exit code 0: the checks that fail are those in `not-applicable.yml`. Returns how many checks
+ * each scenario passed, without the check of the message format, and as `idle` the unlisted scenarios that passed none.
  */
 async function run(name: string, selection: string[]) {
   const output = join(results, name);
@@ -63,21 +63,21 @@ async function run(name: string, selection: string[]) {
 }
 
 test.for([
-  ["2025-11-25", ["server-session-lifecycle"]], // there are no sessions
+  ["2025-11-25", ["server-session-lifecycle"]], // the server has no sessions
   ["2026-07-28", []],
-] as const)("every scenario of revision %s that applies", async ([revision, withoutChecks], { annotate }) => {
+] as const)("every applicable scenario of revision %s passes", async ([revision, withoutChecks], { annotate }) => {
   const { summary, passed, idle } = await run(revision, ["--suite", "all", "--spec-version", revision]);
   await annotate(summary);
   expect(passed.size).toBeGreaterThan(30);
   expect(idle).toEqual(withoutChecks);
 });
 
-test("every scenario of the Tasks extension", { timeout: 60_000 }, async ({ annotate }) => {
-  // The suite counts them, with a few of others, as pending.
+test("every scenario of the Tasks extension passes", { timeout: 60_000 }, async ({ annotate }) => {
+  // The suite has these scenarios, with a few others, among the pending ones.
   const { summary, passed, idle } = await run("tasks", ["--suite", "pending"]);
   await annotate(summary);
   const scenarios = [...passed.keys()].filter((scenario) => scenario.startsWith("tasks-"));
   expect(scenarios.sort()).toEqual(TASK_SCENARIOS);
-  // The suite has suspended this one; test/tasks/subscriptions.test.ts checks what it did.
+  // The suite has suspended this one; test/tasks/subscriptions.test.ts has its checks.
   expect(idle.filter((scenario) => scenarios.includes(scenario))).toEqual(["tasks-status-notifications"]);
 });

@@ -10,7 +10,7 @@ const says = (words: string): CallToolResult => ({ content: [text(words)] });
 /** One red pixel. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC";
 const image = { type: "image", data: PNG, mimeType: "image/png" } as const;
-/** No sound at all, in 44 bytes of header. */
+/** A WAV header of 44 bytes, without samples. */
 const WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
 function contentTool(name: string, call: Tool["call"], input: z.ZodObject = z.object({})): Tool {
@@ -64,7 +64,7 @@ const jsonSchema = contentTool(
   async (args) => says(JSON.stringify(args)),
   z.looseObject({}),
 );
-/** With the words of JSON Schema that no zod schema comes out as. */
+/** The suite expects keywords of JSON Schema that zod does not generate. */
 jsonSchema.listing.inputSchema = schema;
 
 export const CONTENT_TOOLS: readonly Tool[] = [

@@ -1,10 +1,11 @@
 /**
- * What the conformance suite's scenarios for events ask (events-discovery, -poll, -push, -webhook and -webhook-delivery), which
- * no package of the suite has: written anew, for a deployment with the codes of the sketch that they were made for. What they
- * provoke by control tools of the server under test, other tests provoke as it happens: a failure on an open stream
- * (`test/events/poll`), a gap on one (`test/events/backup`), `terminated` and the final result (`test/auth/blocked`, `test/events/hooks`),
- * another principal and a restart (`test/events/hooks`), a receiver that is left alone (`functions/caller/caller-object`), an address that
- * changes (`test/events/rebinding`). `npm run conformance:events` serves a deployment with such control tools.
+ * The checks of the conformance suite's scenarios for events (events-discovery, -poll, -push, -webhook, -webhook-delivery). No
+ * package of the suite has them, so they are written again here, for a deployment with the error codes of the sketch that they
+ * were made for. The scenarios cause some situations with control tools of the server under test. Other tests cause them
+ * for real: a failure on an open stream (`test/events/poll`), a gap on one (`test/events/backup`), `terminated` and the final
+ * result (`test/auth/blocked`, `test/events/hooks`), another principal and a restart (`test/events/hooks`), a receiver that is
+ * given up (`functions/caller/caller-object`), an address that changes (`test/events/rebinding`).
+ * `npm run conformance:events` serves a deployment with such control tools.
  */
 import type { ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
@@ -54,7 +55,7 @@ test.concurrent("events-discovery and events-poll", async () => {
     expect(isTime(event.timestamp)).toBe(true);
   }
   expect(new Set(events.map(({ eventId }) => eventId)).size).toBe(2);
-  // Null, nothing and an age without a cursor begin now.
+  // Without a cursor, or with null and a maximum age, a poll begins now.
   for (const more of [{ cursor: null }, {}, { cursor: null, maxAgeMs: 300_000 }])
     expect((await caller.poll({ ...ENDED, ...more })).events).toEqual([]);
   const part = await caller.poll({ ...ENDED, cursor: first.cursor, maxEvents: 1 });
@@ -85,7 +86,7 @@ test.concurrent("events-push", { timeout: 90_000 }, async () => {
   await have("active");
   await caller.start("set_timer", { timer_name: "pushed", seconds: 1 });
   await have("event");
-  // A heartbeat comes beside events too, however many there are.
+  // Heartbeats come even while events keep coming.
   let isBusy = true;
   const work = async () => {
     for (let n = 0; isBusy; n++) {
@@ -132,11 +133,11 @@ test.concurrent("events-webhook", async () => {
   const granted = await caller.subscribe(url, secret, { cursor: null, ttlMs: HOUR });
   expect(granted).toMatchObject({ id: expect.stringMatching(/./), cursor: expect.any(String), truncated: false });
   expect(Date.parse(granted.refreshBefore)).toBeLessThan(Date.now() + HOUR + 60_000);
-  // None, too short, too long and none at all: each has an end, and none is refused.
+  // An absent, too short, too long or null time to live is not refused: the subscription gets an expiry.
   for (const ttlMs of [undefined, 1_000, 30 * 24 * HOUR, null])
     expect(isTime((await caller.subscribe(url, secret, { ttlMs })).refreshBefore)).toBe(true);
   expect((await caller.subscribe(url, secret, { cursor: null })).id).toBe(granted.id);
-  // Of the key one part is another; an id is no part of it.
+  // The key of a subscription has a URL, arguments and a caller, each different here in turn. An id is not part of it.
   await using second = await subscriber(TOKENS.other);
   const others = [
     await caller.subscribe(`${url}?other`, secret, { id: granted.id }),
@@ -179,7 +180,7 @@ test.concurrent("events-webhook-delivery", { timeout: 60_000 }, async () => {
   expect(Object.keys(refusal.data)).toEqual(["reason"]);
   await caller.start("set_timer", { timer_name: "posted", seconds: 1 });
   const [kept, flaky, gone, large, moved] = receivers as [(typeof receivers)[0], ...typeof receivers];
-  // As the other two come again, those that refused for good have had the time for it.
+  // When the flaky and the moved receiver have a second attempt, the others would have had one, too.
   await until("second attempts", () => [flaky, moved].every((one) => (one?.attempts.length ?? 0) > 1), 30_000);
   const eventsOf = (one: typeof kept | undefined) => one?.delivered.filter(({ body }) => body.type === undefined);
   expect([kept, gone, large].map((one) => eventsOf(one)?.length)).toEqual([1, 1, 1]);
@@ -187,7 +188,7 @@ test.concurrent("events-webhook-delivery", { timeout: 60_000 }, async () => {
   expect(gap).toMatchObject({ id: expect.stringMatching(/^msg_gap_./), body: { cursor: expect.any(String) } });
   expect([target.delivered, wrong.delivered]).toEqual([[], []]);
   for (const { id, attempts, forged } of receivers) {
-    expect(forged).toEqual([]); // each was signed, its challenge too
+    expect(forged).toEqual([]); // each request was signed, the challenge too
     for (const attempt of attempts) {
       const { method, "content-type": type, "x-mcp-subscription-id": subscription } = attempt;
       expect([method, type, subscription]).toEqual(["POST", "application/json", id]);

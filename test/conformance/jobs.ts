@@ -1,4 +1,4 @@
-/** The jobs behind the task tools that the conformance suite expects of a server. */
+/** The jobs behind the task tools that the conformance suite expects from a server. */
 import * as z from "zod";
 import { defineJob, HOUR } from "../../core/index.ts";
 

@@ -1,4 +1,4 @@
-/** The tools of the conformance suite whose work is a job. */
+/** The tools that the conformance suite expects and whose work is a job. */
 import { acceptedContent, inputRequired } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { defineDurableTool, type Job, type Tool } from "../../core/index.ts";
@@ -19,7 +19,7 @@ function taskTool<Args>(name: string, job: Job<Args>, input: z.ZodType<Args>, ta
 
 const Name = z.object({ name: z.string() });
 
-/** Asks before there is a job: no tool of the public interface does, but the protocol has it. */
+/** Asks a question before the job exists, which the protocol allows, and tools of the public interface never do. */
 const toolWithTask: Tool = {
   ...taskTool("test_tool_with_task", hello, z.object({}) as never, true),
   async start(_args, { store, now, inputResponses }) {

@@ -1,4 +1,4 @@
-// What the embedded servers take beyond the protocol, on either host; the real one, at RESONATE_URL, leaves it out or refuses it.
+// The embedded server's additions to the protocol, on either host. The real server, at RESONATE_URL, ignores or refuses them.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LINES, MOST_LINES } from "../../core/store/connection/batch-lines.ts";
@@ -29,7 +29,7 @@ describe("task.acquire with records", () => {
 
   const timer = (due: number) => ({ "resonate:timer": "true", ...(release === "0.10" && timerTags(due)) });
 
-  /** A job with so many records, of which the last is a sleep that is over: its task is offered again. */
+  /** Makes a job with `records` records. The last is a sleep that has ended, so the task is free again. Returns the id. */
   async function woken(records: number): Promise<string> {
     const id = unique("job");
     await server.call("promise.create", promise(id, { group: unique("g") }));
@@ -42,7 +42,7 @@ describe("task.acquire with records", () => {
     return id;
   }
 
-  test("answers with the job's records, and with what of them has woken it", async () => {
+  test("answers with the job's records from number `records` on, and with those that woke it", async () => {
     const id = await woken(3);
     const { records, preload, task, promise: own } = await acquire(id, 1, 2);
     expect([task.version, own.id]).toEqual([2, id]);
@@ -52,14 +52,14 @@ describe("task.acquire with records", () => {
     expect(given).toEqual(isEmbedded ? [second, third] : []);
   });
 
-  test("answers with 0 only with what has woken it, and without the word as the protocol says", async () => {
+  test("answers 0 with the records that woke the job only, and a request without `records` as the protocol says", async () => {
     const [known, plain] = [await woken(2), await woken(2)];
     const { preload } = await acquire(known, 1, 0);
     expect(preload.map(({ id }: { id: string }) => id)).toEqual(isEmbedded ? [journalEntryId(known, 2)] : []);
     expect(await acquire(plain, 1)).toMatchObject({ preload: [] });
   });
 
-  test("gives none of them where there are very many", async () => {
+  test("answers without records when a job has very many", async () => {
     const id = await woken(102);
     const { records, preload, task } = await acquire(id, 1, 1);
     expect([records, preload, task.version]).toEqual([undefined, [], 2]);
@@ -73,7 +73,7 @@ describe("requests on lines", () => {
     JSON.stringify({ kind: "promise.create", head: { ...head(), corrId }, data: promise(id) });
   const there = async (id: string) => (await server.call("promise.get", { id })).status === 200;
 
-  test("are answered each on its line, in order", async () => {
+  test("are answered in order, each on its own line", async () => {
     const [one, two] = [unique("one"), unique("two")];
     const response = await post([create(one, "1"), "{", create(two, "2")]);
     if (!isEmbedded) {
@@ -91,7 +91,7 @@ describe("requests on lines", () => {
     expect([await there(one), await there(two)]).toEqual([true, true]);
   });
 
-  test("are refused when they are too many, and none of them is done", async () => {
+  test("are refused when they are too many, and none is executed", async () => {
     const ids = Array.from({ length: MOST_LINES + 1 }, (_, n) => unique(`n${n}`));
     const response = await post(ids.map((id) => create(id, "1")));
     expect(response.status).toBe(isEmbedded ? 413 : 400);

@@ -39,7 +39,7 @@ describe("a malformed envelope", () => {
     expect(answer.data).not.toBe("");
   });
 
-  test("is answered under the kind and correlation id that it has", async () => {
+  test("is answered with its kind and correlation id, if it has them", async () => {
     expect(await post({ kind: "promise.melt", head, data: {} })).toMatchObject({
       kind: "promise.melt",
       head: { corrId: "abc" },
@@ -70,7 +70,7 @@ describe("data that does not fit its operation", () => {
     ["a listener that is no address", "promise.register_listener", { awaited: id, address: "me" }],
     ["a promise awaiting itself", "promise.register_callback", { awaited: id, awaiter: id }],
     ["no process id", "task.acquire", { id, version: 0, ttl: 1000 }],
-    ["a lease of no time", "task.acquire", { id, version: 0, pid: "p", ttl: 0 }],
+    ["a lease of 0 ms", "task.acquire", { id, version: 0, pid: "p", ttl: 0 }],
     ["a negative version", "task.release", { id, version: -1 }],
     ["no tasks", "task.heartbeat", { pid: "p" }],
     ["no actions", "task.suspend", { id, version: 0, actions: [] }],
@@ -89,7 +89,7 @@ describe("data that does not fit its operation", () => {
   });
 });
 
-test("half a character in an id is refused", async () => {
+test("half a surrogate pair in an id is refused", async () => {
   const body = `{"kind":"promise.create","head":{"corrId":"abc","version":"2026-04-01"},"data":{"id":"\\ud83d","timeoutAt":9999999999999}}`;
   expect((await server.post(body)).status).toBe(400);
 });
@@ -105,7 +105,7 @@ test.each(["debug.start", "debug.reset", "debug.snap", "debug.tick", "debug.stop
   },
 );
 
-test("a request of more than 2 MiB is refused, one a little smaller is not", async () => {
+test("a request of more than 2 MiB is refused, and a slightly smaller one is accepted", async () => {
   const sized = (bytes: number) => ({ ...promise(unique("big")), param: { data: "x".repeat(bytes) } });
   expect((await server.call("promise.create", sized(2 * 1024 * 1024 - 2_000))).status).toBe(200);
   expect(

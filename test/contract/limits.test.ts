@@ -3,7 +3,7 @@ import { until } from "../../testing/simulation/program.ts";
 import { promise, startServer, unique } from "./server.ts";
 
 test("one connection too many is refused with 503, until one is closed", { timeout: 20_000 }, async () => {
-  // A server of its own: other tests could not connect meanwhile.
+  // A separate server, since other tests could not connect to a full one.
   await using server = await startServer({ own: true });
   const group = unique("g");
   const open: { close(): void }[] = [];
@@ -23,7 +23,7 @@ test("one connection too many is refused with 503, until one is closed", { timeo
       }
     }
     expect(refused).toBeGreaterThan(0);
-    // Requests are answered as before.
+    // Calls are still answered.
     expect((await server.call("promise.create", promise(unique("full")))).status).toBe(200);
     open.pop()?.close();
     const poll = await until("a free slot", async () => {

@@ -10,10 +10,10 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const LEASE = 60_000;
 
-/** Until a deadline that is to come, after a few more calls, on however slow a machine; in milliseconds. */
+/** Milliseconds until a deadline that must not pass before a few more calls, even on a slow machine. */
 const SOON = 1_500;
 
-/** Creates a job that is dispatched to `address`, or to any of `group`. */
+/** Creates a job that is dispatched to `address`, or else to any connection of `group`. */
 async function job({
   group,
   address = `poll://any@${group}`,
@@ -37,7 +37,7 @@ const listen = (awaited: string, group: string, id: string) =>
 const execute = (id: string, version = 0) => ({ kind: "execute", data: { task: { id, version } } });
 const ids = (messages: Message[]) => messages.map(({ data }) => (data.task ?? data.promise).id);
 
-/** What had arrived by the time that something sent to `poll` now has arrived. */
+/** The ids of all messages to `poll` up to now: it sends a marker, and waits until the marker arrives. */
 async function soFar(poll: Poll, group: string, id: string): Promise<string[]> {
   const marker = unique("marker");
   await server.call("promise.create", promise(marker));
@@ -48,7 +48,7 @@ async function soFar(poll: Poll, group: string, id: string): Promise<string[]> {
 }
 
 describe("a poll connection", () => {
-  test("is an event stream that is open before anything is sent", async () => {
+  test("is an event stream that opens before the first message", async () => {
     using poll = await server.poll(unique("g"), "1");
     expect(poll.contentType).toContain("text/event-stream");
   });
@@ -79,7 +79,7 @@ describe("a task", () => {
     expect(await soFar(elsewhere, other, "1")).toEqual([]);
   });
 
-  test("is dispatched to one of its group only", async () => {
+  test("is dispatched to only one connection of its group", async () => {
     const group = unique("g");
     using a = await server.poll(group, "a");
     using b = await server.poll(group, "b");
@@ -102,7 +102,7 @@ describe("a task", () => {
     expect(await soFar(one, group, "one")).toEqual([]);
   });
 
-  test("addressed to any, preferably one, goes to that one if it is there", async () => {
+  test("addressed to any connection, but preferably to one, goes to that one if it is open", async () => {
     const group = unique("g");
     using one = await server.poll(group, "one");
     using two = await server.poll(group, "two");
@@ -114,7 +114,7 @@ describe("a task", () => {
     await until("the dispatch", () => ids([...one.inbox, ...two.inbox]).includes(id));
   });
 
-  test("that is taken is not dispatched", async () => {
+  test("that is acquired at its creation is not dispatched", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const id = unique("run");
@@ -164,7 +164,8 @@ describe("a task", () => {
     expect(Date.now()).toBeGreaterThanOrEqual(timeoutAt);
   });
 
-  // On 0.10 no deadline of a promise without a target falls due by itself: see releases.test.ts.
+  // The question has a target, because on 0.10 the deadline of a promise without one does not fall due by itself: see
+  // releases.test.ts.
   test("is resumed by the deadline of an unanswered question", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
@@ -179,7 +180,7 @@ describe("a task", () => {
     expect((await server.call("promise.get", { id: question })).data.promise.state).toBe("rejected_timedout");
   });
 
-  test("goes to those that are left when a connection has closed", async () => {
+  test("goes to the remaining connections when one has closed", async () => {
     const group = unique("g");
     using left = await server.poll(group, "left");
     const gone = await server.poll(group, "gone");
@@ -192,7 +193,7 @@ describe("a task", () => {
   });
 });
 
-describe("the news of a settled promise", () => {
+describe("the notification of a settled promise", () => {
   test("reaches each listener once, with the value", async () => {
     const group = unique("g");
     using one = await server.poll(group, "1");
@@ -206,7 +207,7 @@ describe("the news of a settled promise", () => {
     expect(await soFar(two, group, "2")).toEqual([]);
   });
 
-  test("of one that was settled before is in the answer, and is not sent", async () => {
+  test("is not sent if the promise was settled before: the answer to the listener's call has the result", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const id = unique("news");
@@ -216,7 +217,7 @@ describe("the news of a settled promise", () => {
     expect(await soFar(poll, group, "1")).toEqual([]);
   });
 
-  test("comes for each of several, once", async () => {
+  test("comes once for each of several promises", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const promises = Array.from({ length: 10 }, (_, n) => unique(`${n}`));
@@ -226,7 +227,7 @@ describe("the news of a settled promise", () => {
     }
     for (const id of promises) await settle(id);
     await until("all", () => poll.inbox.length === promises.length);
-    // In any order: with Postgres it is not always that of the settlements.
+    // In any order: with Postgres, notifications may come in another order than the settlements.
     expect(ids(poll.inbox).sort()).toEqual(promises.toSorted());
   });
 

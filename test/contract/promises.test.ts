@@ -16,7 +16,7 @@ const settle = (id: string, state = "resolved", value: object = { data: "MQ==" }
 const passed = (time: number) => until("the deadline", () => Date.now() >= time);
 
 describe("promise.create", () => {
-  test("makes a pending promise that promise.get returns as it was made", async () => {
+  test("makes a pending promise, which promise.get returns unchanged", async () => {
     const id = unique("create");
     const before = Date.now();
     const data = promise(id, { tags: { colour: "blau" } });
@@ -48,19 +48,19 @@ describe("promise.create", () => {
     for (const { status, data } of answers) expect([status, data.promise]).toEqual([200, stored]);
   });
 
-  test("with nothing but an id and a deadline", async () => {
+  test("needs only an id and a deadline", async () => {
     const id = unique("bare");
     const { data } = await server.call("promise.create", { id, timeoutAt: 9_000_000_000_000 });
     expect(data.promise).toMatchObject({ id, state: "pending", param: {}, value: {}, tags: {} });
   });
 
-  test("null stands for an absent value", async () => {
+  test("takes null as an absent value", async () => {
     const id = unique("null");
     const { data } = await server.call("promise.create", { ...promise(id), param: { headers: null, data: null } });
     expect(data.promise.param).toEqual({});
   });
 
-  test("of one whose deadline has passed is timed out at its deadline", async () => {
+  test("with a deadline that has passed makes a promise that timed out at its deadline", async () => {
     const id = unique("late");
     const { status, data } = await create(id, { timeoutAt: 1_000, group: unique("g") });
     expect(status).toBe(200);
@@ -73,7 +73,7 @@ describe("promise.create", () => {
     expect((await server.call("task.get", { id })).data.task).toMatchObject({ state: "fulfilled", version: 0 });
   });
 
-  test("of a timer whose deadline has passed is resolved", async () => {
+  test("of a timer whose deadline has passed makes it resolved", async () => {
     const { data } = await create(unique("late"), { timeoutAt: 1_000, tags: { "resonate:timer": "true" } });
     expect(data.promise).toMatchObject({ state: "resolved", settledAt: 1_000 });
   });
@@ -90,7 +90,7 @@ describe("promise.create", () => {
 });
 
 describe("promise.get", () => {
-  test("of what does not exist: 404 with a reason", async () => {
+  test("of a promise that does not exist: 404 with a reason", async () => {
     const { status, data } = await server.call("promise.get", { id: unique("none") });
     expect({ status, data }).toEqual({ status: 404, data: expect.stringMatching(/./) });
   });
@@ -116,14 +116,14 @@ describe("promise.settle", () => {
     expect([second.status, second.data]).toEqual([200, first.data]);
   });
 
-  test("many times at once: one wins and all are told which", async () => {
+  test("many times at once: one wins, and all answers have its value", async () => {
     const id = unique("settle");
     await create(id);
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => settle(id, "resolved", { data: `${n}` })));
     expect(new Set(answers.map(({ data }) => data.promise.value.data)).size).toBe(1);
   });
 
-  test("of what does not exist: 404", async () => {
+  test("of a promise that does not exist: 404", async () => {
     expect((await settle(unique("none"))).status).toBe(404);
   });
 
@@ -148,7 +148,7 @@ describe("a deadline", () => {
     expect(await get(id)).toMatchObject({ state, settledAt: timeoutAt, value: {} });
   });
 
-  test("that has passed cannot be settled any more", async () => {
+  test("that has passed makes a later settlement ineffective", async () => {
     const id = unique("deadline");
     const timeoutAt = Date.now() + 100;
     await create(id, { timeoutAt });
@@ -158,7 +158,7 @@ describe("a deadline", () => {
     expect(data.promise).toMatchObject({ state: "rejected_timedout", settledAt: timeoutAt });
   });
 
-  test("that has passed is not moved by creating again", async () => {
+  test("that has passed is not moved by creating the promise again", async () => {
     const id = unique("deadline");
     const timeoutAt = Date.now() + 100;
     await create(id, { timeoutAt });
@@ -188,14 +188,14 @@ describe("promise.register_listener", () => {
     expect((await listen(id)).status).toBe(200);
   });
 
-  test("on what does not exist: 404", async () => {
+  test("on a promise that does not exist: 404", async () => {
     expect((await listen(unique("none"))).status).toBe(404);
   });
 });
 
 describe("promise.register_callback", () => {
   const register = (awaited: string, awaiter: string) => server.call("promise.register_callback", { awaited, awaiter });
-  /** Ids of one job: release 0.10 lets none await another job's promise. */
+  /** Ids of one job, since release 0.10 lets no job await another job's promise. */
   const idsOf = (job: string) => ({ awaiter: job, awaited: `${job}:0`, open: `${job}:1` });
 
   test("answers with the awaited promise", async () => {
@@ -208,7 +208,7 @@ describe("promise.register_callback", () => {
     });
   });
 
-  test("of what is settled already frees a suspended awaiter", async () => {
+  test("on a settled promise frees a suspended awaiter", async () => {
     const { awaited, awaiter, open } = idsOf(unique("job"));
     await create(awaited);
     await settle(awaited);
@@ -223,7 +223,7 @@ describe("promise.register_callback", () => {
     expect(await task()).toMatchObject({ state: "pending", version: 1, resumes: 1 });
   });
 
-  test("needs both, and an awaiter with a target", async () => {
+  test("needs both promises, and an awaiter with a target", async () => {
     const { awaited, awaiter } = idsOf(unique("job"));
     await create(awaited);
     expect((await register(awaited, awaiter)).status).toBe(422);

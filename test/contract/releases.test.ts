@@ -1,4 +1,4 @@
-// The rules in which the releases of the server differ: the embedded server has those of 0.9.8.
+// The rules that differ between releases of the server. The embedded server follows those of 0.9.8.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
@@ -14,7 +14,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const HOUR = 3_600_000;
 
-/** The status of a request that 0.9.8 takes and 0.10 refuses as malformed. */
+/** The status of a request that 0.9.8 accepts and 0.10 refuses as malformed. */
 const takenBefore = () => (release === "0.10" ? 400 : 200);
 const create = (id: string, options?: Parameters<typeof promise>[1]) =>
   server.call("promise.create", promise(id, options));
@@ -22,18 +22,18 @@ const create = (id: string, options?: Parameters<typeof promise>[1]) =>
 describe("an id", () => {
   test.each<[string, Record<string, string>]>([
     ["an origin with a colon", { "resonate:origin": "ID" }],
-    ["an origin that does not begin it", { "resonate:origin": "another" }],
-    ["a branch that does not begin it", { "resonate:branch": "another" }],
-    ["a branch that goes on after it", { "resonate:branch": "ID.1" }],
-    ["a parent that does not begin it", { "resonate:parent": "another" }],
+    ["an origin that is not its prefix", { "resonate:origin": "another" }],
+    ["a branch that is not its prefix", { "resonate:branch": "another" }],
+    ["a branch that is longer than it", { "resonate:branch": "ID.1" }],
+    ["a parent that is not its prefix", { "resonate:parent": "another" }],
     ["a prefix with a dot", { "resonate:prefix": "a.b" }],
-  ])("with %s is for 0.9.8 alone", async (_, tags) => {
+  ])("with %s is accepted by 0.9.8 only", async (_, tags) => {
     const id = `${unique("origin")}:1`;
     const named = Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, value.replace("ID", id)]));
     expect((await create(id, { tags: named })).status).toBe(takenBefore());
   });
 
-  test("with what stands before its first colon as origin is for all", async () => {
+  test("whose origin is its part before the first colon is accepted by all releases", async () => {
     const origin = unique("with.dots");
     const tags = { "resonate:origin": origin, "resonate:branch": origin, "resonate:parent": origin };
     expect((await create(`${origin}:1:2`, { tags })).status).toBe(200);
@@ -42,7 +42,7 @@ describe("an id", () => {
   test.each([
     ["of a schedule with a colon", `${unique("schedule")}:1`, { "resonate:target": "poll://any@none" }],
     ["of a schedule of promises without a target", unique("schedule"), {}],
-  ])("%s is for 0.9.8 alone", async (_, id, promiseTags) => {
+  ])("%s is accepted by 0.9.8 only", async (_, id, promiseTags) => {
     const made = {
       id,
       cron: "0 0 1 1 *",
@@ -67,13 +67,13 @@ describe("the tag resonate:delay", () => {
     expect(status).toBe(takenBefore());
   });
 
-  test("is refused by 0.10 on a task that its maker holds at once", async () => {
+  test("is refused by 0.10 on a task that is acquired at its creation", async () => {
     const made = promise(unique("held"), { group: unique("g"), tags: { "resonate:delay": String(Date.now()) } });
     const data = { pid: "p", ttl: 1_000, action: action("promise.create", made) };
     expect((await server.call("task.create", data)).status).toBe(takenBefore());
   });
 
-  test("puts the first dispatch off on the embedded server", async () => {
+  test("delays the first dispatch on the embedded server", async () => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
     const [delayed, prompt] = [unique("delayed"), unique("prompt")];
@@ -84,8 +84,8 @@ describe("the tag resonate:delay", () => {
   });
 });
 
-describe("what belongs to two jobs", () => {
-  /** The ids of two jobs, both held. */
+describe("a request about two jobs", () => {
+  /** The ids of two jobs whose tasks are acquired. */
   async function held(): Promise<[string, string]> {
     const ids: [string, string] = [unique("one"), unique("two")];
     for (const id of ids) {
@@ -95,7 +95,7 @@ describe("what belongs to two jobs", () => {
     return ids;
   }
 
-  test("is awaited on 0.9.8 alone", async () => {
+  test("to await one in the other is accepted by 0.9.8 only", async () => {
     const [awaiter, awaited] = await held();
     expect((await server.call("promise.register_callback", { awaited, awaiter })).status).toBe(takenBefore());
     const actions = [action("promise.register_callback", { awaited, awaiter })];
@@ -105,7 +105,7 @@ describe("what belongs to two jobs", () => {
     );
   });
 
-  test("is kept by one heartbeat on 0.9.8 alone, which takes a heartbeat of nothing as well", async () => {
+  test("to keep both with one heartbeat is accepted by 0.9.8 only, as is an empty heartbeat", async () => {
     const tasks = (await held()).map((id) => ({ id, version: 1 }));
     const beat = async (beating: object[]) =>
       (await server.call("task.heartbeat", { pid: "p", tasks: beating })).status;
@@ -115,7 +115,7 @@ describe("what belongs to two jobs", () => {
   });
 });
 
-test("a deadline without a target falls due by itself, but on 0.10 only when it is looked at", async () => {
+test("a promise without a target times out by itself, but on 0.10 only when it is read", async () => {
   const lot = unique("lot");
   const [addressed, plain] = [unique("addressed"), unique("plain")];
   const timeoutAt = Date.now() + 100;

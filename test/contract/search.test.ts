@@ -11,7 +11,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const search = async (data: object) => (await server.call("promise.search", data)).data;
 const ids = (found: { promises: { id: string }[] }) => found.promises.map(({ id }) => id);
 
-/** Creates promises with the given tags; they sort by their names. */
+/** Creates promises with the given tags, and returns their ids, which sort like `names`. */
 async function promises(tags: Record<string, string>, ...names: string[]): Promise<string[]> {
   const prefix = unique("search");
   const made = names.map((name) => `${prefix}-${name}`);
@@ -87,7 +87,7 @@ test.each([{ limit: 0 }, { limit: 1001 }, { limit: "2" }, { state: "done" }, { t
   },
 );
 
-test("takes null for what is not given", async () => {
+test("takes null as an absent field", async () => {
   const lot = unique("lot");
   const made = await promises({ lot }, "1");
   expect(ids(await search({ tags: { lot }, state: null, limit: null, cursor: null }))).toEqual(made);

@@ -1,7 +1,7 @@
 /**
  * The server under contract: the one at `RESONATE_URL`, otherwise the embedded one as a process. A `RESONATE_TOKEN` must not be
- * limited to a prefix, as no search is allowed with such a one.
- * The server is spoken to without a library in between, to see every status.
+ * limited to a prefix, because searches are refused with such a token.
+ * The tests call the server without a library, to see every status.
  */
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
@@ -11,9 +11,9 @@ import { until } from "../../testing/simulation/program.ts";
 import { startResonate } from "../support/resonate.ts";
 
 export interface Answer {
-  /** Of the HTTP response; the head carries the same. */
+  /** The status of the HTTP response. The head of the answer has the same. */
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests assert on what the server really sent
+  // biome-ignore lint/suspicious/noExplicitAny: the tests check what the server sent
   data: any;
 }
 
@@ -26,12 +26,12 @@ export interface Message {
 export interface Poll extends Disposable {
   /** The next message; throws when none comes in time. */
   next(ms?: number): Promise<Message>;
-  /** The messages that arrived and were not taken. */
+  /** The messages that have arrived and that `next` has not returned. */
   readonly inbox: Message[];
   readonly contentType: string | null;
 }
 
-/** The embedded server, or the release of the real one whose rules the server has. */
+/** The embedded server, or the release of the real server whose rules it follows. */
 export type Release = "embedded" | "0.9.8" | "0.10";
 
 export interface Server extends AsyncDisposable {
@@ -40,17 +40,17 @@ export interface Server extends AsyncDisposable {
   /** Posts `body` as it is. */
   post(body: string | Uint8Array<ArrayBuffer>): Promise<{ status: number; text: string }>;
   poll(group: string, id: string): Promise<Poll>;
-  /** Opens a poll connection and returns its status only; the connection stays open until the server goes. */
+  /** Opens a poll connection and returns its status. The connection stays open until `close` or the server's end. */
   pollStatus(group: string, id: string): Promise<{ status: number; close(): void }>;
 }
 
-/** The server at `RESONATE_URL`, otherwise an embedded one; with `own` always such a one, for this test alone. */
+/** The server at `RESONATE_URL`, otherwise an embedded one; with `own` always an embedded one, for one test alone. */
 export async function startServer({ own = false } = {}): Promise<Server> {
   const { url, program } = await startResonate({ own });
   return connectTo(url, async () => program?.[Symbol.asyncDispose]());
 }
 
-/** Asks the server which one it is: by what the embedded one takes beyond the protocol, and by a tag that 0.9.8 ignores. */
+/** Finds the server's release, by an addition of the embedded server and by a tag that 0.9.8 ignores. */
 export async function releaseOf({ url, call }: Server): Promise<Release> {
   const lines = JSON.stringify({ kind: "promise.get", head: head(), data: { id: unique("none") } });
   const answer = await fetch(url, {
@@ -68,7 +68,7 @@ export async function releaseOf({ url, call }: Server): Promise<Release> {
   return status === 400 ? "0.10" : "0.9.8";
 }
 
-/** A name that no other run uses. */
+/** A name that no other test run uses. */
 export function unique(name: string): string {
   return `${name}-${randomUUID()}`;
 }
@@ -90,7 +90,7 @@ export function connectTo(url: string, stop: () => Promise<void>): Server {
   const openPoll = async (group: string, id: string) => {
     const abort = new AbortController();
     const path = `${url}/poll/${encodeURIComponent(group)}/${encodeURIComponent(id)}`;
-    // Resolves with the headers, which must not wait for the first message.
+    // `fetch` resolves with the headers, which the server must send before the first message.
     const response = await fetch(path, { headers: authorization, signal: abort.signal });
     return { abort, response };
   };
@@ -103,7 +103,7 @@ export function connectTo(url: string, stop: () => Promise<void>): Server {
       const sent = head();
       const ask = () => post(JSON.stringify({ kind, head: sent, data }));
       let { status, text } = await ask();
-      // On Postgres the real server gives up on some of several calls on one promise at the same time; clients repeat.
+      // With Postgres the real server fails some of several concurrent calls on one promise; clients repeat them.
       for (let repeated = 0; status === 500 && repeated < 10; repeated++) ({ status, text } = await ask());
       const answer = JSON.parse(text);
       if (answer.head.status !== status)
@@ -115,7 +115,7 @@ export function connectTo(url: string, stop: () => Promise<void>): Server {
 
     async pollStatus(group, id) {
       const { abort, response } = await openPoll(group, id);
-      // Held on to, because `fetch` closes the connection of a response that is garbage-collected.
+      // Keeps the response, because `fetch` closes the connection of a response that is garbage-collected.
       return { status: response.status, response, close: () => abort.abort() };
     },
 
@@ -144,11 +144,11 @@ async function collect(body: ReadableStream<Uint8Array>, inbox: Message[]): Prom
     const events = body.pipeThrough(new TextDecoderStream() as never).pipeThrough(new EventSourceParserStream());
     for await (const { data } of events) inbox.push(JSON.parse(data));
   } catch {
-    // Closed by the test, or by the server that the test ended.
+    // The test closed the connection or ended the server.
   }
 }
 
-/** `promise.create` of a job as a client sends it: dispatched to `group` when that is given. */
+/** The data of `promise.create` as a client sends it. With `group`, the promise has a task that is dispatched there. */
 export function promise(id: string, { group, timeoutAt = Date.now() + 60_000, tags = {} }: PromiseOptions = {}) {
   return {
     id,
@@ -169,7 +169,7 @@ interface PromiseOptions {
   tags?: Record<string, string>;
 }
 
-/** An operation inside another, as its sender wraps it. */
+/** An operation in the envelope that it has inside another operation. */
 export function action(kind: "promise.create" | "promise.settle" | "promise.register_callback", data: object) {
   return { kind, head: head(), data };
 }

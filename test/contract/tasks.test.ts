@@ -46,7 +46,7 @@ async function acquired(ttl = LEASE): Promise<string> {
   return id;
 }
 
-/** A pending promise of the branch of `parent`. */
+/** A pending promise in the branch of `parent`. */
 async function child(parent: string, name = "0"): Promise<string> {
   const id = `${parent}:${name}`;
   await server.call("promise.create", promise(id, { tags: { "resonate:branch": parent } }));
@@ -63,7 +63,7 @@ describe("task.get", () => {
     expect(task).not.toHaveProperty("pid");
   });
 
-  test("of a promise without a target, or of nothing: 404", async () => {
+  test("of a promise without a target, or of one that does not exist: 404", async () => {
     const id = unique("plain");
     await server.call("promise.create", promise(id));
     expect((await server.call("task.get", { id })).status).toBe(404);
@@ -72,7 +72,7 @@ describe("task.get", () => {
 });
 
 describe("task.acquire", () => {
-  test("answers with the task, its promise and what its branch holds", async () => {
+  test("answers with the task, its promise and the promises of its branch", async () => {
     const id = await job();
     const [open, settled] = [await child(id, "0"), await child(id, "1")];
     await settle(settled);
@@ -84,7 +84,7 @@ describe("task.acquire", () => {
     expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1, pid: "p1", ttl: LEASE });
   });
 
-  test("of many at once: one wins, the others are told 409", async () => {
+  test("of many at once: one wins, the others get 409", async () => {
     const id = await job();
     const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => acquire(id, 0, LEASE, `p${n}`)));
     const winners = answers.filter(({ status }) => status === 200);
@@ -93,7 +93,7 @@ describe("task.acquire", () => {
     expect((await getTask(id)).pid).toBe(winners[0]?.data.task.pid);
   });
 
-  test("of another version, of an acquired, a settled or no task", async () => {
+  test("with a wrong version, or of an acquired or a settled task: 409; of a missing task: 404", async () => {
     const id = await job();
     expect((await acquire(id, 1)).status).toBe(409);
     expect((await acquire(id, 0)).status).toBe(200);
@@ -104,7 +104,7 @@ describe("task.acquire", () => {
     expect((await acquire(unique("none"))).status).toBe(404);
   });
 
-  test("of one whose promise is past its deadline: 409", async () => {
+  test("of a task whose promise is past its deadline: 409", async () => {
     const timeoutAt = Date.now() + 100;
     const id = await job({ timeoutAt });
     await until("the deadline", () => Date.now() >= timeoutAt);
@@ -121,7 +121,7 @@ describe("task.create", () => {
       action: action("promise.create", promise(id, { group: unique("g"), ...options })),
     });
 
-  test("of a new promise: made and acquired, at version 1", async () => {
+  test("of a new promise creates it, and acquires its task at version 1", async () => {
     const id = unique("run");
     const { status, data } = await create(id);
     expect(status).toBe(200);
@@ -130,17 +130,17 @@ describe("task.create", () => {
     expect(data.preload).toEqual([]);
   });
 
-  test("of one that is free acquires it", async () => {
+  test("of an existing promise whose task is free acquires the task", async () => {
     const id = await job();
     const { status, data } = await create(id);
     expect([status, data.task.state, data.task.version]).toEqual([200, "acquired", 1]);
   });
 
-  test("of one that is taken: 409", async () => {
+  test("of a promise whose task is acquired: 409", async () => {
     expect((await create(await acquired(), {}, "p2")).status).toBe(409);
   });
 
-  test("of one that is done answers with the result", async () => {
+  test("of a promise that is settled answers with its result", async () => {
     const id = await acquired();
     await fulfill(id, 1);
     const { status, data } = await create(id);
@@ -148,12 +148,12 @@ describe("task.create", () => {
     expect(data.promise).toMatchObject({ state: "resolved", value: { data: "Mg==" } });
   });
 
-  test("past its deadline is done at once", async () => {
+  test("with a deadline that has passed settles the promise at once", async () => {
     const { data } = await create(unique("late"), { timeoutAt: 1_000 });
     expect(data).toMatchObject({ task: { state: "fulfilled", version: 0 }, promise: { state: "rejected_timedout" } });
   });
 
-  test("needs a target, in the request and in a promise that is there", async () => {
+  test("needs a target, both in the request and in an existing promise", async () => {
     const id = unique("plain");
     await server.call("promise.create", promise(id));
     expect((await create(id)).status).toBe(422);
@@ -173,7 +173,7 @@ describe("task.release", () => {
     expect((await acquire(id, 1)).data.task.version).toBe(2);
   });
 
-  test("of another version, of a free or of no task", async () => {
+  test("with a wrong version, or of a free task: 409; of a missing task: 404", async () => {
     const id = await acquired();
     expect((await release(id, 2)).status).toBe(409);
     expect((await release(id, 1)).status).toBe(200);
@@ -192,7 +192,7 @@ describe("task.fulfill", () => {
     expect(await getTask(id)).toMatchObject({ state: "fulfilled" });
   });
 
-  test("of another version, again, of a free or of no task", async () => {
+  test("with a wrong version, a second time, or of a free task: 409; of a missing task: 404", async () => {
     const id = await acquired();
     expect((await fulfill(id, 2)).status).toBe(409);
     expect((await fulfill(id, 1)).status).toBe(200);
@@ -201,14 +201,14 @@ describe("task.fulfill", () => {
     expect((await fulfill(unique("none"), 1)).status).toBe(404);
   });
 
-  test("of a task for the promise of another: 400", async () => {
+  test("of a task with another task's promise: 400", async () => {
     const [id, other] = [await acquired(), await job()];
     const data = { id, version: 1, action: action("promise.settle", { id: other, state: "resolved", value: {} }) };
     expect((await server.call("task.fulfill", data)).status).toBe(400);
     expect(await getPromise(other)).toMatchObject({ state: "pending" });
   });
 
-  test("after the promise was cancelled: 409, and cancelled it stays", async () => {
+  test("after the promise was cancelled: 409, and the promise stays cancelled", async () => {
     const id = await acquired();
     await settle(id, "rejected_canceled");
     expect((await fulfill(id, 1)).status).toBe(409);
@@ -234,7 +234,7 @@ describe("task.suspend", () => {
     ]);
   });
 
-  test("counts what settles while the task is acquired, until the task runs again", async () => {
+  test("counts promises that settle while the task is acquired, until the task runs again", async () => {
     const id = await acquired();
     const [first, second, third] = [await child(id, "0"), await child(id, "1"), await child(id, "2")];
     await server.call("promise.register_callback", { awaited: third, awaiter: id });
@@ -255,7 +255,7 @@ describe("task.suspend", () => {
     expect(resumes(await getTask(id))).toBe(0);
   });
 
-  test("on something settled does not wait: 300 with what the branch holds", async () => {
+  test("on a settled promise does not wait: 300 with the promises of the branch", async () => {
     const id = await acquired();
     const [done, open] = [await child(id, "0"), await child(id, "1")];
     await settle(done);
@@ -265,7 +265,7 @@ describe("task.suspend", () => {
     expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1 });
   });
 
-  test("never sleeps through a settlement at the same moment", async () => {
+  test("does not miss a settlement at the same moment", async () => {
     for (let round = 0; round < 10; round++) {
       const id = await acquired();
       const awaited = await child(id);
@@ -274,7 +274,7 @@ describe("task.suspend", () => {
     }
   });
 
-  test("of another version, a free or no task, or on what does not exist", async () => {
+  test("with a wrong version, or of a free task: 409; of a missing task: 404; on a missing promise: 422", async () => {
     const id = await acquired();
     const awaited = await child(id);
     expect((await suspend(id, 2, awaited)).status).toBe(409);
@@ -286,14 +286,14 @@ describe("task.suspend", () => {
     expect((await suspend(id, 1, awaited)).status).toBe(409);
   });
 
-  test("for another, or on itself: 400", async () => {
+  test("on behalf of another task, or on the task's own promise: 400", async () => {
     const [id, other] = [await acquired(), await acquired()];
     const foreign = [action("promise.register_callback", { awaited: await child(id), awaiter: other })];
     expect((await server.call("task.suspend", { id, version: 1, actions: foreign })).status).toBe(400);
     expect((await suspend(id, 1, id)).status).toBe(400);
   });
 
-  test("of a task whose promise is settled meanwhile is over for good", async () => {
+  test("ends for good when the task's own promise is settled", async () => {
     const id = await acquired();
     const awaited = await child(id);
     await suspend(id, 1, awaited);
@@ -320,7 +320,7 @@ describe("task.fence", () => {
     expect(await getPromise(childId)).toMatchObject({ state: "rejected", value: { data: "Mw==" } });
   });
 
-  test("of what exists already answers with it", async () => {
+  test("creating a promise that exists answers with that promise", async () => {
     const id = await acquired();
     const existing = await child(id);
     await settle(existing);
@@ -328,7 +328,7 @@ describe("task.fence", () => {
     expect(data.action.data.promise).toMatchObject({ id: existing, state: "resolved" });
   });
 
-  test("settling what does not exist: 404 inside a 200", async () => {
+  test("settling a promise that does not exist: 404 inside a 200", async () => {
     const { status, data } = await fence(await acquired(), 1, "promise.settle", {
       id: unique("none"),
       state: "resolved",
@@ -350,7 +350,7 @@ describe("task.fence", () => {
     expect(await getTask(id)).toMatchObject({ state: "acquired", version: 2, pid: "p2" });
   });
 
-  test("on its own promise, or of another operation: 400", async () => {
+  test("on the task's own promise, or with another operation: 400", async () => {
     const id = await acquired();
     expect((await fence(id, 1, "promise.settle", { id, state: "resolved", value: {} })).status).toBe(400);
     expect((await fence(id, 1, "promise.get" as "promise.create", { id: `${id}:0` })).status).toBe(400);
@@ -361,7 +361,7 @@ describe("a lease", () => {
   const heartbeat = (id: string, version: number, pid = "p1") =>
     server.call("task.heartbeat", { pid, tasks: [{ id, version }] });
 
-  test("that runs out frees the task, for another at the next version", async () => {
+  test("that runs out frees the task, which another worker can acquire at the next version", async () => {
     const id = await acquired(100);
     await until("the lease to run out", async () => (await getTask(id)).state === "pending");
     expect(await getTask(id)).toMatchObject({ version: 1 });
@@ -370,7 +370,7 @@ describe("a lease", () => {
     expect((await fulfill(id, 2)).status).toBe(200);
   });
 
-  test("is kept by heartbeats of its holder, and of no other", async () => {
+  test("is kept alive by heartbeats of its holder only, at its version", async () => {
     const ttl = 1_500;
     const [kept, foreign, outdated] = [await acquired(ttl), await acquired(ttl), await acquired(ttl)];
     await until("the leases without heartbeats to run out", async () => {
@@ -382,7 +382,7 @@ describe("a lease", () => {
     expect(await getTask(kept)).toMatchObject({ state: "acquired", version: 1 });
   });
 
-  test("heartbeats of what does not exist are taken", async () => {
+  test("of a task that does not exist: its heartbeat is accepted", async () => {
     expect((await heartbeat(unique("none"), 1)).status).toBe(200);
   });
 });

@@ -1,4 +1,4 @@
-/** What clients need that nobody here wrote, as requests that no library of ours has put in order. */
+/** What third-party clients need, tested with raw requests that no client library has put in order. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Gate } from "../support/gate.ts";
@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-/** With something in the request that makes it the SDK's to answer. */
+/** Capabilities with an unknown entry, which makes the edge leave the request to the SDK. */
 const BY_SDK = { ...TASKS, "com.example": {} };
 
-/** Calls a tool as a client without tasks. */
+/** Calls a tool as a client without the Tasks extension. */
 async function call(name: string, args: object) {
   const { result } = await rpc(stack.url, "tools/call", { name, arguments: args }, { capabilities: {} });
   return result;
@@ -25,7 +25,7 @@ async function call(name: string, args: object) {
 describe("the list", () => {
   const UI = { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html;profile=mcp-app"] } };
 
-  test("is the same for everybody", async () => {
+  test("is the same for every client", async () => {
     const declared = [{}, TASKS, BY_SDK, { elicitation: {} }, { extensions: UI }];
     const modern = declared.map(async (capabilities) => {
       const { result } = await rpc(stack.url, "tools/list", {}, { capabilities });
@@ -42,7 +42,7 @@ describe("the list", () => {
     expect(new Set(lists).size).toBe(1);
   });
 
-  test("costs a model less than 6,200 bytes, and schedules and forgetting less than 1,300 more", async () => {
+  test("costs a model less than 6,200 bytes, plus less than 1,300 for schedule_job and forget_jobs", async () => {
     const { tools } = (await rpc(stack.url, "tools/list", {}, { capabilities: {} })).result;
     expect(tools.map(({ name }: { name: string }) => name)).toEqual(
       expect.arrayContaining(["start_gathering", "probe_status", "job_card", "answer_for_user"]),
@@ -56,7 +56,7 @@ describe("the list", () => {
     expect(size(paid.filter(isLater))).toBeLessThan(1_300);
   });
 
-  test("marks the tools of cards as none of a model's, in the words of each kind of host", async () => {
+  test("hides the tools of cards from models, with the field that each kind of host reads", async () => {
     const { tools } = (await rpc(stack.url, "tools/list")).result;
     const hidden = tools.filter((tool: { _meta?: object }) => "openai/visibility" in { ...tool._meta });
     expect(hidden.map(({ name }: { name: string }) => name)).toEqual(["job_card", "answer_for_user"]);
@@ -65,7 +65,7 @@ describe("the list", () => {
     }
   });
 
-  test("says in its first words what it is for, to hosts that cut texts or search tools by their words", async () => {
+  test("says its purpose in its first words, for hosts that cut texts or search tools by their words", async () => {
     const { instructions } = (await rpc(stack.url, "server/discover")).result;
     expect(instructions.slice(0, 150)).toMatch(/weather.*timer|timer.*weather/is);
     const { tools } = (await rpc(stack.url, "tools/list")).result;
@@ -84,7 +84,7 @@ describe("the list", () => {
     );
   });
 
-  test("tells a model how to wait in short turns, and not to agree for the user", async () => {
+  test("tells a model to wait in short turns and never to agree for the user", async () => {
     const { result } = await rpc(stack.url, "tools/list");
     const [wait, range] = ["await_result", "weather_range"].map((name) =>
       result.tools.find((tool: { name: string }) => tool.name === name),
@@ -103,9 +103,9 @@ describe("a request without the Mcp-Name header", () => {
   };
 
   test.each([
-    ["with what is plain", TASKS],
-    ["with what is the SDK's", BY_SDK],
-  ])("is served for a task, %s", async (what, capabilities) => {
+    ["by the edge itself", TASKS],
+    ["by the SDK", BY_SDK],
+  ])("is served for a task %s", async (what, capabilities) => {
     const timer = { name: "timer", arguments: { timer_name: what, seconds: 3_600 } };
     const { taskId } = (await rpc(stack.url, "tools/call", timer)).result;
     expect((await post("tasks/get", { taskId }, capabilities)).result).toMatchObject({ taskId, status: "working" });
@@ -128,7 +128,7 @@ describe("a request without the Mcp-Name header", () => {
 describe("an argument that a tool does not know", () => {
   const month = { year: 2013, month: 5 };
 
-  test("is named where one is missing, with the one that was meant", async () => {
+  test("is named in the error about a missing argument, with a suggestion", async () => {
     const place = await call("start_gathering", { lat: 47.6, lon: -122.3, ...month });
     expect(place.content[0].text).toMatch(/^Nothing was done: [\s\S]*latitude: is missing/);
     expect(place.content[0].text).toContain('"lat" is not an argument of this tool. Did you mean latitude?');
@@ -137,13 +137,13 @@ describe("an argument that a tool does not know", () => {
     expect(probe.content[0].text).toContain('"job_name" is not an argument of this tool. Did you mean job_names?');
   });
 
-  test("is noted otherwise, and the call is made", async () => {
+  test("is otherwise noted, and the call is made", async () => {
     const { content, structuredContent } = await call("set_timer", { timer_name: "noted", seconds: 3_600, why: "tea" });
     expect(structuredContent).toMatchObject({ promise_id: "timer_noted", status: "running" });
     expect(content.at(-1).text).toBe('Ignored: "why" is not an argument of this tool.');
   });
 
-  test("is noted where the call is answered with a task", async () => {
+  test("is noted when the call is answered with a task", async () => {
     const params = { name: "timer", arguments: { timer_name: "noted task", seconds: 3_600, why: "tea" } };
     for (const capabilities of [TASKS, BY_SDK]) {
       const { result } = await rpc(stack.url, "tools/call", params, { capabilities });
@@ -151,7 +151,7 @@ describe("an argument that a tool does not know", () => {
     }
   });
 
-  test("is noted where the call is refused for another reason, too", async () => {
+  test("is noted when the call is refused for another reason", async () => {
     const long = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2014-02" };
     const { content, isError } = await call("weather_range", { ...long, confirmed: true });
     expect(isError).toBe(true);
@@ -174,7 +174,7 @@ test.each([
   }
 });
 
-test("a call that waits tells of progress while the Resonate server has yet to answer at all, in every revision", async () => {
+test("a waiting call reports progress even before the Resonate server answers, in every revision", async () => {
   const told = async (revision: string, [name, args]: readonly [string, object]) => {
     const params = { name, arguments: args };
     const { _meta } = rpcMessage("tools/call", params, {}).params;
@@ -210,7 +210,7 @@ test("a call that waits tells of progress while the Resonate server has yet to a
   }
 });
 
-test("a client whose address says that it reads structured content is sent no text twice, in every revision", async () => {
+test("a client that connects with `?text=once` gets structured content without a copy as text, in every revision", async () => {
   await call("set_timer", { timer_name: "once", seconds: 3_600 });
   const job_names = Array.from({ length: 20 }, () => "timer_once");
   const ask = async (url: string, revision: string, more: object, capabilities: object = {}) => {
@@ -233,7 +233,7 @@ test("a client whose address says that it reads structured content is sent no te
     expect(twice.content).toEqual([{ type: "text", text: JSON.stringify(twice.structuredContent) }]);
     expect(once.content).toEqual([{ type: "text", text: "In structuredContent." }]);
     expect(once.structuredContent).toEqual(twice.structuredContent);
-    // What is not in the structured content stays.
+    // Text that is not in the structured content stays.
     const noted = await ask(`${stack.url}?text=once`, revision, { job_nams: [] }, capabilities);
     expect(noted.content.map(({ text }: { text: string }) => text)).toEqual([
       "In structuredContent.",
@@ -242,7 +242,7 @@ test("a client whose address says that it reads structured content is sent no te
   }
 });
 
-test("a newer attempt is looked for only where the one that was found ended without a result", async () => {
+test("a newer attempt is looked up only if the found one ended without a result", async () => {
   const settled = async (name: string, state: "resolved" | "rejected", value: unknown) => {
     const id = stack.namespace + name;
     await stack.resonate.start({ id, func: "timer", args: {}, group: "nobody" });

@@ -15,7 +15,7 @@ const MONTH = { latitude: 47.6, longitude: -122.3, year: 2013, month: 5 };
 const JOB = "weather_data_47.6_-122.3_2013_5";
 const RANGE = { latitude: 47.6, longitude: -122.3, from: "2013-05", to: "2013-06" };
 
-/** The shapes in which a list of the two names arrives from one client or another. */
+/** The shapes in which clients may send a list of the two names. */
 const LISTS: [string, unknown][] = [
   ["a list", [JOB, "timer_1"]],
   ["a JSON-encoded list", `["${JOB}", "timer_1"]`],
@@ -27,7 +27,7 @@ const LISTS: [string, unknown][] = [
   ["the same as JSON", JSON.stringify({ job_names: [JOB, "timer_1"] })],
 ];
 
-/** The same for one name. */
+/** The shapes in which clients may send one name. */
 const ONE: [string, unknown][] = [
   ["a bare name", JOB],
   ["a bare name with spaces around", ` ${JOB}\n`],
@@ -68,7 +68,7 @@ describe.each(CLIENTS)("arguments as $kind may send them", ({ connect }) => {
     expect(await call("cancel_job", { job_names })).toMatchObject({ already_finished: [JOB] });
   });
 
-  test("job names: every shape of a list is awaited and cancelled alike", async () => {
+  test("job names: await_result and cancel_job take every shape of a list", async () => {
     const awaited = LISTS.map(([, job_names]) => call("await_result", { job_names, timeout_seconds: "1" }));
     for (const { results, running } of await Promise.all(awaited)) {
       expect([Object.keys(results), running]).toEqual([[JOB], ["timer_1"]]);
@@ -89,7 +89,7 @@ describe.each(CLIENTS)("arguments as $kind may send them", ({ connect }) => {
     },
   );
 
-  test.each(["start_gathering", "weather_data"])("%s: numbers as strings, and defaults said aloud", async (tool) => {
+  test.each(["start_gathering", "weather_data"])("%s: numbers as strings, and explicit defaults", async (tool) => {
     for (const args of [
       { latitude: "47.60", longitude: "-122.3", year: "2013", month: "05" },
       { ...MONTH, timezone: null },
@@ -127,7 +127,7 @@ describe.each(CLIENTS)("arguments as $kind may send them", ({ connect }) => {
   });
 });
 
-/** A tool, arguments, and what the error must name: the field, the value, and what would be accepted. */
+/** A tool, wrong arguments, and what the error must name: the field, the value, and the values that are accepted. */
 const BAD: [tool: string, args: object, field: string, got: string, accepted: string][] = [
   ...["start_gathering", "weather_data"].flatMap((tool): typeof BAD => [
     [tool, { ...MONTH, latitude: undefined }, "latitude", "is missing", "from -90 to 90"],
@@ -206,7 +206,7 @@ function many(n: number) {
   return Array.from({ length: n }, (_, i) => `timer_${i}`);
 }
 
-describe.each(CLIENTS)("what is really wrong, sent by $kind,", ({ connect }) => {
+describe.each(CLIENTS)("a wrong argument, sent by $kind,", ({ connect }) => {
   let client: McpClient;
   beforeAll(async () => {
     client = await connect(stack.url);
@@ -229,7 +229,7 @@ describe.each(CLIENTS)("what is really wrong, sent by $kind,", ({ connect }) => 
     },
   );
 
-  test("gets one line for each argument that is wrong", async () => {
+  test("gets a line of its own among several", async () => {
     const { text } = await client.callTool("start_gathering", { latitude: 91, month: 5, year: "never" });
     expect(text.split("\n").map((line) => line.split(":")[0])).toEqual([
       "Nothing was done",
@@ -239,7 +239,7 @@ describe.each(CLIENTS)("what is really wrong, sent by $kind,", ({ connect }) => 
     ]);
   });
 
-  test("is named where it was found, in a long value too, and that is kept short", async () => {
+  test("is quoted only in part if it is long", async () => {
     const { text } = await client.callTool("set_timer", { timer_name: "long ".repeat(50_000), seconds: 5 });
     expect(text).toContain('timer_name: got "long long');
     expect(text.length).toBeLessThan(1_000);

@@ -1,4 +1,4 @@
-/** `createClient`: a program as a caller, typed by the definitions. */
+/** `createClient`: a program calls jobs, with types from their definitions. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createClient, JobNotComplete, ToolRefused } from "../../client/index.ts";
 import { setTimer } from "../../tools/timer/timer.ts";
@@ -26,14 +26,14 @@ test("a job is started at once, followed to its end, and its result read whole",
   const result = await jobs.wait(job);
   expect(result.months.map(({ weather }) => weather?.daily.time.length)).toContain(29);
   expect(result.months).toHaveLength(24);
-  // The same arguments are the same job, and its name alone is enough.
+  // The same arguments name the same job, and `wait` also takes the name alone.
   expect(
     await jobs.start("weatherRange", { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2013-12" }),
   ).toEqual(job);
   expect(await jobs.wait(job.name)).toEqual(result);
 });
 
-test("a question is answered, one that is not asked is refused", async () => {
+test("a question is answered, and an answer to one that was not asked is refused", async () => {
   await using jobs = clientOf(TOKENS.ada);
   const args = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2014-12" };
   const job = await jobs.start("weatherRange", args);
@@ -44,7 +44,7 @@ test("a question is answered, one that is not asked is refused", async () => {
   await expect(jobs.wait(job)).rejects.toThrow(/failed/);
 });
 
-test("a cancelled job and one of somebody else have no result; a wait that ends leaves its job", async () => {
+test("a cancelled job and another caller's job have no result; a wait that is aborted leaves its job running", async () => {
   await using jobs = clientOf(TOKENS.ada);
   await using others = clientOf(TOKENS.grace);
   const job = await jobs.start("setTimer", { timer_name: "tea", seconds: 600 });

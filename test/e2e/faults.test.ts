@@ -46,7 +46,7 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
   test.each<[string, Fault, string | RegExp]>([
     ["answers 400 with a reason", status(400, { reason: "No such place" }), "Open-Meteo answered 400: No such place"],
     [
-      "asks for more patience than the job has",
+      "asks to wait longer than the job may",
       status(429, { retry_after: "7200", reason: "Daily limit exceeded" }),
       "gave up after 1 attempt: Open-Meteo answered 429: Daily limit exceeded",
     ],
@@ -66,11 +66,11 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
     "Open-Meteo could not be reached",
   ];
 
-  // The hour that a gathering has is cut short here: these are promises as the edge makes them, but for the deadline.
+  // A gathering has an hour. These promises are as the edge makes them, but with a shorter deadline.
   test.each<[string, Fault, string]>([
-    // How long the last attempt had depends on what the deadline left it.
+    // The error continues with the last attempt's time limit, which depends on the time left until the deadline.
     ["hangs", { kind: "hang", after: "nothing" }, "Open-Meteo did not answer within "],
-    // In the runner one attempt is seen as several connections: how often workerd connects is not the product's.
+    // In the runner, workerd may make several connections for one attempt, so the requests cannot be counted.
     ...(isRunner ? [] : [refusal]),
     ["answers 429", status(429), "Open-Meteo answered 429"],
     ["answers 500", status(500), "Open-Meteo answered 500"],
@@ -91,7 +91,7 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
     expect(await probe(month.job)).toMatchObject({ status: "failed", error: error.slice("failed: ".length) });
   });
 
-  test("and a job that is cancelled between two attempts asks no more", async () => {
+  test("that stays: a job that is cancelled between two attempts makes no further request", async () => {
     const [cancelled, other] = [nextMonth(), nextMonth()];
     for (const { archived } of [cancelled, other]) {
       stack.archive.control.inject({ fault: status(503), month: archived });

@@ -8,7 +8,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 
 let resonate: Resonate;
 let stack: Stack;
-/** Another deployment on the same Resonate server, whose workers are down. */
+/** Another deployment on the same Resonate server, without workers. */
 let neighbour: Stack;
 beforeAll(async () => {
   resonate = await startResonate();
@@ -25,9 +25,9 @@ const nextMonth = monthsOfItsOwn();
 const encode = (value: unknown) => ({ data: Buffer.from(JSON.stringify(value)).toString("base64") });
 const MONTH = { latitude: 1, longitude: 1, year: 2001, month: 1 };
 
-/** Promises that others may have put on the server, under ids that look like this deployment's. */
+/** Promises that others may have created on the server, under ids that look like this deployment's. */
 const FOREIGN: [what: string, name: string, param: object][] = [
-  ["a promise of no function", "timer_none", {}],
+  ["a promise without a function", "timer_none", {}],
   ["a promise of another function", "timer_other", encode({ func: "reboot", args: [], version: 1 })],
   ["a gathering under a timer's name", "timer_month", encode({ func: "weather_data", args: [MONTH], version: 1 })],
   [
@@ -35,12 +35,12 @@ const FOREIGN: [what: string, name: string, param: object][] = [
     "weather_data_1_1_2001_1",
     encode({ func: "timer", args: [{ timer_name: "x", fires_at: "2030-01-01T00:00:00.000Z" }], version: 1 }),
   ],
-  ["a promise that others encoded", "timer_opaque", { data: "%%%" }],
-  ["a promise of text", "timer_text", encode("timer")],
-  ["a promise of nothing", "timer_null", encode(null)],
+  ["a promise whose parameter cannot be decoded", "timer_opaque", { data: "%%%" }],
+  ["a promise whose parameter is a string", "timer_text", encode("timer")],
+  ["a promise whose parameter is null", "timer_null", encode(null)],
 ];
 
-describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind, connect }) => {
+describe.each(CLIENTS)("a name that is no job of this deployment, asked for by $kind:", ({ kind, connect }) => {
   let client: McpClient;
   beforeAll(async () => {
     client = await connect(stack.url);
@@ -49,20 +49,20 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
 
   const call = async (name: string, args: object) => (await client.callTool(name, args)).content;
 
-  /** That these names are nothing to any tool. */
+  /** Expects that no tool finds these names. */
   async function expectNotFound(names: string[]) {
     const { statuses } = await call("probe_status", { job_names: names });
     expect(statuses).toEqual(
       names.map((job_name) => ({ job_name, status: "not_found", error: expect.stringContaining("No job") })),
     );
-    // Without a time-out of its own: a name that nothing can come of is not waited for.
+    // No `timeout_seconds`: the call must not wait for a name that cannot become a job.
     const awaited = await call("await_result", { job_names: names });
     expect([Object.keys(awaited.errors).sort(), awaited.results, awaited.running]).toEqual([names.toSorted(), {}, []]);
     const cancelled = await call("cancel_job", { job_names: names });
     expect(cancelled).toEqual({ cancelled: [], already_finished: [], not_found: names });
   }
 
-  /** The same, and that the promises there are stay as they are. */
+  /** Expects that no tool finds these names, and that the promises under them stay unchanged. */
   async function expectUnreachable(names: string[], namespace = stack.namespace) {
     const read = () =>
       Promise.all(names.map(async (name) => (await resonate.call("promise.get", { id: namespace + name })).data));
@@ -71,7 +71,7 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
     expect(await read()).toEqual(before);
   }
 
-  test.each(FOREIGN)("%s, is not found, and its name is not taken from it", async (_what, name, param) => {
+  test.each(FOREIGN)("%s is not found, and a start under its name is refused", async (_what, name, param) => {
     const id = stack.namespace + name;
     await resonate.call("promise.create", {
       id,
@@ -120,11 +120,11 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
     await expectUnreachable(names);
   });
 
-  test("a name that no timer can be given", async () => {
+  test("a name that no timer can have", async () => {
     await expectNotFound(["timer_a\nb", "timer_\u0000", "timer_\ud83d", `timer_${"x".repeat(101)}`]);
   });
 
-  test("the inside of a job", async () => {
+  test("a promise inside a job", async () => {
     const timer_name = `inside ${kind}`;
     const { promise_id } = await call("set_timer", { timer_name, seconds: 3_600 });
     const child = await until("the timer to sleep on a promise of its own", async () => {
@@ -153,7 +153,7 @@ describe.each(CLIENTS)("what is not this deployment's, asked by $kind,", ({ kind
     await expectUnreachable([`${promise_id}~2`]);
   });
 
-  test("the jobs of another deployment on the same server, and its own are not theirs", async () => {
+  test("a job of another deployment on the same server, while both have a job of the same name", async () => {
     await using other = await connect(neighbour.url);
     const { args, job } = nextMonth();
     const timer_name = `shared ${kind}`;

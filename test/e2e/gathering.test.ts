@@ -23,7 +23,7 @@ const nextMonth = monthsOfItsOwn();
 const refused = { kind: "status", status: 400, reason: "No such luck" } as const;
 const asked = (month: Month) => stack.archive.control.count(month.archived);
 
-/** The same call by both clients at once, `times` times each, with each of `spellings` in turn. */
+/** Makes the same call with both clients at once, `times` times each, with each of `spellings` in turn. */
 async function callByBoth(name: string, spellings: object[], times: number) {
   const calls = Array.from({ length: times }, (_, i) => spellings[i % spellings.length] as object);
   const results = await Promise.all(clients.flatMap((client) => calls.map((args) => client.callTool(name, args))));
@@ -37,7 +37,7 @@ async function awaitOne(client: McpClient, job: string) {
 }
 
 describe.concurrent("50 starts of one job at once, and more later", () => {
-  test("are one id and one request, however the numbers are spelled", async () => {
+  test("give one job and one request, however the numbers are spelled", async () => {
     const month = nextMonth();
     const { year, month: m } = month.args;
     const spellings = [
@@ -57,10 +57,10 @@ describe.concurrent("50 starts of one job at once, and more later", () => {
     expect(one).toEqual(other);
   });
 
-  test("with a negative zero among the numbers, too", async () => {
+  test("give one job with a negative zero among the numbers, too", async () => {
     const month = nextMonth();
     const place = { ...month.args, latitude: "-0", longitude: "-0.0" };
-    // It fails, but not before all have started it: another start would be of the next generation.
+    // The job will fail. Its answer is held until all calls have started it: a later start begins the next generation.
     const answer = stack.archive.control.hold(1, month.archived);
     const results = await callByBoth("start_gathering", [place, { ...month.args, latitude: 0, longitude: 0 }], 25);
     answer();
@@ -82,7 +82,7 @@ describe.concurrent.each(CLIENTS)("a job that failed, $kind", ({ connect }) => {
   });
   afterAll(() => client?.close());
 
-  test("is started again as the next generation, which says so; one that completed is not", async () => {
+  test("is started again as the next generation, with a note; a completed one is not started again", async () => {
     const month = nextMonth();
     stack.archive.control.inject({ fault: refused, month: month.archived, times: 2 });
     const start = async () => (await client.callTool("start_gathering", month.args)).content;
@@ -120,7 +120,7 @@ describe.concurrent.each(CLIENTS)("a job that failed, $kind", ({ connect }) => {
     expect(asked(month)).toBe(4); // the fourth is the test's own
   });
 
-  test.each([1, 2, 3, 7, 8, 20])("%i times is found right", async (failures) => {
+  test.each([1, 2, 3, 7, 8, 20])("%i times is started as the right generation", async (failures) => {
     const month = nextMonth();
     for (let n = 1; n <= failures; n++) await end(n === 1 ? month.job : `${month.job}~${n}`, n);
     const { content } = await client.callTool("start_gathering", month.args);
@@ -139,7 +139,7 @@ describe.concurrent.each(CLIENTS)("a job that failed, $kind", ({ connect }) => {
     expect(asked(month)).toBe(1);
   });
 
-  /** Makes a generation of a weather job that ended without a result, in one of the ways there are. */
+  /** Makes a generation of a weather job that failed, timed out or was cancelled, depending on `n`. */
   async function end(job: string, n: number) {
     const id = stack.namespace + job;
     const timeoutAt = n % 3 === 0 ? 1 : undefined;
@@ -157,7 +157,7 @@ describe.concurrent.each(CLIENTS)("a job that failed, $kind", ({ connect }) => {
 
 const attempt = (n: number, { job }: Month) => `Attempt ${n}: an earlier attempt under ${job} ended without a result.`;
 
-test("how else a job can end without a result is told", async () => {
+test("the status says how a job ended without a result: with a reason, at its deadline, or without a reason", async () => {
   const [client] = clients;
   const [failed, timedOut, odd] = ["2001_1", "2001_2", "2001_3"].map((rest) => `weather_data_1_1_${rest}`) as [
     string,
@@ -182,7 +182,7 @@ test("how else a job can end without a result is told", async () => {
   ]);
 });
 
-test("the edge's line about a request and the worker's lines about the job it started bear one request id", async () => {
+test("the edge's log line of a request and the worker's lines of the job it started share a request id", async () => {
   const params = { name: "set_timer", arguments: { timer_name: "logged", seconds: 1 } };
   const response = await fetch(stack.url, {
     method: "POST",
@@ -196,7 +196,7 @@ test("the edge's line about a request and the worker's lines about the job it st
   const said = (lines: { [field: string]: unknown }[]) => lines.filter((line) => line.request_id === request_id);
   const edge = await until("the edge's line", () => said(stack.edge.process.logs())[0]);
   expect(edge).toMatchObject({ msg: "request", method: "tools/call", tool: "set_timer", status: 200 });
-  // The runner writes its lines beside the edge's.
+  // Without worker processes, the runner logs to the edge's output.
   const worker = (stack.workers[0] ?? stack.edge).process;
   const done = await until("the worker's last line", () => said(worker.logs()).find((line) => line.msg === "job done"));
   expect(done).toMatchObject({ outcome: "complete", job: edge.job });

@@ -1,4 +1,4 @@
-/** Answers of a wrapped server that are larger than a promise holds: nothing of them is lost in any way of collecting them. */
+/** Answers of a wrapped server that are larger than a promise can hold can be collected in full, in every way. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
@@ -15,7 +15,7 @@ let stack: Stack;
 let through: Client;
 let direct: Client;
 
-/** A wrapped program runs beside a worker: the account's own Workers start none. */
+/** A wrapped program needs a worker: the account's own Workers start no programs. */
 const inWorker = test.skipIf(isRunner);
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ afterAll(async () => {
   await Promise.all([through?.close(), direct?.close(), stack?.[Symbol.asyncDispose]()]);
 });
 
-inWorker.each(["text", "report", "fails"])("%s: all that the server answers is there", async (name) => {
+inWorker.each(["text", "report", "fails"])("%s: the whole answer of the server can be collected", async (name) => {
   const there = await direct.callTool({ name, arguments: {} });
   const here = await through.callTool({ name, arguments: {} });
   const { job_name, summary } = here.structuredContent as Structured;
@@ -47,13 +47,13 @@ inWorker.each(["text", "report", "fails"])("%s: all that the server answers is t
   if (name === "report") expect((await byTool(through, job_name)) === collected).toBe(true);
 });
 
-inWorker("an image comes whole, with all that is told of it", async () => {
+inWorker("an image comes whole, with its metadata", async () => {
   const there = await direct.callTool({ name: "image", arguments: {} });
   expect((await through.callTool({ name: "image", arguments: {} })).content).toEqual(there.content);
 });
 
 inWorker(
-  "some fields of a large answer are picked, and an offset within a character is the one before it",
+  "fields of a large answer can be picked, and an offset inside a character moves to the character's start",
   async () => {
     const { structuredContent } = await through.callTool({ name: "report", arguments: {} });
     const { job_name, summary } = structuredContent as Structured;
@@ -76,7 +76,7 @@ inWorker(
   },
 );
 
-inWorker("a resource that is large is read whole, and of one that is too large it is said how it is read", async () => {
+inWorker("a large resource is read whole, and the refusal of one that is too large says how to read it", async () => {
   const here = await through.readResource({ uri: "large://image" });
   expect(here.contents).toEqual((await direct.readResource({ uri: "large://image" })).contents);
   const refused: Error = await through.readResource({ uri: "large://film" }).catch((error) => error);

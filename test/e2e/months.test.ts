@@ -8,12 +8,12 @@ import { type Stack, startStack } from "../support/stack.ts";
 const DAY = 86_400_000;
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 
-/** How far behind the real archive runs, in days. */
+/** How many days the real archive is behind. */
 const LAG = 5;
 
 /**
- * The archive as it is today: weather of 2012 under the days asked for, and nothing yet for the last few days. The
- * sample archive's data is too old to show a month that is not over.
+ * Stands for the archive of today: it serves weather of 2012 under the requested days, and null for the last few days. The
+ * data of the sample archive is too old for a month that is not over.
  */
 let present: HttpServer;
 let stack: Stack;
@@ -47,7 +47,7 @@ describe.each(CLIENTS)("a month that is not over, $kind", ({ connect }) => {
   });
   afterAll(() => client?.close());
 
-  test("is gathered as of today, under a name that says so, and the result says that it is partial", async () => {
+  test("is gathered as of today, under a name with the date, and the result says that it is partial", async () => {
     const before = dayOf(Date.now());
     const [year, month] = [Number(before.slice(0, 4)), Number(before.slice(5, 7))];
     const { content: started } = await client.callTool("start_gathering", { ...SEATTLE, year, month });
@@ -69,7 +69,7 @@ describe.each(CLIENTS)("a month that is not over, $kind", ({ connect }) => {
     ["next month", (now: Date) => [now.getUTCFullYear(), now.getUTCMonth() + 2]],
     ["this month of next year", (now: Date) => [now.getUTCFullYear() + 1, now.getUTCMonth() + 1]],
     ["9999", () => [9999, 12]],
-  ])("is refused when it has not begun (%s)", async (_when, monthAt) => {
+  ])("is refused if it has not begun (%s)", async (_when, monthAt) => {
     const [year = 0, month = 0] = monthAt(new Date());
     const first = new Date(Date.UTC(year, month - 1, 1)); // the month after December is January
     const args = { ...SEATTLE, year: first.getUTCFullYear(), month: first.getUTCMonth() + 1 };

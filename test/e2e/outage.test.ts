@@ -36,7 +36,7 @@ const ready = async () => {
 const withEach = (work: (client: McpClient, tag: string) => Promise<void>) =>
   Promise.all(clients.map((client, i) => work(client, String(i))));
 
-test("each call fails with an error that says so and that it is safe to repeat, and then works", async () => {
+test("during an outage each call fails with an error that says a retry is safe, and afterwards each works", async () => {
   const months = clients.map(nextMonth);
   /** Calls of every tool, each of which needs the server. */
   const calls = (tag: string): [string, object][] => [
@@ -65,13 +65,13 @@ test("each call fails with an error that says so and that it is safe to repeat, 
   expect(await ready()).toEqual([503, { status: "unavailable", reason: expect.stringContaining("Resonate") }]);
   expect((await fetch(`${stack.origin}/health`)).status).toBe(200);
   for (const { connect } of CLIENTS) {
-    await using newcomer = await connect(stack.url); // the edge itself needs no server to be met
+    await using newcomer = await connect(stack.url); // a client can connect to the edge without the server
     expect(newcomer.instructions).toContain("Resonate");
   }
   expect(stack.archive.control.requests.total).toBe(0);
 
   await server.start();
-  // What was learned a moment ago is told for a moment.
+  // `/ready` repeats its last finding for a moment.
   await until("the edge to be ready", async () => (await fetch(`${stack.origin}/ready`)).ok);
   await withEach(async (client, tag) => {
     const results = [];
@@ -93,8 +93,8 @@ test("each call fails with an error that says so and that it is safe to repeat, 
   expect(months.map(({ archived }) => stack.archive.control.count(archived))).toEqual([1, 1]);
 });
 
-test("a wait that is under way goes on, and one whose time is up meanwhile says why it has nothing", async () => {
-  /** A wait that has reached the server: it has reported one job that was done, over its connection. */
+test("a wait continues through an outage, and one that times out during it says why it has no results", async () => {
+  /** Starts a wait, and returns once it has reported the finished job `done`: then it has reached the server. */
   const wait = async (client: McpClient, done: string, name: string, timeout_seconds: number) => {
     const waiting = Promise.withResolvers<void>();
     const args = { job_names: [done, name], timeout_seconds };
@@ -128,13 +128,13 @@ test("a wait that is under way goes on, and one whose time is up meanwhile says 
   }
 });
 
-test("a server that takes calls and does not answer is called away, as soon as may be", async () => {
+test("a server that accepts calls but does not answer is soon reported as unavailable", async () => {
   await using gate = await startGate(stack.resonate.url);
   const bindings = { RESONATE_URL: gate.url };
   await using held = await startStack({ resonate: stack.resonate, workers: 0, bindings });
   await using client = await currentClient.connect(held.url);
   for (const kind of ["promise.create", "promise.get"]) void gate.hold(kind);
-  // As when its database is away. Other clients wait for ten seconds.
+  // As when the server's database is down. A plain client waits ten seconds for an answer.
   const other = new ResonateClient({ url: gate.url, token: process.env.RESONATE_TOKEN });
   const patient = other.call({ kind: "promise.get", data: { id: "any" } }).then(
     () => "answered",
@@ -154,7 +154,7 @@ test("a server that takes calls and does not answer is called away, as soon as m
   }
 });
 
-test("a server that refuses the deployment's token is not called away: repeating would not help", async () => {
+test("a server that refuses the deployment's token is not reported as unavailable: a retry would not help", async () => {
   await using refusing = await serveHttp((_req, res) => res.writeHead(401).end("Unauthorized"));
   const bindings = { RESONATE_URL: refusing.url };
   await using refused = await startStack({ resonate: stack.resonate, workers: 0, bindings });

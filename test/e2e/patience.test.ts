@@ -1,4 +1,4 @@
-/** Calls that wait for a job which nobody executes: what their callers hear meanwhile, and when. */
+/** What callers hear, and when, while their calls wait for a job that no worker executes. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-/** Less than a call waits that is told of progress, in milliseconds; no client of the tests is in a hurry. */
+/** The clients' timeout in milliseconds: shorter than a call with progress waits. */
 const timeout = 40_000;
 
 const place = { latitude: 47.6, longitude: -122.3 };
@@ -20,7 +20,7 @@ const CALLS: [tool: string, args: object, job: string][] = [
   ["timer", { timer_name: "long", seconds: 3_600 }, "timer_long"],
 ];
 
-test("the first word of progress comes before the most impatient of clients gives up", () => {
+test("the first progress report comes before the most impatient client gives up", () => {
   expect(PROGRESS_INTERVAL).toBeLessThanOrEqual(3_000);
 });
 
@@ -31,14 +31,14 @@ describe.each(CLIENTS)("$kind", ({ connect }) => {
   });
   afterAll(() => client?.close());
 
-  test.each(CALLS)("that asks for no progress is soon told the name of the job: %s", async (tool, args, job) => {
+  test.each(CALLS)("without progress soon learns the name of the job: %s", async (tool, args, job) => {
     const { isError, content } = await client.callTool(tool, args, { timeout });
     expect(isError).toBe(false);
     expect(content).toMatchObject({ job_name: job, status: "running" });
     expect(content.note).toContain(`await_result(job_names: ["${job}"])`);
   });
 
-  test.each(CALLS)("that asks for progress hears of the job before it gives up: %s", async (tool, args, job) => {
+  test.each(CALLS)("with progress hears of the job before it gives up: %s", async (tool, args, job) => {
     const left = new AbortController();
     const heard = await new Promise<{ progress: number; message?: string | undefined }>((resolve, reject) => {
       const options = { onprogress: resolve, signal: left.signal, timeout };

@@ -22,14 +22,14 @@ const MAY = {
   first: "2013-05-01",
 };
 
-/** Either client starts, the other collects. */
+/** One client starts jobs, the other collects the results. */
 const pairs = [
   { starter: currentClient, collector: client2025 },
   { starter: client2025, collector: currentClient },
 ];
 
 test.concurrent.each(pairs)(
-  "the edge is killed. $starter.kind starts jobs and leaves, $collector.kind collects; a call that waited is made again",
+  "after the edge is killed, $collector.kind collects what $starter.kind started, and a waiting call can be repeated",
   async ({ starter, collector }) => {
     await using stack = await startStack({ resonate });
     stack.archive.control.inject({ fault: { kind: "slow", ms: 300 }, times: 1 });
@@ -63,16 +63,16 @@ test.concurrent.each(pairs)(
   },
 );
 
-// On a busy machine a first lease may lapse before its job begins, and a later one is told at this level.
+// On a busy machine the first lease may lapse before the job begins. `debug` then logs the later one ("job continued").
 const SHORT_LEASE = { LEASE_SECONDS: "2", LOG_LEVEL: "debug" };
 
-/** What happens after a worker has been killed. */
+/** What follows the kill of a worker: a title, the number of workers, and the action. */
 const recoveries: [string, number, (stack: Stack, killed: StackPart<WorkerProcess>) => Promise<unknown>][] = [
   ["a second worker is running", 2, async () => {}],
   ["it is started again", 1, (_stack, killed) => killed.start()],
 ];
 
-/** The worker that has begun a job. */
+/** Resolves to the worker that has begun a job. */
 const runnerOf = (stack: Stack, job: string) =>
   until(`a worker to begin ${job}`, () =>
     stack.workers.find(({ process }) =>
@@ -93,7 +93,7 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
     return { client: await starter.connect(stack.url), other: await collector.connect(stack.url) };
   };
 
-  test("during the fetch, the archive is asked once more", async () => {
+  test("if it was fetching, the archive is asked once more", async () => {
     await using stack = await startStack({ resonate, workers, env: SHORT_LEASE });
     const { client, other } = await connect(stack);
     stack.archive.control.inject({ fault: { kind: "hang" }, times: 1 });
@@ -108,7 +108,7 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
     expect(JSON.stringify(content.results[MAY.job])).toBe(await servedBody(stack.archive, MAY));
   });
 
-  test("after the fetch, the archive is not asked again", async () => {
+  test("if it had fetched, the archive is not asked again", async () => {
     await using gate = await startGate(resonate.url);
     await using stack = await startStack({ resonate, workers, env: { ...SHORT_LEASE, RESONATE_URL: gate.url } });
     const { client, other } = await connect(stack);
@@ -125,7 +125,7 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
     expect(JSON.stringify(content.results[MAY.job])).toBe(await servedBody(stack.archive, MAY));
   });
 
-  test("during a timer's sleep, it fires, not early", async () => {
+  test("if a timer slept, the timer fires, and not early", async () => {
     await using stack = await startStack({ resonate, workers, env: SHORT_LEASE });
     const { client, other } = await connect(stack);
     const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 5 });
@@ -142,7 +142,7 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
   });
 });
 
-test.concurrent("with no worker at all, jobs are taken, reported as running, and done once there is one", async () => {
+test.concurrent("without a worker, jobs are accepted and reported as running, and complete once a worker starts", async () => {
   await using stack = await startStack({ resonate, workers: 0 });
   await using client = await currentClient.connect(stack.url);
   expect((await client.callTool("start_gathering", MAY.args)).content.status).toBe("running");

@@ -1,4 +1,4 @@
-/** What clients are told of the tools: that each client's own can read it, and that it is true. */
+/** The schemas and descriptions of the listed tools: every client can read them, and the tools behave as they say. */
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { withoutConsent } from "../../core/author/consent.ts";
@@ -11,7 +11,7 @@ import { tools } from "../../tools/index.ts";
 const all = [
   ...tools,
   ...builtIn([...new Set(tools.flatMap(({ job }) => job ?? []))]),
-  // Hosts that show cards keep these from models; any other shows them as well.
+  // Hosts that show cards hide these two from models. Other hosts show them.
   jobCard(tools, "ui://test/chart.js"),
   answerForUser,
 ];
@@ -29,7 +29,7 @@ const listed = all.map((tool) => ({
   ...(tool.listing as { name: string; description: string; inputSchema: Schema; outputSchema: Schema }),
 }));
 
-/** Every schema in a schema, with where it is. */
+/** Yields every schema within a schema, with its path. */
 function* within(schema: unknown, path: string): Generator<[path: string, schema: Schema]> {
   if (typeof schema !== "object" || schema === null) return;
   if (!Array.isArray(schema)) yield [path, schema as Schema];
@@ -39,7 +39,7 @@ function* within(schema: unknown, path: string): Generator<[path: string, schema
 describe.each(listed)("$name", ({ tool, name, description, inputSchema, outputSchema }) => {
   const parts = [...within(inputSchema, "input"), ...within(outputSchema, "output")];
 
-  test("has no keyword that some clients cannot read", () => {
+  test("has only keywords that every client can read", () => {
     for (const [path, schema] of parts) {
       if (path.endsWith(".properties")) continue;
       expect(schema.$schema, path).toBeUndefined();
@@ -50,7 +50,7 @@ describe.each(listed)("$name", ({ tool, name, description, inputSchema, outputSc
     }
   });
 
-  test("compiles where validators are strict, without a warning", () => {
+  test("compiles with a strict validator without a warning", () => {
     const warnings: string[] = [];
     const logger = {
       log: () => {},
@@ -61,17 +61,17 @@ describe.each(listed)("$name", ({ tool, name, description, inputSchema, outputSc
     expect(warnings).toEqual([]);
   });
 
-  test("has nothing that a vendor of models does not accept, as it is or made strict", () => {
+  test("is accepted by every model vendor, as it is and in strict mode", () => {
     const said = { name, description, schema: inputSchema };
     expect([...generally(said), ...byGemini(said)]).toEqual([]);
-    // Strict, an object has the fields that are named, and no other: one without any could hold nothing.
+    // In strict mode an object may have only its named fields, so an object without named fields could hold nothing.
     const free = [...within(inputSchema, "input")].filter(([path, { type, properties }]) => {
       return !path.endsWith(".properties") && [type].flat().includes("object") && !properties;
     });
     expect(free).toEqual([]);
   });
 
-  test("says of every field what it may be", () => {
+  test("declares a type or the allowed values of every field", () => {
     for (const [path, { properties = {} }] of parts) {
       for (const [field, property] of Object.entries(properties)) {
         const said = property.type ?? property.anyOf ?? property.enum ?? property.const;
@@ -80,7 +80,7 @@ describe.each(listed)("$name", ({ tool, name, description, inputSchema, outputSc
     }
   });
 
-  test("advertises null for what may be left out, and takes it", async () => {
+  test("advertises and accepts null for optional arguments", async () => {
     const { properties = {}, required = [] } = inputSchema;
     const optional = Object.keys(properties).filter((field) => !required.includes(field));
     for (const field of optional) {
@@ -92,7 +92,7 @@ describe.each(listed)("$name", ({ tool, name, description, inputSchema, outputSc
     expect(problems.map((line) => line.split(":")[0]).sort()).toEqual([...required].sort());
   });
 
-  test("takes text for numbers, and advertises it for those that are required", async () => {
+  test("accepts text for numbers, and advertises it for required ones", async () => {
     const { properties = {} } = inputSchema;
     for (const [field, { type, anyOf }] of Object.entries(properties)) {
       const [{ type: first = type, minimum = undefined } = {}, ...others] = anyOf ?? [];
@@ -105,7 +105,7 @@ describe.each(listed)("$name", ({ tool, name, description, inputSchema, outputSc
   });
 });
 
-test("what is not accepted is answered with the range, the words or the form that are", async () => {
+test("a value that is not accepted is answered with the accepted range, words or form", async () => {
   const problems = async (name: string, args: Record<string, unknown>) => {
     const { tool } = listed.find((one) => one.name === name) ?? expect.fail(name);
     const checked = await check(tool.input, args);
@@ -120,7 +120,7 @@ test("what is not accepted is answered with the range, the words or the form tha
   );
 });
 
-test("a deployment may take away the argument by which a model says that the user agreed", async () => {
+test("a deployment may remove the argument by which a model says that the user agreed", async () => {
   const range = listed.find(({ name }) => name === "weather_range")?.tool ?? expect.fail();
   const { input, listing } = withoutConsent(range);
   expect(JSON.stringify(listing)).not.toContain("confirm");

@@ -31,7 +31,7 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
   };
   const status = async (timer_name: unknown) => (await client.callTool("get_timer_status", { timer_name })).content;
 
-  test("that is set again, by whomever, is the one that is there, unchanged", async () => {
+  test("that is set again, by any client, stays unchanged", async () => {
     const timer_name = `twice ${kind}`;
     const first = await set(timer_name, 3_600);
     expect(first).not.toHaveProperty("note");
@@ -50,7 +50,7 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     expect(timers.filter(({ note }) => note === undefined).length).toBeGreaterThanOrEqual(1);
   });
 
-  test("tells how long it has to go, less each time, and nothing once it has fired", async () => {
+  test("reports fewer remaining seconds each time, and 0 once it has fired", async () => {
     const timer_name = `falling ${kind}`;
     const { promise_id, fires_at } = await set(timer_name, 5.5);
     const seen: number[] = [];
@@ -99,12 +99,12 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     ["emoji", "🍵🫖 👩‍🚀"],
     ["marks", `50 % "off" <b>/?#&=\\ {'x'}`],
     ["100 characters", "x".repeat(100)],
-    ["a dot and a colon's lookalike", "tea.0：1"],
-    ["the looks of a namespace", "a/b"],
-    ["the looks of JSON", '["tea"]'],
-    ["a name of every object", "__proto__"],
+    ["a dot and a lookalike of a colon", "tea.0：1"],
+    ["the form of a namespace", "a/b"],
+    ["the form of JSON", '["tea"]'],
+    ["the name of an inherited property", "__proto__"],
   ])("may have a name with %s", async (_what, name) => {
-    const timer_name = `${name}${kind === currentClient.kind ? "" : " "}`.slice(0, 100); // trimmed: the same timer for both
+    const timer_name = `${name}${kind === currentClient.kind ? "" : " "}`.slice(0, 100); // the space is trimmed
     const { promise_id } = await set(timer_name, 1);
     expect(promise_id).toBe(`timer_${name}`);
     const { content } = await client.callTool("await_result", { job_names: [promise_id] });
@@ -112,13 +112,13 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     expect(await status(name)).toMatchObject({ timer_name: name, status: "complete" });
   });
 
-  test("has one name however its letters are composed", async () => {
+  test("has the same name in every Unicode normalization", async () => {
     const first = await set("caf\u00e9", 3_600);
     expect(await set("cafe\u0301", 3_600)).toMatchObject({ promise_id: first.promise_id, fires_at: first.fires_at });
     expect(await status("cafe\u0301")).toMatchObject({ status: "running", fires_at: first.fires_at });
   });
 
-  test("named like a gathering leaves the gathering its name", async () => {
+  test("named like a gathering does not take the gathering's name", async () => {
     const { args, job } = nextMonth();
     const { promise_id } = await set(job, 3_600);
     expect(promise_id).toBe(`timer_${job}`);
@@ -129,7 +129,7 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     expect(await status(job)).toMatchObject({ status: "running" });
   });
 
-  test("that was cancelled is cancelled, and can be set anew", async () => {
+  test("that was cancelled reports so, and can be set again", async () => {
     const timer_name = `cancelled ${kind}`;
     const { promise_id, fires_at } = await set(timer_name, 3_600);
     const { content } = await client.callTool("cancel_job", { job_names: [promise_id] });
@@ -149,7 +149,7 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     expect(await status(timer_name)).toMatchObject({ status: "complete", fires_at: again.fires_at });
   });
 
-  test("that was cancelled and set again: a call that names the first is told of the second, which goes on", async () => {
+  test("that was cancelled and set again: calls for the first report the second, and a late cancel spares it", async () => {
     const timer_name = `renewed ${kind}`;
     const { promise_id: first } = await set(timer_name, 3_600);
     await client.callTool("cancel_job", { job_names: [first] });
@@ -159,17 +159,17 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
     expect(statuses).toMatchObject([{ status: "cancelled", newer }]);
     const { errors } = (await client.callTool("await_result", { job_names: [first] })).content;
     expect(errors[first]).toContain(`A newer attempt, ${second}, is running.`);
-    // A cancel that is repeated late does not end what was started since, and says what would.
+    // A late repetition of the cancel does not end the newer attempt, but names it.
     const { content } = await client.callTool("cancel_job", { job_names: [first] });
     expect(content).toMatchObject({ cancelled: [first], newer: { [first]: newer } });
     expect(await status(timer_name)).toMatchObject({ status: "running" });
   });
 
-  test("nobody has set is not found", async () => {
+  test("that nobody has set is not found", async () => {
     expect(await status(`unheard of, ${kind}`)).toEqual({ timer_name: `unheard of, ${kind}`, status: "not_found" });
   });
 
-  test("of a year is kept for a year and more", async () => {
+  test("of a year has a promise that lives longer than a year", async () => {
     const { promise_id, fires_at } = await set(`year ${kind}`, YEAR);
     const remaining = (await status(`year ${kind}`)).remaining_seconds;
     expect(remaining).toBeLessThanOrEqual(YEAR);
@@ -179,7 +179,7 @@ describe.concurrent.each(CLIENTS)("a timer, $kind", ({ kind, connect }) => {
   });
 });
 
-test("a gathering is given an hour, and a minute for its clean-up", async () => {
+test("a gathering has an hour, and a minute for its clean-up", async () => {
   await using client = await currentClient.connect(stack.url);
   const { args, job } = nextMonth();
   const before = Date.now();

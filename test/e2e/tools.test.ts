@@ -16,7 +16,7 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 const nextMonth = monthsOfItsOwn();
 
 const reads = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
-/** What only gathers or waits changes nothing: hosts ask nobody first, and call two side by side. */
+/** Tools that only gather or wait change nothing: hosts call them without asking the user, and several in parallel. */
 const starts = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
 const TOOLS = {
   start_gathering: [["latitude", "longitude", "year", "month"], ["timezone"], { ...starts, openWorldHint: true }],
@@ -44,9 +44,9 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     }
   });
 
-  test("is shown each tool with all that a model needs to choose and call it", async () => {
+  test("is shown each tool with everything that a model needs to choose and call it", async () => {
     const tools = new Map((await client.listTools()).map((tool) => [tool.name, tool]));
-    // Directories list no server with a tool that leaves one of these to be known.
+    // Directories list a server only if each of its tools has all of these annotations.
     const hint = expect.any(Boolean);
     for (const { annotations } of tools.values()) {
       expect(annotations).toEqual({
@@ -68,7 +68,7 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     }
   });
 
-  test("gathers a month: started at once, awaited, probed, byte for byte what the archive served", async () => {
+  test("gathers a month: starts it, awaits it, probes it, and gets byte for byte what the archive served", async () => {
     const month = nextMonth();
     const { job } = month;
     expect(await call("start_gathering", month.args)).toEqual({
@@ -88,7 +88,7 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     expect(await call("start_gathering", month.args)).toEqual({ job_name: job, status: "complete" });
   });
 
-  test("gathers a month by the days of a time zone, which is another job", async () => {
+  test("gathers a month by the days of a time zone as a different job", async () => {
     const month = nextMonth();
     const { job_name } = await call("start_gathering", { ...month.args, timezone: "asia/tokyo" });
     expect(job_name).toBe(`${month.job}_Asia/Tokyo`);
@@ -105,7 +105,7 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     expect((await call("probe_status", { job_names: [month.job] })).statuses).toEqual([view]);
   });
 
-  test("sets a timer, sees it run, and is told when it has fired", async () => {
+  test("sets a timer, sees it run, and learns when it has fired", async () => {
     const timer_name = `tea of ${kind}`;
     const before = Date.now();
     const { fires_at, ...set } = await call("set_timer", { timer_name, seconds: 3_600 });
@@ -143,7 +143,7 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     expect(Date.parse(view.finished_at)).toBeGreaterThanOrEqual(before + 1_000);
   });
 
-  test("asks for several jobs together, and each is in its position", async () => {
+  test("asks for several jobs together, and gets each name once, in the order of its first mention", async () => {
     const month = nextMonth();
     const long = `timer_long of ${kind}`;
     await call("set_timer", { timer_name: `long of ${kind}`, seconds: 3_600 });
@@ -173,7 +173,7 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     ]);
   });
 
-  /** Calls a tool that must succeed, and holds what it answers against its output schema. */
+  /** Calls a tool that must succeed, and checks its answer against its output schema. */
   async function call(name: string, args: object) {
     const { isError, content, text } = await client.callTool(name, args);
     if (isError) throw new Error(text);

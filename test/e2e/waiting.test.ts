@@ -7,7 +7,7 @@ import type { Gate } from "../support/gate.ts";
 import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";
 
-/** Stands between the edge and the Resonate server, and counts. */
+/** A proxy between the edge and the Resonate server that counts calls and connections. */
 let gate: Gate;
 /** Without workers: jobs settle when a test settles them. */
 let stack: GatedStack;
@@ -32,7 +32,7 @@ const settle = (name: string, value: unknown = `result of ${name}`, server: Stac
     value: new Codec().encode(value),
   });
 
-/** The calls at the Resonate server about these names, by kind. */
+/** How many calls about these jobs reached the Resonate server, by kind. */
 const callsAbout = (names: string[]) => {
   const ids = new Set(names.map((name) => stack.namespace + name));
   const calls = gate.calls.filter(({ id }) => id !== undefined && ids.has(id));
@@ -58,13 +58,13 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     gate.holdStreams(false);
   });
 
-  test("is told of settlements: one connection for all jobs, one listener a job, and nothing more is asked", async () => {
+  test("is notified of settlements over one connection, with one listener per job and without polling", async () => {
     const names = await pendingJobs(client, 50);
     await until("earlier connections to be closed", () => gate.streams.open === 0);
     const { opened } = gate.streams;
     const answer = client.callTool("await_result", { job_names: names });
     await listening(names);
-    // A connection that opens slowly has the jobs read meanwhile; from here on nothing may be.
+    // The edge may have read the jobs while the connection opened. From here on it must not read any.
     const { "promise.get": reads = 0, ...listened } = callsAbout(names);
     expect(listened).toEqual({ "promise.create": 50, "promise.register_listener": 50 });
     await Promise.all(names.map((name) => settle(name)));
@@ -74,7 +74,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     await until("the connection to be closed", () => gate.streams.open === 0);
   });
 
-  test("reports progress as jobs settle, when asked to", async () => {
+  test("reports progress as jobs settle, if asked to", async () => {
     const names = await pendingJobs(client, 4);
     const reports: { progress: number; total?: number | undefined; message?: string | undefined }[] = [];
     const onprogress = (report: (typeof reports)[number]) => reports.push(report);
@@ -84,7 +84,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
       await settle(name, i === 1 ? new Error("no tea") : undefined);
       const message = `${i + 1} of 4 jobs settled`;
       const isReported = () => reports.some((report) => report.message === message);
-      if (i < 3) await until(`the report of ${message}`, isReported, 4_000); // the next without a reason is after 5 s
+      if (i < 3) await until(`the report of ${message}`, isReported, 4_000);
     }
     const { content } = await answer;
     expect(content.errors).toEqual({ [names[1] ?? ""]: "failed: no tea" });
@@ -94,7 +94,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     expect(reports.every(({ progress, total = 0 }) => total === 4 && progress <= total)).toBe(true);
   });
 
-  test("returns what there is at its time-out, and names what is still running", async () => {
+  test("returns the results that it has at its timeout, and names the jobs that still run", async () => {
     const names = await pendingJobs(client, 3);
     const [settled = "", ...running] = names;
     await settle(settled);
@@ -103,7 +103,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     await until("the connection to be closed", () => gate.streams.open === 0);
   });
 
-  test("of jobs that are settled already, or were never started, returns at once", async () => {
+  test("returns at once for jobs that are settled already or were never started", async () => {
     const names = await pendingJobs(client, 3);
     await Promise.all(names.map((name) => settle(name)));
     const { content } = await client.callTool("await_result", { job_names: [...names, "timer_never", "order-1"] });
@@ -120,7 +120,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     await until("the edge to close its connection", () => gate.streams.open === 0, 20_000);
   });
 
-  test("goes on over a new connection when its own is lost", async () => {
+  test("continues over a new connection when its connection is lost", async () => {
     const names = await pendingJobs(client, 3);
     const [before = "", during = "", after = ""] = names;
     const answer = client.callTool("await_result", { job_names: names });
@@ -129,7 +129,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     const { opened } = gate.streams;
     gate.refuseStreams(true);
     gate.cutStreams();
-    await settle(during); // nobody is told of it
+    await settle(during); // no connection is there to report it
     await until("it to be read", () => callsAbout([during])["promise.get"] !== undefined);
     gate.refuseStreams(false);
     await until("a new connection", () => gate.streams.opened > opened);
@@ -137,7 +137,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     expect((await answer).content).toEqual({ results: results(names), errors: {}, running: [] });
   });
 
-  test("of a job that has ended returns its result when the connection never opens", async () => {
+  test("returns the result of an ended job even when the connection never opens", async () => {
     const names = await pendingJobs(client, 1);
     await Promise.all(names.map((name) => settle(name)));
     gate.holdStreams(true);
@@ -145,7 +145,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
     expect(content).toEqual({ results: results(names), errors: {}, running: [] });
   });
 
-  test("reads when connections are refused, with pauses in between", async () => {
+  test("polls with pauses when connections are refused", async () => {
     const names = await pendingJobs(client, 3);
     await until("no connection", () => gate.streams.open === 0);
     const { opened } = gate.streams;
@@ -158,7 +158,7 @@ describe.each(CLIENTS)("await_result, $kind", ({ connect }) => {
   });
 });
 
-test.concurrent("a connection that dies without a word keeps nobody from a result for longer than it takes to notice", async () => {
+test.concurrent("a connection that dies silently is noticed, and the waiting call still gets its result", async () => {
   await using apart = await startGatedStack({ workers: 0 });
   const { gate } = apart;
   await using client = await currentClient.connect(apart.url);
@@ -192,7 +192,7 @@ test.each(["2025-11-25", "2026-07-28"])(
     await listening([job]);
     const { id: _, ...notification } = rpcMessage("notifications/cancelled", { requestId: id });
     expect((await post(notification)).status).toBe(202);
-    // A wait that went on to its end would answer that the job still runs.
+    // A wait that was not cancelled would answer that the job still runs.
     expect(await body).not.toMatch(/"(result|error)":/);
     const { content } = await client.callTool("probe_status", { job_names: [job] });
     expect(content.statuses).toMatchObject([{ status: "running" }]);
@@ -206,7 +206,7 @@ test("many waits at once are each answered with their own jobs", async () => {
   const names = await pendingJobs(clients[0] as McpClient, 50);
   const waits = names.flatMap((name) => clients.map((client) => client.callTool("await_result", { job_names: name })));
   await until("all to wait", () => (callsAbout(names)["promise.register_listener"] ?? 0) >= 100);
-  // However many wait.
+  // One connection for all waits.
   expect(gate.streams.open).toBe(1);
   await Promise.all(names.map((name) => settle(name)));
   const answers = await Promise.all(waits);
@@ -227,7 +227,7 @@ test("stops when the call is given up", async () => {
   await until("the edge to close its connection", () => gate.streams.open === 0, 20_000);
 });
 
-test.concurrent("a caller that asked for progress is told while nothing happens, too; one that did not is told nothing", async () => {
+test.concurrent("a caller that asked for progress hears of it even while nothing happens; other callers do not", async () => {
   await using client = await currentClient.connect(stack.url);
   const [name = "", silent = ""] = await pendingJobs(client, 2);
   const answer = fetch(stack.url, {
@@ -244,7 +244,7 @@ test.concurrent("a caller that asked for progress is told while nothing happens,
   const onprogress = (report: (typeof reports)[number]) => reports.push(report);
   const reported = client.callTool("await_result", { job_names: [name] }, { onprogress });
   await until("two reports", () => reports.length > 1);
-  // The seconds of the timer itself, not the share of this wait.
+  // Progress counts the timer's own seconds, not the part of this wait that has passed.
   const [first, second] = reports;
   expect(first?.total).toBeGreaterThan(60);
   expect(second).toMatchObject({ total: first?.total, message: expect.stringContaining(`${name}: running, due at `) });
@@ -260,7 +260,7 @@ test.concurrent("a caller that asked for progress is told while nothing happens,
   expect(text).not.toContain("notifications/progress");
 });
 
-test.concurrent("a server that has all the connections it serves does not keep a wait from its results", async () => {
+test.concurrent("a wait gets its results even when the server has no free connection", async () => {
   await using full = await startStack({ own: true, apart: true, workers: 0 });
   const streams = Array.from({ length: 1_001 }, (_, i) => {
     const opened = Promise.withResolvers<number>();

@@ -30,7 +30,7 @@ async function pendingJobs(count: number): Promise<string[]> {
 const settle = (name: string) =>
   the.resonate.call("promise.settle", { id: the.namespace + name, state: "resolved", value: {} });
 
-/** A wait; `settled` fills as it goes on. */
+/** Starts a wait. `settled` fills as promises settle; `pending` resolves to the names that still run. */
 function wait(
   names: string[],
   options: { timeout?: number; signal?: AbortSignal; store?: RemoteStore; quiet?: number } = {},
@@ -46,10 +46,10 @@ function wait(
   return { settled, pending };
 }
 
-/** Calls of a kind so far. */
+/** The number of calls of a kind so far. */
 const calls = (kind: string) => the.gate.calls.filter((call) => call.kind === kind).length;
 
-test("each name is reported once, however its state was learned; also one that does not exist", async () => {
+test("each name is reported once, however its state was learned, and so is a name that does not exist", async () => {
   const [first = "", second = ""] = await pendingJobs(2);
   await settle(first);
   const before = calls("promise.register_listener");
@@ -65,7 +65,7 @@ test("each name is reported once, however its state was learned; also one that d
   ]);
 });
 
-test("the caller's leaving ends it quietly", async () => {
+test("a wait ends without an error when its caller leaves", async () => {
   const names = await pendingJobs(1);
   const leaving = new AbortController();
   const before = calls("promise.register_listener");
@@ -76,7 +76,7 @@ test("the caller's leaving ends it quietly", async () => {
   await until("its connection to be closed", () => the.gate.streams.open === 0);
 });
 
-test("a caller that has left already costs the server nothing", async () => {
+test("a wait whose caller has already left makes no call", async () => {
   const names = await pendingJobs(1);
   const before = [the.gate.calls.length, the.gate.streams.opened];
   expect(await wait(names, { signal: AbortSignal.abort() }).pending).toEqual(names);
@@ -89,7 +89,7 @@ describe("a server", () => {
     await expect(wait(["timer_tea"], { store }).pending).rejects.toThrow(ResonateUnavailable);
   });
 
-  test("that stops answering at the end of the wait is no failure when it answered before", async () => {
+  test("that answered before and stops answering at the end of the wait does not fail it", async () => {
     const names = await pendingJobs(1);
     the.gate.refuseStreams(true);
     const before = calls("promise.get");
@@ -99,13 +99,13 @@ describe("a server", () => {
     expect(await pending).toEqual(names);
   });
 
-  test("that answers nothing at all is one when the time is up", async () => {
+  test("that never answers fails the wait when the time is up", async () => {
     const names = await pendingJobs(1);
     for (const kind of ["promise.register_listener", "promise.get"]) void the.gate.hold(kind);
     await expect(wait(names, { timeout: 500 }).pending).rejects.toThrow(ResonateUnavailable);
   });
 
-  test("that goes away and does not come back is one when the time is up", async () => {
+  test("that goes away and does not come back fails the wait when the time is up", async () => {
     const names = await pendingJobs(1);
     const before = calls("promise.register_listener");
     const { pending } = wait(names, { timeout: 5_000 });
@@ -118,7 +118,7 @@ describe("a server", () => {
     }
   });
 
-  test("that never opens the connection is read instead, and again until all have settled", async () => {
+  test("that never opens the connection is polled until all promises have settled", async () => {
     const [ended = "", running = ""] = await pendingJobs(2);
     await settle(ended);
     the.gate.holdStreams(true);
@@ -128,7 +128,7 @@ describe("a server", () => {
     expect(await pending).toEqual([]);
   });
 
-  test("that does not push what has happened is looked at when nothing has come for a while", async () => {
+  test("that pushes no notification is read after a quiet while", async () => {
     const names = await pendingJobs(2);
     the.gate.muteStreams(true);
     const before = calls("promise.register_listener");
@@ -138,7 +138,7 @@ describe("a server", () => {
     expect(await pending).toEqual([]);
   });
 
-  test("that has not pushed what has happened is looked at once more when the time is up", async () => {
+  test("that has pushed no notification is read once more when the time is up", async () => {
     const names = await pendingJobs(2);
     the.gate.muteStreams(true);
     const before = calls("promise.register_listener");
@@ -149,7 +149,7 @@ describe("a server", () => {
     expect(settled).toEqual([[names[0], "resolved"]]);
   });
 
-  test("that does not take the listeners is connected to anew, and the connection before is closed", async () => {
+  test("that does not accept the listeners is connected to again, and the earlier connection is closed", async () => {
     const names = await pendingJobs(1);
     const { opened } = the.gate.streams;
     const { pending } = wait(names);
@@ -159,7 +159,7 @@ describe("a server", () => {
     expect(await pending).toEqual([]);
   });
 
-  test("that loses connections again and again is connected to again and again", async () => {
+  test("that loses connections repeatedly is connected to each time", async () => {
     const names = await pendingJobs(2);
     const [first = "", second = ""] = names;
     const { settled, pending } = wait(names);

@@ -1,4 +1,4 @@
-/** The product's edge, for which a minute and more passes in a hundredth of the time. */
+/** The product's edge, with timeouts of a minute and more shortened to a hundredth. */
 const { timeout } = AbortSignal;
 AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms < 60_000 ? ms : ms / 100);
 

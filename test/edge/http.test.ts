@@ -16,7 +16,7 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const JSON_HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
-/** How requests of an era look: what the headers and the parameters say besides the call itself. */
+/** The headers and parameters that requests of an era have in addition to the call itself. */
 const ERAS = {
   "2026-07-28": {
     headers: (method: string, name?: string) => ({
@@ -40,14 +40,14 @@ const eras = Object.entries(ERAS);
 const post = (body: string | object, headers: Record<string, string> = JSON_HEADERS) =>
   fetch(stack.url, { method: "POST", headers, body: typeof body === "string" ? body : JSON.stringify(body) });
 
-/** The JSON-RPC message of an answer, which is JSON or a stream of one event. */
+/** The JSON-RPC message of an answer, whose body is JSON or a stream of one event. */
 async function messageOf(response: Response) {
   const text = await response.text();
   return JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text);
 }
 
 describe("routes", () => {
-  test("/health is the edge, /ready the Resonate server behind it", async () => {
+  test("/health reports the edge, and /ready the Resonate server behind it", async () => {
     const health = await fetch(`${stack.origin}/health`);
     expect([health.status, await health.json()]).toEqual([200, { status: "ok" }]);
     const ready = await fetch(`${stack.origin}/ready`);
@@ -64,7 +64,7 @@ describe("routes", () => {
     ["POST", "/health"],
     ["GET", "/pages/none"],
     ["GET", "/.well-known/mcp"],
-  ])("%s %s is not found, and the answer says what is", async (method, path) => {
+  ])("%s %s is not found, and the answer names the endpoint", async (method, path) => {
     const response = await fetch(stack.origin + path, { method });
     expect([response.status, await response.json()]).toEqual([404, { error: expect.stringContaining("/mcp") }]);
   });
@@ -77,7 +77,7 @@ describe("routes", () => {
   });
 });
 
-describe.each(eras)("a request of the %s revision that is wrong", (era, { headers, params }) => {
+describe.each(eras)("a wrong request of revision %s:", (era, { headers, params }) => {
   const call = (name: string, args: unknown) => ({
     jsonrpc: "2.0",
     id: 1,
@@ -98,7 +98,7 @@ describe.each(eras)("a request of the %s revision that is wrong", (era, { header
     expect(await response.text()).toContain("application/json");
   });
 
-  test("a body of more than 1 MB, announced or not", async () => {
+  test("a body of more than 1 MB, with or without a content length", async () => {
     const body = JSON.stringify(call("probe_status", { job_names: ["x".repeat(1_000_000)] }));
     expect((await post(body, headers("tools/call", "probe_status"))).status).toBe(413);
     const chunked = { method: "POST", headers: headers("tools/call", "probe_status"), duplex: "half" };
@@ -106,7 +106,7 @@ describe.each(eras)("a request of the %s revision that is wrong", (era, { header
     expect(response.status).toBe(413);
   });
 
-  test("a body that is too large is refused so that a client reads it that sends first", async () => {
+  test("a body that is too large is read to its end before the refusal, for clients that send everything first", async () => {
     const socket = createConnection(Number(new URL(stack.url).port), "127.0.0.1");
     const head = Object.entries({ ...headers("tools/list"), host: "127.0.0.1", "content-length": "4000000" });
     const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join("");
@@ -117,7 +117,7 @@ describe.each(eras)("a request of the %s revision that is wrong", (era, { header
       });
     await send(`POST /mcp HTTP/1.1\r\n${lines}\r\n`);
     for (let sent = 0; sent < 4; sent += 1) {
-      // As over a network, where a body takes its time.
+      // Sends slowly, as over a network.
       await new Promise((resolve) => setTimeout(resolve, 100));
       await send("x".repeat(1_000_000));
     }
@@ -138,7 +138,7 @@ describe.each(eras)("a request of the %s revision that is wrong", (era, { header
     expect(await messageOf(response)).toMatchObject({ id: 1, error: { code: -32601 } });
   });
 
-  test.each(["set_timers", "__proto__"])("an unknown tool (%j), and the answer names those there are", async (name) => {
+  test.each(["set_timers", "__proto__"])("an unknown tool (%j), and the answer names the tools", async (name) => {
     const response = await post(call(name, {}), headers("tools/call", name));
     const { error } = await messageOf(response);
     expect(error.code).toBe(-32602);
@@ -154,14 +154,14 @@ describe.each(eras)("a request of the %s revision that is wrong", (era, { header
     });
   });
 
-  test.each(["await_result", "probe_status"])("a progress token that cannot be one, for %s", async (name) => {
+  test.each(["await_result", "probe_status"])("an invalid progress token, for %s", async (name) => {
     const request = call(name, {});
     const _meta = { ...("_meta" in params && params._meta), progressToken: { a: 1 } };
     const response = await post({ ...request, params: { ...request.params, _meta } }, headers("tools/call", name));
     expect([response.status, await messageOf(response)]).toMatchObject([400, { error: { code: -32600 } }]);
   });
 
-  test("a batch is taken from a revision that has them, and is refused from one that has not", async () => {
+  test("a batch is accepted in a revision that has batches, and refused in another", async () => {
     const list = (id: number) => ({ jsonrpc: "2.0", id, method: "tools/list", params });
     const response = await post([list(1), list(2)], headers("tools/list"));
     const text = await response.text();
@@ -169,7 +169,7 @@ describe.each(eras)("a request of the %s revision that is wrong", (era, { header
     else expect([response.status, JSON.parse(text).error.code]).toEqual([400, -32600]);
   });
 
-  test("nothing of all this reaches the Resonate server", async () => {
+  test("none of these requests reaches the Resonate server", async () => {
     expect(gate.calls).toEqual([]);
   });
 });
@@ -188,13 +188,13 @@ test("headers of the 2026-07-28 revision that contradict the body are refused", 
   expect(gate.calls).toEqual([]);
 });
 
-test.each(CLIENTS)("$kind is told of an unknown tool as an error of the protocol", async ({ connect }) => {
+test.each(CLIENTS)("$kind gets a protocol error for an unknown tool", async ({ connect }) => {
   await using client = await connect(stack.url);
   await expect(client.callTool("set_timers", {})).rejects.toThrow("there is no tool set_timers");
 });
 
-describe("a page on the web that had its own name resolved to this machine", () => {
-  /** `fetch` does not let a caller choose these headers. */
+describe("a web page whose host name resolves to this machine", () => {
+  /** Sends a request with headers that `fetch` forbids. Resolves to the status. */
   const send = (headers: Record<string, string>, path = "/mcp") =>
     new Promise<number>((resolve, reject) => {
       const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
@@ -213,13 +213,13 @@ describe("a page on the web that had its own name resolved to this machine", () 
     { origin: "http://evil.example" },
     { origin: "http://localhost.evil.example" },
     { origin: "null" },
-  ])("is refused by what it sends: %j", async (headers) => {
+  ])("is refused by its headers: %j", async (headers) => {
     expect(await send(headers)).toBe(403);
     expect(await send(headers, "/ready")).toBe(403);
   });
 
   test.each([{ host: "localhost:1" }, { host: "127.0.0.1" }, { origin: "http://localhost:3000" }])(
-    "while %j is let through",
+    "is refused, while a request with %j is accepted",
     async (headers) => {
       expect(await send(headers)).toBe(200);
     },

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { rpc } from "../support/rpc.ts";
 import { startStack } from "../support/stack.ts";
 
-test("a wait of 300 seconds is answered after 285, before clients cut it, and says how to go on", async () => {
+test("a wait of 300 seconds is answered after 285, before clients give up, with a note on how to go on", async () => {
   await using stack = await startStack({
     programs: { edge: "test/edge/hasty-edge.ts", worker: "worker/main.ts" },
   });
@@ -14,7 +14,7 @@ test("a wait of 300 seconds is answered after 285, before clients cut it, and sa
     ...{ results: {}, errors: {}, running },
     note: "Await those running again: this wait ended after 285 seconds.",
   });
-  // One that ends when it was to end needs no words.
+  // A wait that lasts its full time has no note.
   expect(await call("await_result", { job_names: running, timeout_seconds: 100 })).toEqual({
     ...{ results: {}, errors: {}, running },
   });

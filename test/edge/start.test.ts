@@ -16,7 +16,7 @@ const fires_at = new Date(now + 3_600_000).toISOString();
 const nextTimer = () => ({ timer_name: `t${++jobs}`, fires_at });
 type Args = ReturnType<typeof nextTimer>;
 
-/** A job whose first `ended` generations ended without a result, and whose next one, if `last` says so, did not. */
+/** Makes `ended` generations of a job that ended without a result, and with `last` a next one in that state. */
 async function history(args: Args, ended: number, last?: "pending" | "resolved") {
   const base = await timer.name(args);
   for (let n = 1; n <= ended; n++) {
@@ -30,7 +30,7 @@ async function history(args: Args, ended: number, last?: "pending" | "resolved")
   if (last === "resolved") await the.resonate.call("promise.settle", { id, state: "resolved", value: {} });
 }
 
-/** Runs `work` and returns what it gave, with the calls it made. */
+/** Runs `work`. Returns its result and the kinds of the calls that it made. */
 async function counted<T>(work: () => Promise<T>) {
   const before = the.gate.calls.length;
   const result = await work();
@@ -42,7 +42,7 @@ describe("a start is one call", () => {
     ["new", 0, undefined],
     ["running", 0, "pending"],
     ["complete", 0, "resolved"],
-  ] as const)("of a job that is %s", async (_what, ended, last) => {
+  ] as const)("for a job that is %s", async (_what, ended, last) => {
     const args = nextTimer();
     await history(args, ended, last);
     const { result, calls } = await counted(() => startJob(the.store, timer, args, now));
@@ -50,14 +50,14 @@ describe("a start is one call", () => {
   });
 });
 
-describe("of a job with generations that ended without a result,", () => {
+describe("a start of a job with generations that ended without a result:", () => {
   test.each(
     [1, 2, 3, 4, 5, 7, 8, 9, 20, 33].flatMap((ended) => [
       { ended, last: undefined },
       { ended, last: "pending" as const },
       { ended, last: "resolved" as const },
     ]),
-  )("$ended of them and then one $last, the right one is found, in few reads", async ({ ended, last }) => {
+  )("$ended of them and then one $last: finds the right generation in few reads", async ({ ended, last }) => {
     const args = nextTimer();
     await history(args, ended, last);
     const { result, calls } = await counted(() => startJob(the.store, timer, args, now));
@@ -72,7 +72,7 @@ describe("of a job with generations that ended without a result,", () => {
     expect([newest.generation, newest.promise.name]).toEqual([ended + 1, result.name]);
   });
 
-  test("20 restarts at once are one", async () => {
+  test("20 concurrent starts give one new generation", async () => {
     const args = nextTimer();
     await history(args, 3);
     const starts = await Promise.all(Array.from({ length: 20 }, () => startJob(the.store, timer, args, now)));

@@ -18,7 +18,7 @@ export interface Scene extends AsyncDisposable {
   storeAt(url: string, jobs?: readonly Job[]): RemoteStore;
 }
 
-/** Tells of settlements over a connection for each who waits. */
+/** A source of settlements that opens a connection for each wait. */
 export const directly = (client: ResonateClient): SettlementSource => ({
   async open({ onNews, signal }) {
     const channel = await client.open({

@@ -1,4 +1,4 @@
-/** What belongs to a caller is in backups: its events, and where they are sent. */
+/** Backups contain callers' events and web hooks. */
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 const ENDED = { name: "job.ended" };
 const operator = newToken();
 
-test("a restore has the callers' events and subscriptions: older cursors are truncated, web hooks go on, a forgotten caller's are gone, which its stream says", {
+test("a restore brings back events and web hooks, with older cursors truncated, but not those of a forgotten caller", {
   timeout: 120_000,
 }, async () => {
   const dir = await mkdtemp(join(tmpdir(), "rooms-"));
@@ -59,7 +59,7 @@ test("a restore has the callers' events and subscriptions: older cursors are tru
     await until("the stream", () => actives.length === 1);
     await command("forget", "bob", "--url", edge.url, "--apply");
     await command("backup", "--url", edge.url, "--out", again);
-    await until("the stream to begin anew", () => actives.length > 1, 45_000);
+    await until("the stream to begin again", () => actives.length > 1, 45_000);
     expect(actives).toEqual([false, true]);
     leave.abort();
     await listening;
@@ -68,7 +68,7 @@ test("a restore has the callers' events and subscriptions: older cursors are tru
     new Set((await readFile(file, "utf8")).split("\n").flatMap((line) => /"room":"(.*?)"/.exec(line)?.[1] ?? []));
   expect([(await rooms(first)).size, (await rooms(again)).size]).toEqual([2, 1]);
 
-  // By way of a machine's folder.
+  // Restores to a local folder first, and from there to the second deployment.
   await command("restore", "--from", again, "--data", join(dir, "machine"));
   await command("backup", "--data", join(dir, "machine"), "--out", first);
   await using edge = await start("second");

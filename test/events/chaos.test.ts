@@ -1,4 +1,4 @@
-/** Everything is killed while events are on their way: each is received, by its caller alone. */
+/** Every process is killed while events are being delivered: each event still reaches its caller, and no other. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ test("while edge, worker and server are killed, each end reaches each receiver o
         receivers.use(await startReceiver(newSecret())),
         receivers.use(await startReceiver(newSecret())),
       ];
-      // The other receiver answers each second attempt alone: the kill cuts off many.
+      // This receiver answers only the second attempt of each delivery, so that the kill interrupts many.
       const seen = new Set<string>();
       bad.state.answer = (response) => {
         const id = bad.delivered.at(-1)?.id ?? "";
@@ -43,7 +43,7 @@ test("while edge, worker and server are killed, each end reaches each receiver o
   );
   const starts = callers.map(async ({ client, names }) => {
     for (const [i, timer_name] of names.entries()) {
-      // A start that a killed process cut off is made again: it is one job.
+      // A start that a kill interrupted is repeated, and gives the same job.
       const start = () => client.start("set_timer", { timer_name, seconds: 1 + (i % 3) });
       await until("the start", () =>
         start().then(
@@ -58,11 +58,11 @@ test("while edge, worker and server are killed, each end reaches each receiver o
     await part?.start();
   }
   await Promise.all(starts);
-  // From here on nothing is asked of the edge: what it was about to deliver it delivers by itself.
+  // From here on no request reaches the edge: it must deliver the remaining events by itself.
   await until("an attempt that hangs", () => callers.some(({ bad }) => bad.delivered.length > 0));
   await stack.edge.kill();
   await stack.edge.start();
-  // Ports are used again: what a receiver of another test was sent comes here, and is refused.
+  // Ports are reused, so deliveries for another test's receiver may arrive here. They are refused and ignored.
   const own = (text: string) => callers.some(({ names }) => names.some((name) => text.includes(`timer_${name}"`)));
   const told = (delivered: { body: { data?: { job_name: string } } }[]) =>
     [...new Set(delivered.flatMap(({ body }) => body.data?.job_name ?? []))].sort();
@@ -71,7 +71,7 @@ test("while edge, worker and server are killed, each end reaches each receiver o
   for (const { names, delivered, forged } of all) {
     expect(told(delivered)).toEqual(names.map((name) => `timer_${name}`).sort());
     expect(forged.filter(own)).toEqual([]);
-    // The same event has the same id, however often it comes.
+    // An event has the same id in every attempt.
     const ids = new Map(delivered.map(({ id, body }) => [id, body.data.job_name]));
     expect(ids.size).toBe(JOBS);
   }

@@ -1,4 +1,4 @@
-/** `wait` and `events`: what shells are told of jobs. */
+/** The commands `wait` and `events`, which report jobs to shells. */
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { execa } from "execa";
@@ -35,7 +35,7 @@ test("wait ends with the job: its result on stdout, its status as the exit code"
   expect(await command(["wait", "timer_none"])).toMatchObject({ exitCode: 5, stdout: "" });
 });
 
-test("wait prints a line for each of several jobs, and gives up when it is told to", async () => {
+test("wait prints a line for each of several jobs, and gives up after --timeout", async () => {
   await timer("first");
   await timer("long", 600);
   const names = ["timer_first", "timer_long"];
@@ -55,7 +55,7 @@ test("a result of any length is printed whole", async () => {
   expect(JSON.parse(stdout)).toEqual(expect.any(Object));
 });
 
-test("bad usage, a refused token and a server that is not there are told apart from jobs", async () => {
+test("bad usage and a refused token have exit codes that no job has", async () => {
   expect(await command(["wait"])).toMatchObject({ exitCode: 2 });
   expect(await command(["wait", "x", "--timeout", "soon"])).toMatchObject({ exitCode: 2 });
   expect(await command(["wait", "timer_soon"], "wrong")).toMatchObject({
@@ -64,11 +64,11 @@ test("bad usage, a refused token and a server that is not there are told apart f
   });
 });
 
-test("events prints what is kept, and with --follow what happens, also when the edge begins again", async () => {
+test("events prints past events, and with --follow new ones, even across a restart of the edge", async () => {
   const following = command(["events", "job.ended", "--follow", "--kind", "timer"]);
   const lines = createInterface({ input: following.stdout as NodeJS.ReadableStream })[Symbol.asyncIterator]();
   const next = async () => JSON.parse((await lines.next()).value as string);
-  // It has begun when it tells of a first job.
+  // The command follows once it prints a first event, so timers are started until then.
   let isBegun = false;
   const first = next().then((event) => {
     isBegun = true;
@@ -83,7 +83,7 @@ test("events prints what is kept, and with --follow what happens, also when the 
   await stack.edge.kill();
   await stack.edge.start();
   let event = await next();
-  // Of the jobs of the tests before, the log may learn late that they have ended.
+  // Late events of the jobs of earlier tests may come first.
   while (event.data.job_name !== "timer_over") event = await next();
   expect(event).toMatchObject({ data: { job_name: "timer_over" }, cursor: expect.any(String) });
   following.kill();

@@ -1,4 +1,4 @@
-/** Events by web hook: verified, signed, repeated through crashes; to public addresses alone. */
+/** Events by web hook: receivers are verified and public, deliveries are signed and survive crashes. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { receive } from "../../docs/examples/receiver.ts";
 import { until } from "../../testing/simulation/program.ts";
@@ -34,7 +34,7 @@ interface Granted {
   refreshBefore: string;
   cursor: string;
   truncated: boolean;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
   deliveryStatus?: any;
 }
 
@@ -49,7 +49,7 @@ async function hooksAt(token: string) {
   return { ...caller, subscribe };
 }
 
-test("a verified receiver is told of each end, signed, and of no other caller's; until it is unsubscribed", async () => {
+test("a verified receiver gets a signed event for each end of its caller's jobs, until it is unsubscribed", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   await using bob = await hooksAt(TOKENS.bob);
   await using receiver = await startReceiver(newSecret());
@@ -65,7 +65,7 @@ test("a verified receiver is told of each end, signed, and of no other caller's;
     subscription: granted.id,
     body: { eventId: "ended_timer_hooked", ...ENDED, data: { job_name: "timer_hooked", status: "complete" } },
   });
-  // What was delivered is behind the cursor that came with it.
+  // The cursor of a delivery is after the delivered event.
   expect((await ada.poll({ ...ENDED, cursor: delivered[0]?.body.cursor })).events).toEqual([]);
   const again = await ada.subscribe(url, secret, { cursor: granted.cursor });
   expect(again).toMatchObject({ id: granted.id, deliveryStatus: { active: true, lastError: null } });
@@ -79,7 +79,7 @@ test("a verified receiver is told of each end, signed, and of no other caller's;
   expect([delivered.length, forged]).toEqual([1, []]);
 });
 
-test("the caller sees on pages who is told and how it went, and ends it; another caller sees and ends nothing", async () => {
+test("a caller can see its subscriptions on pages and end them; another caller can do neither", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   await using receiver = await startReceiver(newSecret());
   const { url, secret, delivered } = receiver;
@@ -129,7 +129,7 @@ test("the caller sees on pages who is told and how it went, and ends it; another
   expect(await (await told(TOKENS.ada)).json()).toMatchObject({ subscriptions: [] });
 });
 
-test("the receiver in the documents keeps what is sent to it, and nothing that is forged", async () => {
+test("the receiver in the documentation accepts deliveries, and refuses a forged one", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   const secret = newSecret();
   const kept: { eventId?: string }[] = [];
@@ -142,7 +142,7 @@ test("the receiver in the documents keeps what is sent to it, and nothing that i
   expect([forged.status, kept.length]).toEqual([401, 1]);
 });
 
-test("a delivery that failed comes again under the same id, also when the edge was killed meanwhile", {
+test("a failed delivery is repeated with the same id, even if the edge was killed in between", {
   timeout: 60_000,
 }, async () => {
   await using ada = await hooksAt(TOKENS.ada);
@@ -161,11 +161,11 @@ test("a delivery that failed comes again under the same id, also when the edge w
   await stack.edge.start();
   await until("the second attempt", () => delivered.length > 1, 30_000);
   expect(delivered.map(({ id }) => id)).toEqual(["ended_timer_repeated", "ended_timer_repeated"]);
-  // One that fails holds up no other.
+  // A failing receiver does not delay another one.
   expect(other.delivered[0]?.at).toBeLessThan(delivered[1]?.at as number);
 });
 
-test("a receiver that hangs, redirects, is gone or answers without end costs the others nothing", async () => {
+test("a receiver that hangs, redirects, is gone or answers endlessly does not delay the others", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   await using good = await startReceiver(newSecret());
   const hostile = await Promise.all(Array.from({ length: 4 }, () => startReceiver(newSecret())));
@@ -188,7 +188,7 @@ test("a receiver that hangs, redirects, is gone or answers without end costs the
   for (const one of hostile) await one[Symbol.asyncDispose]();
 });
 
-test("an event that was given up is told as a gap, also past 413, and by the next subscribing past 410", {
+test("an event that was given up is reported as a gap, after 413 as well, and by the next subscribe after 410", {
   timeout: 60_000,
 }, async () => {
   await using bob = await hooksAt(TOKENS.bob);
@@ -208,7 +208,7 @@ test("an event that was given up is told as a gap, also past 413, and by the nex
   await bob.start(...timer("lost"));
   await until("a gap that is refused, and its second attempt", () => gaps().length === 2, 30_000);
   expect(gaps()[1]?.id).toBe(gaps()[0]?.id);
-  // What is lost while a gap is under way is told by one of its own.
+  // An event that is lost while a gap is being delivered gets its own gap.
   await bob.start(...timer("lost too"));
   await until("the second loss", () => delivered.some(({ body }) => body.data?.job_name === "timer_lost too"));
   held[0]?.writeHead(204).end();
@@ -222,7 +222,7 @@ test("an event that was given up is told as a gap, also past 413, and by the nex
   expect(gaps().length).toBe(4);
 });
 
-test("a receiver that does not want deliveries gets none; one that is listed by its origin needs no challenge", async () => {
+test("a receiver that fails the challenge is refused; one that its origin lists needs no challenge", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   await using receiver = await startReceiver(newSecret());
   receiver.state.echoes = false;
@@ -238,7 +238,7 @@ test("a receiver that does not want deliveries gets none; one that is listed by 
   });
 });
 
-test("a challenge that is answered without end, slowly, with a redirect or never is not met, and holds up nobody", async () => {
+test("a challenge that is answered endlessly, slowly, with a redirect or never fails, and delays nobody", async () => {
   await using eve = await hooksAt(TOKENS.eve);
   await using elsewhere = await startReceiver(newSecret());
   type Response = import("node:http").ServerResponse;
@@ -263,7 +263,7 @@ test("a challenge that is answered without end, slowly, with a redirect or never
   expect([elsewhere.delivered, elsewhere.forged]).toEqual([[], []]);
 });
 
-test("a secret is replaced: for a while both sign", async () => {
+test("after a secret is replaced, deliveries are signed with both for a while", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   const [before, after] = [newSecret(), newSecret()];
   await using receiver = await startReceiver(before);
@@ -274,7 +274,7 @@ test("a secret is replaced: for a while both sign", async () => {
   await until("a delivery that the secret before verifies", () => receiver.delivered.length > 0);
 });
 
-test("what is wrong is refused: no token, no https, no public address, no secret, too many", async () => {
+test("a subscription without https, a public address, a secret or a caller is refused, and so is one too many", async () => {
   await using eve = await hooksAt(TOKENS.eve);
   const secret = newSecret();
   for (const url of [
@@ -308,10 +308,10 @@ test("what is wrong is refused: no token, no https, no public address, no secret
   expect((await anyone.list()).events[0]?.delivery).toEqual(["poll", "push"]);
 });
 
-/** The long form has 10,000. */
+/** The number of subscriptions that one caller requests. The long version of the test sets 10,000. */
 const ASKED = Number(process.env.SUBSCRIPTIONS ?? 400);
 
-test("one caller asks for hundreds of subscriptions and is refused all but fifty; another subscribes and is told meanwhile", {
+test("a caller that requests hundreds of subscriptions gets fifty, while another subscribes and gets its events", {
   timeout: 30_000 + 30 * ASKED,
 }, async () => {
   await using own = await startStack({
@@ -327,7 +327,7 @@ test("one caller asks for hundreds of subscriptions and is refused all but fifty
   let isTold = false;
   const answers: Record<string, number> = {};
   const ask = async () => {
-    // Longer than that, until the other has been told.
+    // Goes on beyond ASKED until the other caller has its events.
     while (asked < ASKED || !isTold) {
       asked += 1;
       const { url, secret } = flooded;
@@ -354,7 +354,7 @@ test("one caller asks for hundreds of subscriptions and is refused all but fifty
   expect([...flooded.delivered, ...receiver.forged]).toEqual([]);
 });
 
-test("who loses its token, or is blocked, is told that its subscription has ended, and nothing more", {
+test("a caller whose token is removed, or who is blocked, is only notified that its subscription has ended", {
   timeout: 60_000,
 }, async () => {
   const bindings: Record<string, string> = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };

@@ -1,4 +1,4 @@
-/** Labels: given by a start, found in the list, told with events. */
+/** Labels: a start sets them, the list finds them, and events carry them. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createClient } from "../../client/index.ts";
 import { setTimer } from "../../tools/timer/timer.ts";
@@ -25,7 +25,7 @@ const found = async (search: string, caller = ada) =>
     }),
   );
 
-test("a start's labels are in its caller's list, found by a search, told with events, and narrow them", async () => {
+test("a start's labels appear in its caller's list and events, and narrow a search and a subscription", async () => {
   await using told = await eventsAt(stack.url, TOKENS.ada);
   const { cursor } = await told.poll({ name: "job.ended" });
   await using jobs = createClient({ url: stack.url, token: TOKENS.ada, tools: { setTimer } });

@@ -1,4 +1,4 @@
-/** What has happened to a caller's jobs: polled and streamed, with cursors that hold. */
+/** Events of a caller's jobs, polled and streamed, with durable cursors. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings } from "../auth/support.ts";
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const ENDED = { name: "job.ended" };
 
-test("the extension is advertised, also as the sketch had it, and lists what can be told", async () => {
+test("the extension is advertised, in the form of the earlier sketch too, and lists the types of events", async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
   expect(ada.client.getServerCapabilities()).toMatchObject({ extensions: { "io.modelcontextprotocol/events": {} } });
   const { result } = await rpc(stack.url, "server/discover", {}, { token: TOKENS.ada });
@@ -40,7 +40,7 @@ test("the extension is advertised, also as the sketch had it, and lists what can
   );
 });
 
-test("a caller is told of the ends of its own jobs, once each, and of no other's", async () => {
+test("a caller gets the ends of its own jobs only, once each", async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
   await using bob = await eventsAt(stack.url, TOKENS.bob);
   const [begin, bobs] = [(await ada.poll(ENDED)).cursor, (await bob.poll(ENDED)).cursor];
@@ -55,13 +55,13 @@ test("a caller is told of the ends of its own jobs, once each, and of no other's
     },
   ]);
   expect(Date.parse(events[0]?.timestamp ?? "")).toBe(Date.parse(events[0]?.data.finished_at));
-  // Again from the same cursor it is the same event; from the new one there is none.
+  // The old cursor gives the same event again, and the new cursor gives none.
   expect((await ada.poll({ ...ENDED, cursor: begin })).events).toEqual(events);
   expect((await ada.poll({ ...ENDED, cursor })).events).toEqual([]);
   expect((await bob.collect(bobs, 1)).events.map(({ data }) => data.job_name)).toEqual(["timer_other"]);
 });
 
-test("arguments narrow by job and by kind; more than one answer holds comes in the next", async () => {
+test("arguments narrow events by job and kind, and events beyond `maxEvents` come with the next poll", async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
   const { cursor } = await ada.poll(ENDED);
   const names = ["n1", "n2", "n3"];
@@ -72,7 +72,7 @@ test("arguments narrow by job and by kind; more than one answer holds comes in t
   const only = await poll({ arguments: { job_names: ["timer_n2", "timer_none"] } });
   expect(only.events.map(({ data }) => data.job_name)).toEqual(["timer_n2"]);
   const weather = await poll({ arguments: { kinds: ["weather_data"] } });
-  // The job is shared by all callers.
+  // A gathering is shared by all callers, and its end is an event for each caller who started it.
   expect(weather.events).toMatchObject([{ data: { kind: "weather_data", status: "complete" } }]);
   const first = await poll({ maxEvents: 3 });
   expect([first.events.length, first.hasMore]).toEqual([3, true]);
@@ -80,7 +80,7 @@ test("arguments narrow by job and by kind; more than one answer holds comes in t
   expect([rest.events.length, rest.hasMore]).toEqual([1, false]);
 });
 
-test("a cursor that is unknown, and an age that leaves something out, are answered as truncated", async () => {
+test("an unknown cursor, or an age that leaves events out, gives a truncated answer", async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
   const { cursor } = await ada.poll(ENDED);
   const strange = await ada.poll({ ...ENDED, cursor: "of another log" });
@@ -91,7 +91,7 @@ test("a cursor that is unknown, and an age that leaves something out, are answer
   expect(await ada.poll({ ...ENDED, cursor, maxAgeMs: 1 })).toMatchObject({ truncated: true, events: [] });
 });
 
-test("what is wrong with a request is said in the codes of the extension", async () => {
+test("a wrong request is refused with the codes of the extension", async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
   await expect(ada.poll({ name: "nothing.such" })).rejects.toMatchObject({ code: -32023, data: { kind: "event" } });
   for (const params of [
@@ -111,7 +111,7 @@ test("what is wrong with a request is said in the codes of the extension", async
   expect((await stream.next()).value).toMatchObject({ error: { code: -32023 } });
 });
 
-test("a stream tells of each end as it comes; cancelled and failed jobs among them", async () => {
+test("a stream sends each end as it comes, including that of a cancelled job", async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
   const { cursor } = await ada.poll(ENDED);
   const leave = new AbortController();
@@ -142,18 +142,18 @@ test("a stream tells of each end as it comes; cancelled and failed jobs among th
     ["timer_streamed", "complete"],
   ]);
   expect(Math.max(...delays)).toBeLessThan(3_000);
-  // From the cursor of the first event on, the second one is left.
+  // A poll from the first event's cursor gives the second event.
   const { events } = await ada.poll({ ...ENDED, cursor: seen[1]?.params.cursor });
   expect(events.map(({ data }) => data.job_name)).toEqual(["timer_streamed"]);
 });
 
-test("a caller is told what a job asks, and how far it is", async () => {
+test("a caller gets a job's question and its progress as events", async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
   const [asked, told] = [{ name: "job.question" }, { name: "job.progress" }];
   const [questions, progress] = [(await ada.poll(asked)).cursor, (await ada.poll(told)).cursor];
   const tasks = tasksAt(stack.url, TOKENS.ada);
   const args = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2015-12" };
-  // Its last month takes a while, so that it is seen while it runs.
+  // The last month is slow, so that progress is reported while the job runs.
   stack.archive.control.inject({ fault: { kind: "slow", ms: 3_000 }, month: "2015-12" });
   const { taskId } = await tasks.call("weather_range", args);
   const { events } = await ada.collect(questions, 1, asked);
@@ -163,7 +163,7 @@ test("a caller is told what a job asks, and how far it is", async () => {
       data: { kind: "weather_range", message: expect.stringContaining("48 requests"), answered_by: "user" },
     },
   ]);
-  // Asked once, told once.
+  // There is one event for the question.
   expect((await ada.poll({ ...asked, cursor: questions })).events).toEqual(events);
   await tasks.update(taskId, { [events[0]?.data.question]: accept({ confirm: true }) });
   const { events: far } = await ada.collect(progress, 1, told);
@@ -171,7 +171,7 @@ test("a caller is told what a job asks, and how far it is", async () => {
   await tasks.reaches(taskId, "completed");
 });
 
-test("events that are read again are charged for their jobs, which each is a look at; a stream waits where that is too much", async () => {
+test("reading events again counts like a look at each of their jobs; a stream waits at the rate limit", async () => {
   const bindings = { ...bearerBindings(TOKENS), RATE_LIMIT: "0" };
   await using own = await startStack({ resonate, workers: 0, bindings, beside: { RATE_LIMIT: "8" } });
   const COUNT = 30;
@@ -200,13 +200,13 @@ test("events that are read again are charged for their jobs, which each is a loo
   };
   const reading = read().catch(() => {});
   await until("the events that fit", () => events >= 25);
-  // They were nine units: the last five have to wait for the next minute, and so has a poll.
+  // These took the limit of this minute: the last five events, and a poll, must wait for the next minute.
   expect([await poll("bob"), events]).toEqual([429, 25]);
   end.abort();
   await reading;
 });
 
-test("a stream that cannot be read for a while says so, and goes on", async () => {
+test("a stream reports that its events cannot be read for a while, and then goes on", async () => {
   await using gate = await startGate(resonate.url);
   const bindings = { ...bearerBindings(TOKENS), RESONATE_URL: gate.url };
   await using own = await startStack({ resonate, workers: 0, bindings });
@@ -229,7 +229,7 @@ test("a stream that cannot be read for a while says so, and goes on", async () =
   expect([told[0], ...told.slice(-2)]).toEqual(["error", "active", "event"]);
 });
 
-test("what ended while edge, worker and listener were gone is told to the cursor from before", {
+test("an end while the edge was down is an event after an earlier cursor", {
   timeout: 60_000,
 }, async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
@@ -242,7 +242,7 @@ test("what ended while edge, worker and listener were gone is told to the cursor
   expect(events.map(({ data }) => data.job_name)).toEqual(["timer_meanwhile"]);
 });
 
-test("callers that are not told apart share what is told", async () => {
+test("in a deployment that does not distinguish callers, all get the same events", async () => {
   await using open = await startStack({ resonate, workers: 1 });
   await using anyone = await eventsAt(open.url);
   const { cursor } = await anyone.poll(ENDED);

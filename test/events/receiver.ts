@@ -1,4 +1,4 @@
-/** A receiver of web hooks, which checks signatures with the library that receivers use. */
+/** A receiver of web hooks, which checks signatures with the library that real receivers use. */
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
@@ -14,13 +14,13 @@ export interface Delivered {
   id: string;
   subscription: string;
   at: number;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
   body: any;
 }
 
 export const newSecret = () => `whsec_${randomBytes(32).toString("base64")}`;
 
-/** How a receiver answers a delivery: with a status, or as a function does. */
+/** How a receiver answers a delivery: with a status, or by a function. */
 export type Answer = number | ((response: ServerResponse, request: IncomingMessage) => void);
 
 export async function startReceiver(secret: string) {
@@ -68,11 +68,11 @@ export async function startReceiver(secret: string) {
   };
 }
 
-/** Serves what answers requests as Workers do. */
+/** Serves a handler in the form of Workers. */
 export const serve = async (answer: (request: Request) => Promise<Response>) =>
   hooksAt(await listen(createAdaptorServer({ fetch: answer }) as Server));
 
-/** Serves what answers requests as Node does. */
+/** Serves a handler in the form of Node. */
 export const serveAsNode = async (answer: RequestListener) => hooksAt(await serveHttp(answer));
 
 const hooksAt = (server: HttpServer): HttpServer => ({ ...server, url: `${server.url}/hooks` });

@@ -1,4 +1,4 @@
-/** What workers report to the edge: ends that no connection tells of, and the jobs that durable functions start for a caller. */
+/** Workers' reports to the edge: ends of jobs that the server does not push, and jobs that durable functions start. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { reportToken } from "../../core/jobs/reports.ts";
@@ -17,7 +17,7 @@ const TOKENS = {
   gus: "token-of-gus",
 };
 const VIEW_KEY = "v".repeat(32);
-/** How long a test waits, in milliseconds: less than it takes the edge to look by itself. */
+/** How long a test waits, in milliseconds: shorter than the edge's own interval to look for ends. */
 const SOON = 25_000;
 
 let stack: GatedStack;
@@ -33,13 +33,13 @@ beforeAll(async () => {
       VIEW_KEY,
     },
   });
-  // What the server pushes does not reach the edge.
+  // The server's pushed messages do not reach the edge.
   stack.gate.muteStreams(true);
   env.EDGE_URL = stack.origin;
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-test("an end is told at once to each caller who started the job, and to no other", async () => {
+test("each caller who started a job, and no other, gets its end at once", async () => {
   const place = { latitude: 47.6062, longitude: -122.3321, year: 2014, month: 7 };
   await using all = new AsyncDisposableStack();
   const subscribed = async (token: string) => {
@@ -65,7 +65,7 @@ test("an end is told at once to each caller who started the job, and to no other
   ]);
 });
 
-test("a job that a durable function starts is listed to its caller alone, counts once, and its end is no event", async () => {
+test("a durable function's child job is only in its caller's list, counts once, and its end is no event", async () => {
   const [fay, gus] = [callerAt(stack.url, TOKENS.fay), callerAt(stack.url, TOKENS.gus)];
   await using client = await eventsAt(stack.url, TOKENS.fay);
   const { cursor } = await client.poll({ name: "job.ended", cursor: null });
@@ -82,7 +82,7 @@ test("a job that a durable function starts is listed to its caller alone, counts
   expect((await client.poll({ name: "job.ended", cursor: after })).events).toEqual([]);
 });
 
-test("the door is shut without the token, before anything is read, and takes no more than a batch", async () => {
+test("the route refuses a request without the token before its body, and accepts only a well-formed batch", async () => {
   const report = (headers: Record<string, string>, body: unknown) =>
     send(`${stack.origin}/reports`, { headers, body }).then(({ status }) => status);
   const { key } = await callerOf("eve");
@@ -91,7 +91,7 @@ test("the door is shut without the token, before anything is read, and takes no 
   const known = { authorization: `Bearer ${token}` };
   for (const shown of ["", TOKENS.eve, VIEW_KEY, await reportToken("w".repeat(32)), `${token.slice(0, -3)}AA=`]) {
     expect(await report(shown === "" ? {} : { authorization: `Bearer ${shown}` }, batch)).toBe(401);
-    // It is refused for any body, and also before the body has come.
+    // The refusal comes even before the body has arrived.
     expect(await report({ authorization: `Bearer ${shown}`, "content-length": "1000000000" }, undefined)).toBe(401);
   }
   expect(await report(known, batch)).toBe(204);
@@ -99,7 +99,7 @@ test("the door is shut without the token, before anything is read, and takes no 
   for (const body of ["{", "[]", { ended: ["timer_none"] }, { ended: { [key]: "timer_none" } }])
     expect(await report(known, body)).toBe(400);
   expect(await report(known, "x".repeat(1_000_001))).toBe(413);
-  // Jobs of others are not listed to a caller whom a report names.
+  // A report cannot put another caller's job into a caller's list.
   const eve = callerAt(stack.url, TOKENS.eve);
   const { key: other } = await callerOf("fay");
   expect(await report(known, { started: { [key]: [`${stack.namespace}${other}hoard_one`] } })).toBe(204);

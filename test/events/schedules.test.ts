@@ -1,4 +1,4 @@
-/** Schedules: jobs that start jobs, through the real client and worker. */
+/** Schedules: jobs that start jobs, with the real client and worker. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ const soon = (ms = 2_000) => new Date(Date.now() + ms).toISOString();
 const tea = { tool: "set_timer", arguments: JSON.stringify({ timer_name: "tea", seconds: 1 }) };
 const statusOf = async (name: string) => (await ada.call("probe_status", { job_names: [name] })).statuses[0];
 
-test("a schedule fires a job of its own, named by its time, that tells its end; then it is complete", async () => {
+test("a schedule starts a job that is named by its time and whose end is an event, and then completes", async () => {
   await using told = await eventsAt(stack.url, TOKENS.ada);
   const { cursor } = await told.poll({ name: "job.ended" });
   const at = soon();
@@ -44,7 +44,7 @@ test("a schedule fires a job of its own, named by its time, that tells its end; 
   expect(await statusOf("schedule_once")).toMatchObject({ status: "complete", result: { firings: [fired] } });
 });
 
-test("what fires when the edge is gone fires once it is back", { timeout: 60_000 }, async () => {
+test("a schedule fires although the edge is down at its time", { timeout: 60_000 }, async () => {
   const at = soon();
   await ada.call("schedule_job", { name: "away", ...tea, arguments: { timer_name: "away", seconds: 1 }, at });
   await stack.edge.kill();
@@ -54,7 +54,7 @@ test("what fires when the edge is gone fires once it is back", { timeout: 60_000
   await until("the firing", async () => (await statusOf(fired)).status === "complete", 30_000);
 });
 
-test("a schedule is looked at and cancelled like a job; its name keeps the first one", async () => {
+test("a schedule is probed and cancelled like a job, and a second schedule of its name does not change it", async () => {
   const args = { name: "nightly", ...tea, cron: "0 3 * * *", timezone: "Europe/Zurich" };
   const first = await ada.call("schedule_job", args);
   expect(first.next_at).toMatch(/T0[12]:00:00/);
@@ -64,7 +64,7 @@ test("a schedule is looked at and cancelled like a job; its name keeps the first
   await until("it to tell its next firing", async () =>
     (await statusOf("schedule_nightly")).doing?.includes(first.next_at),
   );
-  // It is the caller's own.
+  // Other callers do not find it.
   const bob = callerAt(stack.url, TOKENS.bob);
   expect((await bob.call("probe_status", { job_names: ["schedule_nightly"] })).statuses[0].status).toBe("not_found");
   await ada.call("cancel_job", { job_names: ["schedule_nightly"] });
@@ -75,7 +75,7 @@ test("a schedule is looked at and cancelled like a job; its name keeps the first
   });
 });
 
-test("what cannot be scheduled is refused when it is asked for", async () => {
+test("an invalid schedule is refused at once", async () => {
   for (const [wrong, words] of [
     [{ tool: "probe_status" }, "starts no job"],
     [{ tool: "no_such_tool" }, "starts no job"],
@@ -89,7 +89,7 @@ test("what cannot be scheduled is refused when it is asked for", async () => {
     await expect(ada.call("schedule_job", { name: "wrong", ...tea, at: soon(), ...wrong })).rejects.toThrow(words);
 });
 
-test("a definition's schedule fires once, though everything was killed since; one that was changed does not", {
+test("a definition's schedule fires once even if everything is killed before; a replaced schedule does not fire", {
   timeout: 120_000,
 }, async () => {
   const data = await mkdtemp(join(tmpdir(), "scheduled-"));
@@ -102,7 +102,7 @@ test("a definition's schedule fires once, though everything was killed since; on
     const jobs = promises.map(({ id, state }) => [id.slice(own.namespace.length), state] as const);
     return jobs.filter(([name]) => name.startsWith(of) && !name.includes(":"));
   };
-  /** Edges make schedules when they answer their first request. */
+  /** Waits for schedules, which an edge creates when it answers its first request. */
   const made = async (count: number) => {
     await rpc(own.url, "tools/list", {});
     await until("the schedule", async () => (await found("schedule_")).length === count);
@@ -114,7 +114,7 @@ test("a definition's schedule fires once, though everything was killed since; on
   await made(2);
   for (const part of [own.server, own.workers[0], own.edge]) await part?.kill();
   for (const part of [own.server, own.workers[0], own.edge]) await part?.start();
-  // Nothing is asked of the edge.
+  // No request reaches the edge from here on.
   const fired = `timer_nightly@${bindings.AT.slice(0, 19).replace(/[-:]/g, "")}Z`;
   await until("the firing's end", async () => (await found("timer_"))[0]?.[1] === "resolved", 60_000);
   await until("the schedule's end", async () => !(await found("schedule_")).some(([, state]) => state === "pending"));

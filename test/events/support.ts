@@ -2,12 +2,12 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import * as z from "zod";
 import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
 
-/** What a caller is told, as a test looks into it. */
+/** An event as a caller gets it. */
 export interface Told {
   eventId: string;
   name: string;
   timestamp: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
   data: any;
   cursor?: string;
 }
@@ -31,7 +31,7 @@ export async function eventsAt(url: string, token?: string) {
     client,
     list: () => request("events/list") as Promise<{ events: { name: string; delivery: string[] }[] }>,
     poll: (params: object) => request("events/poll", params) as Promise<Polled>,
-    /** Polls until there are so many events. */
+    /** Polls until there are `count` events, or for 30 s. */
     async collect(cursor: string | null, count: number, params: object = { name: "job.ended" }) {
       const events: Told[] = [];
       let at = cursor;
@@ -59,7 +59,7 @@ export interface Notified {
   error?: any;
 }
 
-/** Opens a stream of events, and yields what comes over it. @throws {Error} for a comment, which the extension has not there */
+/** Opens a stream of events, and yields its messages. @throws {Error} for an SSE comment, which the extension forbids */
 export async function* streamAt(
   url: string,
   params: object,

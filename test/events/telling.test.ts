@@ -1,4 +1,4 @@
-/** What jobs tell as events: partial results, and events of their author's, each once. */
+/** Events from running jobs: partial results and the author's own events, once each. */
 import { expect, test } from "vitest";
 import { bearerBindings } from "../auth/support.ts";
 import { startStack } from "../support/stack.ts";
@@ -7,7 +7,7 @@ import { eventsAt } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 
-test("an author's events and partial results are told in order, once each, also when the worker is killed", {
+test("an author's events and partial results come in order, once each, even if the worker is killed", {
   timeout: 90_000,
 }, async () => {
   await using stack = await startStack({
@@ -53,17 +53,17 @@ test("an author's events and partial results are told in order, once each, also 
   await expect.poll(() => new Set(delivered.map(({ id }) => id)).size, { timeout: 30_000 }).toBe(prices.length);
   expect(delivered.map(({ body }) => body.data.payload.price).sort()).toEqual([...prices].sort());
   expect((await bob.poll({ ...own, cursor: bobs })).events).toEqual([]);
-  // Partial results are without the events.
+  // The author's events are not among the partial results.
   const { structuredContent } = await ada.start("probe_status", { job_names: ["watch_price_tea"], partial_from: 0 });
   expect(structuredContent).toMatchObject({
     statuses: [{ partial: { values: prices.map((seen) => ({ seen })), next_offset: 2 * prices.length } }],
   });
-  // A payload that does not fit ends the job with words.
+  // A payload that does not match its schema fails the job with an explanation.
   const wrong = await ada.start("watch_price", { of: "gold", prices: [1_000] });
   expect(wrong.content[0]).toMatchObject({ text: expect.stringMatching(/ctx\.event\(.*its payload does not fit/) });
 });
 
-test("a type of events that the next deployment has not is said to be gone, to its web hooks as well", {
+test("a type of events that a new deployment lacks is reported as not found, and its web hooks are terminated", {
   timeout: 60_000,
 }, async () => {
   const programs = { edge: "test/events/telling/edge.ts", worker: "test/events/telling/worker.ts" };

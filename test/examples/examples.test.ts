@@ -1,4 +1,4 @@
-/** The examples of the documentation: each killed and replayed at every point, and all at once on a stack whose worker dies. */
+/** The documentation's examples: each is killed and replayed at many points, and all run on a stack whose worker dies. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Implementation } from "../../core/index.ts";
 import { crawlRun } from "../../docs/examples/crawl/crawl.run.ts";
@@ -25,7 +25,7 @@ afterAll(async () => {
   await services?.[Symbol.asyncDispose]();
 });
 
-/** The nights of the week in which Berlin's clocks go on by an hour. */
+/** The times of nightly reports around the night in which Berlin's clocks go forward. */
 const NIGHTS = ["2027-03-27T02:00:00.000Z", "2027-03-28T01:00:00.000Z", "2027-03-29T01:00:00.000Z"];
 
 const contacts = Array.from({ length: 250 }, (_, i) => `contact ${i}`);
@@ -52,7 +52,7 @@ const EXAMPLES: [name: string, run: Implementation, args: object, result: unknow
     { callbacks: { decision: { approved: true } } },
   ],
   [
-    "a research within its budget",
+    "research within its budget",
     researchRun,
     { topic: "tea" },
     { answers: expect.objectContaining({ length: 8 }), not_answered: expect.objectContaining({ length: 2 }) },
@@ -96,7 +96,7 @@ test("a trip that fails undoes what it has booked, wherever its worker dies", as
   await expect(nowhere).rejects.toThrow("/car/bookings: it answered 404");
 });
 
-test("all at once keep what they have done, though their worker is killed", async () => {
+test("all examples together keep their work when their worker is killed", async () => {
   await using world = await startServices();
   const programs = { edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts" };
   await using stack = await startStack({ ...programs, env: { SERVICES_URL: world.url } });
@@ -118,20 +118,20 @@ test("all at once keep what they have done, though their worker is killed", asyn
   const names = new Map<string, string>();
   for (const [tool, args] of calls) void stack.call(tool, args).catch(() => {});
   const nowhere = stack.call("book_trip", { city: "Nowhere", day });
-  void stack.call("release", { version: "9" }).catch(() => {}); // nobody answers it
+  void stack.call("release", { version: "9" }).catch(() => {}); // nobody answers its question
   for (const [tool, args] of calls) {
     names.set(tool, await stack.started(`${tool}_${"city" in args ? args.city : ""}`));
   }
-  // Some requests are under way then.
+  // Some requests are in flight when the worker is killed.
   await world.upstream.asked(200, 30_000);
   await worker?.kill();
   await worker?.start();
-  await stack.clock.advance(4_000); // its leases end
-  // It may take six hours of the clock, which is about to move by days.
+  await stack.clock.advance(4_000); // the killed worker's leases end
+  // The crawl may take at most six hours of the clock, so it must end before the clock moves by days.
   await until(
     "the crawl to end",
     async () => {
-      await stack.clock.advance(10_000); // leases and pauses take its time
+      await stack.clock.advance(10_000); // for leases and pauses
       const args = { job_names: [names.get("crawl")], timeout_seconds: 1 };
       return Object.keys((await stack.call("await_result", args)).results).length === 1;
     },
@@ -139,7 +139,7 @@ test("all at once keep what they have done, though their worker is killed", asyn
   );
   await stack.job("take_order_3").callback("payment").send({ amount: 12 });
   await stack.clock.advance(3 * 86_400_000 + 60_000);
-  // On a busy machine the user is asked later, and so is the director.
+  // On a busy machine the user is asked later, and so the director is, too.
   for (let hours = 0; hours < 12 && world.decisions.length === 0; hours++) await stack.clock.advance(3_600_000);
   // The director follows the address in the mail.
   expect(world.decisions).toHaveLength(1);
@@ -150,7 +150,7 @@ test("all at once keep what they have done, though their worker is killed", asyn
   for (const [tool, , result] of calls) expect([tool, results[names.get(tool) ?? ""]]).toMatchObject([tool, result]);
   await expect(nowhere).rejects.toThrow("/car/bookings: it answered 404");
 
-  // What was done is done once, and undone once under the number of its booking.
+  // Every booking is made once, and cancelled once under its reference.
   const trips = (city: string) => world.doneAt(/bookings/).filter((booking) => booking.city === city);
   expect([trips("Athens").length, trips("Nowhere").length]).toEqual([3, 3]);
   const undone = new Set([...trips("Nowhere"), ...world.doneAt(/cancellations/)].map(({ reference }) => reference));
@@ -159,13 +159,13 @@ test("all at once keep what they have done, though their worker is killed", asyn
   expect(["answers", "contacts", "release", "reports"].map((at) => world.doneAt(new RegExp(at)).length)).toEqual([
     8, 3, 1, 2,
   ]);
-  // A page is asked for again only where a death came between its answer and its record.
+  // A page is requested twice only if the worker died between its answer and its journal entry.
   const pages = world.upstream.requests.map(({ url }) => url).filter((url) => url.startsWith("/site"));
   expect(new Set(pages).size).toBe(500);
   expect(pages.length).toBeLessThan(520);
   const { statuses } = await stack.call("probe_status", { job_names: ["parcel_3_north"] });
   expect(statuses).toMatchObject([{ status: "complete", result: { tracking: "north-3" } }]);
-  // A function that heard of its deadline has rejected its promise, and the list says that it timed out.
+  // The function rejects its promise when its deadline passes, and the list still says that it timed out.
   await stack.clock.advance(12 * 86_400_000);
   const { jobs } = await stack.call("list_jobs", { status: "timed_out" });
   expect(jobs).toMatchObject([{ job_name: "release_9", status: "timed_out" }]);

@@ -1,9 +1,9 @@
-/** What the examples of the documentation ask, as one server: it knows idempotency keys, and keeps what it has done. */
+/** The services that the documentation's examples call, as one server that honors idempotency keys and records its work. */
 import { startUpstream, type UpstreamAnswer, type UpstreamRequest } from "../../testing/index.ts";
 
 export async function startServices() {
   const upstream = await startUpstream();
-  /** What was done, by the path: one body for each idempotency key. */
+  /** The requested work by path: one body for each idempotency key. */
   const done = new Map<string, Map<string, unknown>>();
   /** Addresses for the director's decision. */
   const decisions: string[] = [];
@@ -45,7 +45,7 @@ export async function startServices() {
       case "banks":
         return name === "national" ? undefined : { dollars: 2 };
       case "site": {
-        // A tree of which every page has ten links below it; the seventh page is gone.
+        // A tree in which every page links to ten others; page 7 is missing.
         const n = Number(name);
         return n === 7 ? undefined : { links: Array.from({ length: 10 }, (_, i) => `/site/${10 * n + i + 1}`) };
       }
@@ -69,7 +69,7 @@ export async function startServices() {
     url: upstream.url,
     upstream,
     decisions,
-    /** What was done at paths that match: under each idempotency key once. */
+    /** The bodies of the work at matching paths, one for each idempotency key. */
     doneAt: (path: RegExp) =>
       [...done].flatMap(([url, bodies]) => (path.test(url) ? [...bodies.values()] : [])) as Record<string, unknown>[],
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),

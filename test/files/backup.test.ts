@@ -1,4 +1,4 @@
-/** A machine with files of jobs is backed up and lost; another takes it up. */
+/** A machine with jobs' files is backed up and lost, and restored on another one. */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ beforeEach(async () => {
   return () => rm(dir, { recursive: true, force: true });
 });
 
-/** A machine whose state is in the folder `data`. */
+/** Starts a machine whose state is in the folder `data`. */
 async function startMachine(data: string, files: Record<string, string>) {
   const env = { ...files, RESONATE_NAMESPACE: "", RESONATE_GROUP: "machine" };
   const shown = { VIEW_KEY: "v".repeat(32), PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,jobs.example" };
@@ -45,8 +45,8 @@ test.each([
     isInside: true,
     keys: { ENCRYPTION_KEYS: randomBytes(32).toString("base64") },
   },
-  { where: "a folder of their own", isInside: false, keys: {} },
-])("a restored job's file is read whole: it lay in $where", async ({ isInside, keys }) => {
+  { where: "a separate folder", isInside: false, keys: {} },
+])("a restored job's file is complete if it was in $where", async ({ isInside, keys }) => {
   const [first, second, backup] = ["first", "second", "backup.ndjson"].map((name) => join(dir, name)) as [
     string,
     ...string[],

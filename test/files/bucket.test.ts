@@ -1,6 +1,6 @@
 /**
- * Jobs whose files are in a bucket: R2, in an account whose jobs run inside its Workers; and, with `S3_URL` and its keys, a
- * store that speaks S3.
+ * Jobs whose files are in a bucket: R2 in an account whose jobs run inside its Workers, and S3 if `S3_URL`, `S3_KEY_ID` and
+ * `S3_SECRET` are set.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ const PUBLIC_URL = "https://jobs.example";
 const SHOWN = { VIEW_KEY: "v".repeat(32), PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,localhost,jobs.example" };
 const SIZE = 20_000_000; // four parts
 
-/** A job makes a file, reads it and is forgotten; `kept` tells what is in the bucket. */
+/** A job makes a file, reads it and is forgotten. `kept` lists the keys in the bucket. */
 async function comesAndGoes(origin: string, kept: () => Promise<string[]>): Promise<void> {
   const before = await kept();
   const params = { name: "make_file", arguments: { name: "in a bucket", size: SIZE } };
@@ -34,16 +34,16 @@ async function comesAndGoes(origin: string, kept: () => Promise<string[]>): Prom
   expect(createHash("sha256").update(whole).digest("hex")).toBe(sha256);
   const part = await download({ range: "bytes=5242870-5242970" }); // across the first two parts
   expect(Buffer.from(await part.arrayBuffer())).toEqual(whole.subarray(5_242_870, 5_242_971));
-  // The file and its description, and nothing of the draft.
+  // Only the file and its description are left, without the draft.
   expect((await kept()).length - before.length).toBe(2);
   const { forgotten } = await callerAt(`${origin}/mcp`, "").call("forget_jobs", {
     job_names: ["make_file_in a bucket"],
   });
-  // A server that removes nothing keeps the job, and with it its files.
+  // A server that cannot remove jobs keeps the job and its files.
   if (forgotten.length > 0) expect(await kept()).toEqual(before);
 }
 
-/** An account whose jobs run inside its Workers, with its bucket. */
+/** Starts an account whose jobs run inside its Workers, with its bucket. */
 async function startAccount(more: Record<string, string> = {}) {
   const env = { ...SHOWN, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
   const vars = { ...env, AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", ...more };
@@ -54,12 +54,12 @@ async function startAccount(more: Record<string, string> = {}) {
   return { origin, FILES, kept, [Symbol.asyncDispose]: () => server.close() };
 }
 
-test("R2: a job's file of several parts comes and goes with its job", async () => {
+test("R2: a file of several parts is stored by its job and removed with it", async () => {
   await using account = await startAccount();
   await comesAndGoes(account.origin, account.kept);
 }, 240_000);
 
-test("R2: files go when retention has removed their job, with no worker; those of a job that runs and a stranger's stay", async () => {
+test("R2: files are removed with their job by retention, without a worker; files of running jobs and foreign files stay", async () => {
   await using account = await startAccount({ RETENTION_DAYS: String(4 / 86_400), WAIT_SECONDS: "1" });
   const { origin, FILES, kept } = account;
   const stranger = `${"a".repeat(40)}/${"b".repeat(16)}-1.1.1`;
@@ -73,7 +73,7 @@ test("R2: files go when retention has removed their job, with no worker; those o
   };
   await call("make_file", { name: "running", size: 100, more: 1_000 });
   const texts = Array.from({ length: 20 }, (_, n) => `text ${n}`);
-  await call("make_many", { name: "short", texts }); // more than an alarm looks at
+  await call("make_many", { name: "short", texts }); // more files than one alarm checks
   await until("all files to be stored", async () => (await of("make_many_short")).length === 2 * texts.length, 60_000);
   const running = await of("make_file_running");
   expect(running.length).toBeGreaterThan(0);
@@ -87,7 +87,7 @@ test("R2: files go when retention has removed their job, with no worker; those o
 }, 240_000);
 
 test.skipIf(S3_URL === "")(
-  "S3: a job's file of several parts comes and goes with its job",
+  "S3: a file of several parts is stored by its job and removed with it",
   async () => {
     const at = { FILES_URL: `${S3_URL}/files-test/jobs`, FILES_KEY_ID: S3_KEY_ID, FILES_SECRET: S3_SECRET };
     const env = { ...at, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };

@@ -40,7 +40,7 @@ beforeAll(async () => {
   const keys = { FILES_URL: folder, ENCRYPTION_KEYS: key };
   const bindings = { ...keys, ...bearerBindings(TOKENS), VIEW_KEY: "v".repeat(32), PUBLIC_URL };
   stack = await startStack({
-    // A sweep reads the jobs of everybody who has the server.
+    // A sweep reads all jobs of the server.
     own: true,
     ...{ programs, env: { ...keys, LEASE_SECONDS: "2" } },
     bindings: { ...bindings, ALLOWED_HOSTS: "127.0.0.1,jobs.example", OPERATOR_TOKENS: tokensOf(operator) },
@@ -60,13 +60,13 @@ const hashOf = (bytes: Iterable<Uint8Array>) => {
 };
 const wholeOf = (name: string, size: number) => Buffer.concat([...madeOf(name, size)]);
 
-/** All that a folder holds. */
+/** The paths of all files below a folder. */
 async function kept(path = folder): Promise<string[]> {
   const entries = await readdir(path, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 }
 
-/** Makes a file as ada; resolves with its reference, and with the address that the model is told. */
+/** Makes a file as ada; resolves with the job's result, the links to the file, and the line and the URL for the model. */
 async function made(name: string, args: object) {
   const params = { name: "make_file", arguments: { name, ...args } };
   const { result } = await rpc(stack.url, "tools/call", params, { capabilities: {}, token: TOKENS.ada });
@@ -81,7 +81,7 @@ async function made(name: string, args: object) {
 const readResource = (uri: string, token = TOKENS.ada) =>
   rpc(stack.url, "resources/read", { uri }, { capabilities: {}, token });
 
-test("a file arrives whole: at another step, as a resource, and by its address, in ranges too", async () => {
+test("a file is complete in another step, as a resource, and at its address, where ranges work too", async () => {
   const size = 300_001; // encrypted in two pieces
   const whole = wholeOf("letter", size);
   const { file, read, links, line, url } = await made("letter", { file: "größe.txt", size });
@@ -135,12 +135,12 @@ test("a file arrives whole: at another step, as a resource, and by its address, 
   });
   expect(await ask({ "if-none-match": etag })).toMatchObject({ status: 304 });
   expect(await ask({}, "HEAD")).toMatchObject({ status: 200, length: String(size), body: Buffer.alloc(0) });
-  // Nothing of it is on the disk as it was.
+  // The disk has neither its content nor its name as plain text.
   const stored = await Promise.all((await kept()).map((path) => readFile(path, "latin1")));
   expect(stored.filter((text) => text.includes("letter 65536") || text.includes("größe"))).toEqual([]);
 });
 
-test("a file is made of a text, bytes, a Blob, a stream, a response, an iterable or a path, and of nothing else", async () => {
+test("a file is made from a text, bytes, a Blob, a stream, a response, an iterable or a path, and from nothing else", async () => {
   const path = join(folder, "given.json");
   await writeFile(path, "forms");
   const store = async (args: object) => (await ada.call("store_forms", { name: "forms", path, ...args })).result;
@@ -164,7 +164,7 @@ test("a file is made of a text, bytes, a Blob, a stream, a response, an iterable
   expect(await kept()).toEqual(before);
 });
 
-test("what fetch answers is stored as a file, with the type that the answer names", async () => {
+test("a response of fetch is stored as a file with the response's type", async () => {
   const args = { name: "fetched", texts: [`${stack.origin}/health`], names: ["health"] };
   const { result } = await ada.call("make_many", args);
   const { first } = result as { first: { mimeType: string; size: number; uri: string } };
@@ -173,7 +173,7 @@ test("what fetch answers is stored as a file, with the type that the answer name
   expect(JSON.parse(read.contents[0].text)).toMatchObject({ status: "ok" });
 });
 
-test("no other caller reads a file, and a void address leads nowhere", async () => {
+test("no other caller can read a file, and an invalid address is not found", async () => {
   const { file, url } = await made("secret", { size: 10 });
   const { error } = await readResource(file.uri, TOKENS.eve);
   expect(error).toMatchObject({ code: -32602, message: expect.stringContaining("Resource not found") });
@@ -194,7 +194,7 @@ test("no other caller reads a file, and a void address leads nowhere", async () 
   expect(await status(other)).toBe(404);
 });
 
-test("a client whose revision has no links gets the line, and no link", async () => {
+test("a client whose revision has no resource links gets only the line", async () => {
   const { links, line, url } = await made("plain", { size: 10 });
   expect(links).toHaveLength(1);
   for (const [revision, isKnown] of [
@@ -214,7 +214,7 @@ test("a client whose revision has no links gets the line, and no link", async ()
   }
 });
 
-test("what an attempt leaves is removed: that of one that fails, what its value does not name, and what kill -9 leaves", async () => {
+test("leftovers of attempts are removed: of failed ones, files that the value does not name, and those of a kill -9", async () => {
   const before = new Set(await kept());
   const left = async () => (await kept()).filter((path) => !before.has(path)).length;
   const size = 4_000_000;
@@ -231,7 +231,7 @@ test("what an attempt leaves is removed: that of one that fails, what its value 
   expect(await left()).toBe(4);
 });
 
-test("a file that is damaged on the disk reaches nobody", async () => {
+test("a file that was damaged on the disk is not served", async () => {
   const before = new Set(await kept());
   const { file, url } = await made("damaged", { size: 1_000 });
   const path = (await kept()).find((each) => !before.has(each) && !each.endsWith(".json")) ?? "";
@@ -242,7 +242,7 @@ test("a file that is damaged on the disk reaches nobody", async () => {
   await expect(ada.call("take_file", { name: "damaged copy", file: file.uri })).rejects.toThrow("not what was stored");
 });
 
-test("the files of a job go when it is forgotten, and a sweep removes those of jobs that are gone", async () => {
+test("the files of a job are removed when it is forgotten, and a sweep removes those of jobs that no longer exist", async () => {
   const before = new Set(await kept());
   const left = async () => (await kept()).filter((path) => !before.has(path));
   const stored = async () => (await ada.call("list_jobs", {})).stored.bytes;
@@ -252,7 +252,7 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
   await until("the file to count among the caller's bytes", async () => (await stored()) > used + 300_000, 30_000);
   const { forgotten, hidden = [] } = await ada.call("forget_jobs", { job_names: ["make_file_forgotten"] });
   expect([...forgotten, ...hidden]).toEqual(["make_file_forgotten"]);
-  // A server that removes nothing keeps the job, and with it its files.
+  // A server that cannot remove jobs keeps the job and its files.
   expect(await left()).toHaveLength(forgotten.length > 0 ? 0 : 2);
 
   const { file } = await made("staying", { size: 10 });
@@ -269,13 +269,13 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
     token: stack.resonate.env.RESONATE_TOKEN,
     encryptionKeys: key,
   });
-  // What lies there and is no job's is left alone.
+  // Files that do not belong to a job stay.
   const others = ["list.txt", "notes/old.txt", `notes/${"a".repeat(16)}-1.1.1`].map((path) => join(folder, path));
   await mkdir(join(folder, "notes"));
   for (const path of others) await writeFile(path, "a stranger's");
-  // Nothing of it is old enough.
+  // No file is old enough yet.
   expect(await sweep(files, client)).toBe(0);
-  // A server that knows none of the jobs is another one.
+  // If a server knows none of the jobs, it is probably the wrong one, so the sweep removes none of their files.
   await using empty = await startResonate();
   const stranger = new ResonateClient({ url: empty.url, token: empty.env.RESONATE_TOKEN });
   const all = (await kept()).filter((path) => path.includes(".json"));
@@ -287,7 +287,7 @@ test("the files of a job go when it is forgotten, and a sweep removes those of j
   expect((await readResource(file.uri)).result.contents).toHaveLength(1);
 });
 
-test("a malformed file name, and a file beyond the reader's limits, is refused in words", async () => {
+test("a malformed file name and a file beyond the reader's limits are refused with a message", async () => {
   await expect(ada.call("make_file", { name: "named", file: "../x", size: 1 })).rejects.toThrow("without slashes");
   const { file } = await made("limited", { size: 1_000 });
   const take = (name: string, more: object) => ada.call("take_file", { name, file: file.uri, ...more });
@@ -306,13 +306,13 @@ test("a malformed file name, and a file beyond the reader's limits, is refused i
   expect(given.result).toBe(hashOf([Buffer.from("hello")]));
 });
 
-test("an operator who blocks a caller ends the addresses of its files as well, and its calls", async () => {
+test("an operator who blocks a caller also invalidates the addresses of the caller's files", async () => {
   const { url } = await made("blocked", { size: 10 });
   const { act } = operatorAt(stack.origin, operator.token);
   const status = async () => (await fetch(url)).status;
   expect(await status()).toBe(200);
   await act({ do: "block", caller: "ada" });
-  await until("the address to be void", async () => (await status()) === 404, 30_000);
+  await until("the address to be invalid", async () => (await status()) === 404, 30_000);
   await until(
     "the caller to be refused",
     () =>
@@ -324,10 +324,10 @@ test("an operator who blocks a caller ends the addresses of its files as well, a
   );
   await eve.call("list_jobs", {});
   await act({ do: "unblock", caller: "ada" });
-  await until("the address to be there again", async () => (await status()) === 200, 30_000);
+  await until("the address to be valid again", async () => (await status()) === 200, 30_000);
 });
 
-test("a job's files come to no more than its caller may have: it is stopped in words while it stores, and nothing of it is left", async () => {
+test("a job whose files exceed its caller's limit fails while it stores them, and leaves nothing behind", async () => {
   const FILES_URL = join(folder, "bounded");
   await using bounded = await startStack({
     ...{ resonate: stack.resonate, programs, env: { FILES_URL } },
@@ -339,24 +339,24 @@ test("a job's files come to no more than its caller may have: it is stopped in w
     const paths = await kept(FILES_URL);
     return paths.filter((path) => !path.endsWith(".json")).length;
   };
-  // At this pace all of it would take twelve minutes.
+  // At this pace the whole file would take twelve minutes.
   await expect(caller.call("make_file", { name: "endless", size: 1e9, pace: 50 })).rejects.toThrow(words);
   expect(await left()).toBe(0);
-  // Beside each other in one step: those that are under way when one fails are gone as well.
+  // Several files that one step stores at once.
   const texts = Array.from({ length: 8 }, () => "x".repeat(100_000));
   await caller.call("make_many", { name: "few", texts });
   expect(await left()).toBe(8);
   await caller.call("forget_jobs", { job_names: ["make_many_few"] });
   const before = await left();
   const one = { size: 1_200_000 };
-  // What a failed attempt has stored is gone, and counts no more.
+  // Files of a failed attempt are removed and no longer count.
   await caller.call("make_file", { name: "again", ...one, fails: 2 });
   expect(await left()).toBe(before + 1);
   await expect(caller.call("make_file", { name: "steps", ...one, more: 9 })).rejects.toThrow(words);
   expect(await left()).toBe(before + 3);
 });
 
-test("where no files are kept, a step is told so", async () => {
+test("without a store for files, a step that stores one fails and says so", async () => {
   await using bare = await startStack({ resonate: stack.resonate, programs });
   await using client = await currentClient.connect(bare.url);
   const { isError, text } = await client.callTool("make_file", { name: "nowhere", size: 1 });

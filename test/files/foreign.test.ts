@@ -1,4 +1,4 @@
-/** 1,000 files of ten callers: none reads another's, however it writes the address. */
+/** No caller can read another caller's files, in whatever form it writes the address. */
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** What is in a file: nobody else's has the same. */
+/** The content of a file, which no other file has. */
 const secretOf = (caller: string, n: number) => `only ${caller} reads this, in file ${n}`;
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
@@ -53,7 +53,7 @@ async function inTurns<T>(all: readonly T[], work: (each: T) => Promise<void>): 
   );
 }
 
-/** Addresses of a file, as somebody writes them who knows all about it. */
+/** The forms of address that an attacker with full knowledge of a file may try. */
 function formsOf(uri: string, address: string): string[] {
   const [, job = "", id = "", name = ""] = /^job:\/\/([^/]+)\/files\/([^/]+)\/([^/]+)$/.exec(uri) ?? [];
   const owner = [CALLERS[0], "caller%30", sha256("caller0"), sha256(tokenOf("caller0")).slice(0, 16)];
@@ -77,7 +77,7 @@ function formsOf(uri: string, address: string): string[] {
   ];
 }
 
-test("1,000 files of ten callers are read by their callers alone, by none of 40 forms of address", async () => {
+test("each of 1,000 files of ten callers can be read by its own caller only, and by no other in 40 forms of address", async () => {
   const all = await Promise.all(CALLERS.map(async (caller) => ({ caller, ...(await filesOf(caller)) })));
   const files = all.flatMap(({ caller, uris }) => uris.map((uri, n) => ({ caller, uri, n })));
   expect(files).toHaveLength(1_000);
@@ -120,7 +120,7 @@ test("1,000 files of ten callers are read by their callers alone, by none of 40 
     ])
       expect(isSecret(given), `${form}: ${given}`).toBe(false);
   });
-  // What is refused to them is there, and the address that the owner gives away is good.
+  // The refused file does exist, and the address that its owner may pass on works.
   const given = await fetch(address.replace(PUBLIC_URL, stack.origin));
   expect(await given.text()).toBe(secretOf("caller0", 0));
 }, 240_000);

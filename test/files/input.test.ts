@@ -1,4 +1,4 @@
-/** Files that clients give to tools: by an https address, a data: URI, or as another job's file. */
+/** Files that clients give to tools: as an https URL, as a data: URI, or as another job's file. */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -16,7 +16,7 @@ const TOKENS = { ada: "token-of-ada", eve: "token-of-eve" };
 const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
 const TEXT = "what is in the file";
 
-/** A web server on this machine, with a certificate that the worker is told to trust. */
+/** Starts a web server on this machine, with a certificate that the worker trusts. */
 async function serve(folder: string): Promise<Server> {
   const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
@@ -74,7 +74,7 @@ const look = async (file: unknown, caller = ada) => {
   return (await caller.call("look_at_file", { name: `look ${n}`, file })).result;
 };
 
-test("the list tells a model what it may give", async () => {
+test("the tool list describes the accepted files", async () => {
   const { result } = await rpc(stack.url, "tools/list", {}, { capabilities: {}, token: TOKENS.ada });
   const tool = result.tools.find(({ name }: { name: string }) => name === "look_at_file");
   expect(tool.inputSchema.properties.file).toEqual({
@@ -96,11 +96,11 @@ test.each([
   ["/gone", "answered 404 for the file"],
   ["/plain", "leads to an address that is not https"],
   ["/round", "more than 5 times"],
-])("what cannot be taken fails the job in words: %s", async (path, words) => {
+])("an unacceptable file fails the job with the reason: %s", async (path, words) => {
   await expect(look(`${web}${path}`)).rejects.toThrow(words);
 });
 
-test("a data: URI is read, and another job's file, by its reference and its address, by its caller alone", async () => {
+test("a data: URI is read, and so is another job's file of the same caller, by its reference or its URI", async () => {
   expect(await look("data:text/plain;base64,aGVsbG8=")).toBe(sha256("hello"));
   await expect(look("data:text/html,hello")).rejects.toThrow("text/html, and must be image/*");
   const { result } = await ada.call("make_many", { name: "mine", texts: ["mine"] });
@@ -121,7 +121,7 @@ test.each([
   });
 });
 
-test("a worker reaches no address of its machine or of a private network for a client", async () => {
+test("a worker does not fetch files from its own machine or a private network", async () => {
   await using guarded = await startStack({
     ...{ resonate: stack.resonate, programs },
     env: { NODE_EXTRA_CA_CERTS: join(folder, "cert.pem") },

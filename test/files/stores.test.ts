@@ -1,4 +1,4 @@
-/** What keeps files: a folder, a bucket of an account (miniflare's), and, with `S3_URL` and its keys, a store that speaks S3. */
+/** The stores for files: a folder, a bucket of an account (in miniflare), and S3 if `S3_URL` and its keys are set. */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -66,10 +66,10 @@ describe.each(stores)("%s", (_name, open) => {
     expect(Buffer.compare(part, bytes.subarray(offset, offset + length))).toBe(0);
     await store.remove(key);
     expect(await store.read(key)).toBeUndefined();
-    await store.remove(key); // again is no error
+    await store.remove(key); // a second removal is not an error
   });
 
-  test("lists what begins so, and keeps nothing of a write that fails", async () => {
+  test("lists keys by prefix, and keeps nothing of a failed write", async () => {
     const store = open();
     const [own, other] = [folder(), folder()];
     for (const key of [`${own}/b-1`, `${own}/a-1`, `${other}/a-1`]) await write(store, key, new Uint8Array([1]));
@@ -103,7 +103,7 @@ describe.each(stores)("%s", (_name, open) => {
           expect(Buffer.compare(part, bytes.subarray(from, to)), `${from} to ${to}`).toBe(0);
         }
       }
-      // Bound to where it lies: moved, nothing opens it.
+      // A description is bound to its key and cannot be opened under another one.
       const moved = `${folder()}/${"b".repeat(16)}-1.1.1`;
       await write(open(), `${moved}.json`, await bytesOf((await open().read(`${key}.json`)) as never));
       await expect(files.describe(moved)).rejects.toThrow();

@@ -1,4 +1,4 @@
-/** Large binary content of a wrapped server: files, through the real edge, worker and program. */
+/** Large binary content of a wrapped server becomes files, through the real edge, worker and program. */
 import { createHash } from "node:crypto";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -48,7 +48,7 @@ async function downloaded(line: string | undefined) {
   return { type: response.headers.get("content-type"), bytes: Buffer.from(await response.arrayBuffer()) };
 }
 
-test("a screenshot that is too large for an answer is a file, with an address and a link", async (context) => {
+test("a screenshot that is too large for an answer becomes a file with an address and a link", async (context) => {
   const browser = await startBrowser();
   if (!browser) return context.skip();
   await browser.close();
@@ -64,11 +64,11 @@ test("a screenshot that is too large for an answer is a file, with an address an
   expect(kept?.text).toContain(`${bytes.length} bytes`);
 });
 
-test("an answer of 20 MB arrives whole: from a call, from a task, and where results are collected", async () => {
+test("an answer of 20 MB arrives whole from a call, from a task, and from await_result", async () => {
   const size = 20_000_000;
   const before = (await readdir(folder, { recursive: true })).length;
   const { content } = await call(stack.url, "export", { size, job_name: "all" });
-  // What fits stays in the answer.
+  // Small content stays in the answer.
   expect(content[1]).toEqual({ type: "image", data: "AAAA", mimeType: "image/png" });
   expect(content[2]?.text).toMatch(/^all\.tar\.gz \(application\/gzip, 20000000 bytes\)/);
   const arrived = await downloaded(content[3]?.text);
@@ -84,11 +84,11 @@ test("an answer of 20 MB arrives whole: from a call, from a task, and where resu
   expect(collected.content).toContainEqual(content[4]);
   const again = collected.content.find(({ text }) => text?.startsWith("all.tar.gz"));
   expect(sha256((await downloaded(again?.text)).bytes)).toBe(content[0]?.text);
-  // One folder, the file and its description.
+  // The folder has one new folder, one file and its description.
   expect((await readdir(folder, { recursive: true })).length - before).toBe(3);
 });
 
-test("where no files are kept, an answer that large fails in words, and a smaller one is read in parts", async () => {
+test("without a store for files, such an answer fails and says why, and a smaller one can be read in parts", async () => {
   await using bare = await wrapped(options);
   const large = call(bare.url, "export", { size: 20_000_000 });
   await expect(large).rejects.toThrow(/has done the call, and its answer was dropped: .* FILES_URL/);

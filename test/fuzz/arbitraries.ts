@@ -1,8 +1,8 @@
-/** What clients might send, from the nearly right to the absurd. */
+/** Values that clients might send, from nearly right ones to absurd ones. */
 import fc from "fast-check";
 import { anyCharacter } from "../support/any-character.ts";
 
-/** A string of anything, halves of surrogate pairs included. */
+/** Any string, even with halves of surrogate pairs. */
 export const anyString = fc.oneof(
   fc.string({ unit: anyCharacter, maxLength: 30 }),
   fc.array(fc.nat(0xffff), { maxLength: 10 }).map((codes) => String.fromCharCode(...codes)),
@@ -42,7 +42,7 @@ const yearMonth = fc.oneof(
   anyString,
 );
 
-/** Values for each argument that a tool has, some of them right. Waits are a second at most. */
+/** Values for the arguments of the tools, some of them right. Valid waits take a second at most. */
 const ARGUMENTS: Record<string, fc.Arbitrary<unknown>> = {
   latitude: number(-90, 90),
   longitude: number(-180, 180),
@@ -75,7 +75,7 @@ const ARGUMENTS: Record<string, fc.Arbitrary<unknown>> = {
   confirm: fc.constantFrom(true, false, "true", "False", 1, null, "yes"),
 };
 
-/** Arguments for a tool with these properties: right ones, wrong ones, missing ones and some that it does not have. */
+/** Arguments for a tool with these properties: right, wrong, missing and unknown ones. */
 export function argumentsOf(properties: readonly string[]): fc.Arbitrary<Record<string, unknown>> {
   const own = fc.record(
     Object.fromEntries(
@@ -152,7 +152,7 @@ const params = fc.record(
   { requiredKeys: [] },
 );
 
-/** A JSON-RPC message, or something like one. */
+/** A JSON-RPC message, or something similar. */
 export const envelope = fc.record(
   {
     jsonrpc: fc.oneof({ weight: 8, arbitrary: fc.constant("2.0") }, { weight: 1, arbitrary: anyJson }),
@@ -165,7 +165,7 @@ export const envelope = fc.record(
   { requiredKeys: [] },
 );
 
-/** What HTTP lets a header hold. */
+/** Any value that HTTP permits in a header. */
 const headerValue = fc.oneof(
   fc.string({
     unit: fc.integer({ min: 0x20, max: 0xff }).map((code) => (code === 0x7f ? "~" : String.fromCharCode(code))),
@@ -184,7 +184,7 @@ const headerValue = fc.oneof(
   ),
 );
 
-/** Headers that the protocol gives a meaning, and some that it does not. */
+/** Headers with and without a meaning in the protocol. */
 export const headers = fc.dictionary(
   fc.constantFrom(
     "accept",

@@ -1,5 +1,5 @@
-// The edge answers every request in time and without an internal failure, and starts nothing that it rejects.
-// On a failure fast-check prints the seed and the path that repeat it.
+// The edge answers every request in time and without an internal failure, and starts no job for a request that it rejects.
+// On a failure, fast-check prints the seed and the path that reproduce it.
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { currentClient } from "../support/clients.ts";
@@ -8,7 +8,7 @@ import { anyJson, argumentsOf, envelope, headers, METHODS } from "./arbitraries.
 import { requests } from "./requests.ts";
 import { type Reaction, startTarget, type Target, wasRejected } from "./target.ts";
 
-/** `FUZZ_TIMES=20` looks that much longer. */
+/** Multiplies the number of runs: `FUZZ_TIMES=20`. */
 const TIMES = Number(process.env.FUZZ_TIMES ?? 1);
 
 vi.setConfig({ testTimeout: 60_000 * TIMES });
@@ -62,7 +62,7 @@ const valid = JSON.stringify({
 });
 const validHeaders = rpcHeaders("tools/call", { name: "set_timer" });
 
-test("bytes: any at all, and a request with some of its bytes changed, lost or added", async () => {
+test("any bytes, and a request with some bytes changed, removed or added", async () => {
   const bytes = new TextEncoder().encode(valid);
   const damaged = fc
     .tuple(fc.nat(bytes.length), fc.nat(20), fc.uint8Array({ maxLength: 20 }))
@@ -74,7 +74,7 @@ test("bytes: any at all, and a request with some of its bytes changed, lost or a
   );
 });
 
-test("nesting that no parser follows, and numbers that no number holds", async () => {
+test("nesting that is too deep for a parser, and numbers that no double can hold", async () => {
   for (const deep of ["[", '{"a":', '{"jsonrpc":"2.0","params":['])
     expectSound(await post(deep.repeat(50_000), validHeaders));
   for (const number of ["1e999", "-1e999", `1${"0".repeat(5_000)}`, "-0", "1e-999", "00"]) {
@@ -98,12 +98,12 @@ test("JSON-RPC envelopes, alone and in batches, of both revisions", async () => 
   );
 });
 
-test("the same answer with the SDK and, to a plain request, without", async () => {
+test("a plain request gets the same answer with and without the SDK", async () => {
   let plain = 0;
   await fc.assert(
     fc.asyncProperty(requests, async ({ message, headers }) => {
       fc.pre(isRecord(message.params));
-      // A parameter that says nothing, and that no plain request has.
+      // A meaningless parameter that no plain request has makes the SDK answer.
       const foreign = { ...message, params: { ...message.params, nothing: null } };
       const [answer, bySdk] = [
         await post(JSON.stringify(message), headers),
@@ -120,7 +120,7 @@ test("the same answer with the SDK and, to a plain request, without", async () =
   expect(plain).toBeGreaterThan(60 * TIMES);
 });
 
-test("headers: of a request that is otherwise right, on any method and path", async () => {
+test("any headers of an otherwise valid request, with any method and path", async () => {
   const method = fc.oneof(
     { weight: 4, arbitrary: fc.constant("POST") },
     fc.constantFrom("GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD"),
@@ -140,14 +140,14 @@ test("headers: of a request that is otherwise right, on any method and path", as
   );
 });
 
-/** Arguments that make nobody wait for more than a second. */
+/** The arguments with a valid wait reduced to one second. */
 function soon(args: Record<string, unknown>): Record<string, unknown> {
   const { timeout_seconds: wait } = args;
   const isWrong = wait != null && wait !== "" && !(Number(wait) >= 1 && Number(wait) <= 300);
   return "job_names" in args && !isWrong ? { ...args, timeout_seconds: 1 } : args;
 }
 
-test("arguments, for every tool", async () => {
+test("any arguments for every tool", async () => {
   const calls = fc
     .constantFrom(...tools)
     .chain(({ name, properties }) =>
@@ -165,7 +165,7 @@ test("arguments, for every tool", async () => {
     }),
     { numRuns: 1_400 * TIMES },
   );
-  // What is accepted does start jobs, so that counting those of rejected calls means something.
+  // Accepted calls do start jobs, so the check that rejected calls start none is meaningful.
   expect(accepted).toBeGreaterThan(20);
 });
 

@@ -1,4 +1,4 @@
-/** Requests whose answers do not change, from right ones to such as are wrong in one respect. */
+/** Valid requests, and requests with one fault, whose answers do not change over time. */
 import fc from "fast-check";
 import { anyJson, anyString } from "./arbitraries.ts";
 
@@ -99,7 +99,7 @@ const addParam = (name: string): Fault => {
     message.params[name] = {};
   };
 };
-/** A name that the header may only hold encoded. */
+/** Gives the request a name that must be encoded in the header, but is not. */
 const misname: Fault = ({ message: { params }, headers }) => {
   for (const name of ["name", "taskId"]) {
     if (name in params) params[name] = headers["mcp-name"] = "=?base64?cHJvYmVfc3RhdHVz?=";
@@ -111,7 +111,7 @@ const foreignValue = fc.oneof(anyJson, fc.constantFrom({}, { x: {} }, [], true, 
 const headerNames = fc.constantFrom("accept", "mcp-protocol-version", "mcp-method", "mcp-name");
 const headerValues = fc.constantFrom("", "2025-03-26", "2020-01-01", "2026-07-28", "tools/list", "probe_status");
 
-/** Something to do to a request, with a number that says where in it. */
+/** A fault, which changes a request at the place that a number selects. */
 const fault: fc.Arbitrary<Fault> = fc.oneof(
   fc.tuple(fc.constant(undefined), foreignValue).map(([name, value]) => replace(name, value)),
   fc.tuple(foreignName, foreignValue).map(([name, value]) => replace(name, value)),
@@ -122,7 +122,7 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
 
 type Field = [object: Record<string, unknown>, name: string];
 
-/** The `at`th of the fields in a message whose values tell one request from another. */
+/** The field at position `at` (modulo their number) among the fields that a fault may change: all except `method`. */
 function fieldIn(message: Request["message"], at: number): Field {
   const fields = fieldsIn(message).filter(([, name]) => name !== "method");
   return fields[at % fields.length] as Field;
@@ -136,7 +136,7 @@ function fieldsIn(value: object): Field[] {
   });
 }
 
-/** Requests of both revisions, right ones and such with one thing wrong, with their headers. */
+/** Requests of both revisions with their headers, valid or with one fault. */
 export const requests: fc.Arbitrary<Request> = fc
   .tuple(rightRequest, fc.option(fault, { freq: 8 }), fc.nat())
   .map(([right, spoil, at]) => {

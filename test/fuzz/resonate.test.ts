@@ -1,12 +1,12 @@
-// The embedded Resonate keeps what it accepts exactly as it was sent; what it refuses leaves nothing behind.
-// test/server/http.test.ts posts what is in no order at all.
+// The embedded Resonate server stores an accepted promise exactly as it was sent, and nothing of a refused one.
+// test/server/http.test.ts posts arbitrary bodies.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Answer, type Server, startServer } from "../contract/server.ts";
 import { anyJson, anyString } from "./arbitraries.ts";
 
-/** `FUZZ_TIMES=20` looks that much longer. */
+/** Multiplies the number of runs: `FUZZ_TIMES=20`. */
 const TIMES = Number(process.env.FUZZ_TIMES ?? 1);
 
 vi.setConfig({ testTimeout: 60_000 * TIMES });
@@ -36,11 +36,11 @@ const promise = fc.record(
   { requiredKeys: ["timeoutAt", "id"] },
 );
 
-test("promises: ids, values, headers, tags and times of any kind", async () => {
+test("promises with any ids, values, headers, tags and times", async () => {
   let [kept, refused] = [0, 0];
   await fc.assert(
     fc.asyncProperty(promise, async ({ id, timeoutAt, param, tags }) => {
-      // So that it is nobody else's, and can be found.
+      // Makes the id unique and the promise searchable.
       const run = randomUUID();
       const own = typeof id === "string" && id !== "" ? id + run : id;
       const marked = typeof tags === "object" && !Array.isArray(tags) ? { ...tags, run } : tags;
@@ -72,7 +72,7 @@ async function expectMissing(id: string): Promise<void> {
   expect(status).toBe(404);
 }
 
-test("methods, paths and headers of any kind", async () => {
+test("any methods, paths and headers", async () => {
   const segment = fc.oneof(
     odd.filter((text) => text.isWellFormed()).map(encodeURIComponent),
     fc.constantFrom("%", "%ff", "..", ""),

@@ -1,4 +1,4 @@
-/** An edge to throw things at, and what became of each. */
+/** An edge for random requests, and its reaction to each of them. */
 import { feedEntryId, rootOf } from "../../core/store/ids.ts";
 import { startGate } from "../support/gate.ts";
 import { startResonate } from "../support/resonate.ts";
@@ -6,7 +6,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 
 export interface Target extends AsyncDisposable {
   readonly stack: Stack;
-  /** Sends a request to `path` and reads its answer; rejects when there is none in time. */
+  /** Sends a request to `path` and reads the answer. Rejects if there is none within `PATIENCE`. */
   send(path: string, init: RequestInit): Promise<Reaction>;
 }
 
@@ -16,8 +16,8 @@ export interface Reaction {
   /** The JSON-RPC answers in the response, streamed or not. */
   answers: Answer[];
   /**
-   * Ids of promises that did not exist before, as the edge asked the Resonate server to create them; but for the next
-   * entry of a task's journal, which there is from when somebody subscribes to the task.
+   * The ids of new promises that the edge has created at the Resonate server, without the next entry of a task's progress
+   * feed, which a subscription to the task creates.
    */
   started: string[];
 }
@@ -28,12 +28,12 @@ export interface Answer {
   error?: { code: number; message: string };
 }
 
-/** The most an answer may take, in milliseconds, of a call that waits for a second included. */
+/** The longest time for an answer, in milliseconds, even if the call itself waits for a second. */
 const PATIENCE = 8_000;
-/** How long a subscription is listened to, in milliseconds. */
+/** The time for which a subscription is read, in milliseconds. */
 const LISTEN = 300;
 
-/** An edge without workers, so that what is started stays as it is; the requests it makes to Resonate are watched. */
+/** Starts an edge without workers, so that started jobs stay as they are, and watches the edge's requests to Resonate. */
 export async function startTarget(): Promise<Target> {
   await using started = new AsyncDisposableStack();
   const resonate = started.use(await startResonate({ own: true }));
@@ -63,7 +63,7 @@ export async function startTarget(): Promise<Target> {
   };
 }
 
-/** The body; of a subscription's what it says at first. */
+/** The body of a response. Of a subscription's stream, only the first `LISTEN` milliseconds are read. */
 async function read(response: Response, subscribes: boolean): Promise<string> {
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
   if (!subscribes || !isStream || !response.body) return response.text();
@@ -88,7 +88,7 @@ function answersIn(text: string): Answer[] {
   });
 }
 
-/** Whether nothing was done: an HTTP error, a JSON-RPC error, or a tool's error. */
+/** Whether the request was rejected, with an HTTP error, a JSON-RPC error or a tool's error, so that nothing was done. */
 export function wasRejected({ status, answers }: Reaction): boolean {
   return status >= 400 || answers.every(({ error, result }) => error !== undefined || result?.isError === true);
 }

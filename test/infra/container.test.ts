@@ -1,4 +1,5 @@
-// A worker in a container of the account: woken when jobs wait, asleep when there are none. Its engine is a stand-in.
+// A worker in a container of the account is woken when jobs wait, and sleeps when there are none. The test replaces the
+// platform's container engine.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,7 +12,7 @@ import { serveHttp } from "../../testing/stack/http-server.ts";
 import { startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { currentClient } from "../support/clients.ts";
 
-/** Stands for the platform's containers: a visit starts a worker's process that is not there, and is answered by it. */
+/** Stands for the platform's containers: a request starts the worker process if it does not run, which then answers. */
 async function startEngine(env: () => Record<string, string>) {
   const engine = { worker: undefined as WorkerProcess | undefined, visits: 0 };
   const server = await serveHttp(async (_, answer) => {
@@ -33,7 +34,7 @@ async function startEngine(env: () => Record<string, string>) {
   });
 }
 
-/** Edge, object and containers' engine, in one account. */
+/** Starts one account with edge, Resonate object and container engine. */
 async function startAccount(more: Record<string, string> = {}) {
   const data = await mkdtemp(join(tmpdir(), "container-"));
   await using cleanup = new AsyncDisposableStack();
@@ -47,14 +48,14 @@ async function startAccount(more: Record<string, string> = {}) {
   return { url, engine, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-test("a job that finds nobody wakes the container at once, and then runs in it", async () => {
+test("a job without a running worker wakes the container at once and runs in it", async () => {
   await using account = await startAccount();
   const { url, engine } = account;
   await using client = await currentClient.connect(`${url}/mcp`);
   expect(engine.visits).toBe(0);
   const { content } = await client.callTool("timer", { timer_name: "woken", seconds: 1 });
   expect(content).toMatchObject({ status: "complete" });
-  // Several that come while it starts wake it once.
+  // A job wakes the container once, and so do several jobs that come while it starts.
   expect(engine.visits).toBe(1);
   await engine.sleep();
   const jobs = ["a", "b", "c"].map((timer_name) => client.callTool("timer", { timer_name, seconds: 1 }));
@@ -62,7 +63,7 @@ test("a job that finds nobody wakes the container at once, and then runs in it",
   expect(engine.visits).toBe(2);
 });
 
-test("without that binding the cron trigger does: it sleeps until jobs wait, then runs them over the account's own binding, without a secret", async () => {
+test("without that binding, the cron trigger wakes the container if jobs wait, which reaches the server without a secret", async () => {
   await using account = await startAccount({ UNBOUND: "1" });
   const { url, engine } = account;
   const cron = async () => expect((await fetch(`${url}/cron`)).status).toBe(200);
@@ -77,7 +78,7 @@ test("without that binding the cron trigger does: it sleeps until jobs wait, the
   const results = async (job: string) =>
     (await client.callTool("await_result", { job_names: [job], timeout_seconds: 40 })).content.results;
   expect(await results(first.job_name)).toEqual({ timer_first: "complete" });
-  // One that is awake is not visited: what has nothing to do may fall asleep, also while a job sleeps.
+  // A container that is awake gets no request, so that an idle one can fall asleep, even while a job sleeps.
   const { content: second } = await client.callTool("set_timer", { timer_name: "second", seconds: 3 });
   await engine.worker?.said(second.job_name, "job started");
   await cron();
@@ -92,7 +93,7 @@ test("without that binding the cron trigger does: it sleeps until jobs wait, the
   expect(await results(second.job_name)).toEqual({ timer_second: "complete" });
 });
 
-test("a worker that executes something is not idle; one that executes nothing, or does not answer, is", async () => {
+test("a worker is idle if it executes nothing or does not answer", async () => {
   const health = (running: number) => Promise.resolve(Response.json({ status: "ok", connected: true, running }));
   expect([await isIdle(health(2)), await isIdle(health(0)), await isIdle(Promise.reject(new Error("gone")))]).toEqual([
     false,

@@ -4,7 +4,7 @@ import dockerignore from "@balena/dockerignore";
 import { type Copy, DockerfileParser, type Instruction } from "dockerfile-ast";
 import { execa } from "execa";
 
-/** What a Dockerfile makes, in a folder instead of an image. */
+/** The result of a Dockerfile, as a folder instead of an image. */
 export interface Built {
   /** The image's root. */
   root: string;
@@ -15,8 +15,8 @@ export interface Built {
 }
 
 /**
- * Carries out a Dockerfile's steps with this machine's programs: every stage is a folder under `target`, and of the
- * build context only what the ignore file lets through is there to be copied.
+ * Runs the steps of a Dockerfile with this machine's programs. Every stage is a folder under `target`, and only the files of
+ * the build context that the ignore file does not exclude can be copied.
  */
 export async function buildInFolder(dockerfile: string, context: string, target: string): Promise<Built> {
   const instructions = DockerfileParser.parse(await readFile(dockerfile, "utf8")).getInstructions();
@@ -56,7 +56,7 @@ export async function buildInFolder(dockerfile: string, context: string, target:
       case "STOPSIGNAL":
         break;
       default:
-        throw new Error(`no way to carry out ${instruction.getKeyword()} here`);
+        throw new Error(`${instruction.getKeyword()} is not supported here`);
     }
   }
   return image;
@@ -68,7 +68,7 @@ export async function buildInFolder(dockerfile: string, context: string, target:
       const path = join(from ?? context, source);
       const isFolder = (await stat(path)).isDirectory();
       const into = join(image.root, image.workdir, destination);
-      // One file becomes the destination itself, unless that is a folder.
+      // A single file becomes the destination itself, unless that is a folder.
       const target = isFolder || !destination.endsWith("/") ? into : join(into, basename(source));
       if (from) {
         await rename(path, target); // nothing uses the earlier stage after this

@@ -38,11 +38,11 @@ describe("compose.yaml", async () => {
   test("follows the Compose Specification", async () => {
     const ajv = new Ajv2019({ strict: false, allErrors: true, formats: { duration: true } });
     addFormats.default(ajv, { mode: "full", formats: ["uri"] });
-    // The schema names its dialect and its parts in ways of an older draft.
+    // The schema names its dialect and its parts in the way of an older draft.
     const isNaming = (key: string, value: unknown) => /^(\$schema|id)$/.test(key) && typeof value === "string";
     const withoutNames = (key: string, value: unknown) => (isNaming(key, value) ? undefined : value);
     const validate = ajv.compile(JSON.parse(JSON.stringify(composeSchema), withoutNames));
-    // The schema is older than `name`, and than files that need not be there.
+    // The schema is older than the property `name` and than optional files.
     const { name, ...described } = parse(source);
     expect(name).toBe(packageJson.name);
     for (const each of Object.values<Service>(described.services)) {
@@ -54,7 +54,7 @@ describe("compose.yaml", async () => {
   });
 
   test.each(services)("%s: pinned image, restarts, limits", (_name, { image, restart, deploy }) => {
-    // By digest as well; of the one without, SECURITY.md tells.
+    // Images are pinned by digest too, except for one that SECURITY.md explains.
     const isKnown = /^(?!resonatehqio)\S+:\d+\.\d+(\.\d+)?(-\w+)?@sha256:[0-9a-f]{64}$/.test(image);
     expect(
       isKnown || image.startsWith("${WORKER_IMAGE:-") || /^resonatehqio\/resonate:v\d+\.\d+\.\d+$/.test(image),
@@ -63,7 +63,7 @@ describe("compose.yaml", async () => {
     expect(deploy?.resources?.limits).toEqual({ cpus: expect.any(String), memory: expect.any(String) });
   });
 
-  test("keeps the number of workers, ends one that is only starting, and bounds every log", () => {
+  test("takes the number of workers from WORKERS, can stop a worker that is starting, and bounds every log", () => {
     const { init, deploy } = service("worker");
     expect([init, deploy?.replicas]).toEqual([true, expect.stringMatching(/^\$\{WORKERS:-1\}$/)]);
     for (const [name, { logging }] of services) {
@@ -71,7 +71,7 @@ describe("compose.yaml", async () => {
     }
   });
 
-  test("has the server repeat dispatches soon, and send and hold as many as a backlog takes", () => {
+  test("makes the server repeat dispatches soon, and send and buffer enough of them for a backlog", () => {
     expect(service("resonate").environment).toMatchObject({
       RESONATE_TASKS__RETRY_TIMEOUT: "5000",
       RESONATE_MESSAGES__BATCH_SIZE: "1000",
@@ -79,7 +79,7 @@ describe("compose.yaml", async () => {
     });
   });
 
-  test("starts each service when what it needs is healthy", async () => {
+  test("starts each service after the services that it needs are healthy", async () => {
     const dockerfile = await text(`${service("worker").build?.dockerfile}`);
     for (const [name, { depends_on = {} }] of services) {
       expect(Object.keys(depends_on).length > 0, name).toBe(name !== "postgres");
@@ -99,7 +99,7 @@ describe("compose.yaml", async () => {
     expect(nearDatabase.map(([name]) => name)).toEqual(["postgres", "resonate"]);
   });
 
-  test("has Resonate require tokens and send no requests of its own", () => {
+  test("makes Resonate require tokens and send no requests by itself", () => {
     expect(service("resonate").environment).toMatchObject({
       RESONATE_AUTH__PUBLICKEY: expect.stringMatching(/^\/.*\.pem$/),
       RESONATE_TRANSPORTS__HTTP_PUSH__ENABLED: "false",
@@ -107,19 +107,19 @@ describe("compose.yaml", async () => {
     });
   });
 
-  test("knows of no variable that belongs to the worker or to a tool: those come from files, one of them optional", async () => {
+  test("names no variable of the worker or of a tool, because these come from files, one of them optional", async () => {
     const { environment, env_file } = service("worker");
     expect(Object.keys(environment)).toEqual(["RESONATE_URL", "DRAIN_SECONDS"]);
     expect(env_file).toEqual(["keys/worker.env", { path: "worker.env", required: false }]);
     const example = await text("infra/worker.env.example");
     const explained = [...example.matchAll(/(?:^#.+\n)+(\w+)=.*$/gm)].map(([, name = ""]) => name);
     expect(example.match(/^\w+=/gm)).toHaveLength(explained.length);
-    // As it is copied, it changes nothing: what is empty counts as not set.
+    // An unchanged copy of the example changes nothing, because an empty variable counts as unset.
     expect(readConfig(parseEnv(example))).toEqual(readConfig({}));
     expect(await text(".gitignore")).toContain("infra/worker.env\n");
   });
 
-  test("has every variable it takes explained in .env.example, and no other", async () => {
+  test("uses exactly the variables that .env.example explains", async () => {
     const used = new Set([...source.matchAll(/\$\{(\w+)/g)].map(([, name]) => name));
     const example = await text("infra/.env.example");
     const explained = [...example.matchAll(/(?:^#.+\n)+(\w+)=.*$/gm)].map(([, name]) => name);
@@ -128,7 +128,7 @@ describe("compose.yaml", async () => {
   });
 });
 
-test("what is sent to build the image is small, and holds none of what is secret or ignored", async () => {
+test("the build context of the image is small, and has no secret or ignored files", async () => {
   const ignored = dockerignore.default().add(await text(".dockerignore"));
   const walk = async (folder: string): Promise<string[]> => {
     const entries = (await readdir(folder, { withFileTypes: true })).map((entry) => ({
@@ -146,11 +146,11 @@ test("what is sent to build the image is small, and holds none of what is secret
   expect(await text(".gitignore")).toContain("infra/keys*/\n");
 });
 
-test.each(["ci", "publish"])("the workflow %s is one that GitHub can run", async (name) => {
+test.each(["ci", "publish"])("GitHub can run the workflow %s", async (name) => {
   const path = `.github/workflows/${name}.yml`;
   const { context, value } = parseWorkflow({ name: path, content: await text(path) }, new NoOperationTraceWriter());
   if (!value) throw new Error(`${path} is empty`);
-  await convertWorkflowTemplate(context, value); // finds what a job needs and is not there
+  await convertWorkflowTemplate(context, value); // finds missing jobs in `needs`
   expect(context.errors.getErrors()).toEqual([]);
 });
 
@@ -164,7 +164,7 @@ describe("the workflows", () => {
   type Workflow = { permissions: object; jobs: Record<string, Job> };
   const workflow = async (name = "ci"): Promise<Workflow> => parse(await text(`.github/workflows/${name}.yml`));
 
-  test("run others' actions by commit, and leave them no credentials of the checkout", async () => {
+  test("pin foreign actions to commits, and do not leave them the credentials of the checkout", async () => {
     const all = await Promise.all(["ci", "publish"].map(workflow));
     const steps = all.flatMap(({ jobs }) => Object.values(jobs)).flatMap((job) => job.steps);
     const uses = steps.flatMap(({ uses }) => uses ?? []);
@@ -174,7 +174,7 @@ describe("the workflows", () => {
     for (const checkout of checkouts) expect(checkout.with).toMatchObject({ "persist-credentials": false });
   });
 
-  test("give each job what it needs, and none of those that build a deployment's secrets", async () => {
+  test("give each job only the permissions that it needs, and no deployment secrets to jobs that build", async () => {
     const { permissions, jobs } = await workflow();
     expect(permissions).toEqual({});
     const writing = Object.entries(jobs).filter(([, job]) => Object.values(job.permissions ?? {}).includes("write"));
@@ -183,7 +183,7 @@ describe("the workflows", () => {
     for (const [, job] of writing) expect(job.environment).toBeUndefined();
   });
 
-  test("sign of a release's image and of its edge what they were built from, and the packages in them", async () => {
+  test("sign the provenance and the packages of a release's image and of its edge", async () => {
     const { steps } = (await workflow()).jobs.release as Job;
     for (const action of ["attest-build-provenance", "attest-sbom"]) {
       const signed = steps.filter(({ uses }) => uses?.startsWith(`actions/${action}@`)).map((step) => step.with ?? {});
@@ -194,11 +194,11 @@ describe("the workflows", () => {
     }
   });
 
-  test("build the worker's image before the edge is deployed, for both kinds of machine, under a name that registries take", async () => {
+  test("build the worker's image before the edge is deployed, for both architectures, under a name that registries accept", async () => {
     const { jobs } = await workflow();
     expect(jobs.deploy?.needs).toBe("release");
     const build = jobs.release?.steps.find(({ id }) => id === "image")?.run ?? "";
-    // Docker itself is not needed to see what it is told.
+    // Stand-ins for docker and jq show their arguments, so the test needs neither.
     const programs = 'docker() { echo "docker $*"; }; jq() { echo sha256:0; }; GITHUB_OUTPUT=$(mktemp);';
     const env = {
       GITHUB_REPOSITORY: "Acme/Weather",
@@ -215,7 +215,7 @@ describe("the workflows", () => {
     expect(stdout).toContain("name=ghcr.io/acme/weather/worker\ndigest=sha256:0");
   });
 
-  test("have newer versions of everything proposed by a bot", async () => {
+  test("are accompanied by a bot that proposes newer versions of everything", async () => {
     const { updates } = parse(await text(".github/dependabot.yml"));
     expect(updates.map((update: Record<string, string>) => update["package-ecosystem"])).toEqual([
       "npm",
@@ -226,7 +226,7 @@ describe("the workflows", () => {
   });
 });
 
-test("server.json says what the MCP registry wants to know, of this version, and what its address needs", async () => {
+test("server.json has the fields that the MCP registry needs, this version, and the variables of its URL", async () => {
   const { name, description, version, remotes, icons, websiteUrl } = await json("infra/server.json");
   for (const address of [websiteUrl, ...icons.map(({ src }: { src: string }) => src)]) {
     expect(new URL(address).protocol).toBe("https:");
@@ -250,7 +250,7 @@ describe("the Deploy to Cloudflare button", async () => {
   const { cloudflare, scripts } = packageJson;
   const asked = (await text(".dev.vars.example")).split("\n").filter((line) => /^\w+=/.test(line));
 
-  test("asks for what is described, fills in nothing that opens the deployment, and deploys by the command", () => {
+  test("asks only for described variables, has no default that opens the deployment, and deploys with the command", () => {
     expect(asked.length).toBeGreaterThan(0);
     for (const line of asked) expect(cloudflare.bindings).toHaveProperty(line.split("=")[0] ?? "");
     expect(asked).toContain("AUTH_MODE=bearer");
@@ -258,7 +258,7 @@ describe("the Deploy to Cloudflare button", async () => {
     expect(scripts.deploy).toMatch(/ deploy$/);
   });
 
-  test("says of every binding what it is for", async () => {
+  test("describes every binding", async () => {
     const bindings = [...(await text("wrangler.toml")).matchAll(/^(?:name|binding) = "([A-Z_]+)"$/gm)];
     expect(bindings.map(([, name]) => name).sort()).toEqual([
       "ASSETS",
@@ -280,20 +280,20 @@ describe("wrangler", () => {
       reject: false,
     });
 
-  test("would deploy the edge, with nothing of one deployment in its configuration", async () => {
+  test("would deploy the edge, whose configuration has no settings of a single deployment", async () => {
     const { exitCode, all } = await dryRun("--strict");
     expect([exitCode, all]).toEqual([0, expect.not.stringMatching(/RESONATE_|WARNING/)]);
   });
 
   test("would deploy the worker as a container", async () => {
-    // Building the image takes Docker, so it is left to where there is one; its steps are carried out in another test.
+    // Building the image needs Docker, so this test leaves it out; image.test.ts runs the steps of the Dockerfile.
     const { exitCode, all } = await dryRun("--config", "infra/container/wrangler.toml", "--containers-rollout", "none");
     expect([exitCode, all]).toEqual([0, expect.not.stringContaining("WARNING")]);
     expect(all).toMatch(/WorkerContainer[\s\S]*containers are available:[\s\S]*worker\/Dockerfile/);
   });
 });
 
-test("each package is locked with a hash, and so is each that it needs on any platform", async () => {
+test("each package is locked with a hash, including optional ones for other platforms", async () => {
   type Locked = { link?: true; integrity?: string; optionalDependencies?: Record<string, string> };
   const { packages } = (await json("package-lock.json")) as { packages: Record<string, Locked> };
   const locked = Object.entries(packages).filter(([path]) => path.includes("node_modules/"));

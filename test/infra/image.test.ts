@@ -15,7 +15,7 @@ import { buildInFolder } from "./dockerfile.ts";
 
 const DOCKERFILE = "worker/Dockerfile";
 
-test("the worker's Dockerfile has no lint, one pinned Node and no root", async () => {
+test("the worker's Dockerfile has no lint errors, one pinned Node release and no root user", async () => {
   const text = await readFile(DOCKERFILE, "utf8");
   expect(validate(text)).toEqual([]);
   const dockerfile = DockerfileParser.parse(text);
@@ -31,7 +31,7 @@ test("the worker's Dockerfile has no lint, one pinned Node and no root", async (
   expect(users.map((user) => user.getArgumentsContent())).toEqual(["1000:1000"]);
 });
 
-test("its steps in a clean folder make a worker that runs jobs, says it is healthy and stops when told", async () => {
+test("its steps in a clean folder make a worker that runs jobs, reports its health and stops on SIGTERM", async () => {
   const target = await mkdtemp(join(tmpdir(), "image-"));
   try {
     const { root, workdir, env, command, healthcheck } = await buildInFolder(DOCKERFILE, process.cwd(), target);
@@ -43,7 +43,7 @@ test("its steps in a clean folder make a worker that runs jobs, says it is healt
     await using resonate = await startResonate();
     const { group, namespace, env: own } = ownGroup();
     const port = `${await freePort()}`;
-    // What a container runtime would give it, and loopback instead of every address of this machine.
+    // The environment of a container, with loopback instead of every address of this machine.
     const variables = {
       PATH: process.env.PATH,
       ...env,
@@ -70,7 +70,7 @@ test("its steps in a clean folder make a worker that runs jobs, says it is healt
     expect(await worker.exited).toEqual({ exitCode: 0, signal: undefined });
     expect((await healthy()).exitCode).toBe(1);
 
-    // The image does not name a server: its user has to.
+    // The image names no server, so its user has to.
     const untold = { ...variables, RESONATE_URL: "" };
     await using lost = watch(startChild(process.execPath, [join(app, script)], { env: untold, grace: 5_000 }));
     expect(await lost.exited).toMatchObject({ exitCode: 1 });

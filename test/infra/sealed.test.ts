@@ -1,4 +1,4 @@
-/** A deployment whose arguments and results the Resonate server keeps encrypted. */
+/** A deployment that stores arguments and results encrypted in the Resonate server. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { encodeValue } from "../../core/store/codec.ts";
@@ -15,7 +15,7 @@ async function restart(...parts: readonly StackPart[]): Promise<void> {
   }
 }
 
-test("works as before, keeps nothing in clear, and reads what it kept with a key that was replaced", {
+test("works as before, stores nothing in clear text, and still reads data encrypted with a replaced key", {
   timeout: 180_000,
 }, async () => {
   const [old, recent] = [0, 1].map(() => randomBytes(32).toString("base64"));
@@ -31,7 +31,7 @@ test("works as before, keeps nothing in clear, and reads what it kept with a key
       content: (await client.callTool("await_result", { job_names: [name], timeout_seconds: 60 })).content,
     };
   };
-  // One that fails at first tells of it in its journal.
+  // A job that fails at first also has entries in its progress feed.
   archive.control.inject({ fault: { kind: "status", status: 503 }, times: 2 });
   const first = await gather(7);
   expect(first.content).toMatchObject({ results: { [first.name]: { latitude: 47.6062 } }, running: [] });
@@ -58,7 +58,7 @@ test("works as before, keeps nothing in clear, and reads what it kept with a key
   const second = await gather(8);
   expect(second.content).toMatchObject({ results: { [second.name]: { latitude: 47.6062 } } });
 
-  // What somebody with access to the database puts there in clear is no result; with the word for a migration it is.
+  // Clear text in the database is refused, because anyone with access to it could forge results; `migrate` accepts it.
   const clear = { id: `${namespace}timer_forged`, timeoutAt: Date.now() + 60_000, tags: {} };
   await resonate.call("promise.create", { ...clear, param: encodeValue({ func: "timer", args: [{}], version: 1 }) });
   const forged = () => client.callTool("probe_status", { job_names: ["timer_forged"] });
@@ -68,7 +68,7 @@ test("works as before, keeps nothing in clear, and reads what it kept with a key
   expect((await forged()).content).toMatchObject({ statuses: [{ status: "running" }] });
   expect(stack.edge.process.output()).toContain("text in clear is accepted");
 
-  // Without its key a job is not `not_found`: the caller is told that something is wrong.
+  // A job whose key is missing is not reported as `not_found`: the caller gets an error.
   keys.ENCRYPTION_KEYS = `${old}`;
   await restart(stack.edge);
   const { text, isError } = await client.callTool("probe_status", { job_names: [second.name] });

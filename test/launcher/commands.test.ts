@@ -1,4 +1,4 @@
-/** The command line, from the outside: what each command answers, and where it is run. */
+/** The command line as a user sees it: the output of each command, and the folder in which it runs. */
 import { copyFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { execa } from "execa";
@@ -8,7 +8,7 @@ import { answers, run } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { folder, makeProject } from "./project.ts";
 
-// Some of these start whole stacks, several at once.
+// Some of these tests start whole stacks, several at once.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const MAIN = resolve("cli/main.ts");
@@ -33,7 +33,7 @@ async function durable(args: string[], { cwd = ".", env = {} } = {}) {
 }
 
 describe.concurrent("durable-mcp-edge", () => {
-  test("lists its commands, and tells its version", async () => {
+  test("lists its commands and prints its version", async () => {
     const { exitCode, output } = await durable(["--help"]);
     expect(exitCode).toBe(0);
     for (const command of COMMANDS) expect(output).toMatch(new RegExp(`^  ${command} +\\w`, "m"));
@@ -45,12 +45,12 @@ describe.concurrent("durable-mcp-edge", () => {
     expect([exitCode, output]).toEqual([2, expect.stringContaining("Usage: durable-mcp-edge COMMAND")]);
   });
 
-  test.each(COMMANDS)("%s has a --help of its own", async (command) => {
+  test.each(COMMANDS)("%s has its own --help", async (command) => {
     const { exitCode, output } = await durable([command, "--help"]);
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^(Usage: npm (start|run)|Runs the embedded)/)]);
   });
 
-  test("names commands as they are typed in the folder: by npm where it has such scripts, or else by npx", async () => {
+  test("names commands as one types them in the folder: with npm if it has such scripts, otherwise with npx", async () => {
     await using project = await makeProject();
     const cwd = project.path;
     expect((await durable(["token"], { cwd })).output).toContain("npx durable-mcp-edge token NAME");
@@ -60,7 +60,7 @@ describe.concurrent("durable-mcp-edge", () => {
     expect((await durable(["start", "--help"])).output).toContain("Usage: npm start -- [options]");
   });
 
-  test("says what is missing in a folder that is no project", async () => {
+  test("names the missing file in a folder that is not a project", async () => {
     await using empty = await folder();
     const { path: cwd } = empty;
     for (const [command, missing] of [
@@ -92,7 +92,7 @@ describe.concurrent("its parts", () => {
     });
   });
 
-  test("deploy bundles the folder's edge by wrangler, and passes options on", async () => {
+  test("deploy bundles the folder's edge with wrangler and passes options on to it", async () => {
     await using project = await makeProject();
     await copyFile(join(project.path, "edge.ts"), join(project.path, "other.ts"));
     const env = { WRANGLER_SEND_METRICS: "false", WRANGLER_WRITE_LOGS: "false" };

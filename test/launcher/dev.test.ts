@@ -1,4 +1,4 @@
-/** `npm run dev` as an author uses it: in a project, edited while it runs. */
+/** `npm run dev` as an author uses it, in a project that is edited while it runs. */
 import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -25,13 +25,13 @@ afterAll(async () => {
   await project?.[Symbol.asyncDispose]();
 });
 
-/** Saves a file whole: a build never reads half of it. */
+/** Saves a file atomically, so that a build never reads half of it. */
 async function save(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text);
   await rename(`${path}.new`, path);
 }
 
-/** Changes the one file below `tools/` where `text` stands; resolves to the file and the line. */
+/** Changes the first occurrence of `text` in the sources below `tools/`; resolves with the file, the line and an undo. */
 async function edit(text: string | RegExp, change: (found: string) => string) {
   const entries = await readdir(join(project.path, "tools"), { recursive: true, withFileTypes: true });
   for (const entry of entries.filter(({ name }) => name.endsWith(".ts") && !name.endsWith(".test.ts"))) {
@@ -43,15 +43,15 @@ async function edit(text: string | RegExp, change: (found: string) => string) {
     const line = source.slice(0, source.indexOf(found)).split("\n").length;
     return { path, line, at: `${relative(project.path, path)}:${line}`, undo: () => save(path, source) };
   }
-  throw new Error(`${text} stands nowhere below tools/`);
+  throw new Error(`${text} is not in any file below tools/`);
 }
 
-/** Printed once an edit is served. */
+/** The launcher prints this once it serves an edit. */
 const NEW = "the new version (";
-/** How often a line has been printed so far. */
+/** The number of times that a text has been printed so far. */
 const times = (text: string) => launcher.output().split(text).length - 1;
 
-/** Runs `act` and waits until a line is printed once more. */
+/** Runs `act` and waits until `text` is printed once more. */
 async function until<T>(text: string, act: () => Promise<T>): Promise<T> {
   const before = times(text);
   const result = await act();
@@ -59,7 +59,7 @@ async function until<T>(text: string, act: () => Promise<T>): Promise<T> {
   return result;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what a tool returns, looked at by expectations alone
+// biome-ignore lint/suspicious/noExplicitAny: only expectations read the answer of a tool
 async function call(name: string, args: object): Promise<any> {
   const { structuredContent, content, isError } = await client.callTool({ name, arguments: { ...args } });
   return isError ? content : structuredContent;
@@ -71,7 +71,7 @@ const description = async (name: string) => {
 };
 
 describe.sequential("npm run dev", () => {
-  test("serves an edited definition; a call that waits meanwhile is not cut, and state is kept", async () => {
+  test("serves an edited definition without cutting off a waiting call, and keeps the state", async () => {
     await call("set_timer", { timer_name: "kept", seconds: 3_600 });
     await call("set_timer", { timer_name: "eggs", seconds: 10 });
     const waiting = call("await_result", { job_names: ["timer_eggs"], timeout_seconds: 60 });
@@ -83,7 +83,7 @@ describe.sequential("npm run dev", () => {
     expect((await waiting).results).toHaveProperty("timer_eggs");
   });
 
-  test("runs an edited durable function, and jobs that sleep meanwhile go on", async () => {
+  test("runs an edited durable function, also for jobs that sleep during the edit", async () => {
     await call("set_timer", { timer_name: "asleep", seconds: 20 });
     const { undo } = await until(NEW, () => edit('return "complete";', () => 'return "edited";'));
     await call("set_timer", { timer_name: "fresh", seconds: 1 });
@@ -92,7 +92,7 @@ describe.sequential("npm run dev", () => {
     await until(NEW, undo);
   });
 
-  test("a step that was wrong is made anew once it is mended and the job is started again", async () => {
+  test("runs a mended step again when its failed job is started again", async () => {
     const wrong = `const eggs = await ctx.step("count", () => 11);
   if (eggs !== 12) throw new Error(\`\${eggs} eggs\`);
   return \`\${eggs} eggs\`;`;
@@ -107,21 +107,21 @@ describe.sequential("npm run dev", () => {
     await until(NEW, undo);
   });
 
-  test("shows what does not compile, by file and line, and the version before goes on", async () => {
+  test("shows file and line of a compile error and keeps the previous version running", async () => {
     const { undo, at } = await until("The sources do not run", () =>
       edit('return "complete";', (text) => `${text} = ;`),
     );
-    expect(await launcher.printed(`${at}:`)).toContain("What was there before goes on.");
+    expect(await launcher.printed(`${at}:`)).toContain("The previous version goes on.");
     await call("set_timer", { timer_name: "meanwhile", seconds: 1 });
     const { results } = await call("await_result", { job_names: ["timer_meanwhile"] });
     expect(results).toEqual({ timer_meanwhile: "complete" });
-    // What comes back is what runs already: there is nothing to replace.
+    // The undo restores the code that already runs, so nothing is replaced.
     await undo();
     const { undo: again } = await until(NEW, () => edit('return "complete";', () => 'return "repaired";'));
     await until(NEW, again);
   });
 
-  test("keeps the version before when the new one compiles and does not start", async () => {
+  test("keeps the previous version when the new one compiles but does not start", async () => {
     const { undo, at } = await until("the edge does not start", () =>
       edit(/^export const setTimer/m, (text) => `if (globalThis) throw new Error("not today");\n${text}`),
     );
@@ -134,8 +134,8 @@ describe.sequential("npm run dev", () => {
   });
 });
 
-describe.sequential("what is thrown", () => {
-  test("in a durable function: message, file and line, in the terminal; the caller gets the message", async () => {
+describe.sequential("an error thrown", () => {
+  test("in a durable function is printed with file and line, and the caller gets the message", async () => {
     const { undo, at } = await until(NEW, () => edit('return "complete";', () => 'throw new Error("no eggs left");'));
     await call("set_timer", { timer_name: "thrown", seconds: 1 });
     const { errors } = await call("await_result", { job_names: ["timer_thrown"] });
@@ -147,7 +147,7 @@ describe.sequential("what is thrown", () => {
     await until(NEW, undo);
   });
 
-  test("in a tool: the same; the caller learns nothing of it", async () => {
+  test("in a tool is printed with file and line, and the caller gets no details", async () => {
     const { undo, at } = await until(NEW, () =>
       edit(/return \{ timer_name, status: .*remaining_seconds/, (text) => `throw new Error("no clock"); ${text}`),
     );
@@ -160,7 +160,7 @@ describe.sequential("what is thrown", () => {
   });
 });
 
-test("Ctrl-C ends everything, what bundles too", async () => {
+test("Ctrl-C ends everything, including the bundler", async () => {
   const family = await launcher.family();
   expect(family.some(({ command }) => command.includes("esbuild"))).toBe(true);
   launcher.interrupt();

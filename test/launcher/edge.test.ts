@@ -20,7 +20,7 @@ test("the bundle is made once and minified, with the settings of wrangler.toml",
   expect(code.length / code.split("\n").length).toBeGreaterThan(200);
 });
 
-test("what it evaluates at its start is small, and so is what it loads when it is needed", async () => {
+test("the module that it evaluates at its start is small, and so are the modules that it loads later", async () => {
   const { dir, main, modules } = await bundleEdge();
   const sizes = await Promise.all(
     [main, ...modules].map(async (path) => gzipSync(await readFile(join(dir, path))).length),
@@ -34,7 +34,7 @@ test("what it evaluates at its start is small, and so is what it loads when it i
   expect(start + others.reduce((sum, size) => sum + size, 0)).toBeLessThan(450_000);
 });
 
-test("what clients ask when they connect, and a call, is answered without loading the SDK", async () => {
+test("a connection with its first requests and a call are answered without loading the SDK", async () => {
   const bundle = await bundleEdge();
   const dir = await mkdtemp(join(tmpdir(), "edge-"));
   try {
@@ -63,7 +63,7 @@ test("what clients ask when they connect, and a call, is answered without loadin
       const listed = ["resources/list", "resources/templates/list"].map((method) => ask({ id: 1, method }));
       expect((await Promise.all(listed)).map(([status]) => status)).toEqual([200, 200]);
       expect((await fetch(url, { headers: { accept: "text/event-stream" } })).status).toBe(405);
-      // It is the SDK that says what is wrong.
+      // An odd request needs the SDK for its answer.
       expect((await ask({ id: 1, method: "ping", params: { foreign: 1 } }))[0]).toBe(500);
     } finally {
       process.stop();
@@ -74,7 +74,7 @@ test("what clients ask when they connect, and a call, is answered without loadin
   }
 });
 
-test("the edge answers, and says that Resonate cannot be reached", async () => {
+test("the edge answers, and reports that Resonate cannot be reached", async () => {
   await using edge = await startEdge({ port: 0, bindings });
   expect((await fetch(`${edge.url}/health`)).status).toBe(200);
   expect((await fetch(`${edge.url}/ready`)).status).toBe(503);
@@ -85,7 +85,7 @@ test("a taken port is named", async () => {
   await expect(startEdge({ port: edge.port, bindings })).rejects.toThrow(`Port ${edge.port} is already in use.`);
 });
 
-test("a child ends with its parent, also when parent and watchdog are killed one after the other", async () => {
+test("a child ends with its parent, even if its watchdog was killed before", async () => {
   const program = `
     import { startChild } from "./cli/process/child.ts";
     const child = startChild(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { env: {}, grace: 0 });

@@ -1,9 +1,9 @@
-/** As much of a terminal as the launcher needs: what is on it after all that was written to it. */
+/** The part of a terminal that the launcher needs: it turns the text written to it into the screen. */
 import { styleText } from "node:util";
 
 const SEQUENCE = new RegExp(`${"\u001b"}\\[(\\??)(\\d*)([A-Za-z])`, "y");
 
-/** The lines of a terminal, without those at its end that are empty. Colors and wrapping are not followed. */
+/** The lines on the screen, without empty ones at the end. Ignores colors and does not wrap. */
 export function screenOf(written: string): string[] {
   const lines: string[] = [""];
   let row = 0;
@@ -36,6 +36,6 @@ export function screenOf(written: string): string[] {
   return lines.slice(0, lines.findLastIndex((line) => line !== "") + 1);
 }
 
-/** Whether text is coloured. */
+/** Whether the text has colors. */
 export const isColored = (written: string): boolean =>
   written.includes(styleText("cyan", "x", { validateStream: false }).slice(0, 5));

@@ -4,7 +4,7 @@ import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Launcher, launch } from "./launcher.ts";
 
-// Some of these start whole stacks, several at once.
+// Some of these tests start whole stacks, several at once.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const args = ["--sample-weather", "--memory"];
@@ -31,14 +31,14 @@ describe.concurrent("before it starts anything", () => {
     );
   });
 
-  test("it says why a folder cannot hold its state", async () => {
+  test("it says why a path cannot hold its state", async () => {
     await using launcher = await launch({ args: ["--data", import.meta.filename], via: "node" });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });
     const words = "(EEXIST). Choose another directory with --data.";
     expect(launcher.output()).toBe(`The state cannot be kept in ${import.meta.filename} ${words}\n`);
   });
 
-  test("it refuses one port for two", async () => {
+  test("it refuses the same port for two processes", async () => {
     const port = await freePort();
     await using launcher = await launch({ args, via: "node", ports: { edge: port, worker: port } });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });
@@ -51,7 +51,7 @@ describe.concurrent("before it starts anything", () => {
     { wrong: ["--port", "65536"], says: '--port must be a port number from 1 to 65535, not "65536"' },
     { wrong: ["--data", "there"], says: "--memory and --data exclude each other" },
     { wrong: ["now"], says: "Unexpected argument 'now'" },
-  ])("it answers $wrong with what is wrong and how it is used", async ({ wrong, says }) => {
+  ])("it answers $wrong with the error and the usage", async ({ wrong, says }) => {
     await using launcher = await launch({ args: [...args, ...wrong], via: "node" });
     expect(await launcher.exited).toMatchObject({ exitCode: 2 });
     expect(launcher.output()).toContain(says);
@@ -65,14 +65,14 @@ describe.concurrent("before it starts anything", () => {
   });
 });
 
-describe.concurrent("what it depends on", () => {
-  test("a process that cannot start ends the launcher, with what the process said", async () => {
+describe.concurrent("its parts and services", () => {
+  test("a process that cannot start ends the launcher, which prints the process's error", async () => {
     await using launcher = await launch({ args, via: "node", env: { UPSTREAM_CONCURRENCY: "none" } });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });
     expect(launcher.output()).toMatch(/the worker does not start \(exit code 1\)\. .*UPSTREAM_CONCURRENCY/s);
   });
 
-  test("an archive out of reach is said, with the way around it, and does not keep it from starting", async () => {
+  test("an unreachable archive is reported with a way around it, and does not prevent the start", async () => {
     const WEATHER_API_URL = `http://127.0.0.1:${await freePort()}/v1/archive`;
     await using launcher = await launch({ args: ["--memory"], via: "node", env: { WEATHER_API_URL } });
     const output = await launcher.printed("--sample-weather");

@@ -1,4 +1,4 @@
-/** What goes wrong, or could, when somebody starts it for the first time, and the second. */
+/** Problems that users may have when they start the product for the first and the second time. */
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { startResonate } from "../support/resonate.ts";
 import { type Launcher, launch } from "./launcher.ts";
 import { folder } from "./project.ts";
 
-// Some of these start whole stacks, several at once.
+// Some of these tests start whole stacks, several at once.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 async function takePort(port = 0) {
@@ -47,7 +47,7 @@ async function durable(args: string[], env: Record<string, string> = {}) {
 }
 
 describe.concurrent("ports", () => {
-  test("all that were asked for and are taken are named at once", async () => {
+  test("requested ports that are taken are all named at once", async () => {
     using edge = await takePort();
     using worker = await takePort();
     await using launcher = await launch({
@@ -62,9 +62,9 @@ describe.concurrent("ports", () => {
     );
   });
 
-  test("a default that is taken gives way to the next free one, which is found again, also when the default is free", async () => {
+  test("if a default is taken, the next free port is used, and later starts use it too, even if the default is free", async () => {
     await using data = await folder();
-    // Somebody else's, if it is taken already.
+    // Another program may have the port already.
     const taken = await takePort(8787).catch(() => undefined);
     const asked = ["--resonate-port", await freePort(), "--worker-port", await freePort()].map(String);
     const options = { args: [...asked, "--data", data.path], via: "node" as const, ports: false as const };
@@ -87,7 +87,7 @@ describe.concurrent("ports", () => {
 });
 
 describe.concurrent("a second start on the same state", () => {
-  test("says once that it runs, and where, and exits; when the first was killed it starts", async () => {
+  test("says where the first one runs, and exits; after the first one was killed, it starts", async () => {
     await using data = await folder();
     const args = ["--data", data.path];
     await using first = await launch({ args, via: "node" });
@@ -103,7 +103,7 @@ describe.concurrent("a second start on the same state", () => {
     await end(third);
   });
 
-  test("also beside an embedded server that runs by itself", async () => {
+  test("is refused as well if a separate embedded server uses that state", async () => {
     await using data = await folder();
     await using resonate = run("cli/main.ts", { args: ["resonate", "--data", data.path, "--port", "0"] });
     await until("the server to be ready", () => resonate.logs().find(({ msg }) => msg === "ready"));
@@ -113,19 +113,19 @@ describe.concurrent("a second start on the same state", () => {
   });
 });
 
-describe.concurrent("what npm keeps for itself", () => {
+describe.concurrent("options that npm keeps for itself", () => {
   test.each([
     [["--port", "1"], "npm start -- --port 1"],
     [["--port=1"], "npm start -- --port 1"],
     [["--memory", "--sample-weather"], "npm start -- --memory --sample-weather"],
-  ])("npm start %j is answered by what to type", async (args, right) => {
+  ])("npm start %j is answered with the correct command", async (args, right) => {
     const { exitCode, stderr } = await execa("npm", ["start", ...args], { reject: false });
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`Type: ${right}`)]);
   });
 });
 
 describe.concurrent("a busy machine", () => {
-  test("a part that is slow to come up is waited for, with a word on what is awaited", async () => {
+  test("the launcher waits for a slow part, and says which one it waits for", async () => {
     await using launcher = await launch({ args: ["--memory"], via: "node" });
     const { pid } = await until("the worker", () => launcher.member("worker/main.ts").catch(() => undefined));
     process.kill(pid, "SIGSTOP");
@@ -136,7 +136,7 @@ describe.concurrent("a busy machine", () => {
     await end(launcher);
   });
 
-  test("a Resonate server at RESONATE_URL that takes its time to answer is waited for, too", async () => {
+  test("the launcher also waits for a slow Resonate server at RESONATE_URL", async () => {
     await using resonate = await startResonate({ own: true });
     const port = await freePort();
     const slow = await openReverseProxy("127.0.0.1", port);
@@ -150,8 +150,8 @@ describe.concurrent("a busy machine", () => {
   });
 });
 
-describe.sequential("a stack that runs", () => {
-  test("is what the doctor looks at without arguments; and without one it says how to start it", async () => {
+describe.sequential("a running stack", () => {
+  test("is examined by the doctor without arguments, which otherwise says how to start one", async () => {
     await using data = await folder();
     await using launcher = await launch({ args: ["--data", data.path], via: "node" });
     await launcher.printed("Ready.");
@@ -168,7 +168,7 @@ describe.sequential("a stack that runs", () => {
     expect(gone.output).toContain("npm run doctor -- --url URL");
   });
 
-  test("has a banner that fits a screen, the rest by --config CLIENT, and the front page by --open", async () => {
+  test("prints a banner that fits a screen, client configurations with --config, and opens the front page with --open", async () => {
     await using data = await folder();
     const opened = join(data.path, "opened");
     const BROWSER = join(data.path, "browser");
@@ -205,7 +205,7 @@ describe.sequential("a stack that runs", () => {
     await end(launcher);
   });
 
-  test("opens state of a version that kept neither ports nor lock there, and goes on with it", async () => {
+  test("opens the state of an older version, without saved ports and lock, and goes on with its jobs", async () => {
     await using data = await folder();
     const id = "timer_old";
     {

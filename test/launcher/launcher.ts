@@ -5,17 +5,17 @@ import { startChild } from "../../cli/process/child.ts";
 import { type Program, until, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
-/** A launcher as a user starts it, with everything it started in turn. */
+/** A launcher as a user starts it, and the processes that it has started. */
 export interface Launcher extends Program {
   readonly ports: { edge: number; resonate: number; worker: number };
   readonly url: string;
   /** Waits until `text` was printed `times` times. */
   printed(text: string | RegExp, times?: number): Promise<string>;
-  /** Every process that descends from this one now, itself first. */
+  /** The launcher and all its current descendants, the launcher first. */
   family(): Promise<Process[]>;
-  /** The one process below it whose command line has `text`. */
+  /** The one descendant whose command line contains `text`. Rejects if there is none or several. */
   member(text: string): Promise<Process>;
-  /** As the terminal does at Ctrl-C: the signal reaches the whole process group. */
+  /** Sends SIGINT to the whole process group, as a terminal does at Ctrl-C. */
   interrupt(): void;
 }
 
@@ -27,16 +27,16 @@ export interface Process {
 
 interface LaunchOptions {
   args?: string[];
-  /** Over the environment of the tests, without a Resonate server of theirs. */
+  /** Added to the environment of the tests, from which their Resonate server is removed. */
   env?: Record<string, string | undefined>;
-  /** `npm start`, or the command by itself. */
+  /** Whether to run `npm start` or the command itself. */
   via?: "npm" | "node";
   command?: "start" | "dev";
-  /** Those that are not given are free ones; with `false` none is asked for. */
+  /** Ports that are not given are free ones. With `false` no port options are passed. */
   ports?: Partial<Launcher["ports"]> | false;
-  /** The folder of the project, if not this one. */
+  /** The folder of the project; by default, this checkout. */
   cwd?: string;
-  /** Runs it at a terminal of this size. */
+  /** Runs the launcher in a terminal of this size. */
   terminal?: { columns: number; rows: number };
 }
 
@@ -46,7 +46,7 @@ export async function launch(launching: LaunchOptions = {}) {
   const asked = ["--port", ports.edge, "--resonate-port", ports.resonate, "--worker-port", ports.worker].map(String);
   const options = given === false ? [] : asked;
   const script = command === "start" ? ["start"] : ["run", command];
-  // A copy of this checkout has a command line of its own.
+  // A copy of this checkout has its own command line.
   const main = [resolve(cwd ?? "", "cli/main.ts"), resolve("cli/main.ts")].find((path) => existsSync(path)) ?? "";
   const [file, words] = via === "npm" ? ["npm", [...script, "--"]] : [process.execPath, [main, command]];
   const line = [file, ...words, ...options, ...args];
@@ -81,7 +81,7 @@ export async function launch(launching: LaunchOptions = {}) {
   return launcher;
 }
 
-/** What runs a command at a terminal of its own, whose output it passes on. */
+/** The command line that runs another one in a new terminal and passes its output on. */
 function atTerminal(line: readonly string[], { columns, rows }: { columns: number; rows: number }): string[] {
   const command = line.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
   return ["script", "-qefc", `stty cols ${columns} rows ${rows}; exec ${command}`, "/dev/null"];
@@ -93,7 +93,7 @@ export async function gone(family: Process[]): Promise<void> {
   await until(`${JSON.stringify(family)} to be gone`, async () => (await left()).length === 0);
 }
 
-/** A process and all below it. */
+/** A process and all its descendants. */
 export async function descendants(root: number): Promise<Process[]> {
   const all = await processes();
   const family = all.filter(({ pid }) => pid === root);
@@ -105,7 +105,7 @@ async function processes(): Promise<Process[]> {
   const { stdout } = await execa("ps", ["-A", "-o", "pid=,ppid=,stat=,args="]);
   return stdout.split("\n").flatMap((line) => {
     const [, pid, parent, state, command] = /^ *(\d+) +(\d+) +(\S+) +(.*)$/.exec(line) ?? [];
-    // A zombie has ended; its parent has only not asked how yet.
+    // A zombie has ended, and only waits for its parent to read its exit status.
     return command === undefined || state?.startsWith("Z")
       ? []
       : [{ pid: Number(pid), parent: Number(parent), command }];

@@ -1,4 +1,4 @@
-/** The launcher serves the folder that it is run in, and knows nothing of what is in it. */
+/** The launcher serves the folder in which it runs, and knows nothing of the content. */
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
@@ -9,10 +9,10 @@ import { freePort } from "../../testing/stack/port.ts";
 import { launch } from "./launcher.ts";
 import { folder, makeProject } from "./project.ts";
 
-// Some of these start whole stacks, several at once.
+// Some of these tests start whole stacks, several at once.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
-test("a project of its own: its edge, its worker, its service with its option and its variables", async () => {
+test("serves a foreign project with its edge, its worker, and its service with an option and variables", async () => {
   await using project = await makeProject();
   const options = { cwd: project.path, via: "node" as const, env: { MY_SETTING: "blue" } };
   {
@@ -39,7 +39,7 @@ test("a project of its own: its edge, its worker, its service with its option an
   expect(help.output()).not.toContain("weather");
 });
 
-/** The status of an answer to a request that names `host`. */
+/** The status of the answer to a request with this Host header. */
 function statusFor(port: number, host: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const asked = request({ host: "127.0.0.1", port, path: "/ready", headers: { host } });
@@ -50,7 +50,7 @@ function statusFor(port: number, host: string): Promise<number | undefined> {
   });
 }
 
-test("what the environment says goes before what npm start would choose", async () => {
+test("the environment overrides the settings that npm start would choose", async () => {
   const health = await freePort();
   const env = {
     ALLOWED_HOSTS: "alias.test,127.0.0.1",
@@ -70,7 +70,7 @@ test("what the environment says goes before what npm start would choose", async 
     const answer = await fetch(`http://127.0.0.1:${health}/health`);
     return ((await answer.json()) as { connected: boolean }).connected;
   });
-  // The embedded server asks for the secret, which edge and worker have shown above, and the doctor shows too.
+  // The embedded server demands the secret, which edge and worker have presented above, as the doctor does below.
   const call = { kind: "promise.get", head: { corrId: "1", version: PROTOCOL_VERSION }, data: { id: "x" } };
   const bare = await fetch(`http://127.0.0.1:${ports.resonate}`, { method: "POST", body: JSON.stringify(call) });
   expect(bare.status).toBe(401);
@@ -79,11 +79,11 @@ test("what the environment says goes before what npm start would choose", async 
     env: { ...env, RESONATE_URL: "" },
   });
   expect(await doctor.exited, doctor.output()).toMatchObject({ exitCode: 0 });
-  // The level is every part's, and what they write at it is shown.
+  // The log level holds for every part, and the lines of that level are printed.
   expect(launcher.output()).toMatch(/worker +ready/);
 });
 
-/** What the edge reads when it is first needed. */
+/** Modules of the edge that read variables when they are first needed. */
 const LOADED_LATER = [
   "core/jobs/operating/worker-report.ts",
   "functions/operate/operating.ts",
@@ -98,7 +98,7 @@ test("the edge gets every variable that its configuration reads", async () => {
   const read = sources.flatMap((source) =>
     [...source.matchAll(/(?:^ +|[{;] )([A-Z][A-Z_]+)\??: (?!undefined)/gm)].map(([, name]) => name),
   );
-  // The launcher's own to say, no variable, or about the object of an account, which is not there.
+  // These are set by the launcher itself, are not variables, or concern objects that exist only in an account.
   const others = [
     "RESONATE_URL",
     "RATE_LIMITER",

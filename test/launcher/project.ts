@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** A folder that is removed when it is left. */
+/** A folder that is removed when it is disposed of. */
 export interface Folder extends AsyncDisposable {
   readonly path: string;
 }
@@ -12,13 +12,13 @@ export async function folder(): Promise<Folder> {
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** What a project consists of: everything of this checkout that it is made and built of, and what is built. */
+/** The parts of this checkout that make a project: its sources, its settings and the built pages. */
 const PARTS = [
   ...["core", "tools", "functions", "worker", "wrap", "server", "cli", "testing", "infra", "pages", ".build/pages"],
   ...["package.json", "package-lock.json", "wrangler.toml"],
 ];
 
-/** This checkout as a project of its own, to be edited. */
+/** Copies this checkout into a separate project that can be edited. */
 export async function copyProject(): Promise<Folder> {
   const project = await folder();
   for (const part of PARTS) await cp(part, join(project.path, part), { recursive: true });
@@ -26,7 +26,7 @@ export async function copyProject(): Promise<Folder> {
   return project;
 }
 
-/** The smallest project: an edge, a worker and a service for local runs, none of which is this product's. */
+/** The smallest project: an edge, a worker and a service for local runs, none of them from this product. */
 const FILES = {
   "package.json": JSON.stringify({ name: "@me/my-server", type: "module", "durable-mcp-edge": { local: "local.ts" } }),
   "wrangler.jsonc": '{ "name": "my-server", "main": "edge.ts", "compatibility_date": "2026-11-17" } // mine',

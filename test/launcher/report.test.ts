@@ -27,7 +27,7 @@ describe("a line of the worker's log", () => {
     [{ level: "error", msg: "oops", err: { message: "deep" } }, "worker   oops: deep"],
   ])("%j reads %j", (entry, text) => expect(line(entry)).toBe(text));
 
-  test("that is about nothing a user follows is left out", () => {
+  test("is left out if a user does not need it", () => {
     expect(line({ msg: "ready", health_url: "http://127.0.0.1:8081/health" })).toBeUndefined();
   });
 
@@ -47,7 +47,7 @@ describe("an error with its stack", () => {
     at process.processTicksAndRejections (node:internal/process/task_queues:105:5)`,
   };
 
-  test("shows its message and where in the project it arose", () => {
+  test("shows its message and its place in the project", () => {
     const done = { msg: "job done", job: "order_1", outcome: "failed", duration_ms: 5, reason: "boom" };
     expect(line({ ...done, error })).toBe(
       `failed   order_1 (5 ms): boom\n${" ".repeat(19)}at charge (tools/shop/order.ts:7:9)`,
@@ -62,29 +62,29 @@ describe("an error with its stack", () => {
   });
 });
 
-describe("what the author's code writes itself", () => {
+describe("output of the author's code", () => {
   const author = (service: string, entry: object) => readable(service, { ...entry }, "author");
 
-  test("shows under dev, and not otherwise", () => {
+  test("is shown under dev only", () => {
     expect(author("worker", { level: "info", job: "order_1", msg: "charged" })).toBe("worker   order_1: charged");
     expect(raw("worker", "printed", "stdout", "author")).toBe("worker   printed");
     expect(line({ job: "order_1", msg: "charged" })).toBeUndefined();
   });
 
-  test("leaves out what the engine writes", () => {
+  test("is shown without the engine's lines", () => {
     expect(author("edge", { level: "info", msg: "request", job: "order_1" })).toBeUndefined();
     expect(author("worker", { level: "debug", msg: "job continued", job: "order_1" })).toBeUndefined();
     expect(author("worker", { level: "info", msg: "job goes on", job: "order_1" })).toBeUndefined();
   });
 
-  test("tells what a wrapped server writes, which may be of any of its calls", () => {
+  test("includes that of a wrapped server, without a job, because it may belong to any call", () => {
     const entry = { level: "info", msg: "wrapped server says", job: "acme.a.1", says: "out of paper" };
     expect(author("worker", entry)).toBe("server   out of paper");
     expect(line(entry)).toBeUndefined();
   });
 });
 
-test("text that is no log line shows from stderr alone", () => {
+test("text that is not a log line is shown only if it is from stderr", () => {
   expect(raw("edge", "Uncaught exception", "stderr", "news")).toBe("edge     Uncaught exception");
   expect(raw("edge", "listening", "stdout", "news")).toBeUndefined();
   expect(raw("edge", "", "stderr", "news")).toBeUndefined();
@@ -101,7 +101,7 @@ test.each([
   [90_000, "1.5 min"],
   [7_200_000, "2 h"],
   [31_536_000_000, "365 days"],
-])("%d ms read %s", (ms, text) => expect(duration(ms)).toBe(text));
+])("%d ms is written as %s", (ms, text) => expect(duration(ms)).toBe(text));
 
 test.each([
   [0, "0 s"],
@@ -110,4 +110,4 @@ test.each([
   [10_800_000, "3 h"],
   [10_807_000, "3 h"],
   [97_200_000, "1 day 3 h"],
-])("%d ms, counted, read %s", (ms, text) => expect(wholeDuration(ms)).toBe(text));
+])("%d ms in whole units is written as %s", (ms, text) => expect(wholeDuration(ms)).toBe(text));

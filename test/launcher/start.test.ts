@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { gone, type Launcher, launch } from "./launcher.ts";
 
-// Some of these start whole stacks, several at once.
+// Some of these tests start whole stacks, several at once.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const JULY = { latitude: 47.6062, longitude: -122.3321, year: 2014, month: 7 };
@@ -32,13 +32,13 @@ describe.sequential("npm start", () => {
   });
   afterAll(() => launcher?.[Symbol.asyncDispose]());
 
-  test("prints the URL, without colours where there is no terminal", () => {
+  test("prints the URL, without colors if there is no terminal", () => {
     const output = launcher.output();
     expect(output).toMatch(new RegExp(`MCP endpoint +${launcher.url}$`, "m"));
     expect(output).not.toContain("\u001b");
   });
 
-  test("runs a gathering and a timer, and shows what happens to them", async () => {
+  test("runs a gathering and a timer, and prints their starts and ends", async () => {
     const client = await connect(launcher.url);
     expect(await call(client, "start_gathering", JULY)).toMatchObject({ job_name: JULY_NAME });
     await call(client, "set_timer", { timer_name: "tea", seconds: 1 });
@@ -52,7 +52,7 @@ describe.sequential("npm start", () => {
     expect(output).toMatch(/^\d\d:\d\d:\d\d {2}complete weather_data_47\.6062_-122\.3321_2014_7 \(.+ m?s\)$/m);
   });
 
-  test("lets no other program of the machine at the jobs: the embedded server asks for a secret", async () => {
+  test("keeps other programs of the machine from the jobs, because the embedded server demands a secret", async () => {
     const server = `http://127.0.0.1:${launcher.ports.resonate}`;
     const head = { corrId: "1", version: "2026-04-01" };
     const body = JSON.stringify({ kind: "promise.get", head, data: { id: "timer_tea" } });
@@ -64,7 +64,7 @@ describe.sequential("npm start", () => {
   });
 
   test.runIf(process.platform === "linux")(
-    "has no secret in an argument list, which other users can read",
+    "has no secret in an argument list, which other users could read",
     async () => {
       const family = await launcher.family();
       const { pid } = await launcher.member("worker/main.ts");
@@ -116,7 +116,7 @@ describe.sequential("npm start", () => {
 describe.concurrent("nothing is left behind", () => {
   const args = ["--sample-weather", "--memory"];
 
-  test("when npm alone gets SIGTERM", async () => {
+  test("when only npm gets SIGTERM", async () => {
     await using launcher = await launch({ args });
     await launcher.printed("Ready.");
     const family = await launcher.family();
@@ -164,7 +164,7 @@ describe.concurrent("nothing is left behind", () => {
   });
 });
 
-test("with --data, what was started goes on after a kill -9 of everything", async () => {
+test("with --data, jobs go on after a kill -9 of everything", async () => {
   const data = await mkdtemp(join(tmpdir(), "launcher-"));
   const args = ["--sample-weather", "--data", data];
   try {

@@ -1,4 +1,4 @@
-/** Task ids under `npm start`: they outlive it where its state does. */
+/** Task ids under `npm start` remain valid after a restart if the state does. */
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(data, { recursive: true, force: true }));
 
-/** A stack that runs until it is left, by the launcher alone: what the shells of npm add is tested with the launcher. */
+/** A stack that runs until it is disposed of. It is started without npm, whose part start.test.ts tests. */
 async function started(args: string[], env: Record<string, string> = {}) {
   const launcher = await launch({ via: "node", args: ["--sample-weather", ...args], env });
   await launcher.printed("Ready.");
@@ -29,7 +29,7 @@ async function started(args: string[], env: Record<string, string> = {}) {
 
 const timer = (timer_name: string) => ["timer", { timer_name, seconds: 3_600 }] as const;
 
-test.concurrent("a task id is good after a restart; its key is kept with the state, for the owner", async ({
+test.concurrent("a task id is valid after a restart, and its key is kept with the state, readable by the owner only", async ({
   expect,
 }) => {
   let taskId: string;

@@ -7,7 +7,7 @@ import { CAPABILITIES } from "../tasks/support.ts";
 import { isColored, screenOf } from "./emulator.ts";
 import { type Launcher, launch } from "./launcher.ts";
 
-// Whole stacks are started, two at once.
+// These tests start whole stacks, two at once.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 const TERMINAL = { columns: 200, rows: 30 };
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => archive?.[Symbol.asyncDispose]());
 
-/** A stack at a terminal, or without one, and what calls its tools. */
+/** Starts a stack with or without a terminal; `call` calls its tools. */
 async function started(options: Parameters<typeof launch>[0]) {
   const env = {
     WEATHER_API_URL: archive.url,
@@ -37,7 +37,7 @@ async function started(options: Parameters<typeof launch>[0]) {
   return { launcher, call, close: () => client.close() };
 }
 
-/** Waits until the lines that are on the screen now are as wanted. */
+/** Waits until `test` holds for the lines on the screen, and resolves with them. */
 async function shows(launcher: Launcher, wanted: string, test: (lines: string[]) => unknown): Promise<string[]> {
   const lines = () => screenOf(launcher.output());
   return until(wanted, () => (test(lines()) ? lines() : undefined), 120_000).catch((error: Error) => {
@@ -59,9 +59,9 @@ describe("at a terminal", () => {
     await launcher?.[Symbol.asyncDispose]();
   });
 
-  test("a range is one line, which changes in place from its question to how long it took", async () => {
+  test("a range is one line, which changes in place from its question to its duration", async () => {
     archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2012-05" });
-    // By a client that shows questions: of another the agreement is asked before.
+    // The client shows questions: another client would have to confirm before the job starts.
     await rpc(launcher.url, "tools/call", { name: "weather_range", arguments: RANGE }, { capabilities: CAPABILITIES });
     const asks =
       / {2}asks {5}weather_range_47\.6_-122\.3_2012-01_2014-12: (http:\/\/\S+) Gathering 2012-01 to 2014-12 takes 36 requests/;
@@ -79,7 +79,7 @@ describe("at a terminal", () => {
     expect(isColored(launcher.output())).toBe(true);
   });
 
-  test("a timer shows what is left, and that it was cancelled asleep", async () => {
+  test("a timer shows its remaining time, and its cancellation during its sleep", async () => {
     await call("set_timer", { timer_name: "tea", seconds: 3_000 });
     const left = / {2}running {2}timer_tea: until \d\d:\d\d:\d\d, in [1-5]\d min( \d+ s)? \([\w ]+\)$/;
     await shows(launcher, "the timer", (lines) => lines.some((line) => left.test(line)));
@@ -90,7 +90,7 @@ describe("at a terminal", () => {
     expect(about("timer_tea")(lines)).toHaveLength(1);
   });
 
-  test("a step shows its attempt, when the next is due, and what it met with", async () => {
+  test("a step shows its attempt, when the next one is due, and the last failure", async () => {
     archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2013-03" });
     await call("start_gathering", { latitude: 47.6, longitude: -122.3, year: 2013, month: 3, timezone: "Asia/Tokyo" });
     const retrying = / {2}retrying weather_data\S+: request, attempt \d+ failed, (next in \d+ s|trying again): .*503/;
@@ -100,7 +100,7 @@ describe("at a terminal", () => {
   });
 });
 
-test("elsewhere, and with --plain, each line stays, a range has few, and no control character is written", async () => {
+test("with --plain each line stays, a range has few lines, and no control character is written", async () => {
   archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2012-05" });
   const before = archive.control.count("2012-05");
   const { launcher, call, close } = await started({ args: ["--plain"], terminal: TERMINAL, env: { NO_COLOR: "1" } });
@@ -109,7 +109,7 @@ test("elsewhere, and with --plain, each line stays, a range has few, and no cont
   await until("more attempts", () => archive.control.count("2012-05") > before + 2, 120_000);
   archive.control.clear();
   await launcher.printed(`complete ${NAME} (`);
-  // No worker says that a job was cancelled that slept.
+  // No worker logs the cancellation of a sleeping job, so the launcher reports it by itself.
   await call("set_timer", { timer_name: "tea", seconds: 3_600 });
   await launcher.printed("started  timer_tea");
   await call("cancel_job", { job_names: ["timer_tea"] });

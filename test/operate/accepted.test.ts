@@ -1,4 +1,4 @@
-/** The trail says who accepted a wrapped server's changed list of tools, when, and what changed with it. */
+/** The trail shows who accepted a wrapped server's changed list of tools, when, and with which changes. */
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 150_000 });
 
 const tool = (name: string, description: string) => ({ name, description, inputSchema: { type: "object" } });
 
-test("each acceptance is in the trail of the deployment that lists the tools, once, and what nobody accepted is not", async () => {
+test("each acceptance is once in the trail of the deployment that lists the tools, and changes without one are not", async () => {
   const file = join(await mkdtemp(join(tmpdir(), "accepted-")), "tools.json");
   const become = (...tools: object[]) => writeFile(file, JSON.stringify(tools));
   await become(tool("read", "Reads."));
@@ -59,7 +59,7 @@ test("each acceptance is in the trail of the deployment that lists the tools, on
   const [first, second] = entries.map(({ about }: { about: { at: string } }) => about.at);
   expect([before, first, second]).toEqual([before, first, second].toSorted());
 
-  // What narrows is taken by itself: nobody has accepted it.
+  // Changes that narrow the list are taken without an acceptance.
   await become(tool("leak", "Is new."));
   await synced();
   await deployed();

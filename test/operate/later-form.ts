@@ -1,4 +1,4 @@
-/** Makes a worker one of a later version, which keeps jobs in another form: it is loaded before the worker's program. */
+/** Preloaded into a worker (`--import`), makes it one of a later version, which keeps jobs in form 2. */
 import { registerHooks } from "node:module";
 
 registerHooks({

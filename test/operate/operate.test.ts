@@ -1,4 +1,4 @@
-/** An operator sees what happens, finds the cause, and steers: on the whole stack, from workers' reports. */
+/** An operator sees failures, finds their cause and acts on jobs, on the whole stack with workers' reports. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { run, until } from "../../testing/simulation/program.ts";
 import { callerAt } from "../auth/support.ts";
@@ -17,7 +17,7 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 const MONTHS = [1, 2, 3, 4, 5, 6].map((month) => ({ ...SEATTLE, year: 2014, month }));
 const GONE = { fault: { kind: "status", status: 404, reason: "the archive has moved" } } as const;
 
-/** Months that fail for one reason, and what is left of them to the operator. */
+/** Starts months that all fail for one reason, waits for their ends, and returns their job names. */
 async function failures(caller: ReturnType<typeof callerAt>, months = MONTHS) {
   stack.archive.control.inject(GONE);
   const started = await Promise.all(months.map((month) => caller.call("start_gathering", month)));
@@ -26,11 +26,11 @@ async function failures(caller: ReturnType<typeof callerAt>, months = MONTHS) {
   return names;
 }
 
-test("an incident: what fails is grouped by its reason, is looked into, and is tried again at once", async () => {
+test("in an incident, failures are grouped by reason, can be examined, and are all retried with one action", async () => {
   const operator = operatorAt(stack.origin);
   const caller = callerAt(stack.url, "");
   const names = await failures(caller);
-  const group = await until("the failures to be told", async () => {
+  const group = await until("the failures to be reported", async () => {
     const { groups } = await operator.get("overview");
     return groups.find(({ count }: { count: number }) => count === names.length);
   });
@@ -69,7 +69,7 @@ test("an incident: what fails is grouped by its reason, is looked into, and is t
   expect(said).toEqual(["this machine: retry: done", "this machine: retry", "this machine: values read"]);
 });
 
-test("starts are stopped, jobs are held back, and both go on, by the command line too", async () => {
+test("an operator stops and allows starts, and pauses and resumes jobs, on the command line", async () => {
   const caller = callerAt(stack.url, "");
   const operate = async (...args: string[]) => {
     await using program = run("cli/main.ts", { args: ["operate", ...args, "--url", stack.origin, "--json"] });
@@ -89,7 +89,7 @@ test("starts are stopped, jobs are held back, and both go on, by the command lin
       (error) => error.message.includes("stopped new jobs"),
     ),
   );
-  // What was started is found.
+  // A start of an existing job still finds it.
   await timer("before");
   await operate("allow-starts");
   await until("starts to be allowed", () =>
@@ -101,7 +101,7 @@ test("starts are stopped, jobs are held back, and both go on, by the command lin
 
   await operate("pause", "--all");
   expect((await operate("overview")).held).toEqual({ all: true, callers: [], jobs: [] });
-  // A worker learns of it within some seconds.
+  // A worker learns of the pause within some seconds.
   const held = await until("a job to be held back", async () => {
     const name = `timer_held ${Date.now()}`;
     await timer(name.slice("timer_".length));
@@ -119,7 +119,7 @@ test("starts are stopped, jobs are held back, and both go on, by the command lin
   expect(await statusOf(long.job_name)).toBe("cancelled");
 });
 
-test("an action that is killed in the middle is done when the edge is back, and is in the trail once", async () => {
+test("an action that the edge's death interrupts is finished when the edge is back, and is in the trail once", async () => {
   const operator = operatorAt(stack.origin);
   const caller = callerAt(stack.url, "");
   const months = Array.from({ length: 24 }, (_, i) => ({
@@ -128,7 +128,10 @@ test("an action that is killed in the middle is done when the edge is back, and 
     month: (i % 12) + 1,
   }));
   const names = await failures(caller, months);
-  await until("the failures to be told", async () => (await operator.get("jobs")).count === names.length || undefined);
+  await until(
+    "the failures to be reported",
+    async () => (await operator.get("jobs")).count === names.length || undefined,
+  );
   stack.archive.control.clear();
   const { entries } = await operator.get("trail", { limit: "1" });
   const acting = operator.act({ do: "retry", filter: {}, from: "start" }).catch(() => {});

@@ -1,4 +1,4 @@
-/** An incident in a real browser: from the alert to the cause, and to trying everything again. */
+/** An incident in a real browser: from the alert to the cause, and to a retry of all jobs. */
 import { mkdir } from "node:fs/promises";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -23,7 +23,7 @@ describe.runIf(browser)("in a browser", () => {
     await stack?.[Symbol.asyncDispose]();
   });
 
-  test("an incident, from the alert to the cause to all jobs tried again", async () => {
+  test("an operator gets from the alert to the cause and retries all jobs", async () => {
     const caller = callerAt(stack.url, "");
     const months = [1, 2, 3, 4, 5, 6].map((month) => ({ ...SEATTLE, year: 2013, month }));
     await caller.call("set_timer", { timer_name: "tea", seconds: 3_600 });
@@ -45,7 +45,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByText("1 of timer").waitFor();
     expect(await inaccessible(page)).toEqual([]);
     if (pictures) await page.screenshot({ path: `${pictures}/operate.png` });
-    // What is paused can be resumed here, also where nothing of it happens now.
+    // A paused kind can be resumed here, even if it has no jobs now.
     await operator.act({ do: "pause", of: { kind: "weather_range" } });
     const held = page.getByRole("region", { name: "Held back" });
     await held.getByText("weather_range").waitFor();

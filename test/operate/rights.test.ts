@@ -1,4 +1,4 @@
-/** Who is no operator reaches nothing under `/operate`; who is one is known by name, and no longer than he is listed. */
+/** Only operators reach the pages under `/operate`. They are known by name, for as long as their tokens are listed. */
 import { createHash } from "node:crypto";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
@@ -16,7 +16,7 @@ const OPERATORS = { ...callers, RESONATE_URL, VIEW_KEY, OPERATOR_TOKENS: JSON.st
 const PATHS = ["overview", "jobs", "job?job=timer_tea", "trail", "action?n=1", "metrics"];
 const SAME = { "sec-fetch-site": "same-origin" };
 
-/** The status of a request, with headers that `fetch` does not let a program set. */
+/** The status of a request, which may have headers that `fetch` forbids. */
 function ask(url: string, { method = "GET", headers = {}, body = "" } = {}): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(url, { method, headers }, (response) => {
@@ -78,7 +78,7 @@ test("without an operator's token nobody sees or does anything", async () => {
     ],
     ["signing in without a page", at("session"), { method: "POST", headers: bearer(TOKEN) }],
     ["rooms", at("rooms"), { headers: bearer("token-of-bob") }],
-    ["a slash more", `${edge.url}/operate/overview/`, {}],
+    ["an additional slash", `${edge.url}/operate/overview/`, {}],
     ["a slash in the middle", `${edge.url}/operate//overview`, {}],
     ["dots", `${edge.url}/operate/x/../overview`, {}],
     ["an encoded slash", `${edge.url}/operate%2Foverview`, {}],
@@ -97,7 +97,7 @@ test("without an operator's token nobody sees or does anything", async () => {
   expect(await trail.json()).toEqual({ entries: [] });
 });
 
-test("a browser stays signed in as an operator, for its own pages, and until the token is listed no more", async () => {
+test("a browser stays signed in as an operator for its own pages, until the token is no longer listed", async () => {
   await using edge = await startEdge({ port: 0, bindings: OPERATORS });
   const at = (path: string) => `${edge.url}/operate/${path}`;
   const signed = await fetch(at("session"), { method: "POST", headers: { ...SAME, ...bearer(TOKEN) } });
@@ -112,7 +112,7 @@ test("a browser stays signed in as an operator, for its own pages, and until the
   expect(await ask(`${later.url}/operate/overview`, { headers: { ...SAME, cookie } })).toBe(401);
 });
 
-test("it is off unless an operator is configured, and the local one is this machine's user alone", async () => {
+test("the pages are off unless an operator is configured, and a local operator is only this machine's user", async () => {
   await using off = await startEdge({ port: 0, bindings: { AUTH_MODE: "none", RESONATE_URL } });
   expect(await ask(`${off.url}/operate`)).toBe(404);
   expect(await ask(`${off.url}/operate/overview`)).toBe(404);

@@ -1,4 +1,4 @@
-/** What operators are told of the Resonate server, on each that there is, and of what callers cost. */
+/** The figures of the Resonate server, of each kind, and of callers that operators see. */
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const TOKEN = "operator-token-of-olga";
 
-test("the overview has the server's release and latency, what it stores and costs where it tells, and callers by rows", async () => {
+test("the overview has the server's release and latency, its size and cost if known, and the rows of each caller", async () => {
   const isReleased = Boolean(process.env.RESONATE_URL);
   const data = await mkdtemp(join(tmpdir(), "operated-"));
   const sha256 = createHash("sha256").update(TOKEN).digest("hex");
@@ -27,7 +27,7 @@ test("the overview has the server's release and latency, what it stores and cost
     const ada = callerAt(stack.url, "token-of-ada");
     const { resonate: before } = await operator.get("overview");
     for (const timer_name of ["one", "two", "three"]) await ada.call("set_timer", { timer_name, seconds: 3_600 });
-    // What it has started is told once a minute.
+    // The numbers of started jobs are reported once a minute.
     const caller = await until("the caller's figures", async () => (await operator.get("overview")).callers[0]);
     expect(caller).toMatchObject({ label: "ada", started: expect.any(Number) });
     expect(caller.rows).toBeGreaterThan(0);
@@ -41,7 +41,7 @@ test("the overview has the server's release and latency, what it stores and cost
     expect(resonate.release).toBe(isAccount ? "account" : "embedded");
     expect(resonate.size).toBeGreaterThan(0);
     expect(resonate.most).toBeGreaterThan(resonate.size);
-    // A machine of the operator's own charges nothing.
+    // An embedded server costs nothing.
     if (!isAccount) return expect(resonate).not.toHaveProperty("today");
     for (const what of ["requests", "written", "read", "awake"])
       expect(resonate.today[what]).toBeGreaterThan(before.today[what]);

@@ -1,4 +1,4 @@
-/** What an operator steers beside jobs that fail: callers, kinds, many jobs at once; and what the trail and a web hook tell. */
+/** An operator's actions on callers, on kinds and on many jobs at once, and the messages of the trail and the web hook. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
@@ -44,7 +44,7 @@ const completes = async (caller: Caller, job: string) =>
   expect(Object.keys((await caller.call("await_result", { job_names: [job] })).results)).toEqual([job]);
 const keyOf = async (name: string) => (await callerOf(name)).key;
 
-/** Starts jobs until the worker, which learns of a pause within some seconds, holds one back; resolves with its name. */
+/** Starts jobs until the worker, which learns of a pause within some seconds, holds one back; resolves with that job's name. */
 const heldBack = (start: () => Promise<string>, key: string) =>
   until("a job to be held back", async () => {
     const name = await start();
@@ -67,7 +67,7 @@ const told = (name: string, state: string) =>
     alerts.delivered.find(({ body }) => body.name === name && body.state === state),
   );
 
-test("a caller is paused by its name, and a kind: others go on, and what is held back ends when it is resumed", async () => {
+test("a caller or a kind is paused while others go on, and the jobs held back end when it is resumed", async () => {
   await operator.act({ do: "pause", of: { caller: "ada" } });
   let n = 0;
   const held = await heldBack(() => timer(ada(), `held ${++n}`), await keyOf("ada"));
@@ -87,7 +87,7 @@ test("a caller is paused by its name, and a kind: others go on, and what is held
   expect((await operator.get("overview")).kinds_paused).toEqual([]);
 });
 
-test("many jobs of a caller are cancelled by a filter, which first only counts them", async () => {
+test("many jobs of a caller are cancelled by a filter, which without --apply only counts them", async () => {
   const names = await Promise.all(Array.from({ length: 12 }, (_, i) => timer(bob(), `long ${i}`, 3_600)));
   const other = await timer(ada(), "long", 3_600);
   const filter = ["--state", "sleeping", "--kind", "timer", "--caller", "bob"];
@@ -108,7 +108,7 @@ test("many jobs of a caller are cancelled by a filter, which first only counts t
   expect(await operator.get("job", { job })).toMatchObject({ caller: "bob", status: "cancelled" });
 });
 
-test("the web hook is told, signed, that a caller's web hooks fail and that its storage is almost full", async () => {
+test("the operator's web hook gets signed alerts when a caller's web hooks fail and when a caller's storage is almost full", async () => {
   await using receiver = await startReceiver(newSecret());
   await using hooks = await eventsAt(stack.url, TOKENS.bob);
   const { url, secret } = receiver;
@@ -132,7 +132,7 @@ test("the web hook is told, signed, that a caller's web hooks fail and that its 
   expect(alerts.forged).toEqual([]);
 });
 
-test("what callers cancel, answer and remove is in the trail by job, as are keys that a deployment changes; it is exported", async () => {
+test("the exported trail has callers' cancellations and answers by job, and the callers that a deployment adds or removes", async () => {
   const { tasks } = ada();
   const asked = await tasks.call("confirm_delete", { filename: "trailed" });
   await tasks.reaches(asked.taskId, "input_required");
@@ -152,7 +152,7 @@ test("what callers cancel, answer and remove is in the trail by job, as are keys
   Object.assign(bindings, bearerBindings({ ada: TOKENS.ada, bob: "newer-token-of-bob", dan: "token-of-dan" }));
   await stack.edge.kill();
   await stack.edge.start();
-  const lines = await until("all to be told", async () => {
+  const lines = await until("the trail to be complete", async () => {
     const exported = (await operate("trail")).trim().split("\n");
     return exported.some((line) => line.includes("callers changed")) ? exported : undefined;
   });
@@ -180,7 +180,7 @@ test("what callers cancel, answer and remove is in the trail by job, as are keys
   expect(later).toEqual(lines.filter((line) => JSON.parse(line).n > last));
 });
 
-test("actions that the edge's death interrupts are each done and in the trail, or neither", async () => {
+test("each action that the edge's death interrupts is both done and in the trail, or neither", async () => {
   const dan = callerAt(stack.url, "token-of-dan");
   const names = await Promise.all(Array.from({ length: 12 }, (_, i) => timer(dan, `cut ${i}`, 3_600)));
   const key = await keyOf("dan");
@@ -193,12 +193,12 @@ test("actions that the edge's death interrupts are each done and in the trail, o
     { do: "stop-starts" },
     { do: "block", caller: "mallory" },
   ].map((action) => operator.act(action).catch(() => {}));
-  await until("one to be noted", async () => (await since()).entries.length > 0);
+  await until("one action to be in the trail", async () => (await since()).entries.length > 0);
   await stack.edge.kill();
   await Promise.all(acting);
   await stack.edge.start();
   const said = await until(
-    "what was noted to be done",
+    "all actions in the trail to be done",
     async () => {
       const all: string[] = (await since()).entries.map(({ what }: { what: string }) => what);
       const ended = all.filter((what) => what.endsWith(": done"));

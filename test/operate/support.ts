@@ -3,8 +3,8 @@ import type { Stack, StackOptions } from "../support/stack.ts";
 import { startTaskStack } from "../tasks/support.ts";
 
 /**
- * A stack whose workers report to the edge, and whose operator is this machine's user unless the bindings say otherwise: to
- * them and to `env` is added, and each start of the edge and of a worker reads them.
+ * Starts a stack whose workers report to the edge, and whose operator is this machine's user unless the bindings say
+ * otherwise. Adds to `bindings` and `env`, which every later start of the edge and of a worker reads again.
  */
 export async function startOperated({
   bindings = {},
@@ -24,7 +24,7 @@ export async function startOperated({
 /** The requests of an operator. */
 export function operatorAt(origin: string, token?: string) {
   const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
   const json = async (response: Response): Promise<any> => {
     const body = await response.json();
     if (!response.ok) throw new Error(`${response.status} ${body.error}`);

@@ -1,4 +1,4 @@
-/** One trace a job: from the caller's span by the edge and the worker to what the job asks, in the names of the conventions. */
+/** One trace for each job, from the caller's span through edge and worker to the job's requests, with conventional names. */
 import { expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
@@ -14,7 +14,7 @@ const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const CALLER = "b7ad6b7169203331";
 const TRACEPARENT = `00-${TRACE}-${CALLER}-01`;
 
-/** A stack whose upstream notes which trace it is asked in. */
+/** Starts a stack whose upstream notes the trace of each request. */
 async function startTraced(options: StackOptions = {}) {
   await using started = new AsyncDisposableStack();
   const archive = started.use(await startSampleArchive());
@@ -27,7 +27,7 @@ async function startTraced(options: StackOptions = {}) {
   const WEATHER_API_URL = started.use(upstream).url;
   const stack = started.use(await startStack({ ...options, env: { ...options.env, WEATHER_API_URL } }));
   const all = started.move();
-  /** Has a month gathered by a request with these headers and this in its `_meta`. */
+  /** Gathers a month by a request with these headers and this `_meta`. */
   const gather = async (month: number, headers: object, meta: object) => {
     const params = { name: "weather_data", arguments: { ...SEATTLE, year: 2013, month } };
     const message = rpcMessage("tools/call", params, {});
@@ -40,7 +40,7 @@ async function startTraced(options: StackOptions = {}) {
   return { stack, asked, gather, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-test("the caller's span is the parent of the edge's, that of the job's, and what the job asks hears of it; logs name the trace", async () => {
+test("the spans of caller, edge, job, step and request form one chain, which the upstream and both logs learn of", async () => {
   await using collector = await startCollector();
   const OTEL_EXPORTER_OTLP_ENDPOINT = collector.url;
   await using the = await startTraced({
@@ -73,7 +73,7 @@ test("the caller's span is the parent of the edge's, that of the job's, and what
         .join(),
     ).toContain(`"trace_id":"${TRACE}"`);
 
-  // Without a trace of the caller, the edge begins one. A header serves as well. A malformed traceparent is left out.
+  // Without a trace of the caller, or with a malformed one, the edge begins a trace. A header works as well as `_meta`.
   await the.gather(2, {}, { traceparent: "00-00000000000000000000000000000000-b7ad6b7169203331-01" });
   await the.gather(3, { traceparent: TRACEPARENT.replace("0af7", "0af8") }, {});
   const traces = await until("the jobs' spans", () => {
@@ -86,7 +86,7 @@ test("the caller's span is the parent of the edge's, that of the job's, and what
   expect(new Set(edges)).toEqual(new Set(traces));
 });
 
-test("where nothing is exported a caller's trace is in both logs, and requests name none", async () => {
+test("without an exporter, both logs have the caller's trace, and requests have none", async () => {
   await using the = await startTraced();
   const job = await the.gather(1, { traceparent: TRACEPARENT }, {});
   for (const { process } of [the.stack.edge, ...the.stack.workers])

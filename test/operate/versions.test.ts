@@ -1,4 +1,4 @@
-/** A worker of a version that must not run beside the edge says so before it takes a job, or as soon as both are there. */
+/** A worker of a version that must not run beside the edge reports it before it takes a job, or as soon as both run. */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test, vi } from "vitest";
@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 150_000 });
 
 const LATER = `--import ${pathToFileURL(resolve("test/operate/later-form.ts")).href}`;
 
-test("it does not start beside the edge; started while the edge is away, page, doctor and its log tell of it", async () => {
+test("it does not start beside the edge; if it starts while the edge is away, the overview, the doctor and its log report it", async () => {
   const env: Record<string, string> = {};
   await using stack = await startOperated({ env });
   const operator = operatorAt(stack.origin);
@@ -31,10 +31,10 @@ test("it does not start beside the edge; started while the edge is away, page, d
   await stack.edge.kill();
   const later = await stack.addWorker();
   await stack.edge.start();
-  await until("its log to say it", () =>
+  await until("the worker's log to report it", () =>
     later.process.logs().find(({ level, reason }) => level === "error" && reason === refused),
   );
-  await until("operators to be told", async () => (await told()).includes("mixed-versions"));
+  await until("the overview to report it", async () => (await told()).includes("mixed-versions"));
   const args = ["doctor", "--url", stack.origin, "--json"];
   await using doctor = run("cli/main.ts", { args, env: { OPERATOR_TOKEN: "this machine's user needs none" } });
   expect(await doctor.exited).toMatchObject({ exitCode: 1 });

@@ -1,4 +1,4 @@
-/** Every export of the public modules says what it is, with an example that compiles, and that runs where it can. */
+/** Every export of the public modules has a comment and an example that compiles and, if possible, runs. */
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -13,12 +13,12 @@ const FOLDER = ".build/examples";
 const exported = (await Promise.all(Object.keys(MODULES).map(exportsOf))).flat();
 const examples = (await Promise.all(Object.keys(MODULES).map(examplesOf))).flat();
 
-/** What cannot be run by itself. */
+/** Examples that cannot be run by themselves. */
 const COMPILED_ONLY = ["runWorker"];
 
 const fileOf = ({ of }: Example, i: number) => `${i}-${of.replace(".", "-")}.ts`;
 
-/** An example as a module whose default export runs it. */
+/** The source of a module whose default export runs the example. */
 async function moduleOf({ code }: Example): Promise<string> {
   const declares = (name: string) => new RegExp(`\\b(const|let|function|class) ${name}\\b`).test(code);
   const lines = ['import * as z from "zod";', 'import type { Context as Ctx } from "../../core/index.ts";'];
@@ -44,7 +44,7 @@ test("each export has an example", () => {
   expect(exported.map(({ name }) => name).filter((name) => !shown.has(name))).toEqual([]);
 });
 
-/** The definition of the examples that are durable functions. */
+/** The definition of the job that runs examples with a context. */
 const budget = { tokens: { limit: 100_000 } };
 const events = [event({ name: "price.changed", payload: z.object({ price: z.number() }) })];
 const job = defineJob({ kind: "example", args: z.object({}), id: () => "example", budget, events });
@@ -77,7 +77,7 @@ describe("the examples", () => {
   test.each(run)("of $of runs", { timeout: 300_000 }, async ({ i, ...example }) => {
     const path = pathToFileURL(join(process.cwd(), FOLDER, fileOf(example, i))).href;
     const { default: body } = await import(/* @vite-ignore */ path);
-    // What has a context is a durable function: killed and replayed at every point.
+    // An example with a context is a durable function, which is killed and replayed at every point.
     if (!example.code.includes("ctx.")) return void (await body());
     const durable = async (ctx: unknown) => {
       await body(ctx);

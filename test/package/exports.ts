@@ -1,8 +1,8 @@
-/** What the public modules export, and what their sources say of it. */
+/** The exports of the public modules, with the comments and examples in their sources. */
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 
-/** The public modules, by the name that a reader imports. */
+/** The public modules by their import specifiers. */
 export const MODULES: Readonly<Record<string, string>> = {
   "durable-mcp-edge": "core/index.ts",
   "durable-mcp-edge/edge": "functions/edge.ts",
@@ -19,7 +19,7 @@ export interface Exported {
   module: string;
   name: string;
   isType: boolean;
-  /** Of the source that declares it. */
+  /** The path of the source file that declares it. */
   file: string;
   /** The comment before its declaration, without its stars; empty when there is none. */
   doc: string;
@@ -28,16 +28,16 @@ export interface Exported {
 /** An example of a documented declaration or member. */
 export interface Example {
   module: string;
-  /** Whose it is: `startStack`, `Context.step`. */
+  /** The name of the declaration or member: `startStack`, `Context.step`. */
   of: string;
   code: string;
 }
 
-/** A comment with what it is before: a declaration of a module, or a member of one. */
+/** Matches a comment and what follows it: a declaration of a module, or a member of a declaration. */
 const DOCUMENTED =
   /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*(?:export (?:async |abstract )?(const|function|class|interface|type) (\w+)|(?:readonly )?(\w+)\??[(<:])?/g;
 
-/** Everything that a module exports, itself or from another. */
+/** All exports of a module, whether it declares them or reexports them. */
 export async function exportsOf(module: string): Promise<Exported[]> {
   const path = MODULES[module] ?? "";
   const source = await readFile(path, "utf8");
@@ -60,7 +60,7 @@ export async function exportsOf(module: string): Promise<Exported[]> {
   return found;
 }
 
-/** The examples in what a module exports, of its members too. */
+/** The examples of a module's exports and of their members. */
 export async function examplesOf(module: string): Promise<Example[]> {
   const examples: Example[] = [];
   for (const { name, file, doc } of await exportsOf(module)) {

@@ -1,4 +1,4 @@
-"""A server over stdio with one tool, on the standard library alone."""
+"""A server over stdio with one tool, which uses only the standard library."""
 
 import json
 import sys

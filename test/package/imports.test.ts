@@ -41,7 +41,7 @@ test.each([
   expect(await lint({ [imported]: value, [file]: `export { a } from "${path}";\n` })).toHaveLength(errors);
 });
 
-test("refuses a circle, also of types", async () => {
+test("refuses a circular import, even of types only", async () => {
   const found = await lint({
     "core/jobs/a.ts": 'import type { B } from "./b.ts";\nexport interface A {\n  b: B;\n}\n',
     "core/jobs/b.ts": 'import type { A } from "./a.ts";\nexport interface B {\n  a: A;\n}\n',

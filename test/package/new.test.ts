@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-/** The command, run in `cwd`; what it printed, and how it ended. */
+/** Runs the command in `cwd`; resolves with its output and its exit code. */
 async function make(args: string[], cwd = folder) {
   const main = resolve("cli/main.ts");
   const { exitCode, all } = await execa(process.execPath, [main, "new", ...args], { cwd, reject: false, all: true });
@@ -24,7 +24,7 @@ test.each([
   [["1st", "--package", "1.0.0"], 'beginning with a letter, not "1st".'],
   [["there", "--package", "1.0.0"], "/there is there already."],
   [["mine", "--package", "gone.tgz"], "/gone.tgz does not exist."],
-])("%j is answered by one line", async (args, line) => {
+])("%j is answered with one line", async (args, line) => {
   await mkdir(join(folder, "there"));
   const { exitCode, all } = await make(args);
   expect([exitCode, all.split("\n").length]).toEqual([1, 1]);
@@ -33,7 +33,7 @@ test.each([
 });
 
 test.each([[[]], [["a", "b"]], [["mine", "--tool", "Send Invoice"]], [["--sail"]]])(
-  "%j is answered by what to type",
+  "%j is answered with the usage",
   async (args) => {
     const { exitCode, all } = await make(args);
     expect(exitCode).toBe(2);
@@ -41,7 +41,7 @@ test.each([[[]], [["a", "b"]], [["mine", "--tool", "Send Invoice"]], [["--sail"]
   },
 );
 
-test("a project of a published version names it, and has no tarball", async () => {
+test("a project for a published version names that version and has no tarball", async () => {
   expect((await make(["my-server", "--package", "0.1.0"])).all).toContain("cd my-server\n  npm install\n  npm start");
   expect(await readdir(join(folder, "my-server"))).not.toContain("vendor");
   const { dependencies, devDependencies, optionalDependencies } = JSON.parse(await text("my-server/package.json"));
@@ -53,12 +53,12 @@ test("a project of a published version names it, and has no tarball", async () =
   expect(await text("my-server/wrangler.toml")).toContain('name = "my-server"');
 });
 
-test("a folder is told as it was named: from the root where it was named so", async () => {
+test("the output names an absolute folder by its absolute path", async () => {
   const made = join(folder, "shop");
   expect((await make([made, "--package", "0.1.0"])).all).toContain(`cd ${made}\n`);
 });
 
-test("a project has the tool that was asked for, and no other", async () => {
+test("a project has only the requested tool", async () => {
   await make(["shop", "--tool", "send-invoice", "--package", "0.1.0"]);
   expect(await readdir(join(folder, "shop/tools"))).toEqual(["index.ts", "runs.ts", "send-invoice"]);
   expect(await text("shop/tools/send-invoice/send-invoice.ts")).toContain('name: "send_invoice"');
@@ -87,7 +87,7 @@ test("a tool is added to lists as an author writes them", async () => {
   );
 });
 
-test("a tool is added nowhere else than in a project", async () => {
+test("a tool is added only inside a project", async () => {
   const { exitCode, all } = await make(["--tool", "send_invoice"]);
   expect([exitCode, all]).toEqual([1, "There is no tools/index.ts here. Run this in the folder of your server."]);
   expect(await readdir(folder)).toEqual([]);

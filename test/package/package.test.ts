@@ -1,4 +1,4 @@
-/** What the package gives to somebody who has only that: a project, made and installed outside of this checkout. */
+/** The package for a user who has nothing else: a project, made and installed outside this checkout. */
 import { mkdtemp, readdir, readFile, readlink, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -24,7 +24,7 @@ afterAll(() => project?.[Symbol.asyncDispose]());
 const text = (path: string) => readFile(join(project.root, path), "utf8");
 const lines = async (path: string) => (await text(path)).trimEnd().split("\n").length;
 
-/** All files below a folder of the project, without what npm put there. */
+/** All files below a folder of the project, without installed and built ones. */
 async function files(folder = "."): Promise<string[]> {
   const entries = await readdir(join(project.root, folder), { withFileTypes: true });
   const found = await Promise.all(
@@ -36,7 +36,7 @@ async function files(folder = "."): Promise<string[]> {
 }
 
 describe("the package", () => {
-  test("is JavaScript with types, and has no tool of this repository in it", async () => {
+  test("is JavaScript with types and contains no tool of this repository", async () => {
     const listed = await project.run(
       "tar",
       "-tzf",
@@ -57,7 +57,7 @@ describe("the package", () => {
     }
   });
 
-  test("lies in the project whole: nothing of it is linked to elsewhere", async () => {
+  test("is completely inside the project, without links to other places", async () => {
     const root = await realpath(project.root);
     const installed = join(root, "node_modules/durable-mcp-edge");
     expect(await realpath(installed)).toBe(installed);
@@ -106,11 +106,11 @@ describe("the project", () => {
     expect(await count(own.filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts")))).toBeLessThanOrEqual(
       60,
     );
-    // The largest part is the configuration of Workers: each Durable Object takes four lines of it.
+    // The largest part is the configuration of Workers, with four lines for each Durable Object.
     expect(await count(own)).toBeLessThanOrEqual(264);
   });
 
-  test("has a Dockerfile without lint, and names no other Node than it installs", async () => {
+  test("has a Dockerfile without lint errors, with the same Node release that the project installs", async () => {
     const dockerfile = await text("Dockerfile");
     expect(validate(dockerfile)).toEqual([]);
     const { optionalDependencies } = JSON.parse(await text("package.json"));
@@ -118,11 +118,11 @@ describe("the project", () => {
     expect(new Set(dockerfile.match(/(?<=^FROM node:)\S+(?=@sha256:[0-9a-f]{64}(?: |$))/gm))).toEqual(new Set(images));
   });
 
-  test("installs in production what runs there, and nothing of what bundles, compiles or tests", async () => {
+  test("installs in production only packages that run there, and none that bundle, compile or test", async () => {
     const { packages } = JSON.parse(await text("package-lock.json")) as {
       packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean }>;
     };
-    // The Dockerfile leaves out both, and with them what is needed by both alone.
+    // The Dockerfile omits development and optional dependencies, and packages that only these need.
     const isInstalled = (name: string) => {
       const { dev, optional, devOptional } = packages[name] ?? {};
       return name !== "" && !dev && !optional && !devOptional;
@@ -134,7 +134,7 @@ describe("the project", () => {
     expect(names.length).toBeLessThan(100);
   });
 
-  test("is typed: what does not fit a definition does not compile", async () => {
+  test("is typed: code that does not fit a definition does not compile", async () => {
     const wrong = `import { implement } from "durable-mcp-edge";
 import { waitForSite } from "./wait-for-site/wait-for-site.ts";
 export const a = implement(waitForSite, async (ctx, { url }) => ({ url, status: await ctx.step("x", () => url) }));
@@ -153,7 +153,7 @@ export const status: string = (await jobs.wait(await jobs.start("waitForSite", {
     await writeFile(join(project.root, "tools/wrong.ts"), "export {};\n");
   });
 
-  test("takes a further tool, refuses it twice, and passes its own tests", async () => {
+  test("gets a further tool, refuses a second one of that name, and passes its own tests", async () => {
     const added = await project.run("npx", "durable-mcp-edge", "new", "--tool", "daily-report");
     expect(added).toContain("tools/daily-report/daily-report.run.ts");
     expect(await text("tools/index.ts")).toContain("[waitForSite, dailyReport];");
@@ -163,7 +163,7 @@ export const status: string = (await jobs.wait(await jobs.start("waitForSite", {
     expect(await project.run("npm", "test")).toMatch(/Tests .*2 passed/);
   }, 120_000);
 
-  test("bundles for Cloudflare, whole, and compiles its worker", async () => {
+  test("bundles for Cloudflare with all its modules, and compiles its worker", async () => {
     const said = await project.run("npm", "run", "deploy", "--", "--dry-run");
     expect(said).toContain("Jobs run in the account's own Workers");
     for (const name of [
@@ -175,13 +175,13 @@ export const status: string = (await jobs.wait(await jobs.start("waitForSite", {
       expect(said).toContain(`env.${name}`);
     }
     expect(said).toMatch(/modules\/resonate\.js[\s\S]*modules\/runner\.js[\s\S]*modules\/sdk\.js/);
-    // What is evaluated at the start does not have them in it.
+    // The module that is evaluated at the start does not contain these modules.
     expect(Number(/gzip: ([\d.]+) KiB/.exec(said)?.[1])).toBeLessThan(700);
     await project.run("npm", "run", "build");
     expect((await files("dist")).filter((name) => name.includes("test"))).toEqual([]);
   }, 60_000);
 
-  test("is deployed with its worker in a container, where the account has Containers", async () => {
+  test("is deployed with its worker in a container if the account has Containers", async () => {
     await using platform = await startPlatform();
     platform.hasContainers = true;
     const image = "docker.io/example/my-server-worker:1";
@@ -203,7 +203,7 @@ export const status: string = (await jobs.wait(await jobs.start("waitForSite", {
   }, 120_000);
 });
 
-/** Kills a process, if it is not gone with another already. */
+/** Kills a process, unless it has already ended with another one. */
 function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
@@ -219,9 +219,9 @@ describe("the server", () => {
     await project.run("npm", "run", "build");
   });
 
-  /** `npm start`, until it says that it is ready. */
+  /** Runs `npm start`, and resolves when it is ready. */
   async function start(ports: string[]) {
-    // A short lease: how long the jobs of a worker that was killed wait for another.
+    // With a short lease, the jobs of a killed worker soon go to another one.
     const env = { ...project.env, LEASE_SECONDS: "2" };
     project.typed.add("npm start");
     const program = watch(startChild("npm", ["start", "--", ...ports], { env, grace: 10_000, cwd: project.root }));
@@ -231,7 +231,7 @@ describe("the server", () => {
     return program;
   }
 
-  test("is killed in the middle of a call, all of it, and its job is collected after the next start", async () => {
+  test("is killed completely during a call, and the job's result is collected after the next start", async () => {
     const [edge, resonate, worker] = [await freePort(), await freePort(), await freePort()];
     const ports = ["--port", edge, "--resonate-port", resonate, "--worker-port", worker].map(String);
     const url = `http://127.0.0.1:${edge}/mcp`;
@@ -258,11 +258,11 @@ describe("the server", () => {
       const page = await fetch(new URL("/jobs", url));
       expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("/assets/jobs.js")]);
       expect((await fetch(new URL("/assets/jobs.js", url))).status).toBe(200);
-      // The answer to this call never comes; the client would wait for it.
+      // This call never gets an answer, so the test does not wait for it.
       void client.callTool("wait_for_site", { url: site.url }).catch(() => {});
       await site.asked(1);
       const family = await descendants(program.pid);
-      // Every program that runs is the project's own, the shell and npm aside.
+      // Except for the shell and npm, every running program belongs to the project.
       const root = await realpath(project.root);
       const foreign = family.filter(({ command }) => !command.includes(root) && !/^(npm|sh|node .*npm)/.test(command));
       expect(foreign).toEqual([]);
@@ -284,13 +284,13 @@ describe("the server", () => {
     const { content } = await client.callTool("await_result", { job_names: [job_name] });
     expect(content).toEqual({ results: { [job_name]: { url: site.url, status: 204 } }, errors: {}, running: [] });
     expect(site.requests.length).toBe(2);
-    process.kill(-program.pid, "SIGINT"); // as Ctrl-C does: to the whole group
+    process.kill(-program.pid, "SIGINT"); // to the whole process group, as Ctrl-C does
     await program.exited;
   }, 120_000);
 });
 
 describe("in one account", () => {
-  /** `wrangler dev`, by the project's own configuration and nothing else, once it serves; disposing of it is `kill -9`. */
+  /** Runs `wrangler dev` with only the project's configuration, until it serves. Disposing kills it with SIGKILL. */
   async function serve(port: number): Promise<AsyncDisposable> {
     const args = ["wrangler", "dev", "--port", `${port}`, "--inspector-port", `${await freePort()}`];
     const options = { env: project.env, grace: 5_000, cwd: project.root };
@@ -308,7 +308,7 @@ describe("in one account", () => {
     };
   }
 
-  test("wrangler dev alone runs a job of its own, which goes on after all of it was killed", async () => {
+  test("wrangler dev runs a job without any other process, and the job goes on after a kill -9 of everything", async () => {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/mcp`;
     await using site = await startUpstream();
@@ -328,7 +328,7 @@ describe("in one account", () => {
   }, 180_000);
 });
 
-describe("the package alone, in a folder with nothing else", () => {
+describe("the package alone in an empty folder", () => {
   let folder: string;
   const command = () => join(folder, "node_modules/durable-mcp-edge/dist/cli/main.js");
   beforeAll(async () => {
@@ -340,7 +340,7 @@ describe("the package alone, in a folder with nothing else", () => {
   }, 120_000);
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  test("brings nothing that bundles, compiles or deploys", async () => {
+  test("installs no package that bundles, compiles or deploys", async () => {
     const installed = await readdir(join(folder, "node_modules"));
     expect(installed).toContain("workerd");
     expect(installed.filter((name) => /^(wrangler|miniflare|esbuild|typescript)$/.test(name))).toEqual([]);
@@ -361,13 +361,13 @@ describe("the package alone, in a folder with nothing else", () => {
     await using client = await currentClient.connect(url);
     const { text } = await client.callTool(tool, args);
     expect(text).toContain(answer);
-    // A program with the package's client.
+    // A program that uses the package's client.
     const asking = `import { createClient } from "durable-mcp-edge/client";
 await using jobs = createClient({ url: "${url}", tools: {} });
 console.log(JSON.stringify(await jobs.wait(await jobs.start("${tool}", ${JSON.stringify(args)}))));`;
     await writeFile(join(folder, "asking.mjs"), asking);
     expect((await execa(process.execPath, ["asking.mjs"], { cwd: folder })).stdout).toContain(answer);
-    // The commands that need a server alone: one waits for a job, one checks the server.
+    // Two commands need only a running server: `wait` waits for a job, `doctor` checks the server.
     const typed = (...args: string[]) => execa(process.execPath, [command(), ...args], { cwd: folder, reject: false });
     const { jobs } = (await client.callTool("list_jobs", {})).content as { jobs: { job_name: string }[] };
     const waited = await typed("wait", jobs[0]?.job_name ?? "", "--url", url);
@@ -379,13 +379,13 @@ console.log(JSON.stringify(await jobs.wait(await jobs.start("${tool}", ${JSON.st
     expect(await program.exited).toMatchObject({ exitCode: 0 });
   });
 
-  test("says which folder a command belongs in that needs a project", async () => {
+  test("says in which folder to run a command that needs a project", async () => {
     const program = run(command(), { cwd: folder, args: ["start"] });
     expect(await program.exited).toMatchObject({ exitCode: 1 });
     expect(program.output()).toMatch(/has no .*Run this in the folder of your server\.|which runs the worker/);
   });
 
-  test("names the Node that it needs, on an older one, in a sentence", async () => {
+  test("names the required Node release when it runs on an older one", async () => {
     const older = "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})";
     const args = ["--import", older, command(), "wrap", "--", "true"];
     const { exitCode, stderr } = await execa(process.execPath, args, { reject: false });
@@ -393,12 +393,12 @@ console.log(JSON.stringify(await jobs.wait(await jobs.start("${tool}", ${JSON.st
   });
 });
 
-test("the tutorial tells its reader to type nothing that was not typed here", async () => {
+test("every command of the tutorial was run by these tests", async () => {
   const tutorial = await readFile("docs/tutorial.md", "utf8");
   const blocks = [...tutorial.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = ""]) => block.trim());
   const commands = blocks.flatMap((block) => block.split("\n").map((line) => line.replace(/ *#.*/, "")));
   const spoken = [...tutorial.matchAll(/`(npm [^`]*)`/g)].map(([, command = ""]) => command);
-  // What was there before, and what goes on for as long as it is let (test/launcher/dev.test.ts), or reaches Cloudflare.
+  // Commands that precede the project, run endlessly (tested in test/launcher/dev.test.ts), or need Cloudflare.
   const others = ["npm ci", "cd ../my-server", "npm run dev", "npm run deploy"];
   expect([...commands, ...spoken].filter((command) => ![...project.typed, ...others].includes(command))).toEqual([]);
   expect(commands.length).toBeGreaterThan(5);

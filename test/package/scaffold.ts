@@ -1,4 +1,4 @@
-/** A project that `new` made of this checkout's package, installed outside of it. */
+/** A project that `new` makes with this checkout's package, installed outside the checkout. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -6,22 +6,22 @@ import { execa, type Options } from "execa";
 
 export interface Scaffold extends AsyncDisposable {
   readonly root: string;
-  /** As somebody has it who has nothing of this checkout. */
+  /** The environment of a user who does not have this checkout. */
   readonly env: Record<string, string | undefined>;
-  /** What was typed so far, as a reader of the tutorial types it. */
+  /** The commands run so far, written as a reader of the tutorial types them. */
   readonly typed: Set<string>;
-  /** Runs a program in it; resolves to what it printed. @throws {Error} with that, when it fails */
+  /** Runs a program in the project, and resolves with its output. @throws {Error} with the output, if it fails */
   run(program: string, ...args: string[]): Promise<string>;
 }
 
-/** What makes an install quicker and nothing else. */
+/** Options that only make an install quicker. */
 const QUICK = ["--prefer-offline", "--no-audit", "--no-fund"];
 
 /** Makes a project by `npm run new` and installs it. */
 export async function scaffold(name: string): Promise<Scaffold> {
   const parent = await mkdtemp(join(tmpdir(), "scaffold-"));
   const root = join(parent, name);
-  // The project's own, which only makes its commands start quicker.
+  // The cache of compiled code only makes the project's commands start quicker.
   const env = { ...outside(), NODE_COMPILE_CACHE: join(parent, "compiled") };
   const typed = new Set<string>();
   const run = async (cwd: string, program: string, args: string[]) => {
@@ -42,12 +42,12 @@ export async function scaffold(name: string): Promise<Scaffold> {
   return { root, env, typed, run: (program, ...args) => run(root, program, args), [Symbol.asyncDispose]: remove };
 }
 
-/** This environment without what npm and this checkout have put into it. */
+/** This environment without the variables and paths of npm and this checkout. */
 function outside(): Record<string, string | undefined> {
   const entries = Object.entries(process.env).filter(
     ([name]) => !/^(npm_|NODE_|RESONATE_|VITEST|INIT_CWD)/i.test(name),
   );
   const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"));
-  // This machine has other tests to run at the same time.
+  // Other tests run on this machine at the same time.
   return { ...Object.fromEntries(entries), PATH: path.join(delimiter), VITEST_MAX_WORKERS: "1" };
 }

@@ -1,4 +1,4 @@
-/** Servers of other tools than this repository's: nothing of the engine is about weather. */
+/** Servers with other tools than this repository's: the engine knows nothing about weather. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,14 +21,14 @@ const BUILT_IN = [
   "answer_for_user",
 ];
 
-describe("a server of timers alone", () => {
+describe("a server with timers only", () => {
   let stack: TestStack;
   beforeAll(async () => {
     stack = await startStack({ edge: "test/package/timer/edge.ts", worker: "test/package/timer/worker.ts" });
   }, 60_000);
   afterAll(() => stack?.[Symbol.asyncDispose]());
 
-  test("speaks of what it has, and of nothing else", async () => {
+  test("describes its own tools and no others", async () => {
     await using client = await currentClient.connect(stack.url);
     const tools = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(["set_timer", "get_timer_status", "timer", ...BUILT_IN]);
@@ -48,12 +48,12 @@ describe("a server of timers alone", () => {
   });
 
   test.for(["2025-11-25", "2026-07-28"])(
-    "passes the conformance suite of revision %s, but for what calls the suite's own tools",
+    "passes the conformance suite of revision %s, except for scenarios that call the suite's own tools",
     { timeout: 60_000 },
     async (revision) => {
       const folder = await mkdtemp(join(tmpdir(), "conformance-"));
       try {
-        // Exact both ways: a failure that is not listed fails the run, and so does a listed check that passes.
+        // The list is exact: an unlisted failure fails the run, and so does a listed check that passes.
         const notApplicable = await readFile("test/conformance/not-applicable.yml", "utf8");
         const lacking = await readFile("test/package/timer/without-fixtures.yml", "utf8");
         const expected = join(folder, "expected.yml");
@@ -69,7 +69,7 @@ describe("a server of timers alone", () => {
   );
 });
 
-describe("a server whose tools are named and typed unlike anything here", () => {
+describe("a server with tools of unusual names and types", () => {
   let stack: TestStack;
   let client: McpClient;
   beforeAll(async () => {
@@ -107,7 +107,7 @@ describe("a server whose tools are named and typed unlike anything here", () => 
       { occasion: "x".repeat(600) },
       /make a name of 608 characters, up to 500 are possible: shorten them/,
     ],
-    ["has no id", { occasion: "none" }, /tap_keg: its id is undefined, no text and no number/],
+    ["has no id", { occasion: "none" }, /tap_keg: its id is undefined, neither a text nor a number/],
   ])("a job that %s is not started, and says why", async (_what, given, words) => {
     const { isError, text } = await client.callTool("tap_keg", {
       occasion: "May",
@@ -119,7 +119,7 @@ describe("a server whose tools are named and typed unlike anything here", () => 
     expect(text).toMatch(words);
   });
 
-  test("computes, refuses in words, and runs a job through a crash", async () => {
+  test("computes, refuses invalid arguments with a message, and completes a job despite a crash", async () => {
     expect((await client.callTool("STRENGTH", { plato: [12, 2.5] })).content).toEqual({ percent: 5 });
     const refused = await client.callTool("Brew.Ale-2", { style: "ale", malts: [] });
     expect([refused.isError, refused.text]).toEqual([true, expect.stringMatching(/style.*pils.*malts/s)]);
@@ -148,7 +148,7 @@ describe("a server whose tools are named and typed unlike anything here", () => 
     });
   });
 
-  test("has several tools on one job", async () => {
+  test("can have several tools on one job", async () => {
     const ordered = async () => (await client.callTool("order.ale", { malt: "Roast" })).content;
     const { batch, first } = await ordered();
     expect(first).toBe(true);

@@ -1,14 +1,14 @@
-/** A browser for tests: Chromium from npm, an installed Chrome where that does not run, or none. */
+/** A browser for tests: Chromium from npm, or otherwise an installed Chrome, or none. */
 import axe from "axe-core";
 import type { Browser, BrowserContext, BrowserContextOptions, Frame, Page } from "playwright-core";
 
-/** How long what a test waits for may take, in milliseconds: it only ends what hangs. */
+/** The longest wait of a test, in milliseconds. It only ends tests that hang. */
 export const PATIENCE = 60_000;
 
-/** Run in a page before its own scripts: a browser that draws nothing. */
+/** Run in a page before its own scripts, makes the browser unable to draw on a canvas. */
 export const NO_CANVAS = "HTMLCanvasElement.prototype.getContext = () => null";
 
-/** Starts a browser; undefined, said plainly, where there is none. */
+/** Starts a browser. Warns and returns undefined if there is none. */
 export async function startBrowser(): Promise<Browser | undefined> {
   const { chromium } = await import("playwright-core");
   const problems: unknown[] = [];
@@ -25,7 +25,7 @@ export async function startBrowser(): Promise<Browser | undefined> {
 
 async function bundled() {
   const { default: chromium } = await import("@sparticuz/chromium");
-  // Some of its arguments are for where there is room for one process only.
+  // Some of its arguments are for environments that permit one process only.
   const args = chromium.args.filter(
     (arg) => !/single-process|no-zygote|disable-web-security|site-per-process/.test(arg),
   );
@@ -34,12 +34,12 @@ async function bundled() {
 
 const installed = async () => ({ channel: "chrome" });
 
-/** A person at the pages of a server: a context of its own, which notes what the browser asks for and complains of. */
+/** A visitor of a server's pages: a separate browser context that notes requests and complaints. */
 export interface Visitor extends AsyncDisposable {
   readonly context: BrowserContext;
   /** The addresses of all requests so far. */
   readonly requests: readonly string[];
-  /** What scripts and the browser complained of. */
+  /** The errors of scripts and of the browser. */
   readonly complaints: readonly string[];
   open(path: string): Promise<Page>;
 }
@@ -67,9 +67,9 @@ export async function visit(browser: Browser, origin: string, options: BrowserCo
   };
 }
 
-/** What an automatic check of accessibility finds wrong with a page as it is now. */
+/** The problems that an automatic check of accessibility finds in the current page. */
 export async function inaccessible(page: Page | Frame): Promise<string[]> {
-  // Evaluated from outside, which the page's policy allows: it adds no script to the page.
+  // The script is evaluated from outside and adds no element to the page, which the page's policy permits.
   await page.evaluate(axe.source);
   const { violations }: axe.AxeResults = await page.evaluate("axe.run()");
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);

@@ -1,4 +1,4 @@
-/** The pages as Cloudflare serves them: by its static assets, behind the Worker. */
+/** The pages as Cloudflare serves them: as static assets, behind the Worker. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
 
@@ -24,7 +24,7 @@ test.each([
   expect(response.headers.get("content-security-policy")).toMatch(/default-src 'none'.*frame-ancestors 'none'/);
 });
 
-test("a file that a browser has is not sent again", async () => {
+test("a file that the browser has cached is not sent again", async () => {
   const first = await fetch(`${origin}/assets/job.js`);
   await first.body?.cancel();
   const headers = { "if-none-match": first.headers.get("etag") ?? "" };
@@ -32,7 +32,7 @@ test("a file that a browser has is not sent again", async () => {
 });
 
 test.each(["/index.html", "/job.js", "/assets/none.js", "/assets/"])(
-  "%s is not there, past the Worker either",
+  "%s is not found, not even past the Worker",
   async (path) => {
     const response = await fetch(origin + path, { redirect: "manual" });
     expect([response.status, await response.json()]).toEqual([404, { error: expect.stringContaining("/mcp") }]);

@@ -1,11 +1,11 @@
-/** The front page in a real browser: how to connect, and how the parts of the deployment are. */
+/** The front page in a real browser: how to connect, and the state of the deployment's parts. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { startBrowser, type Visitor, visit } from "./browser.ts";
 
-// A Resonate server may offer a job again only after half a minute.
+// A Resonate server may repeat a dispatch only after half a minute.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
 
 const browser: Browser | undefined = await startBrowser();
@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 test.runIf(browser)(
-  "the front page says what the server is, how it is, and how each client is connected to it",
+  "the front page shows the server's state and tools, and how to connect each client to it",
   async () => {
     const page = await visitor.open("/");
     await page.getByRole("listitem").filter({ hasText: "Edge: answers" }).waitFor();
@@ -45,7 +45,7 @@ test.runIf(browser)(
   },
 );
 
-test.runIf(browser)("a newcomer starts a job by a tool's form, and sees it live", async () => {
+test.runIf(browser)("a newcomer starts a job with a tool's form, and watches it live", async () => {
   const page = await visitor.open("/");
   for (const [tool, name] of [
     ["set_timer", "by its start"],
@@ -63,7 +63,7 @@ test.runIf(browser)("a newcomer starts a job by a tool's form, and sees it live"
   await page.close();
 });
 
-test.runIf(browser)("jobs that no worker takes are told on the front page and their own, until one does", async () => {
+test.runIf(browser)("the front page and a job's page say that no worker takes it, until one does", async () => {
   const [worker] = stack.workers;
   await worker?.kill();
   const timer = { name: "set_timer", arguments: { timer_name: "not taken", seconds: 3_600 } };

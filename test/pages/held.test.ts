@@ -1,4 +1,4 @@
-/** What is held back of a wrapped server's list: shown to people on their own machine, and to nobody who is not known. */
+/** Held-back changes of a wrapped server's tools are shown to users on their own machine, and to no unknown visitor. */
 import { expect, test } from "vitest";
 import { bearerBindings } from "../auth/support.ts";
 import { startStack } from "../support/stack.ts";
@@ -8,7 +8,7 @@ const programs = { edge: "test/wrap/list/held-edge.ts", worker: "worker/main.ts"
 const LINE = "+ <b>leak</b> is new";
 const browser = await startBrowser();
 
-test("the front page of a local stack shows it, as text", { timeout: 120_000 }, async () => {
+test("the front page of a local stack shows them as text", { timeout: 120_000 }, async () => {
   await using stack = await startStack({ workers: 0, programs, bindings: { OPERATE: "local" } });
   const { held } = await (await fetch(`${stack.origin}/pages/about`)).json();
   expect(held).toEqual([{ server: "acme", lines: [LINE] }]);
@@ -16,7 +16,7 @@ test("the front page of a local stack shows it, as text", { timeout: 120_000 }, 
   await using visitor = await visit(browser, stack.origin);
   const page = await visitor.open("/");
   await page.getByRole("region", { name: "Held back of acme" }).getByText(LINE, { exact: true }).waitFor();
-  // The page shows what the server says of its tools as text, never as an element.
+  // The page shows the server's descriptions of its tools as text, never as elements.
   for (const name of ["read", "odd", "flat"]) await page.locator("summary", { hasText: name }).first().click();
   expect(await page.locator(".injected, leak").count()).toBe(0);
   await page.locator("details.tool", { hasText: "flat" }).getByRole("button", { name: "Start" }).waitFor();
@@ -24,8 +24,8 @@ test("the front page of a local stack shows it, as text", { timeout: 120_000 }, 
 
 test.each([
   ["whose callers have tokens", { ...bearerBindings({ ada: "token-of-ada" }), OPERATE: "local" }],
-  ["that is not this machine's own", {}],
-])("a deployment %s tells nobody of it who is not known", async (_what, bindings) => {
+  ["that does not run locally", {}],
+])("a deployment %s does not show them to unknown visitors", async (_what, bindings) => {
   await using stack = await startStack({ workers: 0, programs, bindings });
   const text = await (await fetch(`${stack.origin}/pages/about`)).text();
   expect(text).toContain('"name":"held"');

@@ -1,4 +1,4 @@
-/** The pages in a real browser, on the whole product with the conformance suite's jobs: some ask. */
+/** The pages in a real browser, on the whole product with the conformance suite's jobs, some of which ask questions. */
 import { readFile } from "node:fs/promises";
 import { execa } from "execa";
 import type { Browser, Page } from "playwright-core";
@@ -27,12 +27,12 @@ describe.runIf(browser)("in a browser", () => {
     await stack?.[Symbol.asyncDispose]();
   });
 
-  /** Calls a tool as an MCP client does that knows nothing of the page. */
+  /** Calls a tool as an MCP client that knows nothing of the page. */
   const call = async (name: string, args: object) => {
     const { result } = await rpc(stack.url, "tools/call", { name, arguments: args }, { capabilities: {} });
     return result.structuredContent;
   };
-  /** Starts a job that is a task, and does not wait for it. */
+  /** Starts a job as a task, and does not wait for it. */
   const begin = async (name: string, args: object) => {
     const { result } = await rpc(stack.url, "tools/call", { name, arguments: args });
     return result;
@@ -40,7 +40,7 @@ describe.runIf(browser)("in a browser", () => {
   const jobPath = (name: string) => `/jobs/${encodeURIComponent(name)}`;
   const status = (page: Page, words: string) => page.locator(".facts .chip", { hasText: words }).waitFor();
 
-  test("a job that an MCP client starts is watched until its chart is there, without a reload", async () => {
+  test("a job that an MCP client starts can be watched until its chart appears, without a reload", async () => {
     const [worker] = stack.workers;
     await worker?.kill();
     const { job_name } = await call("start_gathering", JULY);
@@ -74,7 +74,7 @@ describe.runIf(browser)("in a browser", () => {
       .locator("section.question", { hasText: "What is your name?" })
       .getByText("Answer", { exact: true })
       .click();
-    // What the job tells before its end.
+    // The job has a partial result before its end.
     const partial = page.getByRole("region", { name: "A partial result" });
     await partial.getByText("Ada").waitFor();
     if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/partial.png`, fullPage: true });
@@ -85,7 +85,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("a job is cancelled there, and started again", async () => {
+  test("a job is cancelled on its page, and started again", async () => {
     await call("set_timer", { timer_name: "to stop", seconds: 3_600 });
     const page = await visitor.open(jobPath("timer_to stop"));
     await page
@@ -103,7 +103,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("the clean-up of a cancelled job is watched to its end, step by step, and the list says how it ended", async () => {
+  test("the page shows the clean-up of a cancelled job step by step, and the list shows its outcome", async () => {
     await begin("open_question", { name: "tidied" });
     const page = await visitor.open(jobPath("open_question_tidied"));
     await page.getByText("Which colour?").first().waitFor();
@@ -123,7 +123,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("an attempt that goes on from the one before says so", async () => {
+  test("a job that resumes an earlier one says so", async () => {
     await begin("failing_job", {});
     const first = await visitor.open(jobPath("failing_job_once"));
     await status(first, "failed");
@@ -135,7 +135,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("a chart that cannot be drawn leaves its table", async () => {
+  test("a chart that cannot be drawn is replaced by its table", async () => {
     const { job_name } = await call("start_gathering", JULY);
     await call("await_result", { job_names: [job_name] });
     await using own = await visit(browser as Browser, stack.origin);
@@ -147,7 +147,7 @@ describe.runIf(browser)("in a browser", () => {
     expect(own.complaints).toEqual([]);
   });
 
-  test("a connection that is lost is shown, and what happened meanwhile once it is back", async () => {
+  test("the page shows a lost connection, and changes in the meantime once the connection is back", async () => {
     await call("set_timer", { timer_name: "offline", seconds: 3_600 });
     const page = await visitor.open(jobPath("timer_offline"));
     await status(page, "running");
@@ -160,7 +160,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("the list shows jobs as they come, finds them, and leads to them", async () => {
+  test("the list shows new jobs, finds jobs by name, and links to them", async () => {
     const page = await visitor.open("/jobs");
     await call("set_timer", { timer_name: "in the list", seconds: 3_600 });
     await page.getByRole("link", { name: "timer_in the list" }).waitFor();
@@ -177,7 +177,7 @@ describe.runIf(browser)("in a browser", () => {
     "a/b?c=d#e",
     "';--</script><script>document.title=1</script>",
     "日本 🌧",
-  ])("a timer named %s is that name, on every page", async (timer_name) => {
+  ])("a timer named %s has that name on every page", async (timer_name) => {
     const { job_name } = await call("set_timer", { timer_name, seconds: 3_600 });
     const page = await visitor.open("/jobs");
     await page.getByRole("link", { name: job_name, exact: true }).click();
@@ -188,7 +188,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("what a caller writes into arguments, questions and results shows as text", async () => {
+  test("a caller's text in arguments, questions and results is shown as text", async () => {
     const filename = "<b id=injected>x</b><script>document.title='1'</script>";
     await begin("confirm_delete", { filename });
     const page = await visitor.open(jobPath(`confirm_delete_${filename}`));
@@ -200,7 +200,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("ten tabs have one stream, and all are told", async () => {
+  test("ten tabs share one stream, and all are updated", async () => {
     const names = Array.from({ length: 10 }, (_, i) => `tab ${i}`);
     await Promise.all(names.map((timer_name) => call("set_timer", { timer_name, seconds: 3_600 })));
     await using own = await visit(browser as Browser, stack.origin);
@@ -212,13 +212,13 @@ describe.runIf(browser)("in a browser", () => {
     own.context.on("requestfinished", (request) => open.delete(request));
     const pages = await Promise.all(names.map((name) => own.open(jobPath(`timer_${name}`))));
     await Promise.all(pages.map((page) => status(page, "running")));
-    // One is replaced by another when more jobs are to be followed.
+    // A stream is replaced by another one when a tab follows a further job.
     await until("one stream", () => open.size === 1, PATIENCE);
     await call("cancel_job", { job_names: names.map((name) => `timer_${name}`) });
     await Promise.all(pages.map((page) => status(page, "cancelled")));
   });
 
-  test("a tab that is hidden has no stream, and is told what happened meanwhile when it is seen again", async () => {
+  test("a hidden tab has no stream, and is updated when it is visible again", async () => {
     await call("set_timer", { timer_name: "hidden", seconds: 3_600 });
     await using own = await visit(browser as Browser, stack.origin);
     const open = new Set<unknown>();
@@ -239,7 +239,7 @@ describe.runIf(browser)("in a browser", () => {
     await status(page, "cancelled");
   });
 
-  test("a visitor who asks for it is told of the end by the browser's own notification", async () => {
+  test("on request, the browser notifies a visitor of a job's end", async () => {
     await call("set_timer", { timer_name: "told", seconds: 3_600 });
     await using own = await visit(browser as Browser, stack.origin);
     await own.context.addInitScript(`window.told = [];
@@ -259,7 +259,7 @@ describe.runIf(browser)("in a browser", () => {
   });
 
   test.each(["light", "dark"] as const)(
-    "every page can be used with a screen reader and by keyboard, in %s",
+    "every page can be used with a screen reader and the keyboard, in %s",
     async (colorScheme) => {
       await begin("open_question", { name: "accessible" });
       const { job_name } = await call("start_gathering", JULY);
@@ -283,7 +283,7 @@ describe.runIf(browser)("in a browser", () => {
     },
   );
 
-  test("a viewer downloads all that is kept of him, and removes it", async () => {
+  test("a viewer downloads all stored jobs, and removes the ended ones", async () => {
     for (const timer_name of ["goes on", "has ended"]) await call("set_timer", { timer_name, seconds: 3_600 });
     await call("cancel_job", { job_names: ["timer_has ended"] });
     const { job_name } = await call("start_gathering", JULY);
@@ -306,7 +306,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("schedules and clients that listen are seen, and a schedule is ended there", async () => {
+  test("the list shows schedules and clients that listen, and ends a schedule", async () => {
     const listens = { name: "job.ended", cursor: null, arguments: { kinds: ["timer"] } };
     await rpc(stack.url, "events/poll", listens);
     const tea = JSON.stringify({ timer_name: "seen", seconds: 1 });
@@ -342,7 +342,7 @@ describe.runIf(browser)("in a browser", () => {
     await Promise.all([page, timer, schedule].map((each) => each.close()));
   });
 
-  test("nothing leaves for another origin, the policy is in force, and no page is framed", async () => {
+  test("no request goes to another origin, the policy is in force, and no page can be framed", async () => {
     const page = await visitor.open("/");
     await page.locator("#tools").waitFor();
     const ran = await page.evaluate(`
@@ -360,7 +360,7 @@ describe.runIf(browser)("in a browser", () => {
     );
     const abroad = visitor.requests.filter((url) => !url.startsWith(stack.origin) && !/^(blob|data|about):/.test(url));
     expect(abroad).toEqual([]);
-    // What is noted before was provoked here.
+    // This test has provoked the complaints about the policy; there are no others.
     expect(visitor.complaints.filter((said) => !/Content Security Policy/.test(said))).toEqual([]);
     await page.close();
   });

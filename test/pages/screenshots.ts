@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: pictures of each page, light and dark, on a phone and on a wide screen, in `.build/screenshots`; the
- * two that the README shows, in `docs/images` as well.
+ * `npm run screenshots` makes pictures of each page, light and dark, on a phone and on a wide screen, in `.build/screenshots`,
+ * and copies the two that the README shows to `docs/images`.
  */
 import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";

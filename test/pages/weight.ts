@@ -1,4 +1,4 @@
-/** What a page loads, by its files. */
+/** The files that a page loads, and their size. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -6,7 +6,7 @@ import { buildPages, pagesFolder } from "../../cli/build/pages.ts";
 
 export const PAGES = ["index.html", "jobs.html", "job.html"];
 
-/** The files that a page of this checkout loads in any case, or may load later on, a chart. */
+/** The files that a page of this checkout loads, including those that it may load later, such as for a chart. */
 export async function filesOf(page: string): Promise<Map<string, Buffer>> {
   await buildPages(process.cwd());
   const found = new Map<string, Buffer>();
@@ -21,7 +21,7 @@ export async function filesOf(page: string): Promise<Map<string, Buffer>> {
   return found;
 }
 
-/** The bytes of a page as they are sent, each of its files compressed. */
+/** The total size of a page's files, each compressed, in bytes. */
 export async function weightOf(page: string): Promise<number> {
   return [...(await filesOf(page)).values()].reduce((bytes, content) => bytes + gzipSync(content).length, 0);
 }

@@ -16,7 +16,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 import { CAPABILITIES } from "../tasks/support.ts";
 
 let stack: Stack;
-/** mcp-remote keeps what it knows of servers in the home directory. */
+/** The home directory, in which mcp-remote stores its data about servers. */
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "proxy-"));
@@ -27,7 +27,7 @@ afterAll(async () => {
   await rm(home, { recursive: true });
 });
 
-/** What this test does with a client of either protocol era. */
+/** The methods of a client of either era that this test uses. */
 interface AnyClient {
   listTools(): Promise<{ tools: { name: string }[] }>;
   callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<object>;
@@ -60,12 +60,12 @@ const server = (args: string[]) => ({
 interface Message {
   id?: unknown;
   method: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
   result?: any;
   error?: { message: string };
 }
 
-/** A server before another one, which tells of each message and the name in its header. */
+/** Starts a server in front of another one, and calls `tell` with each message and the name in its header. */
 const startFront = (target: string, tell: (message: Message, name: string | undefined) => void) =>
   serveHttp(async (request, response) => {
     const body = request.method === "POST" ? await text(request) : undefined;
@@ -78,7 +78,7 @@ const startFront = (target: string, tell: (message: Message, name: string | unde
     response.end(await answer.text());
   });
 
-/** The proxy as a client of the 2026-07-28 revision talks with it: a message a line. */
+/** Starts the proxy with a client of the 2026-07-28 revision, which sends one message a line. */
 function startProxy(url: string) {
   const proxy = execa("npm", [...command, url], { env: env(), extendEnv: false, reject: false, buffer: false });
   const answers = new Map<unknown, Message>();
@@ -117,7 +117,7 @@ describe.concurrent("npm run proxy", () => {
     await client.close();
   });
 
-  test("lets a client use tasks, and names the task of each request as the protocol has it", async () => {
+  test("lets a client use tasks, and names the task in the header of each request as the protocol demands", async () => {
     const seen: { method: string; name: string | undefined }[] = [];
     await using front = await startFront(stack.origin, (message, name) => seen.push({ method: message.method, name }));
     await using client = startProxy(`${front.url}/mcp`);
@@ -139,14 +139,14 @@ describe.concurrent("npm run proxy", () => {
     expect(new Set(asked.map(({ name }) => name))).toEqual(new Set([taskId]));
   });
 
-  test("passes options behind the URL on", async () => {
+  test("passes on options after the URL", async () => {
     const refused = clients.current([stack.url, "--header", "Origin: http://elsewhere.example"], () => {});
     await expect(refused).rejects.toThrow();
     const accepted = await clients.current([stack.url, "--header", "Origin: http://localhost"], () => {});
     await accepted.close();
   });
 
-  test("says in one line that nothing answers there, on standard error, and how to start it", async () => {
+  test("says in one line on standard error that no server answers and how to start it", async () => {
     const url = `http://127.0.0.1:${await freePort()}/mcp`;
     const { exitCode, stdout, stderr } = await execa("npm", [...command, url], {
       env: env(),

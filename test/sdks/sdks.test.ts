@@ -1,4 +1,4 @@
-/** docs/resonate.md, as it says: workers with Resonate's SDKs, the Python ones where Python 3.12 and its package are to be had. */
+/** The workers with Resonate's SDKs from docs/resonate.md; the Python one if Python 3.12 and the package are available. */
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 const EXAMPLES = join(import.meta.dirname, "../../docs/examples/sdk");
 const PACKAGE = "resonate-sdk==0.8.*";
 
-/** Outside the checkout, and kept for the next run. */
+/** The virtual environment, which is outside the checkout and kept for the next run. */
 const venv = join(tmpdir(), "durable-mcp-edge-python");
 const python = join(venv, "bin/python");
 
@@ -23,7 +23,7 @@ function candidates(): string[] {
   return [...named, ...["3.13.0", "3.12.1"].map((version) => join(pyenv, version, "bin/python3"))];
 }
 
-/** A Python with the package; undefined where there is none, or no way to the package. */
+/** Prepares a Python with the package. False if there is no suitable Python, or the package cannot be installed. */
 function prepare(): boolean {
   const has = () => {
     try {
@@ -41,7 +41,7 @@ function prepare(): boolean {
       execFileSync(python, ["-m", "pip", "install", "--quiet", PACKAGE], { stdio: "ignore", timeout: 60_000 });
       return has();
     } catch {
-      // The next one.
+      // Try the next candidate.
     }
   }
   return false;
@@ -49,7 +49,7 @@ function prepare(): boolean {
 
 const isThere = prepare();
 
-/** The workers of the document: how each is started. */
+/** The workers of the document, with the program that runs each. */
 const WORKERS = {
   "generators.ts": process.execPath,
   "async.ts": process.execPath,
@@ -71,7 +71,7 @@ describe("a job of a group whose worker is written with one of Resonate's SDKs",
     return started;
   };
   const count = async (text: string) => (await client.callTool("count_words", { text })).content;
-  /** Waits until the job of this text sleeps: it holds no worker then. */
+  /** Waits until a job of the stack sleeps, so that no worker executes it. */
   const sleeps = () =>
     until("the job to sleep", async () => {
       const { data } = await resonate.call("task.search", { state: "suspended" });
@@ -119,7 +119,7 @@ describe("a job of a group whose worker is written with one of Resonate's SDKs",
     });
   });
 
-  test("a result that does not fit the tool's output is a failed job that says so", async () => {
+  test("a result that does not fit the tool's output fails the job with an error that says so", async () => {
     const worker = start(process.execPath, "async.ts");
     const content = await count("");
     expect(content).toMatchObject({ status: "failed" });
@@ -138,7 +138,7 @@ describe("a job of a group whose worker is written with one of Resonate's SDKs",
   });
 
   test.skipIf(!isThere)(
-    "a job that others have started is listed when it has the tags of those that the edge starts",
+    "a job that another program has started is listed if it has the tags of jobs that the edge starts",
     async () => {
       const id = `${stack.namespace}timer_from elsewhere`;
       const fires_at = new Date(Date.now() + 3_600_000).toISOString();

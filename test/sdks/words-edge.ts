@@ -1,4 +1,4 @@
-/** The product's edge, with the tool besides its own whose job runs in a worker written with one of Resonate's SDKs. */
+/** The product's edge with one more tool, whose job runs in a worker written with one of Resonate's SDKs. */
 import { countWords } from "../../docs/examples/sdk/words.ts";
 import { createEdge } from "../../functions/edge.ts";
 import { tools } from "../../tools/index.ts";

@@ -1,4 +1,4 @@
-// The embedded server killed with SIGKILL at random moments while it works, and started again on the same directory.
+// The embedded server is killed with SIGKILL at random moments while it works, and started again on the same directory.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,7 +25,7 @@ async function start(): Promise<{ server: Server; program: Program; kill(): Prom
 const LEASE = 600_000;
 const value = (id: string) => ({ data: `${id}-${"x".repeat(500)}` });
 
-/** What is done to a job, one after the other; each of these shows in the state of the job or its child. */
+/** The steps of a job in order. Each of them changes the visible state of the job or of its child. */
 const STAGES: ((server: Server, id: string) => Promise<{ status: number }>)[] = [
   (server, id) => server.call("promise.create", promise(id, { group: "g" })),
   (server, id) => server.call("task.acquire", { id, version: 0, pid: "p", ttl: LEASE }),
@@ -46,7 +46,7 @@ const STAGES: ((server: Server, id: string) => Promise<{ status: number }>)[] = 
     }),
 ];
 
-/** How many of the stages the server knows to be done. */
+/** The number of stages that the server knows to be done. */
 async function stageOf(server: Server, id: string): Promise<number> {
   const [root, child, task] = await Promise.all([
     server.call("promise.get", { id }),
@@ -72,12 +72,12 @@ async function stageOf(server: Server, id: string): Promise<number> {
   return stage + 1;
 }
 
-test("every acknowledged step is there after a kill, no other than the one under way, and jobs go on", {
+test("after a kill, the server has every acknowledged step and at most the one under way, and jobs go on", {
   timeout: 30_000,
 }, async () => {
-  /** How many steps are acknowledged before each kill: a slow machine then proves as much as a fast one. */
+  /** The number of steps acknowledged before each kill: counted, so that a slow machine proves as much as a fast one. */
   const kills = fc.sample(fc.integer({ min: 60, max: 400 }), 4);
-  /** Of each job, how many steps were acknowledged. */
+  /** The number of acknowledged steps of each job. */
   const acknowledged = new Map<string, number>();
   let next = 0;
 
@@ -113,7 +113,7 @@ test("every acknowledged step is there after a kill, no other than the one under
         for (let id = unfinished.pop(); id !== undefined; id = unfinished.pop()) await work(id);
         while (!stopped) await work(`job${next++}`);
       } catch (error) {
-        // The kill shows as a broken connection; anything before it is a failure.
+        // The kill breaks the connection. Any error before it is a failure.
         if (!stopped) throw error;
       }
     });
@@ -126,7 +126,9 @@ test("every acknowledged step is there after a kill, no other than the one under
   expect(acknowledged.size).toBeGreaterThan(20);
 });
 
-test("what fell due while the server was down is handled as soon as it is back", { timeout: 45_000 }, async () => {
+test("time-outs that fell due while the server was down are handled as soon as it is back", {
+  timeout: 45_000,
+}, async () => {
   let timeoutAt = 0;
   {
     const { server, kill } = await start();
@@ -145,7 +147,7 @@ test("what fell due while the server was down is handled as soon as it is back",
   await until("the deadline", () => Date.now() > timeoutAt);
   const { server, kill } = await start();
   using worker = await server.poll("g", "1");
-  // The state machine on its own would dispatch them again after 30 seconds; a busy machine may take some.
+  // The state machine by itself would repeat the dispatches only after 30 seconds. A busy machine may take some seconds.
   const dispatches = [await worker.next(15_000), await worker.next(15_000)];
   expect(dispatches.map(({ data }) => data.task).sort((a, b) => (a.id < b.id ? -1 : 1))).toEqual([
     { id: "leased", version: 1 },
@@ -156,7 +158,7 @@ test("what fell due while the server was down is handled as soon as it is back",
   await kill();
 });
 
-test("a dispatch waits for a worker, across a restart, and for another when its worker goes", async () => {
+test("a dispatch waits for a worker, even across a restart, and goes to another worker if the first one leaves", async () => {
   {
     const { server, kill } = await start();
     for (const id of ["free", "taken"]) await server.call("promise.create", promise(id, { group: "g" }));
@@ -179,7 +181,7 @@ test("a dispatch waits for a worker, across a restart, and for another when its 
   await kill();
 });
 
-test("a listener is told after a restart, when it is connected again", async () => {
+test("a listener that reconnects after a restart of the server is notified", async () => {
   {
     const { server, kill } = await start();
     await server.call("promise.create", promise("news"));

@@ -1,6 +1,6 @@
-// Random requests to the embedded server in a process, to the one in an object, and, with RESONATE_URL, to that server as
-// well: their answers must be the same, but for what docs/resonate.md lists. Nothing falls due meanwhile, so
-// that no clock decides; `real-differential.test.ts` compares what does.
+// Sends random requests to the embedded server in a process, to the one in a Durable Object and, with RESONATE_URL, to that
+// server: their answers must be the same, except for the differences in docs/resonate.md. No time-out falls due here, so that
+// clocks do not matter; `real-differential.test.ts` compares time-outs.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { run, until } from "../../testing/simulation/program.ts";
 import { connectTo, releaseOf, type Server, unique } from "../contract/server.ts";
 import { type Asking, asking, asTakenBy010 } from "./histories.ts";
 
-/** A schedule's next run depends on the time. */
+/** Requests about schedules, whose next runs depend on the time. */
 const LEFT_OUT = /^schedule\./;
 const HOUR = 3_600_000;
 /** The same histories each time, others with `DIFFERENTIAL_SEED`, and more with `FUZZ_TIMES`. */
@@ -53,7 +53,7 @@ test("the hosts answer alike", { timeout: 300_000 }, async () => {
     expect([...seen]).toContain(deep);
 });
 
-/** Makes the same requests of every host; a state in memory tells which versions they name. */
+/** Sends the same requests to every host. A state in memory supplies the versions in them. */
 async function sideBySide(history: readonly Asking[], seen: Set<string>): Promise<void> {
   const prefix = unique("d");
   const now = Date.now();
@@ -77,7 +77,7 @@ async function sideBySide(history: readonly Asking[], seen: Set<string>): Promis
   }
 }
 
-/** A request whose times are long past or far ahead. */
+/** The request with all times long past or far ahead. */
 function timeless(request: Operation, now: number): Operation {
   return JSON.parse(JSON.stringify(request), (key, value) => {
     if (key === "timeoutAt") return value <= now ? 1_000 : now + HOUR;
@@ -86,7 +86,7 @@ function timeless(request: Operation, now: number): Operation {
   });
 }
 
-/** A request about ids that only this history has. */
+/** The request with ids that only this history has. */
 function renamed(request: Operation, prefix: string): Operation {
   return JSON.parse(JSON.stringify(request), (key, value) => {
     if (typeof value !== "string") return value;
@@ -95,12 +95,12 @@ function renamed(request: Operation, prefix: string): Operation {
   });
 }
 
-/** The part of an answer that is the same on every host: reasons differ, and times are each host's own. */
+/** The part of an answer that is the same on every host. Reasons and times differ. */
 function comparable({ status, data }: { status: number; data: unknown }): unknown {
   if (status >= 400) return { status };
   const same = JSON.parse(JSON.stringify(data ?? {}), function (this: object, key, value) {
     if (["createdAt", "settledAt"].includes(key)) return value > 1_000 ? "now" : value;
-    // A fence returns nothing of its branch on the embedded server, and its action has the head of its request.
+    // On the embedded server, a fence does not preload its branch, and its action has the head of its request.
     return key === "head" || (key === "preload" && "action" in this) ? undefined : value;
   });
   return { status, data: same };

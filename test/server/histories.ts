@@ -3,9 +3,9 @@ import fc from "fast-check";
 import type { MemoryState } from "../../server/engine/memory-state.ts";
 import type { Operation } from "../../server/engine/records.ts";
 
-/** A request made at `now`, when the server's state is `memory`. */
+/** Makes a request for the time `now` and the server's state `memory`. */
 export type Asking = (now: number, memory: MemoryState) => Operation;
-/** An event after `pass` milliseconds. */
+/** An event that comes after `pass` milliseconds. */
 export type Step = { pass: number } & ({ ask: Asking } | { tick: true } | { restart: true });
 
 const head = { corrId: "1", version: "2026-04-01" };
@@ -16,7 +16,7 @@ const CHILDREN = ROOTS.flatMap(children);
 const originOf = (id: string) => id.split(":")[0] as string;
 const root = fc.constantFrom(...ROOTS);
 const anyId = fc.constantFrom(...ROOTS, ...CHILDREN, "missing");
-/** How far from the right one a version is. */
+/** The difference between a version and the right one, mostly 0. */
 const off = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.constantFrom(-1, 1));
 const pid = fc.constantFrom("p1", "p2");
 const ttl = fc.integer({ min: 1, max: 40_000 });
@@ -64,7 +64,7 @@ function suspend(id: string, version: number, awaited: string[]): Operation {
   return { kind: "task.suspend", head, data: { id, version, actions } };
 }
 
-/** What a worker would do next with a task, so that histories get somewhere. */
+/** The request that a worker would make next for a task, so that histories make progress. */
 const work: fc.Arbitrary<Asking> = fc
   .record({ id: root, pid, ttl, choice: fc.nat(9), pick: fc.subarray([0, 1, 2, 3], { minLength: 1 }), state, value })
   .map(({ id, pid, ttl, choice, pick, state, value }) => (now, memory) => {
@@ -100,7 +100,7 @@ const work: fc.Arbitrary<Asking> = fc
     }
   });
 
-/** Any operation on anything, mostly refused. */
+/** Any operation on anything. Most of them are refused. */
 const anything: fc.Arbitrary<Asking> = fc.oneof(
   create,
   settle,
@@ -163,12 +163,12 @@ const anything: fc.Arbitrary<Asking> = fc.oneof(
 /** Any request that a server may get from a client. */
 export const asking: fc.Arbitrary<Asking> = fc.oneof(work, anything);
 
-/** Later than a history lasts, in milliseconds. */
+/** A time span longer than any history, in milliseconds. */
 const FAR = 1e12;
 
 /**
- * A request as 0.10 takes it from any client: on promises of one job, and with a target where the deadline is to fall due
- * (`test/contract/releases.test.ts` has what it refuses). Undefined when nothing of it is left.
+ * The part of a request that 0.10 accepts from any client: it concerns promises of one job, and its promises have a target if
+ * they are to time out (`test/contract/releases.test.ts` tests the refusals). Undefined when no part is left.
  */
 export function asTakenBy010<R extends { kind: string; data: object }>(request: R, now: number): R | undefined {
   const { id = "", awaited = "", awaiter = "", tasks, actions, ...data } = request.data as Parts;
@@ -183,7 +183,7 @@ export function asTakenBy010<R extends { kind: string; data: object }>(request: 
   return { ...request, data: taken };
 }
 
-/** What the data of requests may hold that decides whether 0.10 takes them. */
+/** The parts of a request's data that decide whether 0.10 accepts it. */
 interface Parts {
   id?: string;
   awaited?: string;
@@ -207,7 +207,7 @@ export const history: fc.Arbitrary<Step[]> = fc.array(
   { minLength: 40, maxLength: 120, size: "max" },
 );
 
-/** A history for a server that takes the time from its requests: no restarts, and nothing that only one server has. */
+/** A step of a history for servers that take the time from requests: without restarts, and without a single server's features. */
 export type TimedStep = { pass: number } & ({ ask: TimedAsking } | { tick: true });
 type TimedAsking = (now: number, memory: MemoryState) => { kind: string; data: object };
 
@@ -236,7 +236,7 @@ export const timedHistory: fc.Arbitrary<TimedStep[]> = fc
       { weight: 10, arbitrary: fc.tuple(fc.record({ pass, ask: work as fc.Arbitrary<TimedAsking> })) },
       { weight: 8, arbitrary: fc.tuple(fc.record({ pass, ask: anything as fc.Arbitrary<TimedAsking> })) },
       { weight: 2, arbitrary: fc.tuple(fc.record({ pass, tick: fc.constant(true as const) })) },
-      // A real server does not handle what is due before it searches.
+      // A real server does not handle due time-outs before a search, so a tick comes first.
       {
         weight: 1,
         arbitrary: fc.tuple(

@@ -15,7 +15,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const alive = async () => (await server.call("promise.create", promise(unique("alive")))).status;
 
 describe("any body that is posted", () => {
-  /** Answers of the protocol to requests that are in order or not; never a failure of the server. */
+  /** The statuses with which the protocol answers valid and invalid requests. None of them is a failure of the server. */
   const ORDERLY = [200, 300, 400, 403, 404, 409, 422];
 
   test("bytes", async () => {
@@ -38,7 +38,7 @@ describe("any body that is posted", () => {
     expect(await alive()).toBe(200);
   });
 
-  test("operations in order, and with something in them that is not", async () => {
+  test("valid operations, and operations with one invalid value", async () => {
     const spoilt = fc.record({
       at: fc.nat(),
       by: fc.oneof(fc.jsonValue({ stringUnit: "binary" }), fc.double(), fc.maxSafeNat()),
@@ -65,7 +65,7 @@ describe("any body that is posted", () => {
   });
 });
 
-/** Replaces one of the values within `tree`, counted through, by another. */
+/** Replaces the value at position `at` (modulo their number) within `tree` by another. */
 function spoil(tree: object, at: number, by: unknown): object {
   const fields: [Record<string, unknown>, string][] = [];
   const visit = (node: unknown) => {
@@ -81,13 +81,13 @@ function spoil(tree: object, at: number, by: unknown): object {
   return tree;
 }
 
-test("a worker that reads nothing leaves the dispatches to one that does", async () => {
+test("dispatches that a stuck worker does not read go to another worker", async () => {
   const group = unique("g");
   const { port } = new URL(server.url);
   const stuck = connectSocket(Number(port), "127.0.0.1");
   stuck.write(`GET /poll/${group}/stuck HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
   await new Promise((resolve) => stuck.once("readable", resolve));
-  // Ids of 10,000 characters soon fill what the network takes from a connection that is not read.
+  // Ids of 10,000 characters soon fill the network buffers of an unread connection.
   const jobs = Array.from({ length: 1_500 }, (_, n) => `${unique("j")}${n}${"x".repeat(10_000)}`);
   for (let n = 0; n < jobs.length; n += 50) {
     const some = jobs
@@ -96,15 +96,15 @@ test("a worker that reads nothing leaves the dispatches to one that does", async
     await Promise.all(some);
   }
   using reader = await server.poll(group, "reader");
-  await until("what the stuck one could not take", () => reader.inbox.length > 0);
+  await until("a dispatch that the stuck worker could not take", () => reader.inbox.length > 0);
   expect(await alive()).toBe(200);
   stuck.destroy();
   await until("the rest", () => new Set(reader.inbox.map(({ data }) => data.task.id)).size === jobs.length);
 });
 
-test("a worker that comes back under its id gets what its dead connection had got, and no other one does any more", async () => {
+test("a worker that reconnects under its id gets the dispatches of its dead connection, which gets no further ones", async () => {
   const group = unique("g");
-  // A connection that is neither ended nor read.
+  // This connection is neither closed nor read.
   const dead = connectSocket(Number(new URL(server.url).port), "127.0.0.1");
   dead.write(`GET /poll/${group}/w HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
   await new Promise((resolve) => dead.once("readable", resolve));
@@ -118,7 +118,7 @@ test("a worker that comes back under its id gets what its dead connection had go
   dead.destroy();
 });
 
-test("a connection over which nothing comes is written to all the same", async () => {
+test("the server writes keep-alive comments to an idle connection", async () => {
   const silent = await fetch(`${server.url}/poll/${unique("g")}/1`);
   const reader = silent.body?.pipeThrough(new TextDecoderStream()).getReader();
   const comments = [(await reader?.read())?.value, (await reader?.read())?.value];

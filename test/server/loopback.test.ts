@@ -1,4 +1,4 @@
-// What only the Node host has to see to: it listens where every page that is shown on this machine can reach it.
+// Only the Node host needs this check, because every page in a browser on this machine can reach its port.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { run, until } from "../../testing/simulation/program.ts";
 import { connectTo, head, promise, type Server } from "../contract/server.ts";

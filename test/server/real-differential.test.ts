@@ -1,6 +1,6 @@
-// The embedded server's engine beside the real server of `RESONATE_BIN` in its debug mode, in which requests say what time it
-// is: on random histories every answer, and at each tick the whole state and all messages, are the same but for what
-// docs/resonate.md lists. `FUZZ_TIMES=40` makes 30,000 steps, in five minutes; another `DIFFERENTIAL_SEED` makes others.
+// Compares the embedded server's engine with the real server of `RESONATE_BIN` in its debug mode, in which requests set the
+// time. On random histories every answer and, at each tick, the whole state and all messages are the same, except for the
+// differences in docs/resonate.md. `FUZZ_TIMES=40` makes 30,000 steps, in five minutes; `DIFFERENTIAL_SEED` selects others.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -72,7 +72,7 @@ async function sideBySide(steps: readonly TimedStep[], seen: Set<string>): Promi
   for (const step of steps) {
     now += step.pass;
     if ("tick" in step) {
-      // One tick fires a schedule once, of however many runs it has missed.
+      // One tick fires a schedule only once, even if it has missed several runs, so ticks are repeated until none is due.
       for (let found = true; found; ) {
         log.push(`${now} tick`);
         expect((await askReal("debug.tick", { time: now }, now)).status).toBe(200);
@@ -97,17 +97,17 @@ async function sideBySide(steps: readonly TimedStep[], seen: Set<string>): Promi
   embedded.close();
 }
 
-/** The tag `resonate:delay` is a documented difference. */
+/** The request without the tag `resonate:delay`, which is a documented difference. */
 const withoutDelay = <T>(request: T): T =>
   JSON.parse(JSON.stringify(request), (key, value) => (key === "resonate:delay" ? undefined : value));
 
-/** On 0.10 a scheduled task is dispatched again at another time, which is a documented difference. */
+/** The state without the retries of scheduled tasks, whose times on 0.10 are a documented difference. */
 function withoutRetries<S extends { taskTimeouts?: unknown[] }>(state: S): S {
   const isScheduled = (row: unknown) => String(row).startsWith('{"id":"s');
   return isFor010 ? { ...state, taskTimeouts: state.taskTimeouts?.filter((row) => !isScheduled(row)) } : state;
 }
 
-/** The reason of a refusal, and what a fence returns of its branch, are documented differences. */
+/** The answer without documented differences: the reason of a refusal, and the promises that a fence preloads. */
 function comparable({ status, data }: { status: number; data: unknown }): unknown {
   if (status >= 400) return { status };
   return JSON.parse(JSON.stringify({ status, data }), function (this: object, key, value) {
@@ -119,7 +119,7 @@ function comparable({ status, data }: { status: number; data: unknown }): unknow
 class Embedded {
   readonly #store = new Store(new NodeSql(openDatabase(undefined).db));
   readonly #engine = new Engine(this.#store);
-  /** As in a snapshot of the real server: the last dispatch of each task, and all news. */
+  /** The last dispatch of each task and all notifications, as in a snapshot of the real server. */
   readonly #messages = new Map<string, unknown>();
 
   ask(kind: string, data: object, now: number, memory: MemoryState) {
@@ -181,7 +181,7 @@ class Embedded {
   }
 }
 
-/** As JSON, with keys and rows in order. */
+/** The rows as sorted JSON texts with sorted keys. */
 function sorted(rows: readonly unknown[]): unknown[] {
   const inOrder = (_: string, value: unknown) =>
     value && typeof value === "object" && !Array.isArray(value)

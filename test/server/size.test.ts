@@ -1,4 +1,4 @@
-// A row of a Durable Object takes 2 MB: both hosts of the embedded server refuse what would be more, and say so.
+// A row of a Durable Object holds up to 2 MB: both hosts of the embedded server refuse a larger promise with a message.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { action, promise, type Server, startServer, unique } from "../contract/server.ts";
 
@@ -11,7 +11,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 const text = (bytes: number) => ({ data: "x".repeat(bytes) });
 const MB = 1024 * 1024;
 
-test("param and value of 1 MB each, nearly, are taken", async () => {
+test("a param and a value of almost 1 MB each are accepted", async () => {
   const id = unique("size");
   expect((await server.call("promise.create", { ...promise(id), param: text(MB - 1_000) })).status).toBe(200);
   const settled = await server.call("promise.settle", { id, state: "resolved", value: text(MB - 1_000) });
@@ -19,7 +19,7 @@ test("param and value of 1 MB each, nearly, are taken", async () => {
   expect((await server.call("promise.get", { id })).data.promise.value.data).toHaveLength(MB - 1_000);
 });
 
-test("a value that is too much with the param is refused with 413 and the size, and nothing has changed", async () => {
+test("a value that is too large together with the param is refused with 413 and the size, and nothing changes", async () => {
   const [id, group] = [unique("size"), unique("g")];
   await server.call("promise.create", { ...promise(id, { group }), param: text(MB) });
   const settle = { id, state: "resolved", value: text(MB + 1) };
@@ -32,7 +32,7 @@ test("a value that is too much with the param is refused with 413 and the size, 
   expect((await server.call("task.get", { id })).data.task).toMatchObject({ state: "acquired", version: 1 });
 });
 
-test("it is bytes that count, not characters", async () => {
+test("the limit counts bytes, not characters", async () => {
   const create = { ...promise(unique("size")), param: { data: "\u{20ac}".repeat(MB / 3) } };
   expect((await server.call("promise.create", create)).status).toBe(200);
   const value = { data: "\u{20ac}".repeat(MB / 2 - 10_000) };

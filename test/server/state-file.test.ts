@@ -41,7 +41,7 @@ async function refusal(...args: string[]): Promise<string> {
   return program.output();
 }
 
-describe("a state file that cannot be used is left as it is and named", () => {
+describe("an unusable state file is named and stays unchanged:", () => {
   test("cut off in the middle", async () => {
     fill(500);
     truncateSync(file, Math.floor(statSync(file).size / 2));
@@ -63,7 +63,7 @@ describe("a state file that cannot be used is left as it is and named", () => {
       () => sql(file, "PRAGMA user_version = 99"),
       "has schema version 99, this server needs 1. A later durable-mcp-edge wrote it: start that version again",
     ],
-    ["gone, its log still there", () => loseDatabase(file), "is missing but its write-ahead log"],
+    ["missing while its log exists", () => loseDatabase(file), "is missing but its write-ahead log"],
   ])("%s", (_, damage, reason) => {
     fill(500);
     damage();
@@ -73,7 +73,7 @@ describe("a state file that cannot be used is left as it is and named", () => {
     expect(existsSync(file) && readFileSync(file)).toEqual(before);
   });
 
-  test("large, of which not all is read at the start, and cut off", () => {
+  test("large, so that the start does not read all of it, and cut off", () => {
     const { db } = openDatabase(dir);
     const insert = db.prepare("INSERT INTO promises VALUES (?, 'resolved', ?, '{}', '{}', NULL, 1, 1, 1, NULL)");
     for (let n = 0; n < 40; n++) insert.run(`p${n}`, "x".repeat(2_000_000));
@@ -82,13 +82,13 @@ describe("a state file that cannot be used is left as it is and named", () => {
     expect(() => openDatabase(dir)).toThrow(`${file} is damaged`);
   });
 
-  test("in a path that is no directory", () => {
+  test("in a path that is not a directory", () => {
     writeFileSync(join(dir, "x"), "");
     expect(() => openDatabase(join(dir, "x"))).toThrow(`The data directory ${join(dir, "x")} cannot be used`);
   });
 });
 
-test("a second server on the same directory is refused, the first goes on", async () => {
+test("a second server on the same directory is refused, and the first one goes on", async () => {
   const { db } = openDatabase(dir);
   expect(await refusal()).toContain(`The data directory ${dir} is in use by another Resonate server`);
   const store = new Store(new NodeSql(db));
@@ -141,7 +141,7 @@ test("the file does not grow under repeated use of the same jobs", () => {
   const pages = pageCount();
   use(300);
   expect(pageCount()).toBe(pages);
-  // The log is written back and used again; its limit is SQLite's default of 1,000 pages.
+  // SQLite writes the log back and reuses it after 1,000 pages, its default.
   expect(statSync(`${file}-wal`).size).toBeLessThan(1_100 * 4_120);
   store.close();
   expect(statSync(file).size).toBe(pages * 4096);

@@ -1,8 +1,8 @@
 /**
- * `RESONATE_HOST=object`: a stack without a server of its own is one account then. Edge and Resonate object are one workerd, as
- * `wrangler.toml` configures it, and workers reach the object as those elsewhere do: over the edge, with a token.
+ * With `RESONATE_HOST=object`, a stack without a separate server is one account: edge and Resonate object are one workerd, as
+ * `wrangler.toml` configures it, and workers reach the object like external ones, through the edge with a token.
  *
- * With `RESONATE_RUNNER=1` as well there are no workers: the runner, in the same workerd, takes the jobs.
+ * With `RESONATE_RUNNER=1` too, there are no workers: the runner, in the same workerd, takes the jobs.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,24 +12,24 @@ import { freePort } from "../../testing/stack/port.ts";
 
 export const isAccount = process.env.RESONATE_HOST === "object" && process.env.RESONATE_URL === undefined;
 
-/** Whether jobs run in the account's Workers, and there is no process of a worker. */
+/** Whether jobs run in the account's Workers, without a worker process. */
 export const isRunner = isAccount && process.env.RESONATE_RUNNER === "1";
 
-/** How long a runner that is killed keeps its jobs, in milliseconds. */
+/** The time for which a killed runner keeps its jobs, in milliseconds. */
 export const RUNNER_LEASE = 15_000;
 
 export interface Account extends AsyncDisposable {
   readonly port: number;
-  /** Where the objects keep what they store. */
+  /** The folder in which the objects store their data. */
   readonly data: string;
-  /** Where workers find the object, and with what. */
+  /** The URL and the token with which workers reach the object. */
   readonly url: string;
   readonly token: string;
-  /** What tells the edge of it. */
+  /** The bindings with which the edge serves the object to workers. */
   readonly bindings: Record<string, string>;
 }
 
-/** An account, where jobs are run or not; `data` is a folder to keep it in. */
+/** Prepares an account. `runs`: whether anything runs its jobs; `data`: a folder for its state, if it is to be kept. */
 export async function openAccount({ runs, data }: { runs: boolean; data?: string | undefined }): Promise<Account> {
   const port = await freePort();
   const folder = data ?? (await mkdtemp(join(tmpdir(), "account-")));
@@ -42,7 +42,7 @@ export async function openAccount({ runs, data }: { runs: boolean; data?: string
     bindings: {
       RESONATE_PUBLIC: "1",
       RESONATE_TOKENS: JSON.stringify([{ name: "workers", sha256 }]),
-      // Where there are workers, the jobs are theirs also while none of them is connected.
+      // If there are workers, the jobs are theirs even while none of them is connected.
       ...(!(isRunner && runs) && { RUNNER: "" }),
     },
     async [Symbol.asyncDispose]() {

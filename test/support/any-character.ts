@@ -1,8 +1,8 @@
 import fc from "fast-check";
 
 /**
- * Any character but halves of surrogate pairs, and those of ASCII often. The library's unit `binary` has the same characters, and
- * takes seconds to make its table.
+ * Any character except halves of surrogate pairs, half of the time an ASCII one. The library's unit `binary` has the same
+ * characters, but takes seconds to make its table.
  */
 export const anyCharacter = fc
   .oneof(fc.nat(0x7f), fc.nat(0x10ffff))

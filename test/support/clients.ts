@@ -3,8 +3,8 @@ import { Client as Client2025 } from "@modelcontextprotocol/sdk/client/index.js"
 import { StreamableHTTPClientTransport as Transport2025 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
 /**
- * A connected MCP client, of either era. The client itself holds results against the tools' output schemas; here it is
- * checked in addition that the text of a result is its structured content.
+ * A connected MCP client of either era. The client itself checks results against the tools' output schemas. In addition, this
+ * wrapper checks that the text of a result equals its structured content.
  */
 export interface McpClient extends AsyncDisposable {
   /** The revision that the client and the server agreed on. */
@@ -29,7 +29,7 @@ export interface CallOptions {
   onprogress?: (progress: { progress: number; total?: number | undefined; message?: string | undefined }) => void;
   /** Aborts the call, which the client tells the server by closing the connection or by a notification. */
   signal?: AbortSignal;
-  /** How long the client waits, in milliseconds. */
+  /** The time after which the client gives up, in milliseconds. */
   timeout?: number;
 }
 
@@ -38,7 +38,7 @@ export interface ToolResult {
   /** The text of the content, for a model. */
   text: string;
   /** The structured content; empty when there is none. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
   content: any;
 }
 
@@ -71,17 +71,17 @@ export const client2025: ClientKind = {
 
 export const CLIENTS: readonly ClientKind[] = [currentClient, client2025];
 
-/** Longer than any call of a test waits; the client itself gives up after it. In milliseconds. */
+/** The time after which a client gives up a call, in milliseconds. It is longer than any call of a test waits. */
 const PATIENCE = 60_000;
 
 async function wrap(client: Client | Client2025, revision: () => string | undefined): Promise<McpClient> {
-  // The clients share these methods, and their types differ in what no test looks at.
+  // The clients share these methods. Their types differ only in parts that no test uses.
   const { listTools, callTool } = client as unknown as {
     listTools(): Promise<{ tools: ListedTool[] }>;
     callTool(params: object, ...options: unknown[]): Promise<RawResult>;
   };
   const list = async () => (await listTools.call(client)).tools;
-  await list(); // from now on the client holds results against the output schemas
+  await list(); // from now on the client checks results against the output schemas
   return {
     revision: revision(),
     serverInfo: client.getServerVersion(),
@@ -95,7 +95,7 @@ async function wrap(client: Client | Client2025, revision: () => string | undefi
         : callTool.call(client, params, undefined, call));
       const text = result.content.map(({ text }) => text).join("\n");
       const { structuredContent: content } = result;
-      // What follows is said to the model besides.
+      // Further texts after the first one are additional messages to the model.
       const [first] = result.content;
       if (content && first?.text !== JSON.stringify(content)) {
         throw new Error(`text and structured content differ: ${text}`);

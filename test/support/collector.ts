@@ -10,7 +10,7 @@ export interface Span {
   attributes: { key: string; value: { stringValue?: string; intValue?: number } }[];
 }
 
-/** A collector: what is sent to it by OTLP over HTTP, as JSON. */
+/** Starts a collector, which gathers the spans that are sent to it by OTLP over HTTP, as JSON. */
 export async function startCollector() {
   const spans: Span[] = [];
   const services = new Set<string | undefined>();

@@ -2,48 +2,45 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { text } from "node:stream/consumers";
 import { LINES } from "../../core/store/connection/batch-lines.ts";
 
-/** A proxy before a Resonate server with which a test can part a process from it, wholly or call by call. */
+/** A proxy in front of a Resonate server, with which a test can cut a process off from it, completely or call by call. */
 export interface Gate extends AsyncDisposable {
   readonly url: string;
   /** Resets every connection and refuses new ones. */
   close(): Promise<void>;
   /** Lets connections through again, at the same address. */
   open(): Promise<void>;
-  /** Passes the next call of a kind on, but resets the connection instead of answering. Resolves when that is done. */
+  /** Passes the next call of a kind on, but resets the connection instead of answering. Resolves after that. */
   loseAnswer(kind: string): Promise<void>;
   /**
-   * Neither passes on nor answers calls of a kind until `release`: those about ids that begin with `of`, but for so many that
-   * come `first`. Resolves when the first one is held.
+   * Neither passes on nor answers calls of a kind until `release`, if their ids begin with `of`. Lets the first `first` of
+   * these pass. Resolves when it holds a call.
    */
   hold(kind: string, options?: { of?: string; first?: number }): Promise<void>;
-  /** Answers calls of a kind itself with the status that `decide` says, as another version of the server may. */
+  /** Answers calls of a kind itself with the status from `decide`, as another version of the server may; undefined passes them on. */
   refuse(kind: string, decide: (data: Record<string, unknown>) => number | undefined): void;
   /** Passes calls of a kind on again; those held back stay unanswered. */
   release(kind: string): void;
-  /** How many calls have been held back so far. */
+  /** The number of calls held back so far. */
   readonly held: number;
-  /** How many requests that are neither calls nor event streams have been passed on. */
+  /** The number of requests passed on that are neither calls nor event streams. */
   readonly others: number;
-  /** What the server has answered so far, in order. */
+  /** The calls that the server has answered so far, in order. */
   readonly calls: readonly Call[];
-  /** The event streams: how many are open now, and how many there were in all. */
+  /** The numbers of event streams: now open, and opened so far. */
   readonly streams: { readonly open: number; readonly opened: number };
-  /** Ends the event streams that are open. */
+  /** Ends the open event streams. */
   cutStreams(): void;
-  /** Neither passes on nor answers new event streams, until told otherwise. */
+  /** With true, neither passes on nor answers new event streams, until called with false. */
   holdStreams(hold: boolean): void;
-  /** Passes nothing on that the server pushes, as if it had dropped it, until told otherwise. */
+  /** With true, drops everything that the server pushes, until called with false. */
   muteStreams(mute: boolean): void;
-  /**
-   * Keeps the event streams that are open now open on both sides, and passes nothing on any more: as
-   * when something between the two has forgotten them without a word.
-   */
+  /** Keeps the open event streams open on both sides, but passes nothing on, as if a hop in between had forgotten them. */
   freezeStreams(): void;
-  /** Answers new event streams with 503, as a server does that has too many, until told otherwise. */
+  /** With true, answers new event streams with 503, like a server that has too many, until called with false. */
   refuseStreams(refuse: boolean): void;
 }
 
-/** A call's kind, the id of the promise or task it names, and how many bytes it took there and back. */
+/** A call's kind, the id of its promise or task, and the bytes of its request and answer. */
 interface Call {
   kind: string;
   id: string | undefined;
@@ -67,7 +64,7 @@ export async function startGate(target: string): Promise<Gate> {
 
   async function pass(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const body = await text(req);
-    // It decides call by call: as a server that takes only one at a time.
+    // The gate decides call by call, so it refuses batches, like a server that takes only one call at a time.
     if (req.headers["content-type"] === LINES) return void res.writeHead(400).end();
     const { kind = "", data } = body === "" ? {} : JSON.parse(body);
     const hold = held.get(kind);

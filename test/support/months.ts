@@ -4,7 +4,7 @@ import type { SampleArchive } from "../../tools/weather/sample-archive/server.ts
 /** A place that the sample archive has. */
 export const SEATTLE = { latitude: 47.6, longitude: -122.3 };
 
-/** A month of the sample archive, in the words of each party. */
+/** A month of the sample archive, with its name for each party. */
 export interface Month {
   /** Arguments of the tools. */
   args: { latitude: number; longitude: number; year: number; month: number };
@@ -16,7 +16,7 @@ export interface Month {
   first: string;
 }
 
-/** Gives each caller another month, so that tests can share an archive, its faults and its record of requests. */
+/** Returns a function that gives another month at each call, so that tests can share an archive with its faults and its log. */
 export function monthsOfItsOwn(): () => Month {
   let given = 0;
   return () => {
@@ -28,9 +28,9 @@ export function monthsOfItsOwn(): () => Month {
   };
 }
 
-/** The body that the archive serves for what the worker asked about a month. */
+/** The body that the archive serves for the worker's request for a month. */
 export async function servedBody({ url, control }: SampleArchive, { first }: Month): Promise<string> {
   const asked = control.requests.log.find(({ query }) => query.includes(`start_date=${first}`));
-  if (!asked) throw new Error(`the archive was not asked for ${first}`);
+  if (!asked) throw new Error(`the archive got no request for ${first}`);
   return (await fetch(`${url}?${asked.query}`)).text();
 }

@@ -1,4 +1,4 @@
-/** A Postgres of a test's own, where there is one on the machine. */
+/** A separate Postgres for a test, if it is installed on the machine. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -8,11 +8,11 @@ import { join } from "node:path";
 import { until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
-/** The folder with its programs: that of the PATH, or Debian's. */
+/** Folders that may have its programs: those of the PATH, and Debian's. */
 const folders = [...(process.env.PATH ?? "").split(":"), ...[17, 16, 15].map((n) => `/usr/lib/postgresql/${n}/bin`)];
 const bin = folders.find((folder) => existsSync(join(folder, "initdb")) && existsSync(join(folder, "postgres")));
 
-/** Postgres does not run as root: as whom it does then. */
+/** The account under which to run Postgres, which refuses to run as root; undefined if there is none. */
 function account(): { uid?: number; gid?: number } | undefined {
   if (process.getuid?.() !== 0) return {};
   try {
@@ -28,7 +28,7 @@ export const hasPostgres = bin !== undefined && account() !== undefined;
 
 export interface Postgres extends AsyncDisposable {
   url: string;
-  /** Runs a script with `psql` and returns what it printed: columns separated by `|`. @throws {Error} with what psql said */
+  /** Runs a script with `psql` and returns its output, with columns separated by `|`. @throws {Error} with the error of psql */
   psql(script: string): string;
 }
 

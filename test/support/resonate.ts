@@ -3,12 +3,12 @@ import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response } f
 import { answers, type Program, run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
-/** A Resonate server, and the calls a test makes on it. */
+/** A Resonate server, and the calls that a test makes to it. */
 export interface Resonate extends AsyncDisposable {
   readonly url: string;
-  /** Environment that points a part of the product at this server. */
+  /** The environment that makes a part of the product use this server. */
   readonly env: Record<string, string>;
-  /** The server's own process; absent when others have the server, too. */
+  /** The server's own process; undefined if the server is shared. */
   readonly program: Program | undefined;
   call<K extends Request["kind"]>(kind: K, data: RequestData<K>): Promise<Extract<Response, { kind: K }>>;
   /** Creates a job's promise as the edge does. */
@@ -36,26 +36,26 @@ export const EMBEDDED =
 
 interface StartOptions {
   own?: boolean;
-  /** With `args`, for a test that brings a server back where it was. */
+  /** For a test that starts a server again at the same port, with `args` for the same state. */
   port?: number;
   args?: string[];
-  /** What it asks for. */
+  /** The token that the server demands. */
   token?: string;
 }
 
-/** The embedded server of all test files of this process that ask for none of their own; their ids are apart. */
+/** The embedded server that test files of this process share, under different ids, unless they start their own. */
 let shared: Promise<Resonate> | undefined;
 
 /**
- * The server at `RESONATE_URL`, or else the shared one. With `own`, and in programs that are not tests, an embedded server that
- * ends when it is disposed of.
+ * Returns the server at `RESONATE_URL`, or otherwise the shared one. With `own`, and in programs that are not tests, starts an
+ * embedded server that ends when it is disposed of.
  */
 export async function startResonate({ own = false, ...options }: StartOptions = {}): Promise<Resonate> {
   if (own) return startEmbedded(options);
   const given = process.env.RESONATE_URL;
   if (given) return resonateAt(given, undefined, process.env.RESONATE_TOKEN);
   if (!process.env.VITEST) return startEmbedded(options);
-  // It ends with this process.
+  // The shared server ends with this process.
   shared ??= startEmbedded(options).then(({ url }) => resonateAt(url, undefined, undefined));
   return shared;
 }
@@ -69,7 +69,7 @@ async function startEmbedded({ port, args = ["--memory"], token }: Omit<StartOpt
   return resonateAt(url, program, token);
 }
 
-/** Calls on the server at `url`. */
+/** The calls to the server at `url`. */
 export function resonateAt(url: string, program: Program | undefined, token: string | undefined): Resonate {
   const network = new HttpNetwork({ url, timeout: 10_000, ...(token && { token }) });
   const call: Resonate["call"] = (kind, data) =>

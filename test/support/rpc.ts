@@ -1,26 +1,26 @@
-/** MCP of the 2026-07-28 revision as it goes over the wire: for what no client library sends. */
+/** Raw messages of the 2026-07-28 revision of MCP, for requests that no client library sends. */
 
 export const REVISION = "2026-07-28";
 
-/** The Tasks extension, as a client declares it on each request. */
+/** The Tasks extension, as a client declares it in each request. */
 export const TASKS = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 
 export interface RpcAnswer {
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
   result?: any;
   error?: { code: number; message: string; data?: unknown };
 }
 
 export interface RpcOptions {
-  /** The client's capabilities; those of a client that understands tasks unless told otherwise. */
+  /** The client's capabilities. Default: those of a client that understands tasks. */
   capabilities?: object;
-  /** A Bearer token, for a server that wants one. */
+  /** A Bearer token, for a server that demands one. */
   token?: string | undefined;
   signal?: AbortSignal;
 }
 
-/** Sends one request with its routing headers and returns what it is answered with, streamed or not. */
+/** Sends one request with its routing headers and returns the answer, streamed or not. */
 export async function rpc(url: string, method: string, params: object = {}, options: RpcOptions = {}) {
   const { capabilities = TASKS, token, signal } = options;
   const response = await fetch(url, {
@@ -32,7 +32,7 @@ export async function rpc(url: string, method: string, params: object = {}, opti
   return readAnswer(response);
 }
 
-/** A request's body. */
+/** The body of a request. */
 export function rpcMessage(method: string, params: object = {}, capabilities: object = TASKS) {
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": REVISION,
@@ -48,7 +48,7 @@ interface Named {
   uri?: unknown;
 }
 
-/** The headers of a request, of which two say what the body says; a name that no header can hold is left out. */
+/** The headers of a request. Two of them repeat the method and the name in the body; a name unfit for a header is left out. */
 export function rpcHeaders(method: string, params: Named = {}): Record<string, string> {
   const name = params.name ?? params.taskId ?? params.uri;
   return {
@@ -60,7 +60,7 @@ export function rpcHeaders(method: string, params: Named = {}): Record<string, s
   };
 }
 
-/** The answer in a response, which a stream ends with. @throws {Error} when there is none */
+/** The answer in a response, which is the last message of a stream. @throws {Error} when there is none */
 async function readAnswer(response: Response): Promise<RpcAnswer> {
   const body = await response.text();
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");

@@ -14,48 +14,48 @@ import { type Resonate, resonateAt, startResonate } from "./resonate.ts";
 export type { StackPart } from "../../testing/stack/stack-part.ts";
 
 /**
- * The whole product as separate processes on free ports; the sample archive alone runs in this process. With
- * `RESONATE_HOST=object` edge and Resonate are one process: see `account.ts`.
+ * The whole product as separate processes on free ports; only the sample archive runs in this process. With
+ * `RESONATE_HOST=object`, edge and Resonate are one process: see `account.ts`.
  */
 export interface Stack extends AsyncDisposable {
   readonly edge: StackPart;
-  /** The MCP endpoint of an isolate beside the edge's, where the options have one. */
+  /** The MCP endpoint of the second isolate, if the option `beside` is set. */
   readonly beside: string;
   /** The edge's origin, and its MCP endpoint. */
   readonly origin: string;
   readonly url: string;
   readonly workers: readonly StackPart<WorkerProcess>[];
   addWorker(): Promise<StackPart<WorkerProcess>>;
-  /** Calls on the Resonate server that a test makes itself; ids there are `namespace` and the job name. */
+  /** Calls to the Resonate server, for the test itself. Ids consist of `namespace` and the job name. */
   readonly resonate: Resonate;
   readonly namespace: string;
-  /** The workers' group, unless the options name another. */
+  /** The worker group, unless `env` sets another. */
   readonly group: string;
-  /** The Resonate server's process; undefined when others have it, too. */
+  /** The Resonate server's process; undefined if the server is shared. */
   readonly server: StackPart | undefined;
   readonly archive: SampleArchive;
 }
 
 export interface StackOptions {
-  /** How many workers to start. */
+  /** The number of workers to start. Default: 1. */
   workers?: number;
-  /** A server to share with others; the stack's group and namespace are its own all the same. */
+  /** A server to share with others. The stack still has its own group and namespace. */
   resonate?: Resonate;
-  /** An embedded server for this stack alone, also under `RESONATE_URL`; with the folder it keeps its state in. */
+  /** Starts an embedded server for this stack alone, even if `RESONATE_URL` is set. `data`: the folder for its state. */
   own?: boolean | { data: string };
-  /** The server is a process of its own, also with `RESONATE_HOST=object`. */
+  /** Runs the server in its own process, even with `RESONATE_HOST=object`. */
   apart?: boolean;
   /** Added to the workers' environment. */
   env?: Record<string, string>;
   /** Added to the edge's bindings. */
   bindings?: Record<string, string>;
-  /** The folder in which the edge's Durable Objects keep what they store. Default: one for the stack. */
+  /** The folder in which the edge's Durable Objects store their data. Default: a new one, removed with the stack. */
   objects?: string;
-  /** Bindings of a second isolate, over those of the edge, which shares its Durable Objects. */
+  /** Starts a second isolate, which shares the edge's Durable Objects, with these bindings added to those of the edge. */
   beside?: Record<string, string>;
-  /** Port for the inspector of the edge's isolate. */
+  /** The port for the inspector of the edge's isolate. */
   inspectorPort?: number;
-  /** An edge and a worker that offer more than the product's, as paths from the repository root. */
+  /** An edge and a worker with other tools than the product's, as paths from the repository root. */
   programs?: { edge: string; worker: string };
 }
 
@@ -64,17 +64,17 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await using started = new AsyncDisposableStack();
   const archive = started.use(await startSampleArchive());
   const { account, server, resonate, group, namespace, address } = await openServer(options, started);
-  // What is added is read at each start: a test may change it in between.
+  // `env` is read at each start, because a test may change it in between.
   const upstream = () => ({ WEATHER_API_URL: archive.url, ...env });
 
   const key = {
     AUTH_MODE: "none",
-    // The account's own server makes it.
+    // In an account, the Resonate object makes the task key.
     ...(!account && { TASK_KEY: randomBytes(32).toString("hex") }),
     ALLOWED_HOSTS: "127.0.0.1,localhost",
-    // Many tests ask for more than one person does; those of the limit set one.
+    // Many tests make more requests than one person does. Tests of the limit set their own.
     RATE_LIMIT: "0",
-    // A call is to be answered with the result here, however busy the machine is.
+    // In tests a call should get the result, however busy the machine is.
     WAIT_SECONDS: "45",
   };
   const inside = () =>
@@ -99,7 +99,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   started.defer(async () => void (await Promise.all(workers.map((worker) => worker.end()))));
   const startWorkers = () => Promise.all(Array.from({ length: isRunner && account ? 0 : count }, addWorker));
 
-  // In an account workers find their server only when the edge is there.
+  // In an account, workers reach their server only through the running edge.
   if (!account) await startWorkers();
   const { port, process, beside } = await serve(account?.port ?? 0);
   const edge = part(watch(process), async () => watch((await serve(port)).process));
@@ -125,7 +125,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 }
 
 export interface GatedStack extends Stack {
-  /** Between the edge and the Resonate server, which workers reach without it. */
+  /** The gate between the edge and the Resonate server. Workers reach the server directly. */
   readonly gate: Gate;
 }
 
@@ -139,14 +139,14 @@ export async function startGatedStack(options: Omit<StackOptions, "resonate"> = 
   return { ...stack, gate, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-/** The Resonate server of a stack, and what tells its parts of that. */
+/** Opens the Resonate server of a stack; `address` is the environment with which the parts of the stack reach it. */
 async function openServer(options: StackOptions, started: AsyncDisposableStack) {
   const own = ownGroup();
   if (isAccount && !options.resonate && !options.apart) {
     const data = typeof options.own === "object" ? options.own.data : undefined;
     const account = started.use(await openAccount({ runs: options.workers !== 0, data }));
     const resonate = resonateAt(account.url, undefined, account.token);
-    // Nobody shares it. A namespace would keep tests from searching.
+    // The server is not shared, and a namespace would prevent tests from searching.
     const address = { ...resonate.env, RESONATE_GROUP: own.group, RESONATE_NAMESPACE: "" };
     return { account, server: undefined, resonate, group: own.group, namespace: "", address };
   }

@@ -1,8 +1,8 @@
-/** What the Resonate server holds in the end: every job of the stack, read past the edge. */
+/** The jobs of a stack as the Resonate server stores them, read without the edge. */
 import { Codec, type PromiseRecord } from "@resonatehq/sdk";
 import type { Stack } from "./stack.ts";
 
-/** A job's promise as the server has it, decoded, under its job name. */
+/** A job's decoded promise, with its job name. */
 export interface Stored {
   name: string;
   func: string;
@@ -18,7 +18,7 @@ export interface Stored {
 const codec = new Codec();
 const PAGE = 500;
 
-/** All jobs of the stack, by name; those in `state` when it is given. */
+/** All jobs of the stack by name, or only those in `state`. */
 export async function storedJobs(
   { resonate, namespace, group }: Stack,
   state?: PromiseRecord["state"],

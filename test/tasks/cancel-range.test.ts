@@ -1,4 +1,4 @@
-/** Cancelling a range: no more of its months are started, and those that nobody else wants end with it. */
+/** Cancelling a range starts no further months and ends those that nobody else wants. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
@@ -27,7 +27,7 @@ const statusesOf = async (names: readonly string[]): Promise<string[]> =>
 const become = (names: readonly string[], status: string) =>
   until(`${names} to be ${status}`, async () => (await statusesOf(names)).every((each) => each === status), 20_000);
 
-test("cancels its months, but those that somebody else wants", async () => {
+test("cancels the range's months except those that another caller or job wants", async () => {
   const place = ownPlace();
   const months = Array.from({ length: 24 }, (_, i) => nameOf(place, 2012 + Math.floor(i / 12), (i % 12) + 1));
   const range = { ...place, from: "2012-01", to: "2013-12" };
@@ -50,15 +50,15 @@ test("cancels its months, but those that somebody else wants", async () => {
     "cancelled",
   );
   expect(await statusesOf(those(kept))).toEqual(kept.map(() => "running"));
-  // The others who wanted the rest release it, too.
+  // Bob's range wants two of these months: they end with it.
   await bob.tasks.cancel(other.taskId);
   await become(those([22, 23]), "cancelled");
-  // Asked for again it is a new range, with months of its own.
+  // The same call then starts a new range with new months.
   expect((await ada.tasks.call("weather_range", range)).taskId).not.toBe(taskId);
   await become([`${months[0]}~2`], "running");
 });
 
-test("stops months from starting, at any moment, also when a worker dies", async () => {
+test("stops months from starting at any moment, even when a worker dies", async () => {
   for (const delay of [0, 20, 60, 150, 400]) {
     const place = ownPlace();
     const { taskId } = await tasksAt(stack.url, TOKENS.ada, TASKS).call("weather_range", {
@@ -86,7 +86,7 @@ test("stops months from starting, at any moment, also when a worker dies", async
   }
 }, 300_000);
 
-test("where callers are not told apart as well", async () => {
+test("does the same where callers are not distinguished", async () => {
   await using open = await startStack({ workers: 1, resonate: stack.resonate });
   open.archive.control.inject({ fault: { kind: "status", status: 503 } });
   const anyone = callerAt(open.url, "");

@@ -1,4 +1,4 @@
-/** Cancelling: what sleeps, retries or waits for an answer stops for good, and what has ended stays as it is. */
+/** Cancelling stops a job that sleeps, retries or waits for an answer for good, and leaves an ended job as it is. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { isRunner } from "../support/account.ts";
@@ -27,7 +27,7 @@ const WAYS = [
   ["cancel_job", (_taskId: string, job: string) => client.callTool("cancel_job", { job_names: [job] })],
 ] as const;
 
-/** A gathering whose requests all fail for the moment, after its first one. */
+/** Starts a gathering whose requests all fail until the fault is cleared, and waits for its first request. */
 async function retrying(): Promise<{ taskId: string; month: Month }> {
   const month = nextMonth();
   stack.archive.control.inject({ fault: { kind: "status", status: 503 }, month: month.archived });
@@ -39,7 +39,7 @@ async function retrying(): Promise<{ taskId: string; month: Month }> {
 const requested = (month: Month, times: number) =>
   until(`${month.job} to be requested ${times} times`, () => stack.archive.control.count(month.archived) >= times);
 
-/** What the process that executes jobs has logged of a job. */
+/** The log messages about a job of the process that executes jobs. */
 const logged = (of: string) => {
   const executor = (stack.workers[0] ?? stack.edge).process;
   return executor.logs().flatMap(({ job, msg }) => (job === of ? [msg] : []));
@@ -57,20 +57,20 @@ describe.concurrent.each(WAYS)("by %s", (way, cancel) => {
     expect(said()).not.toContain("job done");
   });
 
-  test("a retrying gathering asks the archive for nothing more", async ({ expect }) => {
+  test("a retrying gathering sends no further request", async ({ expect }) => {
     const { taskId, month } = await retrying();
     const other = await retrying();
     await cancel(taskId, month.job);
     await until("the gathering to be left", () => logged(month.job).includes("job left"));
     const made = stack.archive.control.count(month.archived);
-    // The other one keeps retrying meanwhile, and by its third request so would this one have made another.
+    // The other gathering keeps retrying. Before its third request, the cancelled one would have made another.
     await requested(other.month, 3);
     expect(stack.archive.control.count(month.archived)).toBe(made);
     expect((await tasks.get(taskId)).status).toBe("cancelled");
     await tasks.cancel(other.taskId);
   });
 
-  test("a job with an open question asks no longer", async ({ expect }) => {
+  test("a job with an open question no longer asks", async ({ expect }) => {
     const filename = `asking by ${way}`;
     const { taskId } = await tasks.call("confirm_delete", { filename });
     await tasks.reaches(taskId, "input_required");
@@ -80,7 +80,7 @@ describe.concurrent.each(WAYS)("by %s", (way, cancel) => {
     expect(task).not.toHaveProperty("inputRequests");
   });
 
-  test("what has ended is left as it is, and the cancellation is acknowledged", async ({ expect }) => {
+  test("an ended job stays as it is, and the cancellation is acknowledged", async ({ expect }) => {
     const month = nextMonth();
     const ended = await Promise.all([tasks.call("weather_data", month.args), tasks.call("protocol_error_job", {})]);
     for (const { taskId } of ended) {
@@ -92,7 +92,7 @@ describe.concurrent.each(WAYS)("by %s", (way, cancel) => {
     }
   });
 
-  test("a job that was cancelled can be started again, as another task", async ({ expect }) => {
+  test("a cancelled job can be started again as another task", async ({ expect }) => {
     const args = { timer_name: `again by ${way}`, seconds: 6 };
     const first = await tasks.call("timer", args);
     await cancel(first.taskId, `timer_${args.timer_name}`);
@@ -103,7 +103,7 @@ describe.concurrent.each(WAYS)("by %s", (way, cancel) => {
   });
 });
 
-test("cancel_job tells what it cancelled, what had ended and what is not there", async () => {
+test("cancel_job reports which jobs it cancelled, which had ended and which do not exist", async () => {
   const running = await tasks.call("timer", { timer_name: "running", seconds: 60 });
   const ended = await tasks.call("timer", { timer_name: "ended", seconds: 1 });
   await tasks.reaches(ended.taskId, "completed");
@@ -118,7 +118,7 @@ test("cancel_job tells what it cancelled, what had ended and what is not there",
   expect((await tasks.get(running.taskId)).status).toBe("cancelled");
 });
 
-test("what is cancelled while no worker runs stays cancelled when one does", async ({ skip }) => {
+test("a job that is cancelled while no worker runs stays cancelled when one starts", async ({ skip }) => {
   skip(isRunner, "there is no worker to end: the runner is one process with the edge");
   const gathering = await retrying();
   const timer = await tasks.call("timer", { timer_name: "no worker", seconds: 6 });

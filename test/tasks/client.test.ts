@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-test("calls a tool that is a task, and settles it", async () => {
+test("calls a tool that becomes a task, and settles it", async () => {
   await using opened = await openSession(stack.url);
   const execution = await opened.session.callTool("weather_data", { ...SEATTLE, year: 2012, month: 1 });
   expect(execution.kind).toBe("task");
@@ -23,7 +23,7 @@ test("calls a tool that is a task, and settles it", async () => {
   });
 });
 
-test("calls a tool that is no task, and has the result", async () => {
+test("calls a tool that is not a task, and gets the result", async () => {
   await using opened = await openSession(stack.url);
   const execution = await opened.session.callTool("probe_status", { job_names: ["timer_none"] });
   expect(execution.kind).toBe("immediate");
@@ -60,12 +60,12 @@ test("answers a task's question", async () => {
   expect(asked).toMatchObject([{ kind: "elicitation", params: { message: expect.stringContaining("25 requests") } }]);
   expect(outcome).toMatchObject({
     status: "completed",
-    // Its result is larger than an answer.
+    // The result is larger than one answer.
     result: { structuredContent: { status: "complete", summary: { fields: { months: expect.any(Number) } } } },
   });
 });
 
-test("answers what a tool asks before it becomes a task", async () => {
+test("answers a tool's question before the call becomes a task", async () => {
   await using opened = await openSession(stack.url, {
     onInputRequest: async () => ({ action: "accept", content: { name: "Grace" } }) as never,
   });
@@ -73,7 +73,7 @@ test("answers what a tool asks before it becomes a task", async () => {
   expect(outcome).toMatchObject({ status: "completed", result: { structuredContent: { result: "Hello, Grace!" } } });
 });
 
-test("takes a task up in another process, by its id, after everything else has been killed and started again", async () => {
+test("resumes a task in another process, by its reference, after edge and worker have been restarted", async () => {
   let reference: unknown;
   {
     await using opened = await openSession(stack.url);

@@ -1,4 +1,4 @@
-/** A task that works, asks, was just answered or just cancelled ends as it should when any part is killed. */
+/** A task that works, asks, was just answered or just cancelled ends correctly when any part is killed. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { accept, startTaskStack, tasksAt, type WireTask } from "./support.ts";
 
 let data: string;
 let resonate: Resonate;
-/** Between the Resonate server and both the edge and the worker. */
+/** The gate between the Resonate server and both the edge and the worker. */
 let gate: Gate;
 let stack: Stack;
 let tasks: ReturnType<typeof tasksAt>;
@@ -22,7 +22,7 @@ beforeAll(async () => {
   resonate = await startResonate({ own: true, args: args() });
   gate = await startGate(resonate.url);
   const at = { RESONATE_URL: gate.url };
-  // A killed worker's jobs move on soon.
+  // The short lease lets a killed worker's jobs move on soon.
   stack = await startTaskStack({ resonate, env: { ...at, LEASE_SECONDS: "2" }, bindings: at });
   tasks = tasksAt(stack.url);
 });
@@ -43,7 +43,7 @@ const VICTIMS: [string, () => Promise<void>][] = [
 ];
 
 async function restart(part: Stack["edge"] | undefined) {
-  if (!part) expect.fail("there is none");
+  if (!part) expect.fail("there is no such process");
   await part.end();
   await part.start();
 }
@@ -60,7 +60,7 @@ const asked = async (filename: string) => {
   return { taskId, inputRequests, key: Object.keys(inputRequests)[0] as string };
 };
 
-/** A gathering whose request is under way until `answer` is called. */
+/** Starts a gathering whose request is under way until `answer` is called. */
 async function gathering(): Promise<{ taskId: string; month: Month; answer: () => void }> {
   const month = nextMonth();
   const answer = stack.archive.control.hold(1, month.archived);
@@ -105,7 +105,7 @@ test.each(VICTIMS)("kill -9 of %s", async (victim, kill) => {
   }
 });
 
-test("a task whose every part is killed at once while it starts, asks, is answered in part and in whole", async () => {
+test("a task survives when all parts are killed at once after its start, its questions, and each of its answers", async () => {
   const killAll = () => Promise.all([stack.workers[0], stack.edge].map(restart).concat(restartServer()));
   const { taskId } = await tasks.call("multi_input", { name: "all at once" });
   await killAll();

@@ -1,4 +1,4 @@
-/** What a job does now is shown in every way of looking at it. */
+/** A job's current activity is shown by probe_status, list_jobs and tasks/get. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-/** What each way to look says of a job, once they all say something that is meant. */
+/** Waits until every way to look at a job shows an activity that matches `meant`. */
 async function shown(job: string, taskId: string, meant: RegExp) {
   return until(
     `all to say ${meant}`,
@@ -28,7 +28,7 @@ async function shown(job: string, taskId: string, meant: RegExp) {
       const { statusMessage } = await ada.tasks.get(taskId);
       const said = [
         statuses[0].doing,
-        // A task says which job it is as well.
+        // The status message of a task begins with the job name.
         statusMessage?.replace(`${job}: `, ""),
         ...(list ? [list.jobs.find(({ job_name }: { job_name: string }) => job_name === job)?.doing] : []),
       ];
@@ -38,7 +38,7 @@ async function shown(job: string, taskId: string, meant: RegExp) {
   );
 }
 
-test("the attempt, what the last one met with and when the next is due", async () => {
+test("shows the attempt, the last failure, and when the next attempt is due", async () => {
   stack.archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2012-01" });
   const place = { latitude: 47.6, longitude: -122.3 };
   const { taskId } = await ada.tasks.call("weather_data", { ...place, year: 2012, month: 1 });
@@ -49,21 +49,21 @@ test("the attempt, what the last one met with and when the next is due", async (
   expect(statuses[0]).not.toHaveProperty("doing");
 });
 
-test("how many of its months a range has, and the question that it asks before", async () => {
+test("shows a range's question, and then how many of its months it has", async () => {
   stack.archive.control.inject({ fault: { kind: "status", status: 503 }, month: "2014-03" });
   const range = { latitude: 47.5, longitude: -122.3, from: "2012-03", to: "2014-03" };
   const { taskId } = await ada.tasks.call("weather_range", range);
   const job = "weather_range_47.5_-122.3_2012-03_2014-03";
   await shown(job, taskId, /^(waiting for an answer: )?Gathering 2012-03 to 2014-03 takes 25 requests/);
-  // A client that cannot ask its user is believed.
+  // A client that cannot ask its user may confirm in an argument.
   await tasksAt(stack.url, "token-of-ada", TASKS).call("weather_range", { ...range, confirm: true });
   await shown(job, taskId, /^24 of 25 months$/);
-  // The worker says it in its log, for the terminal.
+  // The worker logs the activity too, for display in the terminal.
   const all = stack.workers[0]?.process.logs().filter(({ msg }) => msg === "job goes on") ?? [];
   expect(all.map(({ doing }) => doing)).toContain("24 of 25 months");
 });
 
-test("of a job that has told of itself 240 times few entries are read, and once", async () => {
+test("of a progress feed with 240 entries only a few are read, each once", async () => {
   await using gate = await startGate(stack.resonate.url);
   const bindings = { ...bearerBindings({ ada: "token-of-ada" }), RESONATE_URL: gate.url };
   await using edge = await startStack({ resonate: stack.resonate, workers: 0, bindings });

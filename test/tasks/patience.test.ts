@@ -1,4 +1,4 @@
-/** A call of a client without tasks, of a job that takes longer than a call should. */
+/** A call, from a client without tasks, that starts a job which takes longer than a call may. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -15,7 +15,7 @@ afterAll(() => resonate?.[Symbol.asyncDispose]());
 afterEach(() => vi.restoreAllMocks());
 
 test("is answered, before the client gives up, with the job's name and how to collect it", async () => {
-  // The one clock that cannot be set from a test; it is made to run faster.
+  // `AbortSignal.timeout` is the one clock that a test cannot set, so this one runs ten times as fast.
   const waits: number[] = [];
   vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
     waits.push(ms);
@@ -50,14 +50,14 @@ test("is answered, before the client gives up, with the job's name and how to co
     },
   });
   expect(answer).not.toHaveProperty("isError");
-  // Some clients give up after 5 seconds, also if they are told of progress.
+  // Some clients give up after 5 seconds, even if they get progress.
   expect(
     waits.some((ms) => ms > 3_000 && ms <= 4_000),
     `${waits}`,
   ).toBe(true);
   expect(Math.max(...waits)).toBeLessThan(20_000);
 
-  // A client that asks for progress waits longer.
+  // For a client that asks for progress, the call waits longer.
   waits.length = 0;
   await timerTool.call({ timer_name: "long", seconds: 3_600 }, { ...context, reportProgress: () => {} });
   expect(

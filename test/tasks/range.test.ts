@@ -11,7 +11,7 @@ vi.setConfig({ maxConcurrency: 20 });
 
 let stack: Stack;
 let tasks: ReturnType<typeof tasksAt>;
-/** A client that knows nothing of tasks. */
+/** A client that does not know tasks. */
 let client: McpClient;
 beforeAll(async () => {
   stack = await startTaskStack();
@@ -24,10 +24,10 @@ afterAll(async () => {
 });
 
 let places = 0;
-/** A place of a test's own, so that its months are no other test's. */
+/** Returns a place that no other test uses, so that its months are this test's alone. */
 const ownPlace = () => ({ latitude: Number((47.5 + ++places / 1_000).toFixed(3)), longitude: -122.3 });
 
-/** How often each month at a place was asked for, by its first day. */
+/** The number of requests for each month at a place, by the month's first day. */
 function requests({ latitude }: { latitude: number }): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { query } of stack.archive.control.requests.log) {
@@ -42,7 +42,9 @@ const onceEach = (count: number) => Array.from({ length: count }, () => 1);
 const result = (task: WireTask) => task.result.structuredContent;
 
 describe.concurrent("a span of up to 24 months", () => {
-  test("is gathered at once, month by month in order, each as its own job has it", async ({ expect }) => {
+  test("is gathered without a question; its months are in order, each with the result of its own job", async ({
+    expect,
+  }) => {
     const place = ownPlace();
     const { taskId, status } = await tasks.call("weather_range", { ...place, from: "2012-11", to: "2014-10" });
     expect(status).toBe("working");
@@ -66,7 +68,7 @@ describe.concurrent("a span of up to 24 months", () => {
     expect(content.statuses[0].result).toEqual(weather);
   });
 
-  test("asks the archive once for each month, also if others gather it before, meanwhile or after", async ({
+  test("requests each month once, even if other calls gather it before, at the same time or afterwards", async ({
     expect,
   }) => {
     const place = ownPlace();
@@ -85,7 +87,7 @@ describe.concurrent("a span of up to 24 months", () => {
     expect(Object.values(requests(place))).toEqual(onceEach(9));
   });
 
-  test("reports months that fail beside those that do not", async ({ expect }) => {
+  test("reports failed months beside those that succeed", async ({ expect }) => {
     const { taskId } = await tasks.call("weather_range", { ...ownPlace(), from: "2015-12", to: "2016-01" });
     const task = await tasks.reaches(taskId, "completed");
     expect(task.result.isError).toBeUndefined();
@@ -96,7 +98,7 @@ describe.concurrent("a span of up to 24 months", () => {
     expect(months[1]).not.toHaveProperty("weather");
   });
 
-  test("fails when every month does, with a reason, and can be asked for again", async ({ expect }) => {
+  test("fails with a reason when every month fails, and can be started again", async ({ expect }) => {
     const args = { ...ownPlace(), from: "2016-01", to: "2016-02" };
     const { taskId } = await tasks.call("weather_range", args);
     const task = await tasks.reaches(taskId, "completed");
@@ -105,7 +107,7 @@ describe.concurrent("a span of up to 24 months", () => {
     expect((await tasks.call("weather_range", args)).taskId).not.toBe(taskId);
   });
 
-  test("of which some failed says so, and asked for again tries those and no others, until it is whole", async ({
+  test("with failed months says so, and each further call tries only those again until the range is complete", async ({
     expect,
   }) => {
     const place = ownPlace();
@@ -132,21 +134,23 @@ describe.concurrent("a span of up to 24 months", () => {
     expect(await ask()).toEqual({ job_name: `${name}~3`, missing: undefined, failed: [] });
     const all = { "2015-03-01": 1, "2015-04-01": 2, "2015-05-01": 3, "2015-06-01": 1 };
     expect(requests(place)).toEqual(all);
-    // A complete range stays one job, also for a client that knows the name of the first.
+    // After that, further calls find the complete range.
     expect(await ask()).toEqual({ job_name: `${name}~3`, missing: undefined, failed: [] });
     expect(requests(place)).toEqual(all);
   });
 
-  test("of a present month names the day it was asked for, as the month alone does", async ({ expect }) => {
+  test("with the current month has today's date in its job name, as the job of the month itself has", async ({
+    expect,
+  }) => {
     const place = ownPlace();
     const now = Date.now();
     const today = new Date(now).toISOString().slice(0, 10);
-    // The month begins later there than in UTC.
+    // West of Greenwich the month begins later than in UTC.
     const present = new Date(now - 8 * 3_600_000).toISOString().slice(0, 7);
     const [year = 0, month = 0] = present.split("-").map(Number);
     const last = new Date(Date.UTC(year, month - 2, 1)).toISOString().slice(0, 7);
     const { taskId } = await tasks.call("weather_range", { ...place, from: last, to: present });
-    // The sample archive knows nothing of the present; what it was asked for tells.
+    // The sample archive has no current data, so the test looks at the names of the jobs.
     const { job_name } = result(await tasks.reaches(taskId, "completed"));
     expect(job_name).toBe(`weather_range_${place.latitude}_-122.3_${last}_${present}@${today}`);
     const name = (of: string, asOf: string) => {
@@ -173,7 +177,7 @@ describe.concurrent("a span of more than 24 months, to a client with tasks", () 
     const [[key, request] = expect.fail("no question")] = Object.entries<{ params: object }>(task.inputRequests);
     expect(request.params).toMatchObject({
       message: expect.stringContaining("2012-01 to 2014-02"),
-      // To accept is enough: there is no box to tick as well.
+      // Accepting is enough: the form has no field.
       requestedSchema: { type: "object", properties: {} },
     });
     expect(requests(place)).toEqual({});
@@ -187,7 +191,7 @@ describe.concurrent("a span of more than 24 months, to a client with tasks", () 
     ["declined", { action: "decline" }],
     ["closed", { action: "cancel" }],
     ["answered with no", accept({ confirm: false })],
-  ] as const)("%s: says so, makes no request, and can be asked for again", async ([_what, answer], { expect }) => {
+  ] as const)("%s: says so, makes no request, and can be started again", async ([_what, answer], { expect }) => {
     const args = { ...ownPlace(), ...long };
     const { taskId } = await tasks.call("weather_range", args);
     const { inputRequests } = await tasks.reaches(taskId, "input_required");
@@ -203,9 +207,7 @@ describe.concurrent("a span of more than 24 months, to a client with tasks", () 
     await tasks.cancel(again.taskId);
   });
 
-  test("asks all the same when an argument says that the user agreed, unless the client cannot ask", async ({
-    expect,
-  }) => {
+  test("asks even if an argument says that the user agreed, unless the client cannot ask", async ({ expect }) => {
     const doubted = await tasks.call("weather_range", { ...ownPlace(), ...long, confirm: true });
     await tasks.reaches(doubted.taskId, "input_required");
     const { taskId } = await tasksAt(stack.url, undefined, TASKS).call("weather_range", {
@@ -224,7 +226,7 @@ describe.concurrent("a span of more than 24 months, to a client with tasks", () 
 describe.concurrent("a span of more than 24 months, to a client without tasks", () => {
   const long = { from: "2012-01", to: "2014-02" };
 
-  test("is refused until it is confirmed by an argument, and then gathered", async ({ expect }) => {
+  test("is refused until an argument confirms it, and then gathered", async ({ expect }) => {
     const place = ownPlace();
     const refused = await client.callTool("weather_range", { ...place, ...long });
     expect(refused).toMatchObject({ isError: true });
@@ -240,7 +242,7 @@ describe.concurrent("a span of more than 24 months, to a client without tasks", 
     expect(Object.values(requests(place))).toEqual(onceEach(26));
   });
 
-  test("confirmed, answers the question of the same job that a client with tasks started", async ({ expect }) => {
+  test("if confirmed, answers the question of the same job that a client with tasks started", async ({ expect }) => {
     const args = { ...ownPlace(), ...long };
     const { taskId } = await tasks.call("weather_range", args);
     await tasks.reaches(taskId, "input_required");
@@ -251,7 +253,7 @@ describe.concurrent("a span of more than 24 months, to a client without tasks", 
     expect(Object.values(requests(args))).toEqual(onceEach(26));
   });
 
-  test("confirmed before that job has come to ask, answers all the same", async ({ expect }) => {
+  test("if confirmed before that job asks, still answers its question", async ({ expect }) => {
     const args = { ...ownPlace(), ...long };
     const [{ taskId }, confirmed] = await Promise.all([
       tasks.call("weather_range", args),

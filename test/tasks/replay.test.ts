@@ -1,4 +1,4 @@
-/** A durable function that tells and asks runs again from its start after each answer and crash, and nobody notices. */
+/** A durable function with progress and questions is replayed after each answer and crash, invisibly to its clients. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CallerJobs } from "../../core/author/caller-jobs.ts";
 import type { JournalEntry } from "../../core/engine/journal.ts";
@@ -13,7 +13,7 @@ import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { interview } from "./fixture/interview.ts";
 
-/** A Resonate server dispatches a task that no worker was there to take again after half a minute. In milliseconds. */
+/** The time within which a Resonate server repeats a lost dispatch (after half a minute), in milliseconds. */
 const DISPATCHED_AGAIN = 40_000;
 
 vi.setConfig({ testTimeout: 6 * DISPATCHED_AGAIN });
@@ -27,8 +27,8 @@ afterAll(() => resonate?.[Symbol.asyncDispose]());
 const said = (text: string): AnswerEntry => ({ action: "accept", content: { text } });
 
 /**
- * The job, a worker that can be killed, and what stands between the worker and the Resonate server. Entries that somebody
- * listens to are written another way.
+ * The job, a worker that can be killed, and a gate between the worker and the Resonate server. With `isListenedTo`, an edge
+ * listens to the entries of the progress feed, which are then written by two requests.
  */
 async function scene(name: string, { isListenedTo = false } = {}) {
   const gate = await startGate(resonate.url);
@@ -53,7 +53,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
       for (let n = 1; isListenedTo && n <= 20; n++) await store.feeds.listenToEntry(promise, n, channel);
       await store.create(interview, job, { name }, now);
     },
-    /** The promise of each question that is not known to be answered, once there are those and no others. */
+    /** Waits until exactly these questions are open, and returns the key and the promise of each. */
     asks: (...messages: string[]) =>
       until(
         `to be asked ${messages}`,
@@ -89,7 +89,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
 
 type Scene = Awaited<ReturnType<typeof scene>>;
 
-/** Answers the second question, then the first, then the third; `between` happens after each answer was given. */
+/** Answers the second question, then the first, then the third, and runs `between` after each answer. */
 async function interviewed(the: Scene, between: () => Promise<unknown> = async () => {}) {
   const [first, second] = await the.asks("first?", "second?");
   await the.answer(second?.promiseId ?? "", "two");
@@ -107,7 +107,7 @@ async function interviewed(the: Scene, between: () => Promise<unknown> = async (
   expect((await the.settled()).value).toMatchObject({ data: [said("two"), said("one"), said("three")] });
 }
 
-/** The journal as it is left behind, without gaps: what it says, and which questions it has. */
+/** The entries of the progress feed, which has no gaps: the message of each, and the keys of its questions. */
 async function journal(the: Scene): Promise<string[]> {
   const entries = [];
   for (let n = 1; ; n++) {
@@ -119,11 +119,11 @@ async function journal(the: Scene): Promise<string[]> {
   return entries;
 }
 
-/** What somebody has to know is told; in between there may be entries, which go unwritten where they come thick. */
+/** The entries that must be written. Entries in between may be left out where many come at once. */
 const TOLD = ["begun: q1,q2", "second answered: q1", "both answered: q3"];
 const STATES = ["begun: ", "begun: q1", "begun: q1,q2", "second answered: q1", "both answered: ", "both answered: q3"];
 
-/** The journal told what it had to, in order, and nothing that was not so. */
+/** Expects that the feed has every required entry in order, and no false one. */
 async function expectJournal(the: Scene): Promise<string[]> {
   const entries = await journal(the);
   const states = entries.map((entry) => STATES.indexOf(entry));
@@ -133,7 +133,7 @@ async function expectJournal(the: Scene): Promise<string[]> {
   return entries;
 }
 
-/** Three questions, each asked once: a replay made no record anew. A pass that lost its lease leaves a sign that it was not lost. */
+/** Expects one journal entry for each question, and none made by a replay. Signs of executions without an entry do not count. */
 async function expectRecords(the: Scene): Promise<void> {
   const asked: string[] = [];
   for (let n = 1; ; n++) {
@@ -150,11 +150,11 @@ describe.concurrent("an interview", () => {
     await the.begin();
     await interviewed(the);
     const entries = await expectJournal(the);
-    expect(entries).toEqual([...new Set(entries)]); // none is written twice
+    expect(entries).toEqual([...new Set(entries)]); // no entry is written twice
     await expectRecords(the);
   });
 
-  test("whose questions are answered by several at once: one of them counts, and the others are told", async () => {
+  test("whose questions get several answers takes the first, and the senders of the others learn that it is closed", async () => {
     await using the = await scene("several");
     await the.begin();
     await the.asks("first?", "second?");
@@ -180,10 +180,10 @@ describe.concurrent("an interview", () => {
     await expectRecords(the);
   });
 
-  // The question's promise is there before the entry that tells of it, which is one call, and two where it is listened to.
+  // A question's promise is created before the feed entry about it. The entry is one request, or two if it is listened to.
   test.each([
-    ["before it is written: the question's promise is there, and nothing tells of it", "promise.create", false],
-    ["between being found to be listened to and written", "promise.settle", true],
+    ["before it is written: the question's promise exists, and no entry tells of it", "promise.create", false],
+    ["after the worker has found that it is listened to and before it is written", "promise.settle", true],
   ])("whose worker is killed at every entry, %s", async (_when, call, isListenedTo) => {
     await using the = await scene(`at ${call}`, { isListenedTo });
     await the.begin();
@@ -194,7 +194,7 @@ describe.concurrent("an interview", () => {
         await Promise.race([held, until("the end", () => over, 6 * DISPATCHED_AGAIN)]);
         if (over) return kills;
         await the.kill();
-        // The same entry is written by the next worker, and the one after it is the next to be held.
+        // The next worker writes that entry, and the entry after it is held.
         held = the.gate.hold(call, { of: the.id, first: 1 });
         await the.start();
       }
@@ -209,7 +209,7 @@ describe.concurrent("an interview", () => {
   test.each([
     ["promise.create", false],
     ["promise.settle", true],
-  ])("is told of all the same when %s, which writes its entries, fails again and again", async (call, isListenedTo) => {
+  ])("writes its feed even if %s, which writes the entries, fails again and again", async (call, isListenedTo) => {
     await using the = await scene(`failing ${call}`, { isListenedTo });
     await the.begin();
     let over = false;
@@ -226,13 +226,13 @@ describe.concurrent("an interview", () => {
     await expectRecords(the);
   });
 
-  test("asks nobody in vain: while its entries cannot be written it does not go to sleep", async () => {
+  test("does not go to sleep with an unseen question while its entries cannot be written", async () => {
     await using the = await scene("unheard");
     const held = the.gate.hold("promise.create");
     await the.begin();
     await held;
-    // Longer than any call is repeated, and than the lease lasts.
-    await until("the job to be taken anew", () => the.acquired() > 2, 2 * DISPATCHED_AGAIN);
+    // This takes longer than a request is repeated, and longer than the lease.
+    await until("the job to be claimed again", () => the.acquired() > 2, 2 * DISPATCHED_AGAIN);
     the.gate.release("promise.create");
     await interviewed(the);
     await expectRecords(the);

@@ -1,4 +1,4 @@
-/** What becomes of jobs, their tasks and their names when they are kept for a stated time only. */
+/** Jobs, their tasks and their names after the retention. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { rpc } from "../support/rpc.ts";
 import { startStack } from "../support/stack.ts";
 import { tasksAt } from "./support.ts";
 
-test("a job is removed after that; its name can be started anew, which its task does not become", async () => {
+test("a job is removed after its retention, and a new job of its name does not become the old task", async () => {
   const data = await mkdtemp(join(tmpdir(), "retention-"));
   const RETENTION_DAYS = String(3 / 86_400);
   process.env.RETENTION_DAYS = RETENTION_DAYS;
@@ -24,7 +24,7 @@ test("a job is removed after that; its name can be started anew, which its task 
     });
     const ended = await get();
     expect(ended.error).toBeUndefined();
-    // It may be gone three seconds after its end; while it ran, after its deadline, which is later.
+    // `ttlMs` ends three seconds after the job's end; while the job ran, it ended later, after the deadline.
     const [created, gone] = [task, ended.result].map(({ createdAt, ttlMs }) => Date.parse(createdAt) + ttlMs);
     expect(gone - Date.parse(ended.result.lastUpdatedAt)).toBe(3_000);
     expect(created).toBeGreaterThanOrEqual(gone);

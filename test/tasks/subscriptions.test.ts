@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-/** What does not depend on when it was asked. */
+/** The fields of a task that do not depend on the time of the request. */
 const lasting = ({ pollIntervalMs, resultType, _meta, ...task }: WireTask) => task;
 
 const acknowledgement = (taskIds: string[]) => ({
@@ -31,7 +31,7 @@ const acknowledgement = (taskIds: string[]) => ({
 
 const timer = (timer_name: string, seconds = 3_600) => tasks.call("timer", { timer_name, seconds });
 
-test("the acknowledgement comes first, and names just the tasks that there are", async () => {
+test("the acknowledgement comes first, and names only the existing tasks", async () => {
   const { taskId } = await timer("acknowledged");
   const forged = `${taskId.slice(0, -2)}AA`;
   await using subscription = await subscribe(stack.url, [forged, taskId, "timer_acknowledged", taskId]);
@@ -49,7 +49,7 @@ test("the acknowledgement comes first, and names just the tasks that there are",
   ]);
 });
 
-describe("what is told is what tasks/get returns at that moment", () => {
+describe("a notification has the task that tasks/get returns at that moment:", () => {
   test("a question asked, answered, and the job completed", async () => {
     const { taskId } = await tasks.call("confirm_delete", { filename: "told" });
     await using subscription = await subscribe(stack.url, [taskId]);
@@ -61,12 +61,12 @@ describe("what is told is what tasks/get returns at that moment", () => {
     expect(lasting(completed)).toEqual(lasting(await tasks.get(taskId)));
     expect(completed.result.structuredContent.result).toBe("deleted told");
     await subscription.ended;
-    // The answer may have been followed by the end too soon to be told apart.
+    // The end may follow the answer so soon that there is no notification in between.
     const told = subscription.tasks().map(({ status }) => status);
     expect(["input_required,completed", "input_required,working,completed"]).toContain(told.join());
   });
 
-  test("of two questions one answered", async () => {
+  test("one of two questions answered", async () => {
     const { taskId } = await tasks.call("multi_input", { name: "told" });
     await using subscription = await subscribe(stack.url, [taskId]);
     const open = (count: number) => (task: WireTask) => Object.keys(task.inputRequests ?? {}).length === count;
@@ -76,11 +76,11 @@ describe("what is told is what tasks/get returns at that moment", () => {
     await until("another notification", () => subscription.tasks().length > before);
     const told = () => subscription.tasks().at(-1) as WireTask;
     expect(Object.keys(told().inputRequests)).toEqual([second]);
-    // What else changed meanwhile is told as well.
+    // Other changes in the meantime are pushed too.
     await until("both to agree", async () => isDeepStrictEqual(lasting(await tasks.get(taskId)), lasting(told())));
   });
 
-  /** What a status message says after the name of the job. */
+  /** The part of a status message after the job name. */
   const told = (message: string | undefined) => message?.split(": ").at(1);
 
   test("progress, month by month", async () => {
@@ -112,7 +112,7 @@ describe("what is told is what tasks/get returns at that moment", () => {
   });
 });
 
-test("a task that has ended before is told at once", async () => {
+test("a task that has already ended is pushed at once", async () => {
   const { taskId } = await timer("ended before");
   await tasks.cancel(taskId);
   await using subscription = await subscribe(stack.url, [taskId]);
@@ -120,7 +120,7 @@ test("a task that has ended before is told at once", async () => {
   expect(subscription.tasks().map(lasting)).toEqual([lasting(await tasks.get(taskId))]);
 });
 
-test("a subscription to no task that there is ends at once", async () => {
+test("a subscription to tasks that do not exist ends at once", async () => {
   await using subscription = await subscribe(stack.url, ["none", "A".repeat(900_000)]);
   await subscription.ended;
   expect(subscription.messages).toEqual([acknowledgement([]), expect.objectContaining({ id: "s" })]);
@@ -157,7 +157,7 @@ test("a client that leaves leaves no connection behind", async () => {
   await until("the connection to be closed", () => gate.streams.open === 0);
 });
 
-test("a server that does not take the listeners is asked again, and there is one connection all the while", async () => {
+test("a failed registration of listeners is repeated over one and the same connection", async () => {
   const { taskId } = await timer("not listened to");
   await until("no connection", () => gate.streams.open === 0);
   await using subscription = await subscribe(stack.url, [taskId]);
@@ -167,7 +167,7 @@ test("a server that does not take the listeners is asked again, and there is one
   await subscription.told(taskId, "cancelled");
 });
 
-test("a server that never opens the connection does not keep a client from being told", async () => {
+test("a client is notified even if the server never opens the connection", async () => {
   const { taskId } = await timer("never opened");
   gate.holdStreams(true);
   await using subscription = await subscribe(stack.url, [taskId]);
@@ -177,7 +177,7 @@ test("a server that never opens the connection does not keep a client from being
   gate.holdStreams(false);
 });
 
-test("two clients are told of the same task", async () => {
+test("two clients are notified of the same task", async () => {
   const { taskId } = await timer("two clients");
   await using one = await subscribe(stack.url, [taskId]);
   await using other = await subscribe(stack.url, [taskId]);
@@ -189,7 +189,7 @@ test("two clients are told of the same task", async () => {
 });
 
 describe("a change while the connection to the Resonate server is", () => {
-  test("lost: is told when it is back", async () => {
+  test("lost is pushed when the connection is back", async () => {
     const { taskId } = await timer("lost");
     const { taskId: later } = await timer("lost, later");
     await using subscription = await subscribe(stack.url, [taskId, later]);
@@ -203,12 +203,12 @@ describe("a change while the connection to the Resonate server is", () => {
     await subscription.told(later, "cancelled");
   });
 
-  test("down altogether, in the middle of a question: is told when it is back", async () => {
+  test("down, during a question, is pushed when the connection is back", async () => {
     const { taskId } = await tasks.call("confirm_delete", { filename: "outage" });
     await using subscription = await subscribe(stack.url, [taskId]);
     await subscription.told(taskId, "input_required");
     await gate.close();
-    // Answered through an edge that still reaches the server.
+    // The answer is given at the server itself, as by an edge that still reaches it.
     const job = `${stack.namespace}confirm_delete_outage`;
     const value = new Codec().encode(accept({ confirm: true }));
     await stack.resonate.call("promise.settle", { id: journalEntryId(job, 1), state: "resolved", value });

@@ -3,7 +3,7 @@ import { until } from "../../testing/simulation/program.ts";
 import { REVISION, rpc, rpcHeaders, TASKS } from "../support/rpc.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
-/** The conformance suite's jobs and tools beside the product's: some fail or ask as the product's own never do. */
+/** The product's jobs and tools and those of the conformance suite, which fail and ask in further ways. */
 export const TASK_PROGRAMS = {
   edge: "test/conformance/conformance-edge.ts",
   worker: "test/conformance/conformance-worker.ts",
@@ -12,14 +12,14 @@ export const TASK_PROGRAMS = {
 export const startTaskStack = (options: StackOptions = {}): Promise<Stack> =>
   startStack({ programs: TASK_PROGRAMS, ...options });
 
-/** What a client declares that understands tasks and can ask its user. */
+/** The capabilities of a client that understands tasks and can ask its user. */
 export const CAPABILITIES = { elicitation: {}, ...TASKS };
 
 /** A task as it comes over the wire. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+// biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
 export type WireTask = Record<string, any> & { taskId: string; status: string };
 
-/** The requests of a client that understands tasks. Each fails with the JSON-RPC error it is answered with. */
+/** The requests of a client that understands tasks. Each rejects with the JSON-RPC error of its answer. */
 export function tasksAt(url: string, token?: string, capabilities: object = CAPABILITIES) {
   const request = async (method: string, params: object) => {
     const { result, error } = await rpc(url, method, params, { capabilities, token });
@@ -32,7 +32,7 @@ export function tasksAt(url: string, token?: string, capabilities: object = CAPA
     get,
     update: (taskId: string, inputResponses: object) => request("tasks/update", { taskId, inputResponses }),
     cancel: (taskId: string) => request("tasks/cancel", { taskId }),
-    /** The task once it has the status, or once `condition` holds of it. */
+    /** Waits until the task has the status, or until `condition` holds for it, and resolves with the task. */
     reaches(taskId: string, condition: string | ((task: WireTask) => boolean), ms?: number): Promise<WireTask> {
       const holds = typeof condition === "string" ? (task: WireTask) => task.status === condition : condition;
       return until(
@@ -53,7 +53,7 @@ export const accept = (content: object) => ({ action: "accept", content });
 export interface Subscription extends AsyncDisposable {
   /** Everything received so far. */
   readonly messages: readonly Message[];
-  /** The tasks received so far, without what frames them. */
+  /** The tasks in the notifications received so far. */
   tasks(taskId?: string): WireTask[];
   /** Waits for a notification that the task has the status, or for which `condition` holds. */
   told(taskId: string, condition: string | ((task: WireTask) => boolean)): Promise<WireTask>;
@@ -64,9 +64,9 @@ export interface Subscription extends AsyncDisposable {
 
 interface Message {
   method?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
   params?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
   result?: any;
 }
 
@@ -94,7 +94,7 @@ export async function subscribe(
   const ended = (async () => {
     for await (const { data } of events) messages.push(JSON.parse(data));
   })();
-  ended.catch(() => {}); // the client left
+  ended.catch(() => {}); // rejects when the client leaves
   const tasks = (taskId?: string): WireTask[] =>
     messages.flatMap(({ method, params }) => {
       if (method !== "notifications/tasks" || (taskId && params.taskId !== taskId)) return [];

@@ -1,4 +1,4 @@
-/** What a task says of its job, in each state the job can be in. */
+/** The fields of a task for each state of its job. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { currentClient } from "../support/clients.ts";
 import type { Gate } from "../support/gate.ts";
@@ -52,7 +52,7 @@ describe("a created task", () => {
     });
   });
 
-  test("of a tool that asked for input first has no content and no request state either", async () => {
+  test("of a tool that asked for input first has no content and no request state", async () => {
     const { result: asked } = await call({});
     expect(asked).toMatchObject({ resultType: "input_required", inputRequests: { user_name: {} } });
     const { result: created } = await call({ inputResponses: { user_name: accept({ name: "Alice" }) } });
@@ -67,7 +67,7 @@ describe("a created task", () => {
     }
   });
 
-  test("is answered only once its promise is there", async () => {
+  test("is returned only after its promise was created", async () => {
     const held = gate.hold("promise.create");
     let answered = false;
     const leaving = new AbortController();
@@ -83,7 +83,7 @@ describe("a created task", () => {
     expect(await stack.resonate.get(`${stack.namespace}timer_held`)).toBeUndefined();
   });
 
-  test("whose promise was made and the answer lost is one task and one execution", async () => {
+  test("is one task and one execution even if the answer to the creation of its promise is lost", async () => {
     const lost = gate.loseAnswer("promise.create");
     const [task] = await Promise.all([tasks.call("weather_data", month(2)), lost]);
     expect(await tasks.reaches(task.taskId, "completed")).toMatchObject({ createdAt: task.createdAt });
@@ -93,7 +93,7 @@ describe("a created task", () => {
 });
 
 describe("the state of a job", () => {
-  test("complete: completed, with what the tool answers", async () => {
+  test("complete: completed, with the tool's answer", async () => {
     const { taskId } = await tasks.call("weather_data", month(3));
     const task = await tasks.reaches(taskId, "completed");
     expect(task).toMatchObject({ ttlMs: null, lastUpdatedAt: instant });
@@ -110,7 +110,7 @@ describe("the state of a job", () => {
     expect(task).not.toHaveProperty("pollIntervalMs");
   });
 
-  test("failed: completed all the same, with the tool's error", async () => {
+  test("failed: completed, with the tool's error", async () => {
     const { taskId } = await tasks.call("failing_job", {});
     const task = await tasks.reaches(taskId, "completed");
     expect(task.result).toMatchObject({
@@ -121,7 +121,7 @@ describe("the state of a job", () => {
     expect(task).not.toHaveProperty("error");
   });
 
-  test("failed for a reason of the server's: failed, with a JSON-RPC error", async () => {
+  test("failed by a fault of the server itself: failed, with a JSON-RPC error", async () => {
     const { taskId } = await tasks.call("protocol_error_job", {});
     const task = await tasks.reaches(taskId, "failed");
     const message = "the server itself failed";
@@ -147,7 +147,7 @@ describe("the state of a job", () => {
     expect(task.result).toMatchObject({ isError: true, structuredContent: { status: "timed_out" } });
   });
 
-  test("started again after it failed: another task, while the first still tells how it ended", async () => {
+  test("started again after a failure: another task, while the first keeps its outcome", async () => {
     stack.archive.control.inject({ fault: { kind: "status", status: 400, reason: "No." }, month: "2013-04", times: 1 });
     const first = await tasks.call("weather_data", month(4));
     expect((await tasks.reaches(first.taskId, "completed")).result.isError).toBe(true);
@@ -163,7 +163,7 @@ describe("the state of a job", () => {
 });
 
 describe("progress", () => {
-  test("of n of m months is told in words, and dated", async () => {
+  test("is in the status message and changes the date of the last update", async () => {
     const answer = stack.archive.control.hold(1, "2014-02");
     const created = await tasks.call("weather_range", { ...SEATTLE, from: "2014-01", to: "2014-02" });
     const part = await tasks.reaches(created.taskId, ({ statusMessage }) => statusMessage.endsWith(": 1 of 2 months"));
@@ -174,7 +174,7 @@ describe("progress", () => {
     expect(Date.parse(whole.lastUpdatedAt)).toBeGreaterThan(Date.parse(part.lastUpdatedAt));
   });
 
-  test("is worth asking for soon near the end, and seldom long before", async () => {
+  test("has a short poll interval near the expected end, and a long one long before it", async () => {
     const soon = await tasks.call("timer", { timer_name: "in 2 s", seconds: 2 });
     expect(soon.pollIntervalMs).toBeGreaterThanOrEqual(500);
     expect(soon.pollIntervalMs).toBeLessThanOrEqual(1_000);
@@ -186,7 +186,7 @@ describe("progress", () => {
   });
 });
 
-test("a job is the same one, however it was started, for every client", async () => {
+test("a job is the same for every client, however it was started", async () => {
   await using client = await currentClient.connect(stack.url);
   const started = await client.callTool("start_gathering", month(6));
   const job_names = [started.content.job_name];
@@ -209,7 +209,7 @@ test("a job is the same one, however it was started, for every client", async ()
   expect((await tasks.get(timer.taskId)).status).toBe("cancelled");
 });
 
-test("a Resonate server that is away is an error that says so, and the task is there when it is back", async () => {
+test("while the Resonate server is away, requests fail with an error that says so, and the task exists when it is back", async () => {
   const { taskId } = await tasks.call("timer", { timer_name: "away", seconds: 60 });
   await gate.close();
   for (const [method, params] of [

@@ -1,4 +1,4 @@
-/** Calls that end at once are answered before they are jobs, where the edge reaches its worker; the server counts them. */
+/** Where the edge reaches its worker, calls that end at once are answered without becoming jobs. The server counts calls. */
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,8 +38,8 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
   const end = async (name: string) =>
     (await stack.call("await_result", { job_names: [name] })) as Record<string, object>;
 
-  test("a call that ends at once is answered as the server answers it, and is no job; one with a name is", async () => {
-    // Until the worker has a connection, calls are jobs.
+  test("a call that ends at once gets the server's own answer and is not a job, unless it has a job name", async () => {
+    // Calls are jobs until the worker has a connection.
     await until("a call without a job", async () => {
       const before = (await jobs()).length;
       const { text } = await call("write", { id: "first" });
@@ -59,7 +59,7 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
   });
 
   test.skipIf(way === "HTTP")(
-    "one that goes on becomes a job, which has sent it once; so does one with a large answer",
+    "a call that takes longer, or has a large answer, becomes a job and is sent once",
     async () => {
       const [{ job_name }, large] = await Promise.all([
         call("write", { id: "long", ms: 3_000 }),
@@ -73,7 +73,7 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     },
   );
 
-  test("a call whose worker dies is not sent twice: what only reads is, and the other is told as it is", async () => {
+  test("a call whose worker dies is sent again if it only reads; otherwise its outcome is found or reported as unknown", async () => {
     const calls = ["write", "read"].map((name) => call(name, { id: `${name}-killed`, ms: 4_000 }));
     const found = await Promise.all(calls);
     await stack.workers[0]?.kill();
@@ -81,17 +81,17 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     const [written = {}, read = {}] = await Promise.all(found.map(({ job_name }) => end(job_name)));
     expect(JSON.stringify(read)).toContain("read read-killed is done");
     expect(await linesOf(file, " write-killed")).toEqual(["write write-killed"]);
-    // A program outlives the worker, and so does its call.
+    // A program, and a call in it, outlive the worker.
     expect(JSON.stringify(written)).toContain(way === "stdio" ? "write write-killed is done" : "effect is unknown");
   });
 
-  test("while the store is away a call that ends at once is answered, and of one that goes on it is told what is known", async () => {
+  test("while the store is away, a call that ends at once is answered, and one that takes longer gets an error that says what is known", async () => {
     let n = 0;
     await until(
-      "calls that the worker knows it may make",
+      "calls while the worker still knows that no operator holds them back",
       async () => {
         const id = `away-${++n}`;
-        // It is known for a few seconds that no operator holds them back.
+        // After this call the worker knows for a few seconds that no operator holds calls back.
         await call("write", { id: "before" });
         await stack.resonate.kill();
         const [short, long, read] = await Promise.all([
@@ -135,7 +135,7 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     },
   );
 
-  test("a call that has a label is a job from its start", async () => {
+  test("a call with a label is a job from the start", async () => {
     const before = (await jobs()).length;
     const client = await connect(stack.url);
     const _meta = { "durable-mcp/labels": ["mine"] };
@@ -145,14 +145,11 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     expect(await jobs()).toHaveLength(before + 1);
   });
 
-  test.skipIf(way === "HTTP")(
-    "while there is no worker a call waits as a job; it is sent once, and later ones end at once again",
-    async () => {
-      await stack.workers[0]?.kill();
-      const { job_name } = await call("write", { id: "waits" });
-      await stack.workers[0]?.start();
-      expect(JSON.stringify(await end(job_name))).toContain("write waits is done");
-      expect(await linesOf(file, " waits")).toEqual(["write waits"]);
-    },
-  );
+  test.skipIf(way === "HTTP")("a call without a worker waits as a job and is sent once", async () => {
+    await stack.workers[0]?.kill();
+    const { job_name } = await call("write", { id: "waits" });
+    await stack.workers[0]?.start();
+    expect(JSON.stringify(await end(job_name))).toContain("write waits is done");
+    expect(await linesOf(file, " waits")).toEqual(["write waits"]);
+  });
 });

@@ -1,4 +1,4 @@
-/** What a wrapped server may use up, and what it says: calls at once, time, the size of a message, its log. */
+/** The bounds of a wrapped server (calls at once, time, the size of a message), its progress and its log. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,10 +11,10 @@ import { accept, tasksAt } from "../tasks/support.ts";
 import { COUNTING, serve } from "./servers.ts";
 import { connect, wrapped } from "./support.ts";
 
-/** How long what a busy machine delays is waited for, in milliseconds. */
+/** The longest wait on a busy machine, in milliseconds. */
 const PATIENCE = 100_000;
 
-/** The server that counts: the worker's own program, unless `reached` says otherwise. */
+/** A stack in front of the counting server, which the worker starts as a program unless `reached` says otherwise. */
 async function counting(
   options: Partial<WrapOptions> = {},
   reached = (env: { CALLS: string }): Partial<WrapOptions> | Promise<Partial<WrapOptions>> => ({
@@ -41,7 +41,7 @@ async function counting(
   };
 }
 
-/** What clients hear of the log of their calls: each message, where they have asked for its level. */
+/** The log messages that clients get with a call: none, and from the requested level on those of the server. */
 const HEARD = ["2026", "2025"].flatMap((era) => [
   [era, []],
   [era, [{ level: "warning", logger: "counting", data: `${era} by the protocol` }]],
@@ -68,20 +68,20 @@ async function heardBy(url: string) {
   return heard;
 }
 
-test("over HTTP a client hears the server's log messages of its call from the level on that it asks for", async () => {
+test("over HTTP a client gets the server's log messages of its call from the requested level on", async () => {
   await using counter = await serve(COUNTING, [], { CALLS: join(await mkdtemp(join(tmpdir(), "counting-")), "calls") });
   await using stack = await wrapped({ name: "counting", url: counter.url, allowPrivate: true });
   expect(await heardBy(stack.url)).toEqual(HEARD);
 });
 
-test("a call that takes longer than it may is cancelled, and its job says so", async () => {
+test("a call that exceeds its timeout is cancelled, and its job says so", async () => {
   await using server = await counting({ timeout: 1_000 });
   const result = await server.call("steps", { id: "a", ms: 3_600_000 });
   expect(result.structuredContent.error).toMatch(/did not answer within 1 s: whether it had its effect is unknown/);
   await until("the server to hear of it", async () => (await server.lines()).includes("cancelled a"), PATIENCE);
 });
 
-test("progress comes with the server's own numbers and words", async () => {
+test("progress arrives with the server's own numbers and messages", async () => {
   await using server = await counting();
   const client = await connect(server.stack.url);
   const told: Progress[] = [];
@@ -89,13 +89,13 @@ test("progress comes with the server's own numbers and words", async () => {
   const result = await client.callTool({ name: "steps", arguments: { id: "a", ms: 5_000 } }, { onprogress });
   await client.close();
   expect(result).toMatchObject({ content: [{ text: "steps a are done" }] });
-  // Before the first of them it may be told that the job runs.
+  // Before the server's first progress, the client may be told that the job runs.
   const own = told.filter(({ message = "" }) => !message.startsWith("counting."));
   expect(own.length).toBeGreaterThan(1);
   expect(own).toEqual(own.map(({ progress }) => ({ progress, total: 10, message: `step ${progress}` })));
 });
 
-test("so many calls are made at once as the server is to bear; one that waits for an answer is not counted, and another can ask meanwhile", async () => {
+test("calls keep to the server's concurrency; a call that waits for an answer does not count, so another can ask in the meantime", async () => {
   await using server = await counting({ concurrency: 1, after: 500 });
   const asking = await Promise.all(["a", "b"].map((id) => server.begin("asks", { id })));
   const questions = await Promise.all(asking.map((id) => server.tasks.reaches(id, "input_required", PATIENCE)));
@@ -104,7 +104,7 @@ test("so many calls are made at once as the server is to bear; one that waits fo
     "b",
   ]);
   expect(await server.call("write", { id: "c" })).toMatchObject({ content: [{ text: "write c is done" }] });
-  // An answer waits for its turn, too: calls go on one at a time.
+  // An answered call waits for its turn too: calls go on one at a time.
   const write = await server.begin("write", { id: "d", ms: 3_600_000 });
   await until("the call", async () => (await server.lines()).includes("write d"), PATIENCE);
   const answer = (i: number, sure: boolean) =>
@@ -121,7 +121,7 @@ test("so many calls are made at once as the server is to bear; one that waits fo
   );
 });
 
-test("with a process for each call a question belongs to its call, and an end of the program is that of one call", async () => {
+test("with a process for each call, a question belongs to its call, and the end of a program ends one call only", async () => {
   await using server = await counting({ processes: 3, after: 100 });
   const asking = await Promise.all(["a", "b"].map((id) => server.begin("asks", { id, ms: 500 })));
   const questions = await Promise.all(asking.map((id) => server.tasks.reaches(id, "input_required", PATIENCE)));
@@ -138,7 +138,7 @@ test("with a process for each call a question belongs to its call, and an end of
   }
 });
 
-test("a call that waits for its turn when the worker dies was not sent: the next worker makes it", async () => {
+test("a call that waits for its turn when the worker dies has not been sent, and the next worker makes it", async () => {
   await using stack = new AsyncDisposableStack();
   const overHttp = async (env: { CALLS: string }) => {
     const { url } = stack.use(await serve(COUNTING, [], env));
@@ -149,7 +149,7 @@ test("a call that waits for its turn when the worker dies was not sent: the next
   await until("the first call", async () => (await server.lines()).includes("write a"), PATIENCE);
   const second = await server.begin("write", { id: "b", job_name: "b" });
   await server.stack.workers[0]?.process.said("counting.write.b", "job started");
-  // It comes to where it waits.
+  // The job needs some time to get to the point where it waits.
   await delay(500);
   await server.stack.workers[0]?.kill();
   await server.stack.workers[0]?.start();
@@ -161,14 +161,14 @@ test("a call that waits for its turn when the worker dies was not sent: the next
   expect(await server.lines()).toEqual(["write a", "write b"]);
 });
 
-test("a job that is left between its turn and its record gives the turn back: it is made once, and later calls too", async () => {
+test("a job that is left after it got its turn and before its record gives the turn back: all calls are made once", async () => {
   await using server = await counting({ concurrency: 1, after: 100 }, undefined, { LEASE_SECONDS: "6" });
   const first = await server.begin("write", { id: "a", ms: 3_000 });
   await until("the first call", async () => (await server.lines()).includes("write a"), PATIENCE);
   const second = await server.begin("write", { id: "b", job_name: "b" });
   const worker = server.stack.workers[0]?.process;
   await worker?.said("counting.write.b", "job started");
-  // Its turn comes when the first call ends, and cannot be written down.
+  // The second job gets its turn when the first call ends, and cannot record it.
   await server.stack.resonate.kill();
   await worker?.said("counting.write.b", "job left");
   await server.stack.resonate.start();
@@ -182,7 +182,7 @@ test("a job that is left between its turn and its record gives the turn back: it
 });
 
 test.each(["stdio", "http"])(
-  "an answer that is too long is dropped, and its call alone fails: it is not repeated, and the others go on (%s)",
+  "an answer that is too long is dropped and fails its call, which is not repeated, and other calls go on (%s)",
   async (how) => {
     await using stack = new AsyncDisposableStack();
     const overHttp = async (env: { CALLS: string }) => {
@@ -209,14 +209,14 @@ test.each(["stdio", "http"])(
   },
 );
 
-test("what the server logs, by the protocol and beside it, is in the worker's log", async () => {
+test("the server's log messages, by the protocol and on stderr, are in the worker's log", async () => {
   await using server = await counting();
   await server.call("logs", { id: "a" });
   const said = () => server.logs().filter(({ msg }) => msg === "wrapped server says");
   for (const line of ["a by the protocol", "a beside it"])
     await until(line, () => said().some(({ says }) => says === line), PATIENCE);
   expect(await heardBy(server.stack.url)).toEqual(HEARD);
-  // What it has written that is no message has done no harm.
+  // Output of the server that is not a message has done no harm.
   expect(await server.call("write", { id: "b" })).toMatchObject({ content: [{ text: "write b is done" }] });
   expect(await server.lines()).toEqual(["write b"]);
 });

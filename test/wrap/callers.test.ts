@@ -1,4 +1,4 @@
-/** Who shares what of a wrapped server: running jobs and recent results, and whose credentials a call carries. */
+/** Which callers of a wrapped server share running jobs and fresh results, and whose credentials a call carries. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const callsFile = async () => join(await mkdtemp(join(tmpdir(), "counting-")), "
 
 const linesOf = async (file: string) => (await readFile(file, "utf8").catch(() => "")).split("\n").filter(Boolean);
 
-/** A stack that knows its callers, each of whom calls with a token of his own. */
+/** A stack that knows its callers, each of whom has a token. */
 async function forCallers(options: WrapOptions, env: Record<string, string> = {}) {
   const stack = await wrapped(options, { bindings: bearerBindings(TOKENS), env, atOnce: true });
   const call = async (who: keyof typeof TOKENS, name: string, args: object) => {
@@ -31,7 +31,7 @@ async function forCallers(options: WrapOptions, env: Record<string, string> = {}
 
 afterEach(() => vi.unstubAllEnvs());
 
-test("calls with the same arguments are one while it is fresh, of one caller, or of all where that is said", async () => {
+test("calls with the same arguments are one job while its result is fresh, per caller or, with shared, for all callers", async () => {
   const file = await callsFile();
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
   const policies = {
@@ -41,24 +41,24 @@ test("calls with the same arguments are one while it is fresh, of one caller, or
   };
   await using stack = await forCallers({ name: "counting", ...program, policies, after: 300_000 });
   const ms = 500;
-  // At once, and after it has ended; the order of the arguments says nothing.
+  // Simultaneous calls, and a call after the job has ended. The order of the arguments does not matter.
   await Promise.all([stack.call("ada", "read", { id: "a", ms }), stack.call("ada", "read", { ms, id: "a" })]);
   expect(await stack.call("ada", "read", { id: "a", ms })).toMatchObject({ text: "read a is done" });
   expect(await linesOf(file)).toEqual(["read a"]);
-  // Other arguments, and another caller, are others.
+  // Calls with other arguments or from another caller are jobs of their own.
   await stack.call("ada", "read", { id: "a", ms: 0 });
   await stack.call("bob", "read", { id: "a", ms });
   expect(await linesOf(file)).toEqual(["read a", "read a", "read a"]);
-  // An error is no result that stays.
+  // An error does not stay as a fresh result.
   for (let i = 0; i < 2; i++) expect(await stack.call("ada", "fails", { id: "f" })).toMatchObject({ isError: true });
   expect((await linesOf(file)).filter((line) => line === "fails f")).toHaveLength(2);
-  // What is everybody's.
+  // The policy of `write` shares its results among all callers.
   await Promise.all([stack.call("ada", "write", { id: "w", ms }), stack.call("bob", "write", { id: "w", ms })]);
   expect(await stack.call("eve", "write", { id: "w", ms })).toMatchObject({ text: "write w is done" });
   expect((await linesOf(file)).filter((line) => line === "write w")).toHaveLength(1);
 });
 
-test("one caller's calls never take all of the turns: another's go on", async () => {
+test("one caller's calls never take all turns, so another's go on", async () => {
   const file = await callsFile();
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
   await using stack = await forCallers({ name: "counting", ...program, concurrency: 4, after: 100 });
@@ -71,23 +71,23 @@ test("one caller's calls never take all of the turns: another's go on", async ()
     expect(JSON.stringify(ended)).toContain(`write ${who} is done`);
   }
   expect((await linesOf(file)).filter((line) => line.includes("ada"))).toHaveLength(3);
-  // Callers' jobs are counted here, so a call that ends at once is one as well.
+  // Jobs of known callers are counted, so even a call that ends at once is a job.
   expect((await stack.call("bob", "list_jobs", {})).jobs).toHaveLength(2);
 });
 
-test("a result that is fresh no more is asked for anew", async () => {
+test("an expired result is requested again", async () => {
   const file = await callsFile();
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
   await using stack = await forCallers({ name: "counting", ...program, policies: { read: { freshFor: 1 } } });
   await stack.call("ada", "read", { id: "a" });
-  await until("it to be asked for anew", async () => {
+  await until("it to be requested again", async () => {
     await stack.call("ada", "read", { id: "a" });
     return (await linesOf(file)).length >= 2;
   });
 });
 
 test.each(["http", "stdio"])(
-  "each caller's calls carry his own credentials, and no token of the edge's (%s)",
+  "each caller's calls carry that caller's credentials, and no token of the edge (%s)",
   async (how) => {
     const file = await callsFile();
     await using server = await serve(COUNTING, [], { CALLS: file });
@@ -97,7 +97,7 @@ test.each(["http", "stdio"])(
       ? { url: server.url, allowPrivate: true, headers: { "x-whose": "nobody" } }
       : { command: process.execPath, args: [COUNTING], env: { CALLS: file, WHOSE: "nobody" } };
     const credentials = JSON.stringify({ ada: { [name]: "ada's" }, bob: { [name]: "bob's" } });
-    // What lists the tools needs credentials as well, and is nobody.
+    // Listing the tools needs credentials too, and has no caller.
     vi.stubEnv("CREDENTIALS", JSON.stringify({ "*": { [name]: "the lister's" } }));
     await using stack = await forCallers(
       { name: "counting", ...where, credentials: "CREDENTIALS" },

@@ -2,7 +2,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import type { Structured } from "./support.ts";
 
-/** A job's result as JSON text, read as a resource from an address on, until no part names a next one. */
+/** Returns a job's result as JSON text, read as a resource from an address on, until a part names no next one. */
 export async function byResource(client: Client, address: string): Promise<string> {
   let text = "";
   for (let uri: string | undefined = address; uri !== undefined; ) {
@@ -15,7 +15,7 @@ export async function byResource(client: Client, address: string): Promise<strin
   return text;
 }
 
-/** The same by the arguments of a tool, for clients that read no resources. */
+/** Returns the same text through `probe_status`, for clients that do not read resources. */
 export async function byTool(client: Client, job_name: string, fields?: string[]): Promise<string> {
   let text = "";
   for (let offset: number | undefined = 0; offset !== undefined; ) {

@@ -1,4 +1,4 @@
-/** The commands: `wrap` in one line, and `sync` for a project of one's own. */
+/** The commands `wrap`, which needs one line, and `sync`, for a user's own project. */
 import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -20,7 +20,7 @@ async function said(args: string[], cwd?: string) {
   return { exitCode, output: program.output() };
 }
 
-test("wrap starts the stack in front of a command in one line, as its options say, and ends with it", async () => {
+test("wrap starts a stack in front of a command in one line, according to its options, and ends it", async () => {
   const file = join(await folder(), "calls");
   const [edge, worker, resonate] = [await freePort(), await freePort(), await freePort()];
   const ports = ["--port", `${edge}`, "--worker-port", `${worker}`, "--resonate-port", `${resonate}`];
@@ -37,7 +37,7 @@ test("wrap starts the stack in front of a command in one line, as its options sa
   expect(url, program.output()).toBe(`http://127.0.0.1:${edge}/mcp`);
   expect(program.output()).toMatch(/my_write +repeatable \(configured\)/);
   expect(program.output()).toMatch(/my_whose +at most once/);
-  // A client is told of it by its own name, as of any other server.
+  // The configuration for a client has the wrapped server's own name, like that of any other server.
   const [, config = ""] = /Cursor +npm (start -- .*--config cursor.*)/.exec(program.output()) ?? [];
   const configuration = await said(config.replace(" --", "").split(" "));
   expect(configuration.output).toContain(`"counting-${process.pid}": {`);
@@ -50,14 +50,14 @@ test("wrap starts the stack in front of a command in one line, as its options sa
   expect(await call("my_write")).toBe("write my_write is done");
   expect(await call("my_whose")).toBe("yours");
   await client.close();
-  // What was given as a value is in no file.
+  // A value that was given on the command line is in no file.
   const written = await readFile(join(data[1] as string, "wrap/options.json"), "utf8");
   expect(written).not.toContain("yours");
   program.signal("SIGINT");
   expect(await program.exited).toMatchObject({ exitCode: 0 });
 });
 
-test("a program is started once, however long that takes: it is told what is waited for, and the worker goes on with the program", async () => {
+test("a slow program is started once: the command says what it waits for, and the worker takes the program over", async () => {
   const root = await folder();
   const starts = join(root, "starts");
   const slow = join(root, "slow.mjs");
@@ -93,7 +93,7 @@ test("a program is started once, however long that takes: it is told what is wai
   await until("the program to end", () => !isAlive(), 30_000);
 });
 
-test("two in one folder are two: addresses, tools and state of each are its own, and a name is told apart", async () => {
+test("two wrapped servers in one folder have their own addresses, tools, state and names", async () => {
   const root = await folder();
   const file = join(root, "calls");
   const script = join(root, "counting/server.ts");
@@ -124,7 +124,7 @@ test("two in one folder are two: addresses, tools and state of each are its own,
   const own = await names(firstUrl);
   expect(own).toContain("write");
   expect(own).not.toContain("get-sum");
-  // The same again is refused, and changes nothing.
+  // A second start of the same server is refused, and changes nothing.
   const { program: again } = await wrapIt(COUNTING);
   expect(await again.exited).toMatchObject({ exitCode: 1 });
   expect(again.output()).toContain(`It runs already at ${firstUrl}`);
@@ -144,7 +144,7 @@ test.each([
   expect(output).not.toMatch(/^ +at /m);
 });
 
-test("sync adds a server to a project, and writes down what has changed of those that it has", async () => {
+test("sync adds a server to a project, and updates the snapshots of the servers that the project has", async () => {
   const root = await folder();
   const file = join(root, "calls");
   await writeFile(join(root, "package.json"), JSON.stringify({ name: "mine", type: "module" }));

@@ -1,6 +1,6 @@
 /**
- * A server that counts: every call that reaches it is a line of the file `CALLS`, before anything else happens. Over stdio,
- * or over HTTP at `PORT`, in sessions whose streams can be picked up. While it runs, its process id is a file in the folder `PIDS`.
+ * A server that counts: it first writes every call as a line to the file `CALLS`. It serves stdio or, at `PORT`, HTTP with
+ * sessions, whose streams can be resumed with `STREAMS`. While it runs, the folder `PIDS` has a file named by its process id.
  */
 import { randomUUID } from "node:crypto";
 import { appendFileSync, rmSync, writeFileSync } from "node:fs";
@@ -45,7 +45,7 @@ function counting(): McpServer {
   server.registerTool("write", { description: "Writes.", inputSchema }, (args) => after(args, "write"));
   const read = { description: "Reads.", inputSchema, annotations: { readOnlyHint: true } };
   server.registerTool("read", read, (args) => after(args, "read"));
-  // Says with whose credentials it is called: the variable of a program, or the header of a request.
+  // Answers with the caller's credentials: the environment variable of a program, or the header of a request.
   server.registerTool("whose", { inputSchema }, ({ id }, { requestInfo }) => {
     note(`whose ${id}`);
     return text(String(process.env.WHOSE ?? requestInfo?.headers["x-whose"]));
@@ -69,7 +69,7 @@ function counting(): McpServer {
   server.registerTool("says.a", { inputSchema: {} }, () => text("another tool"));
   server.registerTool("logs", { inputSchema }, async ({ id }, { sendNotification }) => {
     console.error(`${id} beside it`);
-    // Over stdio it stands among the messages, and is none.
+    // Over stdio these lines stand among the messages, and are not messages.
     if (PORT === undefined) for (const junk of ["junk", "null", '"text"', "[]", "{}"]) console.log(junk);
     for (const level of ["debug", "warning"] as const) {
       const params = { level, logger: "counting", data: `${id} by the protocol` };
@@ -139,7 +139,7 @@ function counting(): McpServer {
   return server;
 }
 
-/** Notes when a task is first looked at: by then the one who looks has recorded it. */
+/** Notes when a task is first polled, because by then the client has recorded the task. */
 class Tasks extends InMemoryTaskStore {
   readonly #seen = new Set<string>();
 

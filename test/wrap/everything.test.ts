@@ -1,4 +1,4 @@
-/** In front of the protocol's own example server: every tool answers through the wrap as it does without. */
+/** Every tool of the protocol's own example server answers through the wrap as it does without it. */
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -28,7 +28,7 @@ const CALLS: readonly [tool: string, args: Record<string, unknown>][] = [
   ["trigger-long-running-operation", { duration: 1, steps: 2 }],
 ];
 
-/** A server-everything resource says when it was read, to the second. */
+/** The answer without times: a server-everything resource says when it was read, to the second. */
 const timeless = (answer: object): unknown =>
   JSON.parse(
     JSON.stringify(answer, (key, value) => (key === "blob" ? atob(value) : value)).replace(
@@ -85,7 +85,7 @@ describe.each([
 
   test.each(["toggle-simulated-logging", "toggle-subscriber-updates"])("%s", async (name) => {
     const texts = async (client: Client) => structuredOf(await client.callTool({ name, arguments: {} })).text;
-    // Each names its session.
+    // Each text names its session.
     const plain = (text: string) => text.replace(/session .*/, "session").slice(0, 40);
     expect(plain(await texts(through))).toBe(plain(await texts(direct)));
     expect(plain(await texts(through))).toBe(plain(await texts(direct)));
@@ -106,7 +106,7 @@ describe.each([
     });
   });
 
-  test.each(["2026", "2025"] as const)("prompts, resources and completion pass, of %s", async (era) => {
+  test.each(["2026", "2025"] as const)("prompts, resources and completion pass in the %s revision", async (era) => {
     const client = await connect(stack.url, era);
     const { prompts } = await client.listPrompts();
     expect(prompts).toEqual((await direct.listPrompts()).prompts);
@@ -152,20 +152,20 @@ describe.each([
     await client.close();
   });
 
-  test("a client is told of changes of the resources that it subscribes to", async () => {
+  test("a client is notified of changes of the resources that it subscribes to", async () => {
     const uri = "demo://resource/static/document/features.md";
     await using stream = await subscribe(stack.url, { resourceSubscriptions: [uri] });
     const updates = () => stream.messages.filter(({ method }) => method === "notifications/resources/updated");
     await until("the acknowledgement", () => stream.messages.length > 0);
     expect(stream.messages[0]?.params.notifications).toEqual({ resourceSubscriptions: [uri] });
-    // It begins, or ends, that the server tells of changes every five seconds.
+    // The tool turns notifications of changes, one every five seconds, on or off.
     await through.callTool({ name: "toggle-subscriber-updates", arguments: {} });
     await until("two updates", () => updates().length > 1, 60_000);
     expect(updates()[0]?.params.uri).toBe(uri);
     await through.callTool({ name: "toggle-subscriber-updates", arguments: {} });
   });
 
-  test("the program gets nothing of the worker's environment but what it needs", async () => {
+  test("the program gets only the variables that it needs of the worker's environment", async () => {
     const { content } = await through.callTool({ name: "get-env", arguments: {} });
     const [first] = content as { text: string }[];
     if (_transport === "stdio") expect(first?.text).not.toContain("RESONATE");

@@ -1,11 +1,11 @@
-/** A server whose answers are large: a text, an image, structured content, resources. Over stdio; `SIZE` times as large. */
+/** A server over stdio with large answers: a text, an image, structured content, resources. `SIZE` multiplies their sizes. */
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import * as z from "zod";
 
 const MB = 1_000_000 * Number(process.env.SIZE ?? 1);
 
-/** Bytes that no rule makes shorter, the same each time. */
+/** Incompressible bytes, the same each time. */
 function bytes(size: number): Buffer {
   let x = 42;
   return Buffer.from(
@@ -16,7 +16,7 @@ function bytes(size: number): Buffer {
   );
 }
 
-/** Text of all that is awkward: quotes, backslashes, control characters, and characters of two to four bytes. */
+/** Text that is awkward to encode: quotes, backslashes, control characters, and characters of two to four bytes. */
 function text(size: number): string {
   const line = (n: number) => `${n} "quoted" C:\\path\ttab \u0001 é € 😀 ${"x".repeat(n % 40)}\n`;
   let all = "";

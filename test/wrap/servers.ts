@@ -1,4 +1,4 @@
-/** The servers that tests wrap, as processes of their own. */
+/** The servers that tests wrap, each in its own process. */
 import { join } from "node:path";
 import { type Program, run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";

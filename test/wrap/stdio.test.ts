@@ -1,4 +1,4 @@
-/** Commands as wrapped servers: those that end are started again, files are written at most once, lists of tools change. */
+/** Commands as wrapped servers: restarts of programs that end, writes at most once, lists of tools that change. */
 import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { connect, structuredOf, wrapped } from "./support.ts";
 
 const folder = () => mkdtemp(join(tmpdir(), "wrapped-"));
 
-test("a program that ends is started again, and the call that it ended with is not repeated; a list of tools that changes is written down", async () => {
+test("a program that ends is started again, and the call that ended it is not repeated; a changed list of tools is saved", async () => {
   const file = join(await folder(), "calls");
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
   await using stack = await wrapped({ name: "counting", ...program, follow: true }, { env: { WRAP_FOLLOW: "1" } });
@@ -35,7 +35,7 @@ test("a program that ends is started again, and the call that it ended with is n
   await client.close();
 });
 
-test("every tool of the file system server answers through the wrap as it does without, and an edit that is repeated is made once", async () => {
+test("every tool of the file system server answers through the wrap as it does without it, and a repeated edit is made once", async () => {
   const roots = await Promise.all([folder(), folder()]);
   for (const root of roots) {
     await mkdir(join(root, "sub"));
@@ -74,7 +74,7 @@ test("every tool of the file system server answers through the wrap as it does w
   ];
   const { tools } = await direct.listTools();
   expect(new Set(calls.map(([name]) => name))).toEqual(new Set(tools.map(({ name }) => name)));
-  // Each file has times of its own, and the folders have names of their own.
+  // The times of the files and the names of the folders differ.
   const same = (result: object, root: string) =>
     JSON.stringify(result)
       .replaceAll(root, "ROOT")
@@ -97,7 +97,7 @@ test("every tool of the file system server answers through the wrap as it does w
   await Promise.all([through.close(), client.close()]);
 });
 
-test("doctor says of each server what is made of its tools, and what has changed since sync", async () => {
+test("doctor shows for each server how its tools are called, and the changes since sync", async () => {
   const file = join(await folder(), "calls");
   const options = {
     name: "counting",

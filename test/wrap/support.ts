@@ -1,4 +1,4 @@
-/** Wrapped servers in tests: a project as `wrap` makes it, run as a stack. */
+/** Runs wrapped servers in tests: a project like that of `wrap`, as a stack. */
 import { randomUUID } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -16,7 +16,7 @@ export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let count = 0;
 
-/** A project around a server, as `sync` and the documents have it. */
+/** The files of a project around a server, like those that `sync` writes and the documents show. */
 const FILES = (options: WrapOptions) => ({
   "package.json": JSON.stringify({ name: options.name, type: "module", "durable-mcp-edge": { wrapped: "runs.ts" } }),
   "server.ts": `import { wrapServer } from "${module("wrap/index.ts")}";
@@ -30,7 +30,7 @@ export const runs = runWrapped(server, { snapshot: new URL("./snapshot.ts", impo
 import { runs } from "./runs.ts";
 await runWorker({ functions: runs });
 `,
-  // As the worker of \`wrap\`, which its edge reaches.
+  // Like the worker of `wrap`, which its edge reaches directly.
   "reached.ts": `import { serveCallsOf } from "${module("cli/wrap/serve-calls.ts")}";
 import { runWorker } from "${module("worker/index.ts")}";
 import { implemented } from "${module("wrap/worker/implemented.ts")}";
@@ -39,7 +39,7 @@ const { functions, server } = implemented(wrapped, { snapshot: new URL("./snapsh
 serveCallsOf(wrapped, server, process.env, { debug() {}, info() {}, warn() {}, error() {} });
 await runWorker({ functions });
 `,
-  // It is bundled with this checkout's configuration, which binds these objects.
+  // The edge is bundled with this checkout's configuration, which binds these objects.
   "edge.ts": `import { createEdge } from "${module("functions/edge.ts")}";
 import { instructionsIn } from "${module("wrap/index.ts")}";
 import { server } from "./server.ts";
@@ -61,7 +61,7 @@ export async function projectOf(options: WrapOptions): Promise<{ root: string; s
   const server = new WrappedServer(options, process.env);
   const snapshot = await server.look(SILENT);
   await server.close();
-  // A worker that a test has killed is back by then; the programs of the last one need not stay longer.
+  // Within this time a test has restarted a worker that it killed; the programs of the last worker need not stay longer.
   const files = FILES({ ...(options.command !== undefined && { keep: 30_000 }), ...options });
   for (const [name, text] of Object.entries(files)) await writeFile(join(root, name), text);
   await writeSnapshot(pathToFileURL(join(root, "snapshot.ts")), snapshot);
@@ -101,11 +101,11 @@ export async function connect(
   return client;
 }
 
-/** A tool's answer, as a test looks into it. */
-// biome-ignore lint/suspicious/noExplicitAny: tests look into it as they know it to be
+/** A tool's answer, in which a test reads members without checking their types. */
+// biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
 export type Structured = Record<string, any>;
 
-/** The parts of an answer beside one another: its structured content, its text, and whether it is an error. */
+/** One object with an answer's structured content, its content, its text, and whether it is an error. */
 export function structuredOf(result: {
   content?: unknown;
   structuredContent?: unknown;
@@ -116,7 +116,7 @@ export function structuredOf(result: {
   return { ...(result.structuredContent as object | undefined), content, text, isError: result.isError === true };
 }
 
-/** Kills the worker, and starts the next. */
+/** Kills the worker and starts it again. */
 export async function restarted(stack: TestStack): Promise<void> {
   await stack.workers[0]?.kill();
   await stack.workers[0]?.start();

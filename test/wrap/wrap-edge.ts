@@ -1,4 +1,4 @@
-/** The edge of a wrapped server's project, with the server's options and tools as bindings: one bundle serves all tests. */
+/** The edge of a wrapped server's project. The server's options and tools are bindings, so one bundle serves all tests. */
 import { createEdge } from "../../functions/edge.ts";
 import { instructionsIn, type Snapshot, type WrapOptions, wrapServer } from "../../wrap/index.ts";
 

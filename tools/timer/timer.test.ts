@@ -9,7 +9,7 @@ test("a timer's deadline is later than the timer, and it is expected when it fir
   expect(timer.expectedAt?.({ timer_name: "tea", fires_at })).toBe(Date.parse(fires_at));
 });
 
-test("a timer is named by its name alone", async () => {
+test("a timer's job name depends only on the timer's name", async () => {
   const name = await timer.name({ timer_name: "tea at five", fires_at: new Date(now).toISOString() });
   expect([name, await timer.name({ timer_name: "tea at five", fires_at: "" })]).toEqual(
     Array(2).fill("timer_tea at five"),

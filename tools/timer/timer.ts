@@ -31,7 +31,7 @@ export const timer = defineJob({
   }),
   result: z.string(),
   id: ({ timer_name }) => timer_name,
-  // A timer that is set again keeps its time, and says so in words of its own.
+  // A timer that is set again keeps its time; `set_timer` says so in a note of its own.
   otherArguments: "accept",
   expectedAt: ({ fires_at }) => Date.parse(fires_at),
   deadline: ({ fires_at }) => Date.parse(fires_at) + GRACE,
@@ -57,7 +57,7 @@ const firing = ({ timer_name, seconds }: z.output<typeof input>, { now }: { now:
   fires_at: new Date(now + seconds * 1_000).toISOString(),
 });
 
-/** A timer changes nothing but the list of its caller: hosts run several side by side, and ask nobody first. */
+/** A timer changes nothing but its caller's list, so hosts may run several calls at once without asking the user. */
 const annotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
 
 export const setTimer = defineDurableTool({

@@ -4,7 +4,7 @@ import { canonicalZone, isoDate, monthAvailability, monthBounds, today } from ".
 const GREENWICH = { longitude: 0, timezone: "UTC" };
 const at = (time: string) => Date.parse(time);
 
-describe("of a month, the archive can have", () => {
+describe("the part of a month that the archive can have is", () => {
   test.each([
     ["none", 2013, 5, "2013-04-30"],
     ["part", 2013, 5, "2013-05-01"],
@@ -40,7 +40,7 @@ describe("of a month, the archive can have", () => {
   });
 
   test.each([
-    // Where only the coordinates are known, a month has begun when it may have, and is whole when it must be.
+    // If only the coordinates are known, a month has begun as soon as it may have begun, and is whole only when it must be.
     ["part", 180, "2013-04-30T10:00:00Z"],
     ["part", -171.4, "2013-04-30T10:00:00Z"],
     ["none", -122.3, "2013-04-30T23:59:59Z"],
@@ -56,12 +56,12 @@ describe("of a month, the archive can have", () => {
     [2013, 2, "2013-02-01", "2013-02-28"],
     [2013, 12, "2013-12-01", "2013-12-31"],
     [1940, 1, "1940-01-01", "1940-01-31"],
-  ])("%i-%i from first to last day", (year, month, first, last) => {
+  ])("bounded by the first and last day of %i-%i", (year, month, first, last) => {
     expect(monthBounds(year, month)).toEqual({ first, last });
   });
 });
 
-test("a day is a day of UTC, or of the place", () => {
+test("a day is taken in UTC, or in the time zone of the place", () => {
   const now = at("2013-05-01T23:59:59-08:00");
   expect(isoDate(now)).toBe("2013-05-02");
   expect(today({ longitude: 0, timezone: "America/Los_Angeles" }, now)).toEqual({
@@ -71,7 +71,7 @@ test("a day is a day of UTC, or of the place", () => {
   expect(today({ longitude: 0, timezone: "Pacific/Honolulu" }, now).latest).toBe("2013-05-01");
 });
 
-describe("the zone's own name, which is the newest, of", () => {
+describe("the newest name of the zone", () => {
   test.each([
     ["Asia/Kolkata", "Asia/Kolkata"],
     ["Asia/Calcutta", "Asia/Kolkata"],

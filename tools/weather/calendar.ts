@@ -1,7 +1,7 @@
 /** Months, days and time zones at a place. */
 import { DAY, HOUR } from "../../core/index.ts";
 
-/** How many days after its last day a month counts as complete in the archive, which runs about 5 days behind. */
+/** How many days after its last day a month counts as complete in the archive, which is about 5 days behind. */
 const ARCHIVE_LAG_DAYS = 6;
 
 interface Coordinates {

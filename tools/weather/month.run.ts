@@ -6,7 +6,7 @@ import { ArchiveEnv, archiveOf } from "./open-meteo.ts";
 /** How much longer than its request the step may take, in seconds. */
 const MARGIN = 5;
 
-/** Gathers a month of daily weather with one request, whose answer the job keeps. */
+/** Gathers a month of daily weather with one request, whose answer is the job's result. */
 export const gatherMonth = implement(
   month,
   async (ctx, asked) => {
@@ -38,8 +38,9 @@ function period({ latitude, longitude, year, month, timezone, requested_on }: Mo
 const LATE = 60 * DAY;
 
 /**
- * Refuses a month that ended recently and whose last day is still empty, because a result is kept forever. The archive fills the
- * day only after the job's deadline, so the job fails, and a later call starts it anew. The gap of an old month is permanent.
+ * Refuses a month that ended recently and whose last day is still empty, because a result is never refreshed. The archive
+ * fills the day only after the job's deadline, so the job fails, and a later call starts it again. The gap of an old month is
+ * permanent.
  */
 function refuseIncomplete({ year, month, requested_on }: Month, weather: DailyWeather): void {
   const { last } = monthBounds(year, month);

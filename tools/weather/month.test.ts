@@ -23,7 +23,7 @@ describe("a gathering's name", () => {
     expect(await month.name({ ...MONTH, ...args })).toBe(name);
   });
 
-  test("is the same for the same number, and another for another number", async () => {
+  test("is the same for equal coordinates, and different for different ones", async () => {
     const latitude = fc.double({ min: -90, max: 90, noNaN: true });
     const longitude = fc.double({ min: -180, max: 180, noNaN: true });
     await fc.assert(
@@ -37,7 +37,7 @@ describe("a gathering's name", () => {
     );
   });
 
-  test("from before is still one: by a zone's older name, or with more decimals", () => {
+  test("that an earlier release made stays valid, with a zone's older name or with more decimals", () => {
     for (const end of ["Asia/Calcutta", "Europe/Kiev", "US/Pacific"])
       expect(month.owns(`weather_data_53.5_-113.5_2013_5_${end}`)).toBe(true);
     expect(month.owns("weather_data_53.500041_-113.4900007_2013_5")).toBe(true);
@@ -51,12 +51,12 @@ test.each([
   [-0.00001, 0],
   [0.1 + 0.2, 0.3],
   [90, 90],
-])("of %d degrees four decimals are kept: %d", (degrees, kept) => {
+])("%d degrees are rounded to four decimals: %d", (degrees, kept) => {
   expect(Object.is(rounded(degrees), kept)).toBe(true);
 });
 
-test("the day on which a month was asked for lies in it, or after it", () => {
-  // In Alaska it is still April, and nobody knows how far the place at these coordinates is.
+test("the recorded day of a request lies in the requested month, or after it", () => {
+  // In UTC it is still April, but at these coordinates May may have begun.
   expect(dayAsked({ longitude: 170 }, 2013, 5, Date.parse("2013-04-30T20:00:00Z"))).toBe("2013-05-01");
   expect(dayAsked({ longitude: -122.3 }, 2013, 5, Date.parse("2013-06-02T01:00:00Z"))).toBe("2013-06-02");
   const place = { longitude: 0, timezone: "Asia/Tokyo" };
@@ -64,11 +64,11 @@ test("the day on which a month was asked for lies in it, or after it", () => {
 });
 
 test.each([
-  // In Auckland the month has begun for hours; in Honolulu not for half a day more.
+  // In Auckland the month has begun; in Honolulu it begins more than half a day later.
   ["Pacific/Auckland", "2013-04-30T12:30:00Z", 2013, 5, "2013-05-01"],
   ["Asia/Calcutta", "2013-04-30T18:31:00Z", 2013, 5, "2013-05-01"],
   ["Pacific/Honolulu", "2013-05-01T09:00:00Z", 2013, 5, undefined],
-] as const)("a month is asked for by the days of %s at %s", async (timezone, now, year, month, day) => {
+] as const)("whether a month has begun depends on the day in %s at %s", async (timezone, now, year, month, day) => {
   const asked = { latitude: -36.84849, longitude: 174.76333, year, month, timezone };
   const { input } = startGathering;
   const args = async () => {

@@ -27,7 +27,7 @@ export type Month = z.infer<typeof Month>;
 
 const values = z.array(z.number().nullable());
 
-/** The archive's answer; the job passes further fields on. */
+/** The archive's answer; its other fields are passed on. */
 export const DailyWeather = z.looseObject({
   latitude: z.number(),
   longitude: z.number(),
@@ -117,7 +117,7 @@ const input = z.object({
   timezone: placeInput.timezone,
 });
 
-/** It reads an archive: hosts run several side by side, and ask nobody first. */
+/** The tools only read an archive, so hosts may run several calls at once without asking the user. */
 export const annotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: true };
 
 export const startGathering = defineDurableTool({
@@ -179,7 +179,7 @@ export function monthToGather(asked: z.output<typeof input>, { now }: Pick<ToolC
   });
 }
 
-/** The day on which an incomplete month is asked for; of two possible days, the earlier one within the month. */
+/** The day of a request for an incomplete month. Without a time zone it is the day in UTC, or the month's first day if later. */
 export function dayAsked(
   place: { longitude: number; timezone?: string | undefined },
   year: number,

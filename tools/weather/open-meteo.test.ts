@@ -7,12 +7,12 @@ import { type SampleArchive, startSampleArchive } from "./sample-archive/server.
 const SEATTLE = { latitude: 47.6, longitude: -122.3 };
 const JANUARY: Period = { ...SEATTLE, start_date: "2014-01-01", end_date: "2014-01-31", timezone: "auto" };
 
-/** The archive as a worker with these settings asks it. */
+/** The archive's client in a worker with these settings. */
 function clientOf(url: string, { timeout = 1 } = {}) {
   return archiveOf(ArchiveEnv.parse({ WEATHER_API_URL: url, UPSTREAM_TIMEOUT_SECONDS: timeout }));
 }
 
-/** An attempt of a step, and the statuses of the requests that it counted. */
+/** An attempt of a step, with the statuses of the requests that it measured. */
 function attemptOf({
   attempt = 1,
   deadline = Date.now() + 60_000,
@@ -36,7 +36,7 @@ test.each([
   expect(ArchiveEnv.safeParse({ [name]: value }).error?.issues).toMatchObject([{ path: [name] }]);
 });
 
-test("one configuration has one archive, so that all its unusable answers are counted together", () => {
+test("each configuration has one archive client, which counts all unusable answers together", () => {
   const env = ArchiveEnv.parse({});
   expect(archiveOf(env)).toBe(archiveOf(env));
   expect(archiveOf(env)).not.toBe(archiveOf(ArchiveEnv.parse({})));
@@ -59,7 +59,7 @@ test("an aborted step ends its request", async () => {
   await expect(request).rejects.toThrow("could not be reached");
 });
 
-test("parameters of the configured address are kept, and not shown in errors", async () => {
+test("parameters of the configured address are sent, and not shown in errors", async () => {
   await using archive = await startSampleArchive();
   archive.control.inject({ fault: { kind: "status", status: 500 }, times: 1 });
   const client = clientOf(`${archive.url}?apikey=s3cret`);
@@ -107,7 +107,7 @@ describe("an answer", () => {
     });
   });
 
-  test("that is unusable is final the fourth time, however often the archive was away in between", async () => {
+  test("that is unusable is final the fourth time, even with outages in between", async () => {
     await using archive = await startSampleArchive();
     const client = clientOf(archive.url);
     const attempts: Fault["kind"][] = ["rubbish", "status", "status", "rubbish", "status", "rubbish", "rubbish"];
@@ -116,7 +116,7 @@ describe("an answer", () => {
       archive.control.clear();
       archive.control.inject({ fault: kind === "status" ? { kind, status: 503 } : { kind: "rubbish", body: "html" } });
       errors.push(await client.daily(JANUARY, attemptOf({ attempt: i + 1 })).catch((error: unknown) => error));
-      // Another step's answers are its own.
+      // Answers to other steps are counted separately.
       await client.daily(JANUARY, attemptOf({ idempotencyKey: `other ${i}` })).catch(() => {});
     }
     expect(errors.map((error) => (error as Error).name)).toEqual([...Array(6).fill("Error"), "NonRetryableError"]);

@@ -23,10 +23,10 @@ export interface Period {
   timezone: string;
 }
 
-/** How many unusable answers make a step fail: unlike outages, they do not mend themselves. */
+/** How many unusable answers make a step fail: unlike outages, they do not go away by themselves. */
 const MAX_UNUSABLE = 4;
 
-/** For how many steps unusable answers are counted. A forgotten step starts from 0, as after a crash. */
+/** For how many steps unusable answers are counted. The count of a forgotten step starts from 0 again, as after a crash. */
 const COUNTED_STEPS = 10_000;
 
 const MAX_BYTES = 1_000_000;
@@ -37,7 +37,7 @@ const MARGIN = 1_000;
 
 const archives = new WeakMap<ArchiveEnv, OpenMeteo>();
 
-/** The archive of a worker's configuration. One instance, so that it counts the unusable answers of all attempts. */
+/** The archive client of a worker's configuration. One instance counts the unusable answers of all attempts. */
 export function archiveOf(env: ArchiveEnv): OpenMeteo {
   const archive = archives.get(env) ?? new OpenMeteo(env);
   archives.set(env, archive);
@@ -108,7 +108,7 @@ class OpenMeteo {
 async function get(url: URL, limit: number, signal: AbortSignal) {
   const timeout = AbortSignal.timeout(limit);
   try {
-    // A redirect could lead anywhere, so it counts as an answer.
+    // A redirect could lead anywhere, so it is not followed, and counts as an answer.
     const response = await fetch(url, { redirect: "manual", signal: AbortSignal.any([signal, timeout]) });
     const retryAfter = parseRetryAfter(response.headers.get("Retry-After"));
     return { status: response.status, retryAfter, text: await readText(response) };

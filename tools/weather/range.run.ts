@@ -2,12 +2,12 @@ import { type Context, implement, JobFailed, NonRetryableError } from "../../cor
 import { type Month, month } from "./month.ts";
 import { CONFIRM, CONFIRM_ABOVE, monthsOf, type Range, range } from "./range.ts";
 
-/** Gathers each month of a range with that month's job, so that months which are already gathered cost nothing. */
+/** Gathers each month of a range with that month's own job, so that months which were gathered before cost nothing. */
 export const gatherRange = implement(range, async (ctx, asked) => {
   const months = monthsOf(asked);
   const total = months.length;
   if (total > CONFIRM_ABOVE && !asked.confirmed && !(await confirms(ctx, asked, total))) {
-    // A failure, because a result would be kept, and the range could not be gathered later.
+    // This is a failure, because a result would be kept, and the range could not be gathered later.
     throw new NonRetryableError(`declined: none of the ${total} requests was made`);
   }
   let done = 0;
@@ -40,7 +40,7 @@ async function gather(ctx: Context, one: Month) {
 async function confirms(ctx: Context, { from, to }: Range, total: number): Promise<boolean> {
   const answer = await ctx.ask(CONFIRM, {
     message: `Gathering ${from} to ${to} takes ${total} requests to the weather archive. Go on?`,
-    // To accept is to agree: a box to tick would be a second confirmation.
+    // Accepting means agreeing. A checkbox would ask for a second confirmation.
     requestedSchema: { type: "object", properties: {} },
   });
   return answer.action === "accept" && answer.content.confirm !== false;

@@ -61,7 +61,7 @@ export const range = defineJob({
   args: Range,
   result: Gathered,
   id: ({ from, to, ...where }) => `${placeId(where)}_${from}_${to}${zoneAndDay(where)}`,
-  // What is not part of the name changes nothing in the result.
+  // Arguments that are not part of the name do not change the result.
   otherArguments: "accept",
   // Leaves time for a person to answer; the months have their own deadlines.
   deadline: 14 * DAY,
@@ -88,7 +88,7 @@ function monthIndex(yearMonth: string): number {
   return Number(yearMonth.slice(0, 4)) * 12 + Number(yearMonth.slice(5)) - 1;
 }
 
-/** Has no pattern in its schema, because some clients cannot read patterns; the description gives the form. */
+/** Has no pattern in its JSON Schema, because some clients cannot read patterns; the description gives the form. */
 const yearMonth = z
   .string()
   .refine((month) => YearMonth.safeParse(month).success, { message: "it is not a month", abort: true })
@@ -154,7 +154,7 @@ async function rangeToGather(asked: z.output<typeof input>, context: ToolContext
   return args;
 }
 
-/** Whether the range is complete, or its job is running and asks by itself. */
+/** Whether the range is complete, or its job is running and asks for the confirmation itself. */
 async function needsNoConsent(args: Range, jobs: ToolContext["jobs"]): Promise<boolean> {
   const found = await jobs.find(range, args);
   return found?.status === "running" || (found?.status === "complete" && (found.result?.missing ?? 0) === 0);
@@ -163,7 +163,7 @@ async function needsNoConsent(args: Range, jobs: ToolContext["jobs"]): Promise<b
 /** How long a new job may take to ask its question, in milliseconds. */
 const TIME_TO_ASK = 3_000;
 
-/** Confirms a running job that an unconfirmed call has started. @throws {ToolError} when the job has not asked yet */
+/** Confirms a running job that an unconfirmed call started. @throws {ToolError} if the job does not ask in time */
 async function confirmRunning(jobName: string, { jobs, signal }: ToolContext): Promise<void> {
   const yes: Answer = { action: "accept", content: { confirm: true } };
   for (const start = Date.now(); Date.now() - start < TIME_TO_ASK && !signal.aborted; ) {

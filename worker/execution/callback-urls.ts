@@ -5,12 +5,12 @@ import { concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { bytesToBase64 } from "../../core/store/base64.ts";
 import { CALLBACKS } from "../../core/store/codec.ts";
 
-/** The address of a promise that an outside system may settle `until` a time, in milliseconds since the epoch. */
+/** The address by which an outside system may settle a promise, valid `until` a time in milliseconds since the epoch. */
 export type CallbackUrl = (promiseId: string, until: number) => string;
 
 /**
- * Makes addresses of callbacks, which the edge opens with the same key; undefined where the variables for it are not set.
- * The same promise has the same address in each run of a function, so the nonce is made from what is sealed.
+ * Makes addresses of callbacks, which the edge opens with the same key; undefined if the variables for it are not set. A
+ * function must get the same address for a promise in each execution, so the nonce is derived from the sealed content.
  */
 export function callbackUrls({ PUBLIC_URL, VIEW_KEY }: Readonly<Record<string, string | undefined>>) {
   if (!PUBLIC_URL || !VIEW_KEY) return undefined;

@@ -29,7 +29,7 @@ interface ChildJobsOptions {
   reports?: Reports | undefined;
 }
 
-/** Starts the jobs that durable functions start, and gives them up when their parent is cancelled or times out. */
+/** Starts jobs for durable functions, and gives them up when the function's own job is cancelled or times out. */
 export class ChildJobs {
   readonly #options: ChildJobsOptions;
   readonly #starts = new PQueue({ concurrency: STARTS });
@@ -38,7 +38,7 @@ export class ChildJobs {
     this.#options = options;
   }
 
-  /** Starts a job on behalf of the job with the promise `id`, which may store as many bytes of files; resolves with its name. */
+  /** Starts a job on behalf of the job with the promise `id`, with the same `storage` limit for files; resolves with its name. */
   async start(
     { id, storage }: { id: string; storage: number },
     job: Job,
@@ -62,7 +62,7 @@ export class ChildJobs {
     return child.name;
   }
 
-  /** Cancels a job that the job with the promise `parent` started. One that others want as well goes on for them. */
+  /** Cancels a job that the job with the promise `parent` started. A job that other callers want as well goes on. */
   async cancel(parent: string, name: string): Promise<void> {
     await this.#options.store.onBehalfOf(parent).cancel(name);
   }
@@ -87,8 +87,8 @@ export class ChildJobs {
   }
 
   /**
-   * Whether a job's parent was cancelled or timed out, and no other caller wants the job, which is cancelled then. The parent's
-   * journal may lack the job: a worker that dies may leave no record of the last job that it started.
+   * Whether a job's parent was cancelled or timed out and no other caller wants the job; if so, cancels the job. This catches
+   * jobs that are missing in the parent's journal: a worker that dies may leave no record of the last job that it started.
    */
   async isGivenUp({ id, tags }: PromiseRecord): Promise<boolean> {
     const { watcher, store, nameOf, namespace } = this.#options;
@@ -110,7 +110,7 @@ export class ChildJobs {
   }
 }
 
-/** The names of the jobs that a journal says were started. */
+/** The names of the jobs that were started by a journal's records. */
 export const startedIn = ({ events }: Journal): string[] =>
   events.flatMap(({ event, value }) => (event.kind === "start" && typeof value === "string" ? [value] : []));
 

@@ -17,10 +17,10 @@ import type { CachedJob } from "./journal-cache.ts";
 import { Reporter } from "./reporter.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 
-/** How soon a job is cancelled whose clean-up was created by a caller that then did not cancel it, in milliseconds. */
+/** How long a clean-up waits for its creator to cancel the job before it does so itself, in milliseconds. */
 const TIME_TO_CANCEL = 5_000;
 
-/** Cleans up after cancelled jobs; each clean-up is a task of its own. */
+/** Cleans up after cancelled jobs. Each clean-up is a task of its own. */
 export class CleanUp {
   readonly #setup: JobSetup;
 
@@ -28,7 +28,7 @@ export class CleanUp {
     this.#setup = setup;
   }
 
-  /** Gives up the child jobs of a cancelled job, whose clean-up this task is, and runs its function's own. */
+  /** Runs the task that cleans up after a cancelled job: gives up its child jobs, then runs its function's own clean-up. */
   async run(acquired: AcquiredTask, log: LineLog): Promise<Ending> {
     const { task, tags } = { ...acquired, tags: acquired.promise.tags };
     const id = tags["resonate:parent"] ?? "";
@@ -45,13 +45,13 @@ export class CleanUp {
       const kind = (decodeValue(job.param) as { func?: string } | undefined)?.func ?? "";
       const ended = { job: this.#setup.options.nameOf(id), kind, ms: (job.settledAt ?? Date.now()) - job.createdAt };
       if (task.version === 1) this.#setup.options.reports?.figures.ended({ ...ended, outcome: "cancelled" });
-      // Jobs that an earlier version started hear nothing of their cancellation.
+      // Functions of jobs without a seed, which an earlier release started, are not told of their cancellation.
       const isTold = typeof found === "object" && found.seed !== undefined;
       if (!found && typeof (decodeValue(job.param) as { seed?: unknown } | undefined)?.seed === "string")
         throw new LeaseLost("this worker has no code for its clean-up");
       return isTold ? await this.#undo({ task, promise: job }, lease, found, log) : await this.#cleaned(lease, 0);
     } catch (error) {
-      // The lease lapses, and another worker does it.
+      // The lease lapses, and another worker does the clean-up.
       log.info({ reason: reasonOf(error) }, "job left");
       return "left";
     }
@@ -62,7 +62,7 @@ export class CleanUp {
     return "complete";
   }
 
-  /** The promise of a cancelled job; undefined where it had ended otherwise. A caller that died before it cancelled has it done here. */
+  /** The promise of a cancelled job; undefined if it ended otherwise. Cancels the job if its caller died before doing so. */
   async #cancelled(id: string, lease: TaskLease): Promise<PromiseRecord | undefined> {
     const end = Date.now() + TIME_TO_CANCEL;
     for (;;) {
@@ -76,7 +76,7 @@ export class CleanUp {
     }
   }
 
-  /** One execution of a cancelled job's clean-up: its function goes on from where it hears of the cancellation. */
+  /** One execution of a cancelled job's clean-up: its function goes on from the command that throws the cancellation. */
   async #undo(
     acquired: Pick<Acquired, "task" | "promise">,
     lease: TaskLease,

@@ -1,4 +1,4 @@
-/** Finds the function that a job's promise names, in the version with which the job began. */
+/** Finds the function that a job's promise names, in the version in which the job began. */
 import * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
 import { VERSION_TAG } from "../../core/definitions/job.ts";
@@ -6,7 +6,7 @@ import { AFTER } from "../../core/jobs/starting/after.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
-/** What a job's promise holds: the function to run, its arguments, and what its random values are made from. */
+/** The parameter of a job's promise: the function to run, its arguments, the seed of its random values, and its limits. */
 const Invocation = z.object({
   func: z.string(),
   args: z.array(z.unknown()),
@@ -21,21 +21,21 @@ export type FoundCode =
       code: NonNullable<ReturnType<Implementation["versionOf"]>>;
       args: unknown;
       seed: string | undefined;
-      /** How long before its promise times out the job's deadline is, for its clean-up; in milliseconds. */
+      /** How long the promise outlives the job's deadline, to leave time for a clean-up, in milliseconds. */
       cleanup: number;
-      /** How many bytes of files it may store; 0 for any number. */
+      /** How many bytes of files the job may store; 0 for any number. */
       storage: number;
       implementation: Implementation;
     }
   | typeof AFTER;
 
-/** The code for a job; undefined when its kind, or the version of its definition, is not among `implementations`. */
+/** The code for a job; undefined if its kind, or the version in which it began, is not among `implementations`. */
 export function codeFor(promise: PromiseRecord, implementations: readonly Implementation[]): FoundCode | undefined {
   const invocation = Invocation.safeParse(decodeValue(promise.param)).data;
   if (invocation?.func === AFTER) return AFTER;
   const implementation = implementations.find(({ job }) => job.kind === invocation?.func);
   if (!invocation || !implementation) return undefined;
-  // A job that another Resonate client has started names no version.
+  // A job that was started by another Resonate client names no version.
   const version = promise.tags[VERSION_TAG] ?? implementation.job.version;
   const code = implementation.versionOf(Number(version));
   const { args, seed, cleanup = 0, storage = 0 } = invocation;

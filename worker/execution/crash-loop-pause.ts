@@ -6,8 +6,8 @@ import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { JobExecution } from "./ending.ts";
 
 /**
- * Suspends a job for a while if its last workers were lost one after the other at the same point: the job may crash them, and
- * with them the jobs that run beside it. Resolves with whether the job is suspended.
+ * Suspends a job for a while if its last workers were lost one after the other at the same point, as the job may crash its
+ * workers and the other jobs in them. Resolves with whether the job is suspended.
  */
 export async function suspendCrashLoop(
   { lease, cached, reporter, log }: JobExecution,
@@ -30,7 +30,7 @@ export async function suspendCrashLoop(
   return lease.suspend([mark.id]);
 }
 
-/** Whether the job leaves no records because its code does not fit its journal. */
+/** Whether the job has recorded nothing because its code does not fit its journal, and not because workers were lost. */
 async function isMismatched(id: string, feeds: RemoteStore["feeds"]): Promise<boolean> {
   const { blocked } = (await feeds.newest(id)).entry ?? {};
   return blocked !== undefined && !isLost(blocked);

@@ -8,7 +8,10 @@ import { type Instruments, type LineLog, type Reports, thrown } from "./instrume
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";
 
-/** Settled, suspended until an awaited promise settles, suspended until fitting code is back, or left to another worker. */
+/**
+ * How an execution ended. `asleep`: suspended until an awaited promise settles; `blocked`: suspended until fitting code is back;
+ * `left`: left to another worker.
+ */
 export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
 
 export interface JobExecution {
@@ -71,7 +74,7 @@ export async function conclude(
   }
 }
 
-/** The error that a failed job stores: a short message without a stack, since all who may read the job read it. */
+/** The error that a failed job stores: a short message without a stack, as everyone who may read the job sees it. */
 function storedError(thrown: unknown): Error {
   const { name, message: words, at = "" } = toStored(thrown);
   const message = words + at;

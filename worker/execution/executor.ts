@@ -22,10 +22,13 @@ import { JournalCache } from "./journal-cache.ts";
 import { Reporter } from "./reporter.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 
-/** How many jobs that earlier runs started and did not await a run gives up with itself; others see it when they next run. */
+/**
+ * How many jobs that earlier runs started and did not await are passed on to the next run, which gives them up if the job is
+ * cancelled. Further ones are cancelled when they are next executed.
+ */
 const MOST_CHILDREN = 100;
 
-/** Executes the tasks of jobs, each apart from the others. */
+/** Executes the tasks of jobs, independently of each other. */
 export class Executor {
   readonly #setup: JobSetup;
   readonly #cleanUp: CleanUp;
@@ -46,8 +49,8 @@ export class Executor {
   }
 
   /**
-   * Runs a task until its job has ended or sleeps, and keeps the lease alive. Never rejects: a job that cannot go on here is
-   * left, and the server dispatches it again when its lease has lapsed. `kind` is the kind of job.
+   * Runs a task until its job has ended or sleeps, and keeps the lease alive. Never rejects: if the job cannot go on here, the
+   * server dispatches it again when the lease has lapsed. `kind` is the kind of job.
    */
   async execute(acquired: AcquiredTask, found: FoundCode, kind: string): Promise<void> {
     const { task, promise } = acquired;
@@ -132,7 +135,7 @@ export class Executor {
     }
   }
 
-  /** One execution: the function runs over its journal, and on from there. @throws {LeaseLost} */
+  /** One execution: replays the function over its journal, and goes on from there. @throws {LeaseLost} */
   async #replay(execution: JobExecution, found: Exclude<FoundCode, string>, stop: AbortController): Promise<Ending> {
     const { seed, cleanup, storage, implementation } = found;
     const { acquired, cached, reporter } = execution;
@@ -159,7 +162,7 @@ export class Executor {
         await this.#setup.childJobs.giveUpIfEnded(promise.id, startedIn(cached.journal));
       return ending;
     } catch (error) {
-      // The journal may lack the last child job.
+      // The journal may lack the last child job, so those that this execution started are given up.
       if (error instanceof LeaseLost) await this.#setup.childJobs.giveUpIfEnded(promise.id, children);
       throw error;
     } finally {
@@ -168,7 +171,7 @@ export class Executor {
     }
   }
 
-  /** Executes the newest run of a job, and those that follow from it, until one ends otherwise. @throws {LeaseLost} */
+  /** Executes the newest run of a job and the runs that follow it, until one does not continue as another. @throws {LeaseLost} */
   async #throughRuns(
     { lease, cached, log }: JobExecution,
     { code, args, implementation }: Exclude<FoundCode, string>,
@@ -184,7 +187,7 @@ export class Executor {
           kind: "blocked",
           reason: `run ${run?.n} began with version ${run?.version}, whose code this worker lacks`,
         };
-      // Steps of the attempt before are those of the run in which this one began.
+      // The kept steps of an earlier attempt belong to the run in which this attempt began.
       const { memo: _, ...later } = runtime;
       const ofRun = run ? { ...later, run, seed: run.seed, startedAt: run.startedAt } : runtime;
       const given = run ? run.args : "args" in cached ? cached.args : args;
@@ -204,7 +207,7 @@ export class Executor {
     }
   }
 
-  /** Waits for a job's turn among those with its key; undefined when it has it. @throws {LeaseLost} */
+  /** Waits for a job's turn among the jobs with its key; undefined when it may begin. @throws {LeaseLost} */
   async #takeTurn({ acquired, lease, reporter }: JobExecution, limit: number): Promise<JobEnd | undefined> {
     const { promise } = acquired;
     for (;;) {
@@ -226,7 +229,7 @@ export class Executor {
     }
   }
 
-  /** Suspends a job until the clean-up of the attempt before has ended. False where it has. */
+  /** Suspends a job until the clean-up of the cancelled attempt has ended; false if there is nothing to wait for. */
   async #waitsForCleanUp({ tags }: PromiseRecord, lease: TaskLease): Promise<boolean> {
     const id = tags[CLEANED_UP];
     if (id === undefined || (await lease.get(id))?.state !== "pending") return false;

@@ -1,21 +1,21 @@
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { LeaseRef } from "../../core/store/connection/protocol.ts";
 
-/** The most tasks in one request: a server takes 2 MB. */
+/** The most tasks in one request: a server accepts 2 MB. */
 const MOST = 1_000;
 
-/** A moment by both clocks: nobody sets the monotonic one, and the wall clock goes on while the machine sleeps. */
+/** A moment by both clocks: the monotonic clock is never set, and the wall clock goes on while the machine sleeps. */
 interface Moment {
   monotonic: number;
   wall: number;
 }
 
-/** A task, and the latest moment from which the lease on it certainly lasts its full time. */
+/** A task with the latest moment from which its lease is certain to last its full time. */
 interface LeasedTask extends LeaseRef {
   since: Moment;
 }
 
-/** Renews this worker's leases three times per lease, a thousand in one request. */
+/** Renews this worker's leases three times within a lease, up to a thousand in one request. */
 export class Heartbeat {
   readonly #client: ResonateClient;
   readonly #pid: string;
@@ -29,15 +29,15 @@ export class Heartbeat {
     this.#client = client;
     this.#pid = pid;
     this.#lease = lease;
-    this.#interval = Math.floor(lease / 3); // a time-out must be a whole number
+    this.#interval = Math.floor(lease / 3); // a timeout must be a whole number
   }
 
-  /** Whether the server refuses to renew the leases of several jobs in one request, as servers after 0.9.8 do. */
+  /** Whether the server refuses to renew the leases of several jobs in one request, as releases after 0.9.8 do. */
   get isPerJob(): boolean {
     return this.#isPerJob;
   }
 
-  /** `since`: when the task was asked for, if not just now. */
+  /** `since`: when the task was requested; default: now. */
   start({ id, version }: LeaseRef, since = now()): void {
     if (this.#tasks.get(id)?.version !== version) this.#tasks.set(id, { id, version, since });
     this.#timer ??= setInterval(() => void this.#beat(), this.#interval);
@@ -64,7 +64,7 @@ export class Heartbeat {
   async isOurs({ id, version }: LeaseRef): Promise<boolean> {
     const task = this.#tasks.get(id);
     if (task?.version !== version) return false;
-    // After two missed renewals a third of the lease is left.
+    // Even after two missed renewals a third of the lease is left.
     if (ago(task.since) < 2 * this.#interval) return true;
     const sent = now();
     const isRenewed = (await this.#send([task])) === 200;
@@ -90,7 +90,7 @@ export class Heartbeat {
     if (this.#isPerJob) await Promise.all(tasks.map((task) => this.#renew([task])));
   }
 
-  /** The answer does not say which leases were renewed: only those that cannot have lapsed before it certainly were. */
+  /** The answer does not say which leases were renewed. Only those that cannot have lapsed before it count as renewed. */
   async #renew(tasks: LeasedTask[]): Promise<number | undefined> {
     const sent = now();
     const status = await this.#send(tasks);
@@ -99,7 +99,7 @@ export class Heartbeat {
     return status;
   }
 
-  /** The status of the answer; undefined without an answer: the next beat comes before the lease has lapsed. */
+  /** The status of the answer; undefined without one, which is no failure, as the next beat comes before the lease lapses. */
   async #send(leased: LeasedTask[]): Promise<number | undefined> {
     const tasks = leased.map(({ id, version }) => ({ id, version }));
     const origin = tasks[0]?.id;
@@ -114,5 +114,5 @@ export class Heartbeat {
 
 export const now = (): Moment => ({ monotonic: performance.now(), wall: Date.now() });
 
-/** How long ago a moment is, in milliseconds, by the clock that says more. */
+/** How long ago a moment is, in milliseconds, by the clock that shows the longer time. */
 const ago = ({ monotonic, wall }: Moment): number => Math.max(performance.now() - monotonic, Date.now() - wall);

@@ -1,9 +1,9 @@
-/** The log, metrics and traces that executions use, and how they describe errors. Free of Node. */
+/** The log, metrics and traces that executions use, and how they describe errors. Must not import from Node. */
 import type { Metrics } from "../../core/definitions/context.ts";
 import type { Figures } from "../../core/jobs/operating/figures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
-/** A log of lines with fields. */
+/** A structured log. */
 export interface LineLog {
   debug: WriteLine;
   info: WriteLine;
@@ -20,17 +20,18 @@ interface WriteLine {
 
 /** Counters and traces. `job` is a kind of job. */
 export interface Instruments {
-  /** What durable functions count and measure themselves. */
+  /** The metrics that durable functions record themselves. */
   metrics: Metrics;
   settled(job: string, outcome: "complete" | "failed"): void;
   retried(job: string): void;
   leaseLost(job: string): void;
-  /** Runs an attempt of a step, as a span, so that an uncaught error of it fails the attempt alone. */
+  /** Runs an attempt of a step as a span. An uncaught error of the attempt fails only this attempt. */
   attempt<Result>(about: { log: LineLog; step: string; attempt: number }, run: () => Promise<Result>): Promise<Result>;
-  /** The span that a job's executions are parts of, and the surrounding one, each as a `traceparent`. */
+  /** The parent span of a job's executions, as a `traceparent`. */
   spanOf(promise: PromiseRecord): string | undefined;
+  /** The current span, as a `traceparent`. */
   surroundingSpan(): string | undefined;
-  /** Runs `work` as a span, a part of `parent` or else of the surrounding one. */
+  /** Runs `work` as a span below `parent`, or else below the current one. */
   inSpan<Result>(
     name: string,
     about: { attributes: Record<string, string | number>; kind?: "consumer"; parent?: string | undefined },
@@ -39,16 +40,16 @@ export interface Instruments {
   ): Promise<Result>;
 }
 
-/** Tells the edge what its callers' objects would learn later. */
+/** Tells the edge at once what its callers' objects would otherwise learn later. */
 export interface Reports {
-  /** What operators are told. */
+  /** The figures for operators. */
   readonly figures: Figures;
   ended(promise: PromiseRecord): void;
   /** A durable function has started the job with this promise id. */
   started(id: string): void;
 }
 
-/** The error's message, with the code or message of its cause. */
+/** The message of an error, with the code or message of its cause. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;

@@ -1,4 +1,4 @@
-/** What a worker gives to the execution of a job: the lease, the journal, and all that its function and its steps may use. */
+/** Prepares the execution of a job: its lease, its journal, and everything that its function and steps may use. */
 import type * as z from "zod";
 import { type Implementation, nextArgs } from "../../core/author/implement.ts";
 import type { Log } from "../../core/definitions/context.ts";
@@ -33,11 +33,11 @@ import type { SettlementWatch } from "./settlement-watch.ts";
 
 export interface SetupOptions {
   implementations: readonly Implementation[];
-  /** The variables that the implementations read; checked when the executor is made. */
+  /** The variables that the implementations read; checked when the executor is created. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Undefined where no files are kept. */
+  /** Undefined in a deployment that keeps no files. */
   files: KeptFiles | undefined;
-  /** Undefined where nothing guards private addresses. */
+  /** Undefined where nothing can guard against private addresses. */
   fetchPublic: FetchPublic | undefined;
   client: ResonateClient;
   store: RemoteStore;
@@ -55,15 +55,15 @@ export interface SetupOptions {
   reports?: Reports | undefined;
 }
 
-/** A task that was acquired, with its promise and the records that came with it. */
+/** An acquired task with its promise and the records that came with it. */
 export type AcquiredTask = Pick<Acquired, "task" | "promise"> & Partial<Acquired> & { cleansUp?: string };
 
-/** Why a job goes on nowhere: every worker would get the same answer. */
+/** The beginning of the reason why a job is blocked that cannot go on in any worker, as each would get the same answer. */
 export const REFUSES = "the Resonate server refuses the request";
 
 export const LAPSED = "its lease had lapsed";
 
-/** Aborts what is still under way when an execution has ended. One instance, because each new one captures a stack. */
+/** Aborts what is still under way when an execution has ended. Shared, because each new error captures a stack. */
 export const ENDED = new DOMException("the job is no longer run here", "AbortError");
 
 export class JobSetup {
@@ -88,7 +88,7 @@ export class JobSetup {
     return codeFor(promise, this.options.implementations);
   }
 
-  /** What this worker gives to the execution of a job. */
+  /** The runtime for the execution of a job. */
   runtime(
     { acquired, cached, reporter, kind, log }: JobExecution,
     { env, job }: Implementation,
@@ -171,7 +171,7 @@ export class JobSetup {
     return new TaskLease(acquired, send, watch, machineClock, rules);
   }
 
-  /** The job's journal: from the cache, or read where the cache lacks records. */
+  /** The job's journal, from the cache as far as that has it, otherwise read from the server. */
   async journalOf({ task, promise }: AcquiredTask, lease: TaskLease, log: LineLog): Promise<CachedJob> {
     const cached = this.cache.take(promise.id);
     const { journal } = cached;
@@ -192,7 +192,7 @@ export class JobSetup {
     return cached;
   }
 
-  /** What the job keeps of the attempt before, from which it was asked to go on. Says which it is, once, with the job. */
+  /** The steps that the job keeps of the attempt that it resumes. Records once, with the job, whether it resumes and why not. */
   async #resume(
     id: string,
     earlier: string,
@@ -215,7 +215,7 @@ export class JobSetup {
     return { memo: steps, ...(before.run && { args: before.run.args }) };
   }
 
-  /** Rejects if another worker may have the job by now, which would do its work twice. @throws {LeaseLost} */
+  /** Rejects if another worker may have the job by now, as the work would be done twice. @throws {LeaseLost} */
   async #confirmLease(task: LeaseRef): Promise<void> {
     const isOurs = await this.options.heartbeat.isOurs(task).catch((error) => {
       throw new LeaseLost(reasonOf(error), { cause: error });

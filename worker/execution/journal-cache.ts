@@ -6,13 +6,13 @@ import type { NewestEntry } from "./reporter.ts";
 /** The default bound on memory, in bytes. */
 const MAX_SIZE = 64_000_000;
 
-/** What is remembered of a job between two executions of it. */
+/** What is remembered of a job between two executions. */
 export interface CachedJob {
   journal: Journal;
   newestEntry: NewestEntry | undefined;
-  /** Outcomes of the steps of the failed attempt before. */
+  /** The steps that are kept of the attempt that this one resumes. */
   memo?: ReadonlyMap<string, JournalRecord>;
-  /** The arguments with which that attempt's last run had begun, where it was not the first. */
+  /** The arguments of that attempt's last run, if it was not the first. */
   args?: unknown;
 }
 
@@ -31,8 +31,8 @@ export class JournalCache {
   }
 
   /**
-   * From which number on the server has to send a job's records with its task, which was dispatched with this version; 0 when
-   * all are remembered, undefined when there are none.
+   * The number from which on the server has to send a job's records with its task, which was dispatched with this version. 0 if
+   * all are remembered; undefined for a new task, which has none.
    */
   recordsWanted({ id, version }: LeaseRef): number | undefined {
     if (version === 0) return undefined;

@@ -8,13 +8,13 @@ import { Reporter } from "./reporter.ts";
 const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
 
-/** How many entries are read in two rounds: see `progress-feeds.ts`. */
+/** The number of entries below which the newest is found in two rounds: see `progress-feeds.ts`. */
 const TWO_ROUNDS = 256;
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A reporter of a job that begins now, and what it has written. */
+/** A reporter of a job that begins now, with the entries that it writes. */
 function begun() {
   const entries: FeedEntry[] = [];
   const journals = {
@@ -39,12 +39,12 @@ const state = (more: Partial<ExecutionState>): ExecutionState => ({
   ...more,
 });
 
-test("a job that gets on each second for a week leaves no more entries than are read in two rounds, and its last news", async () => {
+test("a job with progress every second for a week writes few enough entries for two rounds, and its last progress", async () => {
   const { entries, reporter } = begun();
   const total = (7 * DAY) / SECOND;
   for (let done = 1; done <= total; done++) {
     reporter.tell(state({ progress: { done, total } }));
-    // Without a turn of the event loop for each of 600,000 seconds: what is written is written after them, in the same order.
+    // Synchronous, as 600,000 turns of the event loop take long: the entries are written after the loop, in the same order.
     vi.advanceTimersByTime(SECOND);
   }
   await vi.advanceTimersByTimeAsync(DAY);
@@ -53,7 +53,7 @@ test("a job that gets on each second for a week leaves no more entries than are 
   expect(entries.at(-1)?.progress).toEqual({ done: total, total });
 });
 
-test("what is over within a second leaves none; what fails, or takes longer, does", async () => {
+test("a step of less than a second writes no entry; a step that fails or takes longer does", async () => {
   const { entries, reporter } = begun();
   const step = (more: object) => state({ steps: [{ name: "fetch", attempt: 1, since: Date.now(), ...more }] });
   reporter.tell(step({}));
@@ -69,7 +69,7 @@ test("what is over within a second leaves none; what fails, or takes longer, doe
   expect(entries.at(-1)?.step).toEqual({ name: "slow", attempt: 1 });
 });
 
-test("a loop of sleeps leaves few entries, and says until when it sleeps", async () => {
+test("a loop of sleeps writes few entries, which say until when it sleeps", async () => {
   const { entries, reporter } = begun();
   for (let n = 0; n < 2_880; n++) {
     reporter.tell(state({ sleepingUntil: Date.now() + 30 * SECOND }));

@@ -10,16 +10,16 @@ const SHORTEST_STEP = 1_000;
 const SHORTEST_SLEEP = 10_000;
 
 /**
- * The least time between two entries that ask nothing: at first in milliseconds, then as a share of the job's age. Entries are
- * never removed, so this bounds them to about two hundred, however long the job runs.
+ * The shortest time between two entries without questions: at first in milliseconds, later as a share of the job's age. Entries
+ * are never removed; this limits them to about two hundred for any duration of a job.
  */
 const FIRST_GAP = 100;
 const GAP = 0.1;
 
-/** The number of entries after which a sleep that soon ends gets none. */
+/** The number of entries after which short sleeps get none. */
 const MANY = 32;
 
-/** The newest entry of a progress feed: its number, 0 when there is none, and its text. */
+/** The newest entry of a progress feed: its number, or 0 if there is none, and its text. */
 export interface NewestEntry {
   n: number;
   text: string;
@@ -60,7 +60,7 @@ export class Reporter {
     return this.#n === undefined ? undefined : { n: this.#n, text: this.#written, at: this.#lastWrite };
   }
 
-  /** What the job waits for, for operators; without a state where it does so briefly. */
+  /** What the job waits for, for operators; without a state if it waits only briefly. */
   get waits(): { state?: WaitState; says?: string } {
     const { questions = [], steps = [], awaiting = 0, callbacks = [], sleepingUntil } = this.#state ?? {};
     const [asked] = questions;
@@ -72,16 +72,16 @@ export class Reporter {
     return isLong ? { state: "sleeping", says: `until ${new Date(sleepingUntil).toISOString()}` } : {};
   }
 
-  /** Takes a new state of the job, and writes it when it is due. */
+  /** Takes a new state of the job, and writes it when the next entry is due. */
   tell(state: ExecutionState): void {
     this.#state = state;
     this.#schedule();
   }
 
   /**
-   * Writes what readers have to know while the job sleeps. Questions are written until `patience` milliseconds are over.
+   * Writes what readers must know while the job sleeps. For questions it tries for `patience` milliseconds.
    *
-   * @throws {LeaseLost} when questions could not be written, because nobody would ever answer them
+   * @throws {LeaseLost} when questions could not be written, because then nobody could ever answer them
    */
   async beforeSleep({ quiet, patience }: { quiet: boolean; patience: number }): Promise<void> {
     clearTimeout(this.#timer);
@@ -137,7 +137,7 @@ export class Reporter {
       try {
         const { id, timeoutAt } = this.#promise;
         this.#n ??= (await this.#feeds.newest(id)).n;
-        // A worker that had the job before may have written an entry after its lease had lapsed.
+        // A worker that had the job before may have written an entry even after its lease lapsed.
         while (!(await this.#feeds.write(id, this.#n + 1, entry, { timeoutAt, patience }))) this.#n += 1;
         this.#n += 1;
         if (!this.#isClosed) this.#log.info(fieldsOf(entry), "job goes on");

@@ -4,7 +4,7 @@ import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 /** An execution that runs longer than this watches its job's promise, in milliseconds. */
 const LONG = 2_000;
 
-/** Aborts an execution when its job is settled meanwhile, by a cancellation or by another worker. */
+/** Aborts an execution when its job is settled by a cancellation or by another worker. */
 export class SettlementWatch {
   readonly #id: string;
   readonly #watcher: PromiseWatcher;

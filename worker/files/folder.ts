@@ -1,4 +1,4 @@
-/** A folder as the store of files: on one machine, or on a disk that all workers and edges share. */
+/** Object store in a folder, on one machine or on a disk that all workers and edges share. */
 import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -9,7 +9,7 @@ const isMissing = (error: unknown) => /^ENO(ENT|TDIR)$/.test((error as NodeJS.Er
 export function folderStore(root: string): ObjectStore {
   const pathOf = (key: string) => join(root, key);
 
-  /** The folder may be removed as empty between the two. */
+  /** Tries twice, because `remove` may delete the empty folder between `mkdir` and `open`. */
   const create = async (path: string, isLast = false): Promise<Awaited<ReturnType<typeof open>>> => {
     await mkdir(dirname(path), { recursive: true });
     return open(path, "wx").catch((error) => {
@@ -64,7 +64,7 @@ export function folderStore(root: string): ObjectStore {
   };
 }
 
-/** The bytes of an open file from `at` on, which are read into the reader's buffer where it has one. */
+/** The bytes of an open file from `at` on. They are read directly into the reader's buffer, if it has one. */
 function bytesIn(file: FileHandle, at: number, length = Number.POSITIVE_INFINITY): ReadableStream<Uint8Array> {
   const end = at + length;
   return new ReadableStream({

@@ -1,4 +1,4 @@
-/** Where a worker process keeps files, by its environment. */
+/** Where a worker process keeps files, by its environment variables. */
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { folderStore, readPath } from "./folder.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** The location that `FILES_URL` names; undefined where it is not set. @throws {Error} naming what is missing */
+/** The location that `FILES_URL` names; undefined if it is not set. @throws {Error} naming the variables that are missing */
 export function locationOf(env: Variables): FileLocation | undefined {
   const { FILES_URL: url, ENCRYPTION_KEYS: encryptionKeys } = env;
   if (!url) return undefined;
@@ -28,12 +28,12 @@ export function locationOf(env: Variables): FileLocation | undefined {
   };
 }
 
-/** V8 lets 64 MB of buffers wait that nobody holds any more. This many bytes of files may. */
+/** How many bytes of files may pass before their buffers are collected. V8 itself collects only after 64 MB of unused buffers. */
 const WAITING = 8 * 1024 * 1024;
 
 let waiting = 0;
 
-/** Collects what has passed through steps. */
+/** Counts bytes that passed through steps, and collects their buffers now and then. */
 function passed(bytes: number): void {
   waiting += bytes;
   if (waiting < WAITING) return;

@@ -23,7 +23,7 @@ function watched(): { exchange: ReturnType<typeof batched>; sent: string[] } {
   return { exchange: batched(watch), sent };
 }
 
-/** A server that answers every body with its own, and lines with `lines`. */
+/** A server that answers a batch with `lines`, and every other request with the request's body. */
 async function serve(lines: (body: string) => { status: number; text: string }): Promise<string> {
   const server = await serveHttp(async (req, res) => {
     const body = await text(req);
@@ -36,7 +36,7 @@ async function serve(lines: (body: string) => { status: number; text: string }):
 
 const OPTIONS = { timeout: 10_000 };
 
-test("what is asked at the same moment goes to the embedded server as one, and each has its own answer", async () => {
+test("requests of the same moment go to the embedded server as batches, and each gets its own answer", async () => {
   const server = await startResonate({ port: 0, data: undefined, token: undefined, log: pino({ level: "silent" }) });
   cleanup.push(() => void server.close());
   const { exchange, sent } = watched();
@@ -48,14 +48,14 @@ test("what is asked at the same moment goes to the embedded server as one, and e
   const created = await Promise.all(Array.from({ length: 100 }, (_, n) => create(n)));
   expect(created.map((each) => each?.id)).toEqual(created.map((_, n) => `p${n}`));
   expect(sent).toEqual([LINES, LINES]);
-  // One alone goes as it is, and one that is not there is nobody else's concern.
+  // A single request is no batch, and a promise that does not exist affects no other request of its batch.
   expect(await client.call({ kind: "promise.get", data: { id: "p7" } })).toMatchObject({ id: "p7" });
   const some = await Promise.all(["p1", "none"].map((id) => client.call({ kind: "promise.get", data: { id } })));
   expect(some).toMatchObject([{ id: "p1" }, undefined]);
   expect(sent.slice(2)).toEqual(["single", LINES]);
 });
 
-test("a server that takes one at a time gets one at a time, from the first refusal on", async () => {
+test("a server that refuses a batch gets single requests from then on", async () => {
   const url = await serve(() => ({ status: 400, text: '{"kind":"unknown"}' }));
   const { exchange, sent } = watched();
   const ask = () => Promise.all(["a", "b", "c"].map((body) => exchange(url, body, OPTIONS)));
@@ -65,7 +65,7 @@ test("a server that takes one at a time gets one at a time, from the first refus
   expect(sent).toEqual([LINES, ...Array(6).fill("single")]);
 });
 
-test("a server that took one at a time is replaced by one that takes more, and gets them after some minutes", async () => {
+test("a server that refused batches gets one again after some minutes, as another server may have replaced it", async () => {
   let isReplaced = false;
   const url = await serve((body) => (isReplaced ? { status: 200, text: body } : { status: 400, text: "" }));
   const { exchange, sent } = watched();
@@ -88,7 +88,7 @@ test("a server that took one at a time is replaced by one that takes more, and g
   expect(await later(0)).toEqual([LINES]);
 });
 
-test("something else that answers is told to all, and what is not answered fails for all", async () => {
+test("another failure is the answer to all requests of a batch, and a batch without an answer fails all of them", async () => {
   const busy = await serve(() => ({ status: 503, text: "busy" }));
   const { exchange } = watched();
   const both = (url: string) => Promise.allSettled(["a", "b"].map((body) => exchange(url, body, OPTIONS)));
@@ -100,7 +100,7 @@ test("something else that answers is told to all, and what is not answered fails
   expect((await both("http://127.0.0.1:9")).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
 });
 
-test("one that is given up ends at once, and the others with it are answered", async () => {
+test("an aborted request ends at once, and the others of its batch are answered", async () => {
   const url = await serve((body) => ({ status: 200, text: body }));
   const { exchange, sent } = watched();
   const leaving = new AbortController();
@@ -112,7 +112,7 @@ test("one that is given up ends at once, and the others with it are answered", a
   expect(sent).toEqual([LINES]);
 });
 
-test("what is long goes by itself", async () => {
+test("a long request is sent on its own", async () => {
   const url = await serve((body) => ({ status: 200, text: body }));
   const { exchange, sent } = watched();
   const bodies = ["a".repeat(100_000), "b".repeat(40_000), "c".repeat(40_000), "d"];

@@ -8,7 +8,7 @@ const LONGEST = 64_000;
 /** How long a server that refused a batch gets single requests, in milliseconds: another server may replace it. */
 const REFUSED_FOR = 5 * 60_000;
 
-/** The statuses with which a server that knows no batches answers, having done nothing. */
+/** The statuses by which a server that does not know batches refuses one; it has done nothing then. */
 const REFUSALS = [400, 404, 405, 413, 415];
 
 type Answer = Awaited<ReturnType<Exchange>>;
@@ -21,8 +21,8 @@ interface Pending {
 }
 
 /**
- * Sends requests that are made at the same moment as one batch, which the embedded servers take: parsing and writing HTTP
- * takes them longer than the work. Other servers refuse the first batch, and then get single requests for a while.
+ * Sends requests that are made at the same moment as one batch. Embedded servers accept batches, because HTTP takes them longer
+ * than the work itself. Other servers refuse the first batch, and then get single requests for a while.
  */
 export function batched(post: Post): Exchange {
   let refusedUntil = 0;
@@ -41,7 +41,7 @@ export function batched(post: Post): Exchange {
       else answered.resolve(answers[i] as Answer);
     }
   };
-  /** Undefined when the server takes no batches. */
+  /** Undefined if the server does not accept batches. */
   const sendLines = async (batch: readonly Pending[]): Promise<Answer[] | undefined> => {
     const [{ url, options }] = batch as [Pending];
     const body = batch.map((each) => each.body).join("\n");
@@ -61,7 +61,7 @@ export function batched(post: Post): Exchange {
   };
 }
 
-/** Divides requests into batches of one address each, within the bounds. */
+/** Divides requests into batches, each for one address and within the limits. */
 function divided(all: readonly Pending[]): Pending[][] {
   const batches: Pending[][] = [];
   let [batch, length]: [Pending[], number] = [[], 0];
@@ -77,7 +77,7 @@ function divided(all: readonly Pending[]): Pending[][] {
   return batches;
 }
 
-/** The promise's outcome, or a rejection with the reason that `signal` is aborted with. */
+/** The outcome of `promise`, or a rejection with the reason of `signal` as soon as it aborts. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
   const aborted = Promise.withResolvers<never>();

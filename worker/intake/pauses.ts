@@ -5,21 +5,21 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { LeaseRef } from "../../core/store/connection/protocol.ts";
 import { localId } from "../../core/store/ids.ts";
 
-/** How long the answer whether a kind is paused is reused, in milliseconds: at most, and as a part of the lease. */
+/** How long the answer whether a kind is paused is reused: at most in milliseconds, and as a share of the lease. */
 const REUSED_FOR = { most: 5_000, part: 1 / 3 };
 
-/** In place of a kind: what is held beside kinds. */
+/** Takes the place of a kind in the cache, for what is held besides kinds. */
 const HELD = "";
 
-/** The promise that is pending for as long as jobs are held back, and which ones; all of a paused kind. */
+/** The id of the promise that is pending while jobs are held back. `held`: which ones; undefined for all of a paused kind. */
 interface Paused {
   id: string;
   held?: Held;
 }
 
 /**
- * Suspends jobs of paused kinds, and jobs that an operator holds back otherwise. Each waits for the promise of that pause, so
- * the server wakes all of them when it is over. Until then a paused job holds no lease and costs no request.
+ * Suspends jobs of paused kinds, and other jobs that an operator holds back. Each waits for the promise of its pause, so the
+ * server wakes all of them when the pause is over. Until then a paused job holds no lease and costs no request.
  */
 export class Pauses {
   readonly #client: ResonateClient;
@@ -28,7 +28,7 @@ export class Pauses {
   /** By kind. */
   readonly #pauses: LRUCache<string, { paused: Paused | undefined }>;
 
-  /** `lease`: that of tasks, in milliseconds. For so long an unreachable server is retried. */
+  /** `lease`: the length of a task's lease, in milliseconds, which is also how long an unreachable server is retried. */
   constructor(client: ResonateClient, namespace: string, lease: number) {
     this.#client = client;
     this.#namespace = namespace;
@@ -45,7 +45,7 @@ export class Pauses {
     });
   }
 
-  /** The promise that is pending for as long as a job is paused; undefined where it is not. `job`: its id without the namespace. */
+  /** The id of the promise that is pending while a job is paused; undefined if it is not. `job`: its id without the namespace. */
   async find(job: string, kind: string): Promise<string | undefined> {
     const [ofKind, others] = await Promise.all([this.#pauses.fetch(kind), this.#pauses.fetch(HELD)]);
     const held = others?.paused?.held && isHeld(others.paused.held, job);
@@ -61,7 +61,7 @@ export class Pauses {
       const options = { origin: id, patience: this.#lease };
       const { status } = await this.#client.send("task.suspend", { id, version, actions }, options);
       if (status !== 300) return true;
-      // That pause is over. Another may have begun.
+      // The pause is over, but another may have begun.
       this.#pauses.delete(kind);
       this.#pauses.delete(HELD);
     }

@@ -16,7 +16,7 @@ async function serve(answer: (req: IncomingMessage, res: ServerResponse) => void
 
 const TIMEOUT = { timeout: 10_000 };
 
-test("posts JSON to the address as it is, and gives the whole answer, in the pieces in which it came", async () => {
+test("posts JSON to the exact address, and returns the whole answer even if it comes in pieces", async () => {
   const url = await serve(async (req, res) => {
     res.writeHead(409);
     const said = Buffer.from(`${req.method} ${req.url} ${req.headers["content-type"]} ${await text(req)}`);
@@ -28,7 +28,7 @@ test("posts JSON to the address as it is, and gives the whole answer, in the pie
   expect(await post(`${url}/base`, "{Zürich}", TIMEOUT)).toEqual(answer);
 });
 
-test("says that it took too long, before the answer began or within it, and ends the request", async () => {
+test("times out before the answer or in the middle of it, and ends the request", async () => {
   let left = 0;
   const url = await serve((req, res) => {
     res.once("close", () => left++);
@@ -40,7 +40,7 @@ test("says that it took too long, before the answer began or within it, and ends
   await expect.poll(() => left, { timeout: 10_000 }).toBe(2);
 });
 
-test("ends with what the signal was aborted with", async () => {
+test("rejects with the reason of the signal", async () => {
   const url = await serve(() => {});
   const leaving = new AbortController();
   const answer = post(url, "{}", { ...TIMEOUT, signal: leaving.signal });
@@ -49,7 +49,7 @@ test("ends with what the signal was aborted with", async () => {
   await expect(post(url, "{}", { ...TIMEOUT, signal: leaving.signal })).rejects.toThrow("gone");
 });
 
-test("rejects where nobody listens, and where the connection is cut off", async () => {
+test("rejects when nothing listens at the address, and when the connection is cut off", async () => {
   const url = await serve((_req, res) => res.destroy());
   await expect(post(url, "{}", TIMEOUT)).rejects.toThrow();
   await expect(post("http://127.0.0.1:9", "{}", TIMEOUT)).rejects.toThrow();
@@ -63,7 +63,7 @@ test("follows a server that has moved", async () => {
   expect(await post(`${url}/old`, "{}", TIMEOUT)).toEqual({ status: 200, text: "/new {}" });
 });
 
-test("goes by the proxy that the environment names", async () => {
+test("uses the proxy that the environment names", async () => {
   const url = await serve((req, res) => void res.end(`${req.method} ${req.url}`));
   const path = join(import.meta.dirname, "post.ts");
   const program = `const { post } = await import(${JSON.stringify(path)});

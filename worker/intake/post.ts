@@ -12,9 +12,9 @@ type PostOptions = Parameters<Exchange>[2] & { type?: string };
 
 export type Post = (url: string, body: string, options: PostOptions) => ReturnType<Exchange>;
 
-/** Posts by Node's global agents, without the overhead of `fetch`: they keep connections, and use a proxy where `fetch` does. */
+/** Posts with Node's global agents, which keep connections and use a proxy as `fetch` does, but have less overhead. */
 export const post: Post = async (url, body, { timeout, signal, type = "application/json" }) => {
-  // One controller per request: timeout signals would stay in memory until they are due.
+  // Uses a controller per request, because timeout signals would stay in memory until they are due.
   const ended = new AbortController();
   const late = () => ended.abort(new DOMException("no answer in time", "TimeoutError"));
   const leave = () => ended.abort(signal?.reason);
@@ -32,7 +32,7 @@ export const post: Post = async (url, body, { timeout, signal, type = "applicati
       target = new URL(headers.location, target).href;
     }
   } catch (error) {
-    // The request says only that it was aborted.
+    // The request's own error says only that it was aborted; this throws the reason.
     ended.signal.throwIfAborted();
     throw error;
   } finally {

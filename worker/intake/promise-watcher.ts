@@ -13,8 +13,8 @@ interface Watched {
 }
 
 /**
- * Remembers promises that jobs wait for, and reports when they settle. The server is asked once for each promise, and again
- * after the connection was lost, because a settlement may have been missed meanwhile.
+ * Remembers promises that jobs wait for, and reports when they settle. Asks the server once for each promise, and again at the
+ * next `watch` after the connection was lost, because a settlement may have been missed.
  */
 export class PromiseWatcher {
   readonly #client: ResonateClient;
@@ -31,7 +31,7 @@ export class PromiseWatcher {
     });
   }
 
-  /** A connection is open, at this address. */
+  /** Must be called when a connection is open at this address. */
   connected(address: string): void {
     this.#address = address;
     this.#connection += 1;
@@ -42,7 +42,7 @@ export class PromiseWatcher {
     this.#isConnected = false;
   }
 
-  /** The server reports that a promise has settled. */
+  /** Must be called when the server reports that a promise has settled. */
   settled(promise: PromiseRecord): void {
     const watched = this.#watched.get(promise.id);
     this.#watched.set(promise.id, { promise, connection: this.#connection, listeners: new Set() });
@@ -50,8 +50,8 @@ export class PromiseWatcher {
   }
 
   /**
-   * Resolves with the promise, or undefined when there is none; `listener` is called when it settles. With `fresh`, the
-   * server is asked even if a pending promise is remembered.
+   * Resolves with the promise, or undefined if there is none. Calls `listener` when it settles. With `fresh`, asks the server
+   * even if a pending promise is remembered.
    */
   async watch(id: string, fresh: boolean, listener: () => void): Promise<PromiseRecord | undefined> {
     const watched = this.#watched.get(id);

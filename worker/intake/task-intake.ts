@@ -21,13 +21,13 @@ import { UnhandledTasks } from "./unhandled-tasks.ts";
 /** How many tasks are released at the same time when the worker stops. */
 const RELEASES = 32;
 
-/** The longest that releasing running tasks may take, in milliseconds. */
+/** How long the release of running tasks may take, in milliseconds. */
 const RELEASE_TIME = 3_000;
 
 /** The pause before a task is claimed again when the server could not be reached, in milliseconds. */
 const CLAIM_AGAIN_AFTER = 1_000;
 
-/** How many tasks are claimed ahead of their slots where each costs heartbeats of its own. */
+/** How many tasks are claimed ahead of their slots if each needs heartbeats of its own. */
 const AHEAD_PER_JOB = 100;
 
 interface LeasedTask extends Acquired {
@@ -45,13 +45,13 @@ interface IntakeOptions {
 }
 
 /**
- * A task's way through a worker: dispatched, queued by kind, claimed (from then on the lease is kept alive), given a slot,
- * executed. A task that cannot run here is released, and so is every task that is left when the worker stops.
+ * A task's way through a worker: it is dispatched, queued by kind, claimed (from then on the lease is kept alive), given a slot
+ * and executed. A task that cannot run here is released, and so is every task that is left when the worker stops.
  */
 export class TaskIntake {
   readonly #parts: Composition;
   readonly #options: IntakeOptions;
-  /** A queue for each kind of job, so that one kind that waits, for example for a slow service, delays no other. */
+  /** A queue for each kind of job, so that a kind that waits, for example for a slow service, does not delay the others. */
   readonly #queues = new Map<string, TaskQueue<LeasedTask>>();
   readonly #leased = new Set<LeasedTask>();
   readonly #unhandled = new UnhandledTasks((dispatch) => this.#enqueue(dispatch));
@@ -131,7 +131,7 @@ export class TaskIntake {
     } catch (error) {
       const isRefused = error instanceof ResonateRefused;
       log[isRefused ? "warn" : "debug"]({ job: names.nameOf(id), reason: reasonOf(error) }, "task not taken");
-      // The server dispatches it again, but ever less often: it assumes that a connected worker has received the dispatch.
+      // The server would dispatch it again, but at growing intervals, as it assumes that a connected worker got the dispatch.
       if (!isRefused) setTimeout(() => this.#enqueue({ id, version }), CLAIM_AGAIN_AFTER).unref();
       return undefined;
     }
@@ -161,7 +161,7 @@ export class TaskIntake {
     running.dec({ job });
   }
 
-  /** Whether the task still belongs to this worker after it has waited: the job may have ended, or the lease lapsed. */
+  /** Whether this worker still has the task after it waited for a slot: the job may have ended, or the lease lapsed. */
   async #isStillOurs({ task, claimedAt }: LeasedTask): Promise<boolean> {
     const { heartbeat, lease, names, log } = this.#parts;
     if (performance.now() - claimedAt < lease / 3) return true;

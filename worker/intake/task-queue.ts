@@ -15,24 +15,24 @@ interface TaskHandler<Claimed> {
   run(claimed: Claimed): Promise<void>;
   /** The caller that a claimed task belongs to; empty where callers are not told apart. */
   ownerOf(claimed: Claimed): string;
-  /** The caller, as far as a task's id tells it. */
+  /** The caller, as far as the task's id names one. */
   keyOf(id: string): string;
-  /** How many claimed tasks may be unfinished at once. */
+  /** How many tasks may be claimed and unfinished at the same time. */
   most(): number;
-  /** Reports by how many the waiting tasks have increased. */
+  /** Reports by how many the waiting tasks have increased; negative for a decrease. */
   onWaiting(more: number): void;
 }
 
 /**
- * The tasks of one kind of job that a worker has. They are claimed as they are dispatched, up to a bound, because the server
- * dispatches an unclaimed task again and again; claimed tasks wait here for a slot. Tasks beyond the bound stay unclaimed, so
- * that another worker can take them. Callers take turns in being claimed, and in getting a slot.
+ * The tasks of one kind of job in a worker. They are claimed as soon as they are dispatched, up to a limit, because the server
+ * dispatches an unclaimed task again and again. Claimed tasks wait here for a slot. Tasks beyond the limit stay unclaimed, so
+ * that another worker can take them. Callers take turns, both for claims and for slots.
  */
 export class TaskQueue<Claimed> {
   readonly #handler: TaskHandler<Claimed>;
   readonly #slots: Slots;
   readonly #claims = new PQueue({ concurrency: CLAIMS });
-  /** Dispatches to claim, by caller and by task: a repeated dispatch replaces the one before. */
+  /** Dispatches to claim, by caller and task. A repeated dispatch replaces the earlier one. */
   readonly #unclaimed = new Map<string, Map<string, LeaseRef>>();
   #waiting = 0;
   #claimed = 0;
@@ -77,7 +77,7 @@ export class TaskQueue<Claimed> {
     }
   }
 
-  /** The next dispatch to claim: of each caller in turn. */
+  /** The next dispatch to claim; callers take turns. */
   #next(): LeaseRef | undefined {
     for (const [key, theirs] of this.#unclaimed) {
       this.#unclaimed.delete(key);

@@ -4,13 +4,13 @@ import type { LeaseRef } from "../../core/store/connection/protocol.ts";
 /** How many unhandled tasks are remembered, and for how long after their last release, in milliseconds. */
 const REMEMBERED = { max: 10_000, ttl: 10 * 60_000 };
 
-/** The pauses before an unhandled task is claimed again, in milliseconds: they double, and half of each is random. */
+/** The pauses before an unhandled task is claimed again, in milliseconds. They double, and half of each is random. */
 const PAUSE = { first: 200, longest: 60_000 };
 
 /**
- * Tasks that this worker has no function for, which it learns only by claiming them. It releases each, and the server
+ * Tasks that this worker has no function for, which it learns only by claiming them. It releases such a task, and the server
  * dispatches it again at once, to another worker or to this one. Repeated dispatches to this worker are held back for a
- * pause, without a lease; then the task is claimed and released once more, which moves it to another worker of the group.
+ * pause, without a lease. Then the task is claimed and released again, which moves it to another worker of the group.
  */
 export class UnhandledTasks {
   readonly #pauses = new LRUCache<string, number>(REMEMBERED);
@@ -23,7 +23,7 @@ export class UnhandledTasks {
     this.#claim = claim;
   }
 
-  /** Holds a dispatch back if its task was released not long ago; returns whether it does. */
+  /** Holds a dispatch back if its task was released recently; returns whether it does. */
   holdBack(dispatch: LeaseRef): boolean {
     const { id } = dispatch;
     const heldBack = this.#heldBack.get(id);

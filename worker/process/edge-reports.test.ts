@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const end of ended.splice(0)) await end();
 });
 
-/** A worker's reports to an edge that answers with these headers, and what the edge was sent. */
+/** A worker's reports to an edge that answers with these headers, and the requests that the edge received. */
 async function reporting(headers: Record<string, string>) {
   const bodies: { started?: object; worker?: { counts: unknown[] } }[] = [];
   const server = await serveHttp(async (request, response) => {
@@ -34,13 +34,13 @@ async function reporting(headers: Record<string, string>) {
   return { reports, bodies };
 }
 
-test("an edge with operators is told of what happens in the worker", async () => {
+test("an edge with operators gets reports of what happens in the worker", async () => {
   const { reports, bodies } = await reporting({});
   reports.figures.count("tea", "started");
   await until("the report", () => bodies[1]?.worker?.counts.length === 1);
 });
 
-test("an edge without operators is asked no more for that, and is told of callers' jobs", async () => {
+test("an edge without operators gets no more of them, but still reports of callers' jobs", async () => {
   const { reports, bodies } = await reporting({ [UNREAD]: "worker" });
   reports.figures.count("tea", "started");
   await delay(2_000); // Twice the pause between two reports.

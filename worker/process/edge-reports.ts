@@ -7,19 +7,19 @@ import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { localId, splitKey } from "../../core/store/ids.ts";
 import { type LineLog, type Reports, reasonOf } from "../execution/instruments.ts";
 
-/** The least time between two requests, the first pause after one that failed and the longest, in milliseconds. */
+/** The shortest time between two requests, and the longest one after failures, in milliseconds. It doubles with each failure. */
 const PAUSE = 1_000;
 const LONGEST_PAUSE = 60_000;
 
-/** For how long what happens at once is gathered, and what a request may take, in milliseconds. */
+/** How long reports are gathered before a request, and how long that request may take, in milliseconds. */
 const GATHER = 20;
 const PATIENCE = 5_000;
 
-/** How often a worker reports of which nothing is to be said; where nobody reads it, to learn whether somebody does now. */
+/** How often a worker without news reports; and how often it does if nobody reads reports, to learn whether that has changed. */
 const IDLE = 20_000;
 const UNREAD_IDLE = 600_000;
 
-/** How many ids one request has. What is more is lost. */
+/** The largest number of ids in one request. Further ids are dropped. */
 const MOST_IDS = 900;
 
 interface EdgeReportsOptions {
@@ -33,22 +33,22 @@ interface EdgeReportsOptions {
 }
 
 /**
- * Reports to the edge, in at most one request a second. Ids that are lost are made up for by looks of the edge's own; what
- * operators are told is told again.
+ * Reports to the edge, with at most one request a second. Lost ids do not matter, as the edge also looks at jobs by itself.
+ * Lost figures for operators are sent again.
  */
 export class EdgeReports implements Reports {
   readonly #options: EdgeReportsOptions;
   #batch: Batch = {};
   #count = 0;
-  /** What operators are to be told. */
+  /** The figures for operators that are being gathered. */
   readonly figures = new Figures(() => {
     if (this.#isRead) this.#arm(PAUSE);
   });
-  /** Whether the edge has operators, as far as is known. */
+  /** Whether the edge has operators, by its last answer. */
   #isRead = true;
-  /** Why this worker must not run beside the edge. */
+  /** Why this worker must not run beside the edge; undefined if it may. */
   #apart: string | undefined;
-  /** What operators have not been told, as far as is known. */
+  /** The report to operators that is not known to have arrived. */
   #unsent: WorkerReport | undefined;
   #timer: NodeJS.Timeout | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -68,7 +68,7 @@ export class EdgeReports implements Reports {
       .then((keys) => {
         for (const key of keys) this.#add("ended", key, promise.id);
       })
-      .catch(() => {}); // It is never needed.
+      .catch(() => {}); // Nothing depends on reports.
   }
 
   started(id: string): void {
@@ -77,21 +77,21 @@ export class EdgeReports implements Reports {
   }
 
   /**
-   * Reports at once, and from now on at least now and then, that this worker is there.
+   * Reports at once that this worker is there, and repeats it at intervals.
    *
    * @throws {Error} when the edge answers that this worker must not run beside it
    */
   async start(): Promise<void> {
     await this.#begin();
     if (this.#apart !== undefined) throw new Error(this.#apart);
-    // It is connected by then.
+    // By the time of this second report the worker is connected.
     if (this.#isRead) this.#arm(GATHER);
     this.#idle = setInterval(() => {
       if (this.#isRead || performance.now() > this.#next + UNREAD_IDLE) this.#arm(GATHER);
     }, IDLE).unref();
   }
 
-  /** Sends what has not been sent. */
+  /** Sends the remaining reports. */
   async close(): Promise<void> {
     clearInterval(this.#idle);
     clearTimeout(this.#timer);
@@ -108,7 +108,7 @@ export class EdgeReports implements Reports {
     this.#arm(GATHER);
   }
 
-  /** Has a request made in so many milliseconds, or as soon as one may be. */
+  /** Schedules a request `within` so many milliseconds, or as soon as the pause between requests allows. */
   #arm(within: number): void {
     const due = Math.max(performance.now() + within, this.#next);
     if (this.#sending || (this.#timer && this.#due <= due)) return;
@@ -153,7 +153,7 @@ export class EdgeReports implements Reports {
     this.#next = begun + this.#pause;
   }
 
-  /** Looks whether this worker and the edge, which may have been replaced, may run side by side. */
+  /** Checks whether this worker may run beside the edge, which may have been replaced by another version. */
   #compare(form: number): void {
     const { url, log } = this.#options;
     const found = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);

@@ -8,12 +8,12 @@ import { connected, registry } from "./metrics.ts";
 /** How long a worker without a connection counts as healthy, in milliseconds. */
 const DISCONNECTED = 60_000;
 
-/** The name of a machine within its network: one label, or a top-level domain that is reserved for such networks. */
+/** Matches a name within a private network: a single label, or a top-level domain that is reserved for such networks. */
 const NETWORK_NAME = /^[\w-]+$|\.(internal|local|localhost)$/i;
 
 /**
- * Whether a request names this machine by an address or a network-internal name. A web page that resolves its own public name to
- * this machine (DNS rebinding) sends that name.
+ * Whether a request names this machine by an address or a network-internal name. A web page that makes its own public name
+ * resolve to this machine (DNS rebinding) sends that public name instead.
  */
 function isAddressedHere(host: string | undefined, others: readonly string[]): boolean {
   const name = URL.parse(`http://${host ?? ""}`)?.hostname ?? "";
@@ -37,7 +37,7 @@ export async function serveHealth(
   });
   app.get("/health", (c) => {
     const { connected, running, stopping } = worker;
-    // A worker that has just lost its connection may have jobs to finish, so it stays healthy for a while.
+    // A worker that has lost its connection may still have jobs to finish, so it stays healthy for a while.
     const status = stopping ? "stopping" : connected ? "ok" : "disconnected";
     const isHealthy = connected || (worker.wasConnected && worker.disconnectedFor < DISCONNECTED);
     return c.json({ status, connected, running }, isHealthy && !stopping ? 200 : 503);

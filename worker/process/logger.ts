@@ -2,7 +2,7 @@ import { type Logger, pino } from "pino";
 
 export type { Logger } from "pino";
 
-/** Logs one JSON object a line to stdout; the level is a word. */
+/** Logs one JSON object per line to stdout, with the level as a word. */
 export function createLogger(level: string): Logger {
   return pino({
     level,

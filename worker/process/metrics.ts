@@ -54,7 +54,7 @@ function own<M extends Counter | Histogram>(
   );
 }
 
-/** `status`: the server's answer, or `none`. Each try of a repeated call counts. */
+/** `status`: the server's answer, or `none`. Repeated calls are counted each time. */
 export const resonateRequests = counter(
   "resonate_requests_total",
   "Calls to the Resonate server that advance jobs; status: its answer, or none.",

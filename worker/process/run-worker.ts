@@ -9,25 +9,25 @@ import { containUncaught } from "./uncaught.ts";
 import { watchThread } from "./watchdog.ts";
 import { readConfig } from "./worker-config.ts";
 
-/** For how many leases, and milliseconds, the thread may be blocked: by then its jobs run elsewhere. */
+/** How long the thread may be blocked: the longer of so many leases and so many milliseconds. By then its jobs run elsewhere. */
 const BLOCKED_LEASES = 3;
 const BLOCKED = 30_000;
 
 /**
- * What a worker executes. The environment configures the rest.
+ * The options of a worker. Environment variables configure the rest.
  *
  * @example
  * const options: WorkerOptions = { functions: [waitForSiteRun] };
  */
 export interface WorkerOptions {
-  /** The durable functions of the jobs that it runs. */
+  /** The durable functions of the jobs that the worker runs. */
   functions: readonly Implementation[];
 }
 
 /**
- * Runs a worker as this process, configured by the environment. On SIGTERM or SIGINT it lets running jobs finish for
- * `DRAIN_SECONDS`, releases the rest and exits with 0; a second signal exits with 1 at once. A worker that cannot start logs the
- * reason and exits with 1.
+ * Makes this process a worker, which environment variables configure. On SIGTERM or SIGINT it gives running jobs
+ * `DRAIN_SECONDS` to finish, releases the rest and exits with 0. After a second signal it exits with 1 at once. A worker that
+ * cannot start logs the reason and exits with 1.
  *
  * @example
  * await runWorker({ functions: [waitForSiteRun] });
@@ -58,7 +58,7 @@ export async function runWorker({ functions }: WorkerOptions): Promise<void> {
     }
     await worker.start();
     log.info({ health_url }, "ready");
-    // Node itself keeps what it has compiled only when a process exits, and a worker may be killed.
+    // Node by itself writes its compile cache only when the process exits, and a worker may be killed.
     flushCompileCache();
   } catch (error) {
     log.fatal({ reason: reasonOf(error) }, "cannot start");

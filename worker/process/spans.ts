@@ -1,4 +1,4 @@
-/** Spans of what runs here, by the interface of OpenTelemetry: nothing of them costs anything while none are exported. */
+/** Spans of a worker's work, by the interface of OpenTelemetry, which costs nothing while no spans are exported. */
 import { createHash } from "node:crypto";
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
 import { TRACE_TAG, traceIdIn, traceparentIn } from "../../core/definitions/trace-context.ts";
@@ -8,7 +8,7 @@ export const TRACER = "durable-mcp-edge-worker";
 
 let isOn = false;
 
-/** Whether spans are exported; making them costs time. */
+/** Whether spans are exported. Otherwise none should be made, as that costs time. */
 export const isTracing = (): boolean => isOn;
 
 export const traceFromNowOn = (): void => {
@@ -20,7 +20,7 @@ type Attributes = Record<string, string | number>;
 export interface SpanOptions {
   attributes: Attributes;
   kind?: "consumer" | "client";
-  /** The span that it is a part of, as a `traceparent`. Default: the surrounding one. */
+  /** The parent span, as a `traceparent`. Default: the current span. */
   parent?: string | undefined;
 }
 
@@ -55,13 +55,13 @@ export function fail(span: Span, error: unknown): void {
   span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
 }
 
-/** The surrounding span, as a `traceparent`. */
+/** The current span, as a `traceparent`. */
 export function surroundingSpan(): string | undefined {
   const { traceId, spanId, traceFlags } = trace.getSpanContext(context.active()) ?? {};
   return traceparentIn(`00-${traceId}-${spanId}-0${traceFlags}`);
 }
 
-/** The span that the executions of a job are parts of: by its id, all belong to one trace where no caller has named one. */
+/** The parent span of a job's executions: a caller's, or else one that is derived from the job's id, so that all share a trace. */
 export function spanOf({ id, tags }: PromiseRecord): string | undefined {
   const given = traceparentIn(tags[TRACE_TAG]);
   if (given !== undefined || !isOn) return given;

@@ -1,4 +1,4 @@
-/** Traces for an OpenTelemetry collector. */
+/** Exports traces to an OpenTelemetry collector. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe } from "node:diagnostics_channel";
 import { setTimeout as delay } from "node:timers/promises";
@@ -22,8 +22,8 @@ import { fail, surroundingSpan, TRACER, traceFromNowOn } from "./spans.ts";
 const LAST_EXPORT = 2_000;
 
 /**
- * Sends spans to the collector that the standard `OTEL_EXPORTER_OTLP_*` variables name. Requests to the addresses `own` are no
- * part of traces. The returned function sends the remaining spans; it never rejects.
+ * Sends spans to the collector that the standard `OTEL_EXPORTER_OTLP_*` variables name. Requests to the addresses `own` are not
+ * traced. The returned function sends the remaining spans; it never rejects.
  */
 export function startTracing(own: readonly (string | undefined)[]): () => Promise<void> {
   const provider = new TracerProvider({
@@ -40,7 +40,7 @@ export function startTracing(own: readonly (string | undefined)[]): () => Promis
   return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT)]);
 }
 
-/** Has what a span starts find the span, after each `await` too. */
+/** Keeps track of the current span, across `await` too. */
 class Surroundings implements ContextManager {
   readonly #current = new AsyncLocalStorage<Context>();
 
@@ -75,7 +75,7 @@ interface Sent {
   request: { origin: string; method: string; path: string; addHeader(name: string, value: string): void };
 }
 
-/** Makes a span of each `fetch` in a span, and passes the trace on with it. Node tells of them by these channels. */
+/** Makes a span for each `fetch` inside a span, and sends the trace along. Node reports fetches on these channels. */
 function traceFetch(own: ReadonlySet<string>): void {
   const spans = new WeakMap<object, Span>();
   subscribe("undici:request:create", (message) => {

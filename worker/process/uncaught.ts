@@ -1,6 +1,6 @@
 /**
- * An uncaught error, for example in the callback of a timer, would end the process and every job in it. The asynchronous context
- * tells which attempt of a step has caused it.
+ * Contains uncaught errors. One in the callback of a timer, for example, would end the process and every job in it. The
+ * asynchronous context tells which attempt of a step caused it, so that only this attempt fails.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { currentRun } from "../../core/engine/guard/guard.ts";
@@ -15,7 +15,7 @@ interface Attempt {
 
 const attempts = new AsyncLocalStorage<Attempt>();
 
-/** Runs an attempt of a step; an uncaught error of anything that the attempt has begun fails it. */
+/** Runs an attempt of a step, which fails on an uncaught error of anything that it started. */
 export function contained<T>(about: Omit<Attempt, "fail">, run: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     attempts.run({ ...about, fail: reject }, run).then(resolve, reject);
@@ -34,7 +34,7 @@ export function containUncaught(log: Logger): void {
     attempt.log.error({ step, reason: reasonOf(error), ...stackOf(error) }, "uncaught error of a step");
     attempt.fail(error);
   });
-  // The attempt may still handle it, so it fails nothing.
+  // The attempt may still handle the rejection, so it does not fail.
   process.on("unhandledRejection", (reason) => {
     currentRun()?.unhandled(reason);
     const attempt = attempts.getStore();

@@ -4,17 +4,17 @@ import { url } from "node:inspector";
 import { setTimeout as delay } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 
-/** How often the watched thread beats, and is checked, in milliseconds. */
+/** How often the watched thread counts up, and how often it is checked, in milliseconds. */
 const BEAT = 1_000;
 
-/** How long finding the blocked call may take, in milliseconds. */
+/** How long the search for the blocking call may take, in milliseconds. */
 const STACK_TIME = 2_000;
 
 /** How many frames of the stack are logged. */
 const FRAMES = 5;
 
 interface Watched {
-  /** One number, which grows while the thread is not blocked. */
+  /** A single number, which grows while the thread is not blocked. */
   beats: Int32Array;
   /** In milliseconds. */
   limit: number;
@@ -33,7 +33,7 @@ export function watchThread(limit: number): void {
 
 async function watch({ beats, limit }: Watched): Promise<void> {
   let last = -1;
-  // Counts instead of measuring, because the whole process or machine may have slept.
+  // Counts checks instead of measuring time, because the whole process or machine may have slept.
   for (let silent = 0; silent * BEAT < limit; silent++) {
     await delay(BEAT);
     const now = Atomics.load(beats, 0);
@@ -46,7 +46,7 @@ async function watch({ beats, limit }: Watched): Promise<void> {
   process.kill(process.pid, "SIGKILL");
 }
 
-/** The stack of the main thread; a call inside the runtime delays the answer until it returns. */
+/** The stack of the main thread. A call that blocks inside the runtime delays the answer until it returns. */
 async function stackOfMainThread(): Promise<string[]> {
   const { Session } = await import("node:inspector/promises"); // loaded late: it takes memory
   const session = new Session();

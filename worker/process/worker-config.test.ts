@@ -16,7 +16,7 @@ test("a Resonate URL may end in a slash", () => {
   );
 });
 
-test("in a container there is no default for where the server is", () => {
+test("in a container the address of the server has no default", () => {
   expect(() => readConfig({ CONTAINER: "1" })).toThrow("RESONATE_URL: must be set in a container");
   expect(readConfig({ CONTAINER: "1", RESONATE_URL: "http://resonate:8001" })).toMatchObject({
     RESONATE_URL: "http://resonate:8001",
@@ -52,11 +52,11 @@ describe("a worker", () => {
     ["ARCHIVE_URL", "archive"],
     ["LIMIT", "many"],
     ["LIMIT", "0"],
-  ])("whose jobs cannot be run with %s=%s says so before it takes any", (name, value) => {
+  ])("whose jobs cannot run with %s=%s is refused before it takes any", (name, value) => {
     expect(() => made({ [name]: value })).toThrow(new RegExp(`^Configuration: ${name}: `));
   });
 
-  test("needs nothing for its jobs that has a default, and takes an empty variable for none", () => {
+  test("needs no variable for its jobs that has a default, and treats an empty variable as not set", () => {
     expect(() => made({ ARCHIVE_URL: "", LIMIT: "" })).not.toThrow();
   });
 });

@@ -20,7 +20,7 @@ const Environment = z.object({
   RESONATE_TOKEN: z.string().optional(),
   /** Keys for arguments and results on the Resonate server: the first encrypts, all decrypt. */
   ENCRYPTION_KEYS: z.string().regex(KEYS, "must be keys of 32 bytes in base64, separated by commas").optional(),
-  /** The deployment's group, for jobs whose definition names no other. */
+  /** The deployment's worker group, for jobs whose definition names no other group. */
   RESONATE_GROUP: group.default("workers"),
   /** The group whose jobs this worker takes; the deployment's by default. */
   WORKER_GROUP: group.optional(),
@@ -28,25 +28,25 @@ const Environment = z.object({
   LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   HEALTH_HOST: z.string().default("127.0.0.1"),
   HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).default(8081),
-  /** Domain names that the health port answers to, separated by commas, besides addresses and names without a dot. */
+  /** Domain names for which the health port answers, separated by commas, besides addresses and network-internal names. */
   HEALTH_NAMES: z
     .string()
     .default("")
     .transform((text) => text.split(",").map((name) => name.trim().toLowerCase())),
-  /** The edge's public address and its key, for `ctx.callback`. */
+  /** The edge's public address and key, for `ctx.callback`. */
   PUBLIC_URL: url.optional(),
   VIEW_KEY: z.string().min(32).optional(),
-  /** Where this worker reaches the edge, to report what happens here; `PUBLIC_URL` by default. */
+  /** The address at which this worker reports to the edge; `PUBLIC_URL` by default. */
   EDGE_URL: url.optional(),
-  /** How long a lease lasts without a heartbeat; the jobs of a killed worker move on after it. */
+  /** How long a lease lasts without a heartbeat. After that, other workers take over the jobs of a killed worker. */
   LEASE_SECONDS: seconds.min(1).default(15),
   /** How long running jobs may go on after SIGTERM before they are released. */
   DRAIN_SECONDS: seconds.default(10),
   /** How many jobs of each kind execute at once; sleeping jobs do not count. */
   MAX_TASKS: count.default(100),
-  /** How many more jobs of each kind are claimed and wait: the server dispatches unclaimed tasks again and again. */
+  /** How many more jobs of each kind are claimed and wait, as the server dispatches unclaimed tasks again and again. */
   MAX_QUEUED: z.coerce.number().int().min(0).default(1_000),
-  /** Where traces go, by OTLP over HTTP. The exporter reads this and related variables itself. */
+  /** The collector of traces, by OTLP over HTTP. The exporter reads this and related variables itself. */
   OTEL_EXPORTER_OTLP_ENDPOINT: url.optional(),
 });
 

@@ -2,7 +2,7 @@ import type { LineLog } from "../execution/instruments.ts";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
-/** Logs one JSON object a line, as a worker does; lines below `level` are dropped. */
+/** Logs one JSON object per line, as a worker does. Lines below `level` are dropped. */
 export function lineLog(level = "info", bound: object = {}): LineLog {
   const least = LEVELS.indexOf(level);
   const write = (word: "debug" | "info" | "warn" | "error") => (first: object | string, message?: string) => {

@@ -1,4 +1,4 @@
-/** Runs jobs inside the account's own Workers: each task that wakes the runner, to its next suspension. */
+/** Runs jobs inside the account's own Cloudflare Workers. Each task wakes the runner, and runs until its next suspension. */
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
@@ -14,7 +14,7 @@ import type { FoundCode } from "../execution/code.ts";
 import type { Instruments } from "../execution/instruments.ts";
 import { lineLog } from "./log.ts";
 
-/** How long a task stays this runner's without a heartbeat, in milliseconds. */
+/** How long this runner keeps a task without a heartbeat, in milliseconds. */
 const LEASE = 15_000;
 
 /** Bounds on memory, in bytes: an isolate has 128 MB. */
@@ -23,7 +23,7 @@ const MEMORY = { journals: 16_000_000, promises: 8_000_000 };
 interface Wake {
   task: LeaseRef;
   promise: PromiseRecord;
-  /** The address for reports of settlements; absent when there is none. */
+  /** The address at which settlements are reported to this runner, if any. */
   news?: string;
 }
 
@@ -37,12 +37,12 @@ interface RunnerEnv extends ObjectAddress {
   LOG_LEVEL?: string;
 }
 
-/** The report that a promise has settled, as a server sends it. */
+/** A server's report that a promise has settled. */
 interface Unblock {
   data: { promise: PromiseRecord };
 }
 
-/** A Worker serves no metrics: the platform counts its logs. */
+/** A Cloudflare Worker serves no metrics of its own: figures come from its logs on the platform. */
 const instruments: Instruments = {
   metrics: { count: () => {}, observe: () => {} },
   settled: () => {},
@@ -55,8 +55,8 @@ const instruments: Instruments = {
 };
 
 /**
- * Runs the jobs of an account inside its Workers; `runnerObject` of `durable-mcp-edge/edge` loads it with the durable functions.
- * A project exports it from a separate module, which is built beside the edge's.
+ * Runs the jobs of an account inside its Cloudflare Workers. `runnerObject` of `durable-mcp-edge/edge` loads it with the durable
+ * functions. A project exports it from a separate module, which is built next to the edge's module.
  *
  * @example
  * const createRunner = (env: object) => new RunnerServer(env, [waitForSiteRun]);
@@ -64,9 +64,9 @@ const instruments: Instruments = {
 export class RunnerServer {
   readonly #parts: Composition;
   readonly #kinds: Record<string, number>;
-  /** What the answer to a task tells operators. */
+  /** The figures for operators, which the answer to a task reports. */
   readonly #figures = new Figures(() => {});
-  /** The address for reports of settlements to this runner. */
+  /** The address at which settlements are reported to this runner. */
   #address: string | undefined;
 
   constructor(env: object, implementations: readonly Implementation[]) {
@@ -97,7 +97,7 @@ export class RunnerServer {
       lease: LEASE,
       log: lineLog(LOG_LEVEL),
       instruments,
-      // The account's Resonate server tells callers' objects of ends and starts itself.
+      // The account's Resonate server itself tells callers' objects of starts and ends.
       reports: { figures: this.#figures, ended: () => {}, started: () => {} },
       memory: MEMORY,
       fileLocation: locationInWorkers(env),
@@ -105,8 +105,8 @@ export class RunnerServer {
   }
 
   /**
-   * Runs the task that a request names; answers when its job has ended or sleeps, or another runner has it. A task without a
-   * function here, or that no key of this deployment decrypts, is not claimed: `{"isKnown": false}`.
+   * Runs the task that a request names; answers when its job has ended or sleeps, or if another runner has it. A task is not
+   * claimed if this runner lacks its function, or if no key decrypts it: then the answer is `{"isKnown": false}`.
    */
   async fetch(request: Request): Promise<Response> {
     if (new URL(request.url).pathname === "/news") return this.#settled((await request.json()) as Unblock[]);
@@ -129,7 +129,7 @@ export class RunnerServer {
     return Response.json({ isKnown: true, told });
   }
 
-  /** Settlements are reported to this address from now on; reports to the address before may be lost. */
+  /** Sets the address at which settlements are reported from now on. Reports to an earlier address may be lost. */
   #listenAt(address: string | undefined): void {
     if (address === this.#address) return;
     this.#address = address;
@@ -159,11 +159,11 @@ export class RunnerServer {
   }
 }
 
-/** A failure whose stack names lines of the sources. */
+/** The failure with a stack that names lines of the source files. */
 const readable = async ({ stack, ...failed }: FailedJob): Promise<FailedJob> =>
   stack === undefined ? failed : { ...failed, stack: await inSources(stack) };
 
-/** Makes jobs that need a container fail at once, because a runner has none. */
+/** Makes jobs that need a container fail at once, because a runner is not in one. */
 function withoutContainer(implementation: Implementation): Implementation {
   const { kind, runs } = implementation.job;
   if (runs !== "container") return implementation;
@@ -175,15 +175,15 @@ function withoutContainer(implementation: Implementation): Implementation {
   return { ...implementation, versionOf: () => refuse };
 }
 
-/** Set by the builder where the module is beside the runner's code, which is bundled. */
+/** Set by the builder if it has placed `source-lines.ts` as a module next to the bundled code of the runner. */
 declare const STACKS_MODULE: string | undefined;
 
-/** Names the sources' lines in a stack, where the code is bundled; not in one that cannot be told. */
+/** Replaces positions in bundled code by lines of the source files. Returns the stack unchanged if that is not possible. */
 async function inSources(stack: string): Promise<string> {
   if (typeof STACKS_MODULE === "undefined") return stack;
   const { inSources } = await load(STACKS_MODULE).catch(() => ({ inSources: (same: string) => same }));
   return inSources(stack);
 }
 
-/** Not a literal: the bundler would look for a file beside this one. */
+/** The argument is not a literal, as the bundler would look for such a file beside this one. */
 const load = (module: string): Promise<{ inSources(stack: string): string }> => import(module);

@@ -1,10 +1,13 @@
-/** Names the lines of the sources in stacks of bundled code. Built into a module of its own, which a runner loads for a stack. */
+/**
+ * Names lines of the source files in stacks of bundled code. It is built into a module of its own, which a runner loads when it
+ * reports a stack.
+ */
 import { type EncodedSourceMap, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 
-/** A position in a stack: the file's name without its folders, the line, and the column from 1. */
+/** Matches a position in a stack: the file's name without its folders, the line, and the column counted from 1. */
 const POSITION = /[^\s()]*?([\w.-]+\.js):(\d+):(\d+)/g;
 
-/** Returns what names the lines, by the source maps of bundled files: `maps`, by the files' names. */
+/** Returns a function that names the lines in a stack. `maps` are the source maps of bundled files, by the files' names. */
 export function sourceLines(maps: Readonly<Record<string, EncodedSourceMap>>): (stack: string) => string {
   const read = new Map<string, TraceMap>();
   const mapOf = (file: string, map: EncodedSourceMap) => {

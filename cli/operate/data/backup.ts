@@ -49,7 +49,7 @@ export async function run(args: string[]): Promise<void> {
   }
 }
 
-/** Has the server write some pages per request, until all are written. */
+/** Has the server write its pages to the bucket, a bounded number at each request. Returns the number of pages. */
 async function writePages(operator: OperatorClient, name: string): Promise<number> {
   for (let query = { name, page: "0" }; ; ) {
     const { pages, page, after } = await operator.ask("POST", "bucket", query);

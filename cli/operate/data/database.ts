@@ -1,8 +1,8 @@
-/** The database of a standalone Resonate server. The operator's commands know one version of its schema. */
+/** Checks the database of a standalone Resonate server. The operator's commands know one version of its schema. */
 import type { DatabaseSync } from "node:sqlite";
 import { SUPPORTED_RELEASE } from "../../../core/store/support.ts";
 
-/** The expected columns of the tables that promises are removed from. */
+/** The expected columns of the tables from which promises are removed. */
 const COLUMNS = {
   promises:
     "branch,created_at,id,origin,param_data,param_headers,settled_at,state,tags,target,timeout_at,timer,value_data,value_headers",
@@ -26,7 +26,7 @@ export function checkSqlite(db: DatabaseSync, file: string): void {
   }
 }
 
-/** The start of a script for `psql`, which aborts for an unknown schema. */
+/** The beginning of a script for `psql`, which aborts the script for an unknown schema. */
 export function checkPostgres(): string {
   const checks = Object.entries(COLUMNS).map(
     ([

@@ -12,7 +12,7 @@ const NAMESPACE = "prod/";
 const { key } = await callerOf("ada");
 const { key: other } = await callerOf("bob");
 
-/** What is Ada's, and what is not. */
+/** The ids of Ada's promises, and of other promises. */
 const HERS = [
   `${key}timer_tea`,
   journalEntryId(`${key}timer_tea`, 0),
@@ -49,7 +49,7 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
 
   async function fill(): Promise<void> {
     const db = open();
-    // As the server of that release makes it.
+    // The schema that the server of that release creates.
     const schema = join(import.meta.dirname, "../../../test/fixtures/resonate-0.9.8.sql");
     if (!isEmbedded) db.exec(await readFile(schema, "utf8"));
     const [promise, task] = isEmbedded
@@ -63,7 +63,7 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
       if (isRoot(id)) db.prepare(`INSERT INTO tasks VALUES (?, 'pending', ${task})`).run(id);
       db.prepare("INSERT INTO listeners VALUES (?, 'poll://uni@edge/1')").run(id);
     }
-    // Hers waits for one that is shared.
+    // Ada's job waits for a shared job.
     const columns = isEmbedded ? "(awaited, awaiter)" : "(awaited_id, awaiter_id)";
     db.prepare(`INSERT INTO callbacks ${columns} VALUES (?, ?)`).run(`${NAMESPACE}weather_data_1`, HERS[0] ?? "");
     db.close();
@@ -71,7 +71,7 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
 
   const source = () => (isEmbedded ? { data: dir } : { sqlite: join(dir, "resonate.db") });
 
-  test("is removed with all that belongs to it, when that is asked for", async () => {
+  test("is removed with its tasks, listeners and callbacks, but only with `apply`", async () => {
     await fill();
     const wanted = { caller: "ada", namespace: NAMESPACE, source: source() };
     expect(await forget({ ...wanted, apply: false })).toBe(HERS.length);
@@ -85,20 +85,20 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
     db.close();
   });
 
-  test("is found by what the log calls a caller of OAuth", async () => {
+  test("is found by the name that the log gives to the caller of an OAuth token", async () => {
     await fill();
     const caller = key.slice(1, -1);
     expect(await forget({ caller, namespace: NAMESPACE, source: source(), apply: false })).toBe(HERS.length);
   });
 
-  test("is looked for in no file that is not there", async () => {
+  test("is not looked for in a missing file", async () => {
     await expect(forget({ caller: "ada", namespace: "", source: source(), apply: true })).rejects.toThrow(
       "There is no ",
     );
   });
 });
 
-test("the embedded server has to be stopped for it", async () => {
+test("forget refuses the data of an embedded server that runs", async () => {
   const { db } = openDatabase(dir);
   const wanted = { caller: "ada", namespace: "", source: { data: dir }, apply: true };
   await expect(forget(wanted)).rejects.toThrow("in use by another Resonate server");

@@ -51,7 +51,7 @@ const selection = (where: string) =>
 interface Wanted extends Owner {
   /** A file of a standalone server, or a data directory of the embedded one. */
   source: { sqlite: string } | { data: string };
-  /** Whether to remove, not only count. */
+  /** Whether to remove the promises, not only count them. */
   apply: boolean;
 }
 
@@ -106,7 +106,7 @@ async function sumOf(some: () => Promise<number>): Promise<number> {
   return sum;
 }
 
-/** The same for Postgres, as a script for `psql`. */
+/** Does the same as {@link forget} for Postgres, as a script for `psql`. */
 export async function postgresScript(owner: Owner, apply: boolean): Promise<string> {
   const removal = `DO $$ DECLARE last BIGINT := (SELECT count(*) FROM forgotten); BEGIN
   FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP

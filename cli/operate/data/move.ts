@@ -38,7 +38,7 @@ export async function run(args: string[]): Promise<void> {
   const { to: url = "", from } = options;
   if (options.undo) {
     if (options.url === undefined) throw new WrongArguments("--undo needs the deployment's --url.");
-    await using _server = await openServer(options); // closing it resumes it
+    await using _server = await openServer(options); // disposing of it resumes the server
     return console.log("It goes on.");
   }
   if (!/^https?:\/\/./.test(url)) throw new WrongArguments("--to needs the new server's address.");
@@ -68,12 +68,12 @@ export async function run(args: string[]): Promise<void> {
   console.log("Then remove that file.");
 }
 
-/** Writes everything to a file, and keeps the server paused from then on. */
+/** Writes the whole state to a file, and keeps the server paused from then on. Returns the file. */
 async function takeAll(from: { url?: string | undefined; data: string }): Promise<string> {
   const file = join(await mkdtemp(join(tmpdir(), "move-")), "backup.ndjson");
   await using server = await openServer(from);
   await writeBackup(file, server.head, server.pages());
   await server.retire();
-  console.log(`What was there is in ${file} as well; remove it when all is well.`);
+  console.log(`The previous state is also in ${file}; remove it when all is well.`);
   return file;
 }

@@ -1,4 +1,4 @@
-/** The scripts that `retention` and `forget` write for Postgres, run by it on the schema of the real server. */
+/** Runs the scripts that `retention` and `forget` write for Postgres, on the schema of the real server. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     postgres.psql(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; SET search_path = public; ${schema}`),
   );
 
-  /** What is to be inserted before the next script: each is a process of its own. */
+  /** The inserts to run with the next script, since each run of `psql` starts a process. */
   let made = "";
   const psql = (script: string) => {
     const before = made;
@@ -39,7 +39,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     return postgres.psql(before + script);
   };
 
-  /** A promise that ended so many days ago, or has not; a job's with its task and one who listens. */
+  /** Adds a promise with a listener, which ended `endedDaysAgo` days ago, or is pending. A job's promise gets a task. */
   function promise(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}): void {
     const isJob = !/:/.test(id);
     const all = JSON.stringify({ ...tags, ...(isJob && { "resonate:target": "poll://any@workers" }) });
@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
   const left = (table: string, column = "id") =>
     psql(`SELECT ${column} FROM ${table} ORDER BY ${column} COLLATE "C"`).trim().split("\n");
 
-  test("retention removes jobs that ended long ago with all that is theirs, and what had counted and listed them", () => {
+  test("retention removes jobs that ended long ago with all their records, and obsolete bookkeeping", () => {
     for (const id of ["p/old", journalEntryId("p/old", 0), "p/old~2", journalEntryId("p/old~2", 0)]) promise(id, 40);
     promise("p/young", 3);
     promise("p/failed", 40);
@@ -74,7 +74,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     expect(psql(retentionScript(wanted, false))).toMatch(/^2\|5\|10\nnothing was removed/);
     expect(left("promises")).toEqual(before);
     expect(psql(retentionScript(wanted, true))).toMatch(/^2\|5\|10\nremoved/);
-    // Of seven links, by which the last is found: 1, 2, 4, 5, 6. Of eight entries 1, 2, 4 and the last, and those of use.
+    // Links 1, 2, 4, 5 and 6 lead to the last of seven. Entries 1, 2 and 4 lead to the last of eight, or belong to kept jobs.
     const gone = [
       ...over,
       limitSlotId(limitId("p/", "archive"), 0, 3),
@@ -86,7 +86,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     expect(left("listeners", "promise_id")).toEqual(kept);
   });
 
-  test("forget removes what is a caller's, and nothing else", async () => {
+  test("forget removes a caller's promises, and nothing else", async () => {
     const [{ key: hers }, { key: his }] = [await callerOf("ada"), await callerOf("bob")];
     const own = [
       `${hers}timer_tea`,
@@ -105,7 +105,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     expect(left("listeners", "promise_id").length).toBe(4);
   });
 
-  test("both touch nothing where the schema is not the one that they know", async () => {
+  test("both change nothing in a database with an unknown schema", async () => {
     promise("p/old", 40);
     psql("ALTER TABLE tasks ADD COLUMN more TEXT");
     for (const script of [

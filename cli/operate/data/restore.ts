@@ -43,10 +43,10 @@ export async function run(args: string[]): Promise<void> {
   const count = await server.restore(backup.head, backup.rows);
   if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
   if (!server.hasJobs) console.log("The jobs are restored with the database of the Resonate server.");
-  console.log(`${count} rows were taken up. Jobs that were running go on where they were.`);
+  console.log(`${count} rows were restored. Jobs that were running go on where they were.`);
 }
 
-/** Takes up the files of jobs that lie beside a backup; a deployment keeps them elsewhere. */
+/** Restores the files of jobs beside a backup into the data directory. A deployment keeps its files elsewhere. */
 async function restoreFiles(beside: string, data: string | undefined): Promise<void> {
   if (data !== undefined) await copyFiles(beside, filesIn(data));
   else if (existsSync(beside))

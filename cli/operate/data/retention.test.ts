@@ -17,7 +17,7 @@ beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), "retention-"));
   file = join(dir, "resonate.db");
   db = new DatabaseSync(file);
-  // As the server of that release makes it.
+  // The schema that the server of that release creates.
   db.exec(await readFile(join(import.meta.dirname, "../../../test/fixtures/resonate-0.9.8.sql"), "utf8"));
 });
 afterEach(async () => {
@@ -25,7 +25,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true });
 });
 
-/** A promise that ended so many days ago, or has not; with a task where it is a job's. */
+/** Adds a promise that ended `endedDaysAgo` days ago, or is pending. A job's promise gets a task. */
 function promise(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}): void {
   const isJob = isRoot(id) && !("no task" in tags);
   const all = { ...tags, ...(isJob && { "resonate:target": "poll://any@workers" }) };
@@ -47,7 +47,7 @@ const left = (table: string) =>
     .all()
     .map(({ id }) => id);
 
-test("removes jobs that ended long ago, with all that is theirs, when it is told to", () => {
+test("removes jobs that ended long ago, with all their records, but only with `apply`", () => {
   for (const id of ["old", journalEntryId("old", 0), "old~2", journalEntryId("old~2", 0)]) promise(id, 40);
   db.exec("INSERT INTO listeners VALUES ('old', 'poll://uni@edge/1')");
   promise("young", 3);
@@ -68,7 +68,7 @@ test("removes jobs that ended long ago, with all that is theirs, when it is told
   expect(db.prepare("SELECT * FROM listeners").all()).toEqual([]);
 });
 
-test("removes what had counted, limited and listed jobs that are gone", () => {
+test("removes bookkeeping that counted, limited or listed removed jobs", () => {
   promise("old", 40);
   promise("young", 3);
   const period = (daysAgo: number) => Math.floor((now - daysAgo * DAY) / DAY);
@@ -76,10 +76,10 @@ test("removes what had counted, limited and listed jobs that are gone", () => {
   promise(quotaId("c.", `24.${period(0)}.g1`), 0);
   for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("", "archive"), 0, n), n > 6 ? 0 : 5);
   for (let n = 1; n <= 7; n++) promise(listId("c.", `0.${n}`), 5, { [ENTRY]: n === 5 ? "young" : "old" });
-  for (let n = 1; n <= 7; n++) promise(listId("c.", `1.${n}`), 5); // from before entries said what they are of
+  for (let n = 1; n <= 7; n++) promise(listId("c.", `1.${n}`), 5); // from a version whose entries did not name their job
   expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 1, promises: 1, bookkeeping: 3 });
   const bookkeeping = left("promises").filter((id) => /quota|0\.\d$/.test(String(id)));
-  const links = [1, 2, 4, 5, 6, 7]; // by which the last is found
+  const links = [1, 2, 4, 5, 6, 7]; // those that lead to the last
   const list = links.map((n) => listId("c.", `0.${n}`));
   expect(bookkeeping).toEqual([
     ...list,
@@ -94,7 +94,7 @@ test("leaves other namespaces alone", () => {
   expect(left("promises")).toEqual(["test/a"]);
 });
 
-test("touches nothing where the schema is not the one that it knows", () => {
+test("changes nothing in a database with an unknown schema", () => {
   promise("old", 40);
   db.exec("ALTER TABLE tasks ADD COLUMN more TEXT");
   expect(() => retainSqlite(file, { days: 30, namespace: "", now }, true)).toThrow("its table tasks differs");

@@ -1,4 +1,4 @@
-/** `retention`: removes old jobs from the database of a standalone Resonate server, whose protocol cannot delete. */
+/** `retention`: removes old jobs from the database of a standalone Resonate server, whose protocol has no deletion. */
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { ENTRY, KEEP } from "../../../core/store/codec.ts";
@@ -21,7 +21,7 @@ const DAY = 86_400_000;
 /** How many jobs one transaction removes. */
 const BATCH = 500;
 
-/** Keep jobs of `namespace` for `days` after their end, unless their definition says otherwise. */
+/** Jobs of `namespace` are kept for `days` after their end, unless their definition says otherwise. */
 interface Wanted {
   days: number;
   namespace: string;
@@ -29,8 +29,8 @@ interface Wanted {
 }
 
 /**
- * Creates the table `expired_jobs` of the promises of expired jobs, numbered by job. All generations of a name expire
- * together, with their child promises. A job is a promise that is dispatched to workers.
+ * Creates the table `expired_jobs` with the promises of expired jobs, numbered by job. All generations of a name expire
+ * together, with their child promises. A promise with a target is a job.
  */
 function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgres"): string {
   const isLite = dialect === "sqlite";
@@ -91,7 +91,7 @@ const removed = (table: string) => `DO $$ DECLARE last BIGINT := (SELECT coalesc
   END LOOP;
 END $$;`;
 
-/** The same for Postgres, as a script for `psql`. */
+/** Does the same as {@link retainSqlite} for Postgres, as a script for `psql`. */
 export function postgresScript(wanted: Wanted, apply: boolean): string {
   const removal = `${["expired_jobs", "expired_bookkeeping"].map(removed).join("\n")}
 \\echo removed`;
@@ -119,8 +119,8 @@ const OPTIONS = {
 export const usage = usageOf(
   "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]",
   `Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
-steps, its progress feed and all generations of its name. Also removes what had counted, limited and listed jobs. Without
---apply it only prints the counts.`,
+steps, its progress feed and all generations of its name. Also removes records that counted, limited or listed jobs.
+Without --apply it only prints the counts.`,
   OPTIONS,
 );
 
@@ -132,11 +132,11 @@ export async function run(args: string[]): Promise<void> {
   const wanted = { days, namespace: values.namespace, now: Date.now() };
   if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
   const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, wanted, values.apply);
-  const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} of what counted, limited and listed jobs`;
+  const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} records that counted, limited or listed jobs`;
   console.log(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
 }
 
-/** SQL that takes ids apart: SQLite has no regular expressions, but user-defined functions. */
+/** SQL that extracts the parts of ids. SQLite has no regular expressions, but user-defined functions. */
 const ID_PARTS = {
   sqlite: { chain: "chain_of(id)", link: "link_of(id)", isPeriodOver: (now: number) => `is_period_over(id, ${now})` },
   postgres: {
@@ -156,8 +156,8 @@ function defineIdFunctions(db: DatabaseSync): void {
 }
 
 /**
- * Creates the numbered table `expired_bookkeeping`, by the rules of `server/engine/retention.ts`. Jobs in the table
- * `expired_jobs` count as removed.
+ * Creates the numbered table `expired_bookkeeping` by the rules of `server/engine/retention.ts`, as if the jobs in
+ * `expired_jobs` were removed already.
  */
 function expiredBookkeeping(
   { namespace, now }: { namespace: string; now: number },

@@ -31,7 +31,7 @@ const calls: Record<string, [call: () => unknown, words: RegExp]> = {
 };
 
 test.each(Object.entries(calls))(
-  "%s: refused at its line, even where it is caught, and free in steps",
+  "%s: refused with its source line, even if the error is caught, and allowed in steps",
   async (_what, [call, words]) => {
     const outside: Fn = async (ctx) => {
       await ctx.step("first", () => 1);
@@ -57,7 +57,7 @@ test.each(Object.entries(calls))(
   },
 );
 
-test("a library that the function calls is inside, and its caller is told as well", async () => {
+test("a library that the function calls is guarded too, and the message names its caller as well", async () => {
   const library = join(await mkdtemp(join(tmpdir(), "guard-")), "node_modules/stamps");
   await mkdir(library, { recursive: true });
   await writeFile(join(library, "stamp.mjs"), "export const stamp = async () => Date.now();\n");
@@ -76,7 +76,7 @@ test("a library that the function calls is inside, and its caller is told as wel
   });
 });
 
-test("dates of values, the log and what else is the engine's are no part of the function", async () => {
+test("dates made from values are allowed, and the log and the engine are not guarded", async () => {
   const lines: number[] = [];
   const note = () => lines.push(Date.now());
   const log = { debug: note, info: note, warn: note, error: note };
@@ -94,7 +94,7 @@ test("dates of values, the log and what else is the engine's are no part of the 
   expect(lines).toHaveLength(1);
 });
 
-test("one job's steps beside another's windows are free", async () => {
+test("the steps of one job are not guarded while another job's function runs", async () => {
   const busy =
     (name: string): Fn =>
     async (ctx) => {
@@ -110,7 +110,7 @@ test("one job's steps beside another's windows are free", async () => {
   expect(ends.map(({ result }) => result)).toEqual(["a", "b", "c"]);
 });
 
-test("a job of an earlier release, which has no seed, goes on as it began", async () => {
+test("a job of an earlier release, which has no seed, goes on under its old rules", async () => {
   const fn: Fn = async (ctx) => {
     const isLater = Date.now() > 0;
     void ctx.step("fails", () => Promise.reject(new TypeError("no")));
@@ -122,7 +122,7 @@ test("a job of an earlier release, which has no seed, goes on as it began", asyn
 
 // --- what is written instead ------------------------------------------------------------------------------------------
 
-test("an id made once is the same in two steps with a sleep between, in every run, and another in each job", async () => {
+test("a UUID is the same before and after a sleep and in every run, and differs from job to job", async () => {
   const sent: string[] = [];
   const order = async (ctx: Context) => {
     const id = ctx.uuid();
@@ -138,7 +138,7 @@ test("an id made once is the same in two steps with a sleep between, in every ru
   expect(new Set([result, ...others.map((end) => "value" in end && end.value)]).size).toBe(3);
 });
 
-test("the time, a number and an id cost no request", async () => {
+test("ctx.now, ctx.random and ctx.uuid make no requests", async () => {
   const requestsOf = async (calls: number) => {
     const job = new SimulatedJob(async (ctx: Context) => {
       await ctx.step("first", () => 1);
@@ -152,7 +152,7 @@ test("the time, a number and an id cost no request", async () => {
   expect(await requestsOf(100)).toBe(requests);
 });
 
-test("random numbers differ from call to call and from item to item, and come again in each run", async () => {
+test("random numbers differ from call to call and from item to item, and are the same in each run", async () => {
   const { result } = await replayed(async (ctx: Context) => {
     const own = [ctx.random(), ctx.random()];
     const items = await ctx.all(["a", "b", "c"], async (item) => {
@@ -165,7 +165,7 @@ test("random numbers differ from call to call and from item to item, and come ag
   for (const value of result) if (typeof value === "number") expect(value >= 0 && value < 1).toBe(true);
 });
 
-test("a loop on the time ends, and the time is the server's", async () => {
+test("a loop on ctx.now ends, and the time is the server's", async () => {
   const { result } = await replayed(async (ctx: Context) => {
     const begun = ctx.now();
     let steps = 0;
@@ -178,7 +178,7 @@ test("a loop on the time ends, and the time is the server's", async () => {
   expect(result).toEqual([3, true]);
 });
 
-test("a loop on the time that waits for nothing is told, with its line", async () => {
+test("a loop on ctx.now without an await is refused, with its source line", async () => {
   const hangs: Fn = async (ctx) => {
     const end = ctx.now() + HOUR;
     while (ctx.now() < end);
@@ -192,9 +192,9 @@ test.each(["now", "random", "uuid"] as const)("ctx.%s in a step is refused", asy
   expect(outcome).toEqual(refused(`^ctx\\.${call}\\(\\) was called inside of a step`));
 });
 
-// --- what nobody awaits -----------------------------------------------------------------------------------------------
+// --- calls that nothing awaits ----------------------------------------------------------------------------------------
 
-test("a step that fails and that nobody awaits fails the job", async () => {
+test("a failed step that nothing awaits fails the job", async () => {
   const forgotten: Fn = async (ctx) => {
     void ctx.step("note", () => Promise.reject(new TypeError("no such note")));
     await ctx.sleep("a while", MINUTE);
@@ -223,7 +223,7 @@ test("a step that fails and that nobody awaits fails the job", async () => {
   }
 });
 
-test("the guard is one: globals are replaced once", async () => {
+test("globals are replaced only once", async () => {
   await new SimulatedJob(async () => 1).toEnd();
   const before = [Date, fetch, setTimeout, Date.now, process.hrtime];
   await new SimulatedJob(async () => 1).toEnd();
@@ -232,7 +232,7 @@ test("the guard is one: globals are replaced once", async () => {
 
 // --- partial results --------------------------------------------------------------------------------------------------
 
-test("partial results are told once each, in the order of the calls, wherever the worker dies", async () => {
+test("each partial result is stored once, in the order of the calls, wherever the worker dies", async () => {
   const tells = async (ctx: Context) => {
     await ctx.emit({ n: 1 });
     await ctx.sleep("a while", MINUTE);
@@ -255,6 +255,6 @@ test.each<[what: string, value: unknown, words: RegExp]>([
   ["nothing", undefined, /^ctx\.emit takes a value of up to 50000 characters of JSON, and got nothing/],
   ["too much", "x".repeat(60_000), /and got 60002 characters of JSON/],
   ["a date", new Date(0), /^ctx\.emit: its value returned a Date/],
-])("%s is no partial result", async (_what, value, words) => {
+])("ctx.emit refuses %s", async (_what, value, words) => {
   expect(await new SimulatedJob((ctx: Context) => ctx.emit(value)).toEnd()).toEqual(refused(words));
 });

@@ -1,17 +1,17 @@
 /**
- * Refuses what a durable function may not do outside of steps: read the time or a random number of its process, send a
- * request, set a timer. It is refused in the windows of the function alone, which it follows by its asynchronous context:
- * steps, other jobs and the engine are outside, and a library that the function calls is inside.
+ * Refuses calls that a durable function may not make outside of steps: those that read the time or a random number of the
+ * process, send a request or set a timer. They are refused only in windows of the function, which the guard follows by the
+ * asynchronous context: steps, other jobs and the engine are outside, and a library that the function calls is inside.
  */
 import { sourceLine } from "./source-line.ts";
 
-/** The run of a durable function, as far as the guard knows it. */
+/** The part of a function's run that the guard uses. */
 export interface Guarded {
   /** Whether the function runs now. */
   readonly isOpen: boolean;
-  /** Whether the job is held to rules that jobs of earlier releases were not started under. */
+  /** Whether the rules apply. They do not to jobs that an earlier release without these rules started. */
   readonly isStrict: boolean;
-  /** The function breaks a rule; returns what to throw. */
+  /** Notes that the function breaks a rule; returns the error to throw. */
   breaks(words: string): Error;
   unhandled(reason: unknown): void;
 }
@@ -23,19 +23,19 @@ interface Storage {
 
 type Builtin = (name: string) => { AsyncLocalStorage: new () => Storage };
 
-/** Node and workerd have it; where nothing has, nothing is guarded. */
+/** Node and workerd have `AsyncLocalStorage`; a platform without it is not guarded. */
 const builtin = (globalThis as { process?: { getBuiltinModule?: Builtin } }).process?.getBuiltinModule;
 const runs = builtin && new (builtin("node:async_hooks").AsyncLocalStorage)();
 
-/** How many functions run now. While none does, what is guarded costs a comparison. */
+/** How many functions run now. While none does, a guarded call costs only a comparison. */
 let windows = 0;
 
-/** A function begins to run, or (-1) waits again. */
+/** Notes that a function begins to run (1), or waits again (-1). */
 export function windowed(by: 1 | -1): void {
   windows += by;
 }
 
-/** Calls a durable function, or what belongs to it. */
+/** Calls a durable function, or code that belongs to it. */
 export function inside<T>(run: Guarded, fn: () => T): T {
   guardAll();
   return runs ? runs.run(run, fn) : fn();
@@ -44,7 +44,7 @@ export function inside<T>(run: Guarded, fn: () => T): T {
 /** Calls something outside of the function's code: its log, the engine. */
 export const outside = <T>(fn: () => T): T => (runs?.getStore() ? runs.run(undefined, fn) : fn());
 
-/** The run that the code belongs to which runs now. */
+/** The run that the current code belongs to. */
 export const currentRun = (): Guarded | undefined => runs?.getStore();
 
 function refuse(what: string, instead: string): void {
@@ -64,7 +64,7 @@ const INTERVAL = 'Write await ctx.until("done", { every: ms }, () => …); a ste
 type Methods = Record<string, unknown>;
 const here = globalThis as unknown as Methods & { Date: DateConstructor; process?: Methods };
 
-/** What is guarded beside the constructor of dates: whose, its name, as it is called, and what to write instead. */
+/** The guarded methods, besides the constructor `Date`: the owner, the name, the call, and what to write instead. */
 const targets = (): [owner: unknown, name: string, what: string, instead: string][] => [
   [here.Date, "now", "Date.now()", TIME],
   [Math, "random", "Math.random()", RANDOM],
@@ -78,9 +78,9 @@ const targets = (): [owner: unknown, name: string, what: string, instead: string
   [here.process, "hrtime", "process.hrtime()", TIME],
 ];
 
-/** What has replaced a global, so that nothing is guarded twice. */
+/** The functions that have replaced a global, so that nothing is guarded twice. */
 const guards = new WeakSet<object>();
-/** What stands where. A test's clock may replace it again. */
+/** The methods that guarding has left in place. A test's fake clock may replace them again. */
 let replaced: { owner: Methods; name: string; method: unknown }[] = [];
 
 const isUnchanged = ({ owner, name, method }: (typeof replaced)[number]): boolean => owner[name] === method;
@@ -103,13 +103,13 @@ function guard(of: unknown, name: string, what: string, instead: string): void {
   const call = method as (...args: unknown[]) => unknown;
   function guarded(this: unknown, ...args: unknown[]): unknown {
     if (windows > 0) refuse(what, instead);
-    // Most have no arguments, and are called some hundred times a job.
+    // Most calls have no arguments, and a job makes hundreds of them: `Reflect.apply` is slower.
     return args.length === 0 ? call.call(this) : Reflect.apply(call, this, args);
   }
   replace(owner, name, method, guarded);
 }
 
-/** `new Date(value)` is the same each time. */
+/** Guards `Date`, except for `new Date(value)`, which is the same each time. */
 function guardDate(): void {
   const original = here.Date;
   if (guards.has(original)) return;
@@ -122,12 +122,12 @@ function guardDate(): void {
   const now = { ...Object.getOwnPropertyDescriptor(original, "now"), value: original.now, writable: true };
   replace(here, "Date", original, GuardedDate);
   Object.defineProperty(original.prototype, "constructor", { value: GuardedDate, configurable: true, writable: true });
-  // A separate object: code that holds the unguarded one is not affected.
+  // The guarded `Date` has its own `now`: code that holds the original `Date` is not affected.
   Object.defineProperty(GuardedDate, "now", now);
 }
 
 function replace(owner: Methods, name: string, original: object, guarded: object): void {
-  // Its name, and what others have attached to it.
+  // Copies its name, and properties that others have attached to it.
   Object.defineProperties(guarded, Object.getOwnPropertyDescriptors(original));
   guards.add(guarded);
   const { enumerable = false } = Object.getOwnPropertyDescriptor(owner, name) ?? {};

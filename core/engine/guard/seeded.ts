@@ -1,9 +1,9 @@
-/** Values that look random and are the same in each run of a function: from its job's seed, and the call's ordinal. */
+/** Values that look random and are the same in each run: derived from the job's seed and the ordinal of the call. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { callbackId, lateOutcomeId } from "../../store/ids.ts";
 
-/** `of` names the call among those of the job. */
+/** `of` identifies the call among those of the job. */
 const bytes = (seed: string, of: string): Uint8Array => sha256(utf8ToBytes(`${seed}\n${of}`));
 
 export function seededNumber(seed: string, of: string): number {
@@ -26,5 +26,5 @@ const hashOf = (kind: string, path: string): string => bytesToHex(bytes(kind, pa
 /** The id of the promise that a callback settles: known before the promise exists, and the same in each run. */
 export const callbackOf = (job: string, path: string): string => callbackId(job, hashOf("callback", path));
 
-/** The id of the promise that holds what came of a step after its job was cancelled. */
+/** The id of the promise that holds the outcome of a step that ended after its job was cancelled. */
 export const lateOutcomeOf = (job: string, path: string): string => lateOutcomeId(job, hashOf("outcome", path));

@@ -1,11 +1,11 @@
-/** Where in the author's source something is called, from the stack. */
+/** Finds the line of the author's source that makes a call, from the stack. */
 
-/** How far down the stack the author's function may be. */
+/** How many frames down the stack the author's function may be. */
 const DEPTH = 50;
 
 const LOCATION = /(?:\(|\s)((?:file:\/\/)?\/[^()]*?):(\d+):\d+\)?$/;
 
-/** This package's code between an author's function and what it calls. */
+/** Matches this package's files whose code stands between an author's function and the code that it calls. */
 const OWN = /\/core\/(?:engine|author|definitions)\/(?!.*\.test\.)/;
 
 interface Frame {
@@ -13,7 +13,7 @@ interface Frame {
   line: string;
 }
 
-/** ` at file:line` of the function, and the library that led there; empty where the stack does not tell. */
+/** ` at file:line` of the author's code, and the library that made the call; empty if the stack does not tell. */
 export function sourceLine(before = ""): string {
   const frames = authorFrames(stackHere());
   const [called] = frames;
@@ -23,16 +23,16 @@ export function sourceLine(before = ""): string {
   return `${before} at ${inWords(led)}${through}`;
 }
 
-/** The first line of the author's in an error's stack, as ` (at file:line)`; empty where it does not tell. */
+/** The first line of the author's code in an error's stack, as ` (at file:line)`; empty if the stack does not tell. */
 export function lineIn({ stack = "" }: Error): string {
   const frame = framesOf(stack).find(({ file }) => !OWN.test(file) && !file.includes("/node_modules/"));
   return frame ? ` (at ${inWords(frame)})` : "";
 }
 
-/** The frames of the innermost of the author's functions: those before this package's code that called it. */
+/** The frames of the innermost of the author's functions, up to this package's code that called it. */
 function authorFrames(stack: string): Frame[] {
   const frames = framesOf(stack);
-  // In a bundle all code is one file, and nothing tells whose it is.
+  // In a bundle all code is in one file, so nothing tells whose code it is.
   if (!frames[0] || !OWN.test(frames[0].file)) return [];
   const begin = frames.findIndex(({ file }) => !OWN.test(file));
   if (begin < 0) return [];
@@ -57,7 +57,7 @@ function stackHere(): string {
   return stack;
 }
 
-/** The path from the package or the last folder on. */
+/** The file and line in words; the path begins with the package or the last folder. */
 function inWords({ file, line }: Frame): string {
   const path = file.split("/node_modules/").at(-1) as string;
   return `${path === file ? file.split("/").slice(-2).join("/") : path}:${line}`;

@@ -5,7 +5,7 @@ import { needsMark, restAfter } from "./crash-loop.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 
-/** Runs it to its end; how many executions there were, and before how many of them it seemed that others had been lost. */
+/** Runs the job to its end. Returns how many executions there were, and before how many of them others seemed lost. */
 async function suspected(
   fn: Fn,
   prepare: (simulated: SimulatedJob) => void = () => {},
@@ -19,13 +19,13 @@ async function suspected(
   }
 }
 
-test("a job that sleeps, waits for others or looks again and again goes on, with or without a record of it", async () => {
+test("a job that sleeps, waits for others or looks again and again is not suspected, with or without records", async () => {
   const sleeps: Fn = async (ctx) => {
     for (let i = 0; i < 30; i++) await ctx.sleep("nap", MINUTE);
   };
   expect(await suspected(sleeps)).toEqual([31, 0]);
 
-  // Each that ends wakes it up, to find that there are more.
+  // Each job that ends wakes the waiting one, which then waits for the rest.
   const names = Array.from({ length: 30 }, (_, i) => `other ${i}`);
   const waits: Fn = (ctx) => Promise.all(names.map((name) => ctx.await(name)));
   const settling = ({ sim, clock }: SimulatedJob) =>
@@ -40,7 +40,7 @@ test("a job that sleeps, waits for others or looks again and again goes on, with
   expect((await suspected(until))[1]).toBe(0);
 });
 
-test("executions that are lost at one point are found out, and more and more time passes before the next", async () => {
+test("executions that are lost at one point are detected, and the rest before the next one grows", async () => {
   const { sim, clock, journal } = new SimulatedJob(async () => {});
   await sim.start("job", {}, clock.now() + HOUR);
   const marked: boolean[] = [];

@@ -1,10 +1,10 @@
 /**
- * Crash-loop detection: tells a job whose workers are lost each time at one point from a job that goes on. A step may end
- * its process, take all of its memory, or hold its thread for longer than the lease: no code of the step can report that.
+ * Crash-loop detection: tells a job that ends its worker each time at the same point from a job that makes progress. A step
+ * may end its process, take all of its memory, or block its thread for longer than the lease, and cannot report that.
  *
- * Each record holds the version of the job's task under which it was written, and each lease raises the version. An
- * execution that has nothing to record leaves a sign when several in a row had not. Where more versions than that passed
- * without a record, executions were lost, or no worker began them; from then on each one that begins is marked.
+ * Each record holds the version of the job's task under which it was written, and each lease raises the version. After
+ * several executions in a row without a record, the next one leaves a sign even if it has nothing to record. If still more
+ * versions passed without a record, executions were lost or never began; from then on each one is marked when it begins.
  */
 import { MINUTE } from "../../definitions/context.ts";
 import { executionMarkId } from "../../store/ids.ts";
@@ -16,17 +16,17 @@ const UNSEEN = 4;
 /** How many marked executions may be lost in a row at one point before the job rests. */
 const LOST = 3;
 
-/** How many versions back the newest mark is searched: other jobs of the process may end an execution before its mark. */
+/** How many versions back the newest mark is searched: another job may have ended the process before a mark was written. */
 const LOOKED_BACK = 20;
 
 const FIRST_PAUSE = MINUTE;
 const LONGEST_PAUSE = 60 * MINUTE;
 
-/** The mark of an execution that may be lost as those before it were: a promise of the job, `<job>:l<version>`. */
+/** The mark of an execution that may be lost like those before it: a promise of the job, `<job>:l<version>`. */
 export interface Mark {
   /** How many executions in a row have begun at this point, this one included. */
   begun: number;
-  /** The job rests until the mark settles, and runs then in any case. */
+  /** The job rests until the mark settles, and then runs in any case. */
   rests?: boolean;
 }
 
@@ -52,21 +52,21 @@ export function markedBefore(journal: Journal, version: number): number[] {
 }
 
 /**
- * How long a job rests after so many lost executions, in milliseconds. Half of it is random, so that jobs which were lost
- * together do not come back together.
+ * How long a job rests after so many lost executions, in milliseconds. The random factor, from 0.75 to 1.25, keeps jobs
+ * that were lost together from coming back together.
  */
 export function restAfter(lost: number): number {
   if (lost < LOST) return 0;
   return Math.min(FIRST_PAUSE * 2 ** (lost - LOST), LONGEST_PAUSE) * (0.75 + Math.random() / 2);
 }
 
-/** How many versions passed since the last record; 0 where executions may well leave none. */
+/** How many versions passed since the last record; 0 if that is no reason for suspicion. */
 function unseen({ events, run }: Journal, version: number): number {
   const versions = version - (events.at(-1)?.event.v ?? run?.v ?? 0);
   return versions < UNSEEN || hasOpenUntil(events) ? 0 : versions;
 }
 
-/** The looks of an `until` leave no records, and a look that is lost is not repeated before the next one is due. */
+/** Whether an `until` is open: its looks leave no records, and a lost look is not repeated before the next one is due. */
 function hasOpenUntil(events: Journal["events"]): boolean {
   const open = new Set<string>();
   for (const { event } of events) {

@@ -18,7 +18,7 @@ const promise = (id: string) => ({
   createdAt: Date.now(),
 });
 
-/** A lease whose server answers as it is told, and the requests that it got. */
+/** A lease whose server answers with the statuses of `answer`, and the requests that the server got. */
 function leased(answer: (kind: string, id: string) => number, rules = RULES_OF_0_9) {
   const requests: { kind: string; tags?: Record<string, string> | undefined }[] = [];
   const send: Send = async (kind, data) => {
@@ -34,8 +34,8 @@ function leased(answer: (kind: string, id: string) => number, rules = RULES_OF_0
   return { lease: new TaskLease(held, send, undefined, machineClock, { ...rules }), requests };
 }
 
-describe("a suspension that the server cannot make", () => {
-  test("since an awaited job is gone: the execution goes on and finds out which", async () => {
+describe("a suspension that the server refuses", () => {
+  test("because an awaited job is gone: the execution goes on and finds out which", async () => {
     const { lease } = leased((kind, id) => (kind === "task.suspend" ? 422 : id === "other" ? 404 : 200));
     expect(await lease.suspend(["other", "job:w1.1"])).toBe(false);
   });
@@ -48,7 +48,7 @@ describe("a suspension that the server cannot make", () => {
     expect(requests.map(({ kind }) => kind)).toEqual(["task.suspend"]);
   });
 
-  test("as it refuses to wait for other jobs: a wake-up promise of the job's own is waited for", async () => {
+  test("because it does not wait for other jobs: the task waits for a wake-up promise of its own job instead", async () => {
     let refusals = 1;
     const { lease, requests } = leased((kind) => (kind === "task.suspend" && refusals-- > 0 ? 400 : 200));
     expect(await lease.suspend(["other"])).toBe(true);
@@ -59,7 +59,7 @@ describe("a suspension that the server cannot make", () => {
 describe("a timer", () => {
   test.each([
     ["without a target, where every promise times out by itself", false],
-    ["with a target that no worker serves, where others do not time out", true],
+    ["with a target that no worker serves, where promises without a target do not time out", true],
   ])("is created %s", async (_where, armsTargetsOnly) => {
     const { lease, requests } = leased(() => 200, { ...RULES_OF_0_9, armsTargetsOnly: async () => armsTargetsOnly });
     const due = Date.now() + 5_000;
@@ -70,12 +70,12 @@ describe("a timer", () => {
   });
 });
 
-describe("what a job stores", () => {
+describe("the storage of a job", () => {
   const kept = "x".repeat(49_000);
   const MARKS = new Map(Array.from({ length: 50 }, (_, n) => [storedMarkId("job", n), n]));
   const marksOf = (job: SimulatedJob) => job.sim.promises().flatMap((id) => MARKS.get(id) ?? []);
 
-  test("is marked from some size on, and where it has doubled, by workers that remember it and by others", async () => {
+  test("is marked from a certain size on, and each time it doubles, by workers that remember the job and by others", async () => {
     const job = new SimulatedJob(
       async (ctx: JobContext<object>, { count }: { count: number }) => {
         for (let n = 0; n < count; n++) {
@@ -95,7 +95,7 @@ describe("what a job stores", () => {
     expect(marksOf(small)).toEqual([]);
   });
 
-  test("is marked with its files, which are no part of what one job may store, by workers that remember them and by others", async () => {
+  test("is marked with its files, which do not count towards the job's limit, by workers that remember them and by others", async () => {
     const file = (step: string, size: number) => {
       const uri = `job://job/files/${"0".repeat(16)}-1.1.1/${encodeURIComponent(step)}`;
       return { uri, name: "film.mp4", mimeType: "video/mp4", size, sha256: "ab", step, attempt: 1 };
@@ -116,8 +116,8 @@ describe("what a job stores", () => {
 
   test.each<[string, (ctx: JobContext<object>, n: number) => Promise<unknown>]>([
     ["steps", (ctx, n) => ctx.step(`keep ${n}`, () => "x".repeat(999_000))],
-    ["what it tells", (ctx) => ctx.emit(kept)],
-  ])("has a bound, which %s run into: the function hears of it and cleans up", async (_what, keep) => {
+    ["partial results", (ctx) => ctx.emit(kept)],
+  ])("has a limit: %s beyond it fail, and the function cleans up", async (_what, keep) => {
     const job = new SimulatedJob(async (ctx: JobContext<object>) => {
       try {
         for (let n = 0; ; n++) await keep(ctx, n);
@@ -132,7 +132,7 @@ describe("what a job stores", () => {
     expect(stored).toBeLessThan(68_000_000);
   });
 
-  test("has a bound through all of its runs", async () => {
+  test("has one limit for all runs of the job together", async () => {
     const job = new SimulatedJob(
       async (
         ctx: JobContext<{ n: number; text: string }>,

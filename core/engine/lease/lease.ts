@@ -1,4 +1,4 @@
-/** The lease on a job's task, as the server's protocol has it. */
+/** The lease on a job's task, in the server's protocol. */
 import { NonRetryableError } from "../../definitions/context.ts";
 import { bytesOfFiles } from "../../definitions/file.ts";
 import { childOf, encodeValue } from "../../store/codec.ts";
@@ -11,7 +11,7 @@ import { lateOutcomeOf } from "../guard/seeded.ts";
 import type { JournalEntry } from "../journal.ts";
 import { type Lease, LeaseLost, type When } from "../runtime.ts";
 
-/** Sends one request, and repeats it while the server is away, for as long as the lease may last. */
+/** Sends one request, and repeats it while the server is unreachable, for as long as the lease may last. */
 export type Send = (kind: string, data: object, origin: string) => Promise<{ status: number; data: unknown }>;
 
 /** A task that this worker has a lease on, with its promise and the records that the server sent along. */
@@ -22,10 +22,10 @@ export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">>
   cleansUp?: string;
 }
 
-/** What a journal knows to be stored of its job, without and of its files, and the newest mark that says so: see `size.ts`. */
+/** The bytes stored for a job, without its files and of its files, and their newest mark: see `size.ts`. */
 type Counted = { readonly stored: number; readonly files: number; marked: number };
 
-/** Reads a promise and subscribes to news of it. News may hold the promise as it is now; without it, the promise is read. */
+/** Reads a promise and subscribes to news of it. News may come without the promise, which then has to be read. */
 export type Watch = (
   id: string,
   fresh: boolean,
@@ -34,15 +34,15 @@ export type Watch = (
 
 /**
  * Servers after 0.9.8 refuse to suspend a task on promises of other jobs. Such a task is suspended on a wake-up promise of
- * its own job instead. A worker that hears of one of the others settles it; otherwise it ends by itself, after half a
- * minute or a tenth of the job's age, an hour at most. In milliseconds.
+ * its own job instead. A worker that hears of one of the others settles the wake-up promise; otherwise it times out after a
+ * tenth of the job's age, at least half a minute and at most an hour. In milliseconds.
  */
 const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
 
-/** For how long a clean-up may wait for what came of a step, in milliseconds. */
+/** The time-out of the promise that leaves a step's outcome to the clean-up, in milliseconds. */
 const KEPT = 60_000;
 
-/** What a record takes beside its value, and more than the largest one takes; in bytes. A small one is always stored. */
+/** In bytes: about the size of a record without its value, and more than any record has. Small records are always stored. */
 const LITTLE = 1_000;
 const MUCH = 2_000_000;
 
@@ -74,7 +74,7 @@ export class TaskLease implements Lease {
   readonly #watched = new Set<string>();
   #mayHaveMissed: Promise<boolean> | undefined;
   #counted: Counted = { stored: 0, files: 0, marked: 0 };
-  /** What is stored of the job, and of its files, with what is written under this lease; in bytes. */
+  /** The bytes stored for the job, and those of its files, including what this lease has written. */
   #stored = 0;
   #files = 0;
   onNews: (promise?: PromiseRecord) => void = () => {};
@@ -101,7 +101,7 @@ export class TaskLease implements Lease {
     this.#givenFrom = records || Number.POSITIVE_INFINITY;
   }
 
-  /** Counts on from the journal of the run whose records are written. */
+  /** Continues the counts of the journal of the current run. */
   set counted(counted: Counted) {
     this.#counted = counted;
     this.#stored = counted.stored;
@@ -134,7 +134,7 @@ export class TaskLease implements Lease {
     return promise;
   }
 
-  /** Says what is stored of the job, for those who see how it ends before this worker does. */
+  /** Marks how much the job has stored, for those who need to know before this worker reports it at the job's end. */
   async #mark(n: number): Promise<void> {
     const { marked } = this.#counted;
     this.#counted.marked = n;
@@ -214,7 +214,7 @@ export class TaskLease implements Lease {
     const own = ids.filter((each) => !others.includes(each));
     if ((await this.#suspend([...own, id], [])) !== "asleep") return false;
     const wake = () => {
-      // A wake-up that fails is made up for when the promise ends by itself.
+      // If this request fails, the promise still times out by itself.
       this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }, this.id).catch(() => {});
     };
     for (const other of others) {

@@ -31,11 +31,11 @@ const changes: Record<string, [words: string, fn: Fn]> = {
     },
   ],
   "no step": ['step "title" was recorded here, the function ended', async () => "nothing"],
-  "a sleep less": [
+  "one sleep less": [
     'sleep "a day" was recorded here, the function ended',
     (ctx) => ctx.step("title", () => ran("title")),
   ],
-  "a rule that it breaks": [
+  "a broken rule": [
     "after an await of something that is not ctx's",
     async (ctx) => {
       await new Promise((resolve) => setTimeout(resolve, 1));
@@ -48,7 +48,7 @@ const hasRun: string[] = [];
 const ran = (what: string) => hasRun.push(what);
 
 test.each(Object.entries(changes))(
-  "code changed under a job, %s: it is blocked until code that fits is back",
+  "a job whose code changed (%s) is blocked until fitting code is back",
   async (_, [words, fn]) => {
     hasRun.length = 0;
     const simulated = new SimulatedJob(titled);
@@ -69,7 +69,7 @@ test.each(Object.entries(changes))(
   },
 );
 
-test("a race that other code decides otherwise is blocked", async () => {
+test("a job is blocked if changed code decides its race differently", async () => {
   const race =
     (first: string, second: string): Fn =>
     async (ctx) => {
@@ -87,7 +87,7 @@ test("a race that other code decides otherwise is blocked", async () => {
   expect(blocked).toMatchObject({ kind: "blocked", reason: expect.stringContaining('"race/a/go" was recorded here') });
 });
 
-test("code that goes on further than it did fits", async () => {
+test("code with further calls at its end still fits the journal", async () => {
   const simulated = new SimulatedJob(titled);
   await simulated.execute();
   simulated.code = (async (ctx: Context) => [

@@ -1,7 +1,7 @@
 /**
- * How a function hears that its job was cancelled, or is late. What had ended by then reaches it first. At a cancellation
- * the job's task is over, and its clean-up may be another worker's: the worker whose steps are under way leaves what comes
- * of them in promises of their own ({@link Lease.leave}), where the clean-up waits for it.
+ * How a function hears that its job was cancelled, or that its deadline has come. Earlier outcomes reach the function
+ * first. A cancellation ends the job's task, and another worker may run the clean-up: the worker whose steps are under way
+ * leaves their outcomes in promises of their own ({@link Lease.leave}), which the clean-up waits for.
  */
 import { SECOND } from "../../definitions/context.ts";
 import { fromBase64 } from "../../store/base64.ts";
@@ -17,7 +17,7 @@ import type { Commands } from "./commands/commands.ts";
 import type { Wakeup } from "./commands/wakeup.ts";
 import type { Replay } from "./replay.ts";
 
-/** How long what is under way may take to end, in milliseconds; a quarter of the clean-up's time at most. */
+/** How long steps under way may take to end, in milliseconds; at most a quarter of the clean-up's time. */
 const GRACE = 5 * SECOND;
 
 export const graceOf = (cleanup: number): number => Math.min(GRACE, cleanup / 4);
@@ -34,17 +34,17 @@ interface CancellationParts {
   readonly runtime: Pick<Runtime, "deadline">;
 }
 
-/** A cancellation, or the coming of the deadline, `at` a time. */
+/** A cancellation, or (`by`) the deadline, at the time `at` in milliseconds since the epoch. */
 interface Cancellation {
   at: number;
   by?: "deadline";
-  /** The commands that the records opened: a worker before may have begun them. */
+  /** The commands that were open after the replay: an earlier worker may have begun them. */
   before: ReadonlySet<Command>;
-  /** Whether the function, handed this outcome next, would end without hearing of it. */
+  /** Whether the function would end if it were handed this outcome next, and never hear of the cancellation. */
   endsWith(outcome: JournalEntry): Promise<boolean>;
 }
 
-/** Tells the function, where no record shows that it knows. @throws {LeaseLost} */
+/** Tells the function, unless a record shows that it knows. @throws {LeaseLost} */
 export async function tell(parts: CancellationParts, cancellation: Cancellation): Promise<void> {
   const { journal, commands, writer, replay } = parts;
   const { at, by, before } = cancellation;
@@ -52,7 +52,7 @@ export async function tell(parts: CancellationParts, cancellation: Cancellation)
   const openWork = () => [...commands.open].filter(hasEffects);
   const waiting = new Set(openWork().filter((command) => command.runningSince === 0 && !before.has(command)));
   await handOver(parts, at);
-  // What that has opened may have been begun by a worker before, which heard of it as well.
+  // An earlier worker may have handed over the same outcomes, and begun the commands that they opened.
   const begun = new Set(openWork().filter((command) => !waiting.has(command)));
   if (!by && (await handOutcomes(parts, cancellation, begun))) await handOver(parts, at);
   const unbegun = openWork().flatMap((command) => (begun.has(command) ? [] : command.path));
@@ -66,8 +66,8 @@ export async function tell(parts: CancellationParts, cancellation: Cancellation)
 }
 
 /**
- * Hands over the winners of races that are decided. Nothing else of such a race waits, and the function would not hear of a
- * cancellation that came before.
+ * Hands over the winners of decided races. No call waits in such a race any more, so the function could not hear of the
+ * cancellation there.
  */
 export async function handWinners(
   { commands, replay }: Pick<CancellationParts, "commands" | "replay">,
@@ -83,7 +83,7 @@ export async function handWinners(
   }
 }
 
-/** Hands over what had settled by then, as it reached the function before a worker died. */
+/** Hands over the awaited outcomes that had settled by `at`: they may have reached the function before its worker died. */
 async function handOver(parts: CancellationParts, at: number): Promise<void> {
   const { commands, awaitables, writer, replay } = parts;
   for (;;) {
@@ -98,7 +98,7 @@ async function handOver(parts: CancellationParts, at: number): Promise<void> {
   }
 }
 
-/** Waits a short while for what comes of steps that were under way, and hands it over. Resolves with whether there was any. */
+/** Waits a short while for outcomes of steps that were under way, and hands them over. Resolves with whether any came. */
 async function handOutcomes(
   parts: CancellationParts,
   { at, endsWith }: Cancellation,
@@ -132,7 +132,7 @@ async function handOutcomes(
   }
 }
 
-/** What a worker has left; undefined where nothing came of the step. */
+/** The record that a worker left; undefined if the step had no outcome. */
 function entryIn({ state, value }: PromiseRecord): JournalEntry | undefined {
   return state === "resolved" && value.data ? JSON.parse(fromBase64(value.data)) : undefined;
 }

@@ -7,7 +7,7 @@ import { outputId } from "../../store/ids.ts";
 type Ctx = JobContext<{ n: number }>;
 const question = { message: "?", requestedSchema: { type: "object" as const, properties: {} } };
 
-/** A night's work that repeats itself up to `last`. */
+/** A job that does a night's work in each run, up to the night `last`. */
 const nightly = (last: number, done: (n: number, key: string) => void = () => {}) =>
   async function night(ctx: Ctx, { n }: { n: number }): Promise<unknown> {
     await ctx.step("report", ({ idempotencyKey }) => done(n, idempotencyKey));
@@ -20,7 +20,7 @@ const nightly = (last: number, done: (n: number, key: string) => void = () => {}
 
 const BUDGET = { tokens: { limit: 1_000_000 } };
 
-test("a job goes on with other arguments: each run does its work once, under keys of its own, and counts on", async () => {
+test("a job continues with other arguments: each run does its work once, under its own keys, and its counts carry over", async () => {
   const keys: string[] = [];
   const job = new SimulatedJob(
     nightly(3, (_n, key) => keys.push(key)),
@@ -32,7 +32,7 @@ test("a job goes on with other arguments: each run does its work once, under key
   expect(outputs).toEqual([1, 2, 3]);
 });
 
-test("killed at every point, by workers that remember the job and by others, the runs come to the same", async () => {
+test("killed at every point, the runs end the same, in workers that remember the job and in others", async () => {
   const once = async (ctx: Ctx, { n }: { n: number }): Promise<unknown> => {
     const began = await ctx.step("add", () => n * 2);
     try {
@@ -48,7 +48,7 @@ test("killed at every point, by workers that remember the job and by others, the
   expect(runs).toBeGreaterThan(50);
 });
 
-test("the 1,000th run asks the server for what the 2nd did, in warm and in cold workers but for the search for it", async () => {
+test("a late run makes as many requests as an early one; in a cold worker the search for it makes a few more", async () => {
   const job = new SimulatedJob(nightly(Number.POSITIVE_INFINITY), {
     args: { n: 1 },
     budget: BUDGET,
@@ -70,7 +70,7 @@ test("the 1,000th run asks the server for what the 2nd did, in warm and in cold 
   const early = await cold();
   await nights(1_001);
   expect(costs[1_000]).toBe(costs[10]);
-  // Two more for each time that the number of runs doubles.
+  // The search makes two more requests each time that the number of runs doubles.
   expect((await cold()) - early).toBeLessThan(2 * Math.log2(1_000 / 12) + 3);
   expect(job.journal.events.length).toBeLessThan(10);
 });
@@ -102,8 +102,8 @@ test.each<[string, (ctx: Ctx) => Promise<unknown>, RegExp]>([
     },
     /called twice/,
   ],
-  ["with what cannot be stored", async (ctx) => ctx.continueAs({ n: Number.NaN }), /NaN/],
-])("is refused %s, in words", async (_where, code, words) => {
+  ["with arguments that cannot be stored", async (ctx) => ctx.continueAs({ n: Number.NaN }), /NaN/],
+])("ctx.continueAs is refused %s, with a message that says why", async (_where, code, words) => {
   const end = await new SimulatedJob(code as never, { args: { n: 1 } }).toEnd();
   expect(end).toMatchObject({ kind: "failed", error: { message: expect.stringMatching(words) } });
 });

@@ -1,4 +1,4 @@
-/** What a function does when its deadline comes: it hears of it where it waits, and cleans up. */
+/** What a function does at its deadline: the call that it waits in throws, and it cleans up. */
 import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
 import { cancelIn, entryIn, JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
@@ -18,7 +18,7 @@ const waits: Record<string, (ctx: Context) => Promise<unknown>> = {
 };
 
 test.each(Object.entries(waits))(
-  "partial results of a function that waits for %s, wherever its worker dies",
+  "at its deadline, a function that waits for %s cleans up and returns what it has, wherever its worker dies",
   async (_what, wait) => {
     const made = async (ctx: Context) => {
       const found = [await ctx.step("find", () => "first")];
@@ -36,13 +36,13 @@ test.each(Object.entries(waits))(
   },
 );
 
-test("a job that waits for another one alone wakes at its deadline", async () => {
+test("a job that waits only for another job wakes at its deadline", async () => {
   const parent = async (ctx: Context) => (await ctx.start(there, {})).result();
   const job = new SimulatedJob(parent, { deadline: HOUR });
   expect(await job.toEnd()).toMatchObject({ kind: "failed", error: { name: "DeadlineExceeded" } });
 });
 
-test("what was under way may still end, and is named where it does not", async () => {
+test("steps under way may still end at the deadline, and are named as unfinished if they do not", async () => {
   const code = async (ctx: Context) => {
     const heard: unknown[] = [];
     const note = (each: Promise<unknown>) =>
@@ -67,7 +67,7 @@ test("what was under way may still end, and is named where it does not", async (
   });
 });
 
-test("what comes of a step as its job is cancelled is left to the clean-up, and nothing else is", async () => {
+test("the outcome of a step that ends while its job is cancelled is left to the clean-up, and nothing else is", async () => {
   const job: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step("pay", async () => {
       await cancelIn(job.sim, job.clock.now());
@@ -81,7 +81,7 @@ test("what comes of a step as its job is cancelled is left to the clean-up, and 
   expect(job.sim.requests.get("promise.settle")).toBe(1);
 });
 
-test("a clean-up that takes too long is cut off, and one that throws has its error", async () => {
+test("a clean-up that takes too long is cut off, and the error of one that throws becomes the job's", async () => {
   const slow = async (ctx: Context) => {
     try {
       await ctx.ask("go on", question);

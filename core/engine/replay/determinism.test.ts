@@ -13,7 +13,7 @@ const question = { message: "Go on?", requestedSchema: { type: "object" as const
 const there = { kind: "there", args: { parse: (value: unknown) => value as object } };
 const never = () => new Promise<never>(() => {});
 
-// --- what is right ----------------------------------------------------------------------------------------------------
+// --- code that follows the rules --------------------------------------------------------------------------------------
 
 const accepted: Record<string, [fn: Fn, result: unknown]> = {
   "plain fan-out": [(ctx) => Promise.all([3, 1, 2].map((n) => ctx.step("fetch", () => n))), [3, 1, 2]],
@@ -26,7 +26,7 @@ const accepted: Record<string, [fn: Fn, result: unknown]> = {
       }),
     ["TEXT OF A", "TEXT OF B", "TEXT OF C"],
   ],
-  "what is taken out of its context": [
+  "methods taken out of the context": [
     async ({ step, sleep, jobName }) => {
       const name = await step("name", () => jobName);
       await sleep("a while", SECOND);
@@ -97,7 +97,7 @@ const accepted: Record<string, [fn: Fn, result: unknown]> = {
     },
     3,
   ],
-  "helpers of many helpers, and what is there already": [
+  "deeply nested helpers, and awaits of resolved promises": [
     async (ctx) => {
       const behind = async (depth: number): Promise<number> =>
         depth === 0 ? await ctx.step("deep", () => 1) : await behind(depth - 1);
@@ -107,7 +107,7 @@ const accepted: Record<string, [fn: Fn, result: unknown]> = {
     },
     499_501,
   ],
-  "a step's error that is caught": [
+  "a caught error of a step": [
     async (ctx) => {
       try {
         return await ctx.step("fail", () => Promise.reject(new TypeError("no such thing")));
@@ -119,13 +119,16 @@ const accepted: Record<string, [fn: Fn, result: unknown]> = {
   ],
 };
 
-test.each(Object.entries(accepted))("%s: the same however its worker dies", async (_what, [fn, result]) => {
-  const answers = { first: { n: 1 }, second: { n: 2 }, third: { n: 3 } };
-  const outcome = await replayed(fn, {}, { answers, jobs: { there: { days: 3 } }, runs: 80 });
-  expect(outcome.result).toEqual(result);
-});
+test.each(Object.entries(accepted))(
+  "%s: the result is the same wherever the worker dies",
+  async (_what, [fn, result]) => {
+    const answers = { first: { n: 1 }, second: { n: 2 }, third: { n: 3 } };
+    const outcome = await replayed(fn, {}, { answers, jobs: { there: { days: 3 } }, runs: 80 });
+    expect(outcome.result).toEqual(result);
+  },
+);
 
-test("an error of a function that gives keys is one like any other", async () => {
+test("an error of the key function is an error like any other", async () => {
   const { result } = await replayed(async (ctx: Context) => {
     const key = () => {
       throw new Error("no key");
@@ -137,7 +140,7 @@ test("an error of a function that gives keys is one like any other", async () =>
   expect(result).toBe("done");
 });
 
-// --- what breaks a rule -----------------------------------------------------------------------------------------------
+// --- code that breaks a rule ------------------------------------------------------------------------------------------
 
 type Pause = (ms: number) => Promise<void>;
 
@@ -186,28 +189,28 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
         return ctx.step("title", () => n);
       }),
   ],
-  "a call after something of its own": [
+  "a call after a foreign await": [
     foreign,
     async (ctx, pause) => {
       await pause(1);
       return ctx.step("late", () => 1);
     },
   ],
-  "an end after something of its own": [
+  "an end after a foreign await": [
     foreign,
     async (ctx, pause) => {
       await ctx.step("first", () => 1);
       await pause(1);
     },
   ],
-  "something of its own beside a step": [
+  "a foreign promise beside a step": [
     foreign,
     async (ctx, pause) => {
       await Promise.all([pause(1), ctx.step("beside", () => pause(2))]);
       return ctx.step("then", () => 1);
     },
   ],
-  "something of its own in an item": [
+  "a foreign promise in an item": [
     foreign,
     (ctx, pause) => ctx.all([1, 2], async (item, n) => (n === 1 ? pause(n) : item.step("beside", () => pause(n)))),
   ],
@@ -238,8 +241,8 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
     /^run again from its records, the function did something else: step "0\.\d+" was recorded here, "0\.\d+" came\. What may/,
     async (ctx) => ctx.step(`0.${randomInt(2 ** 40)}`, () => 1),
   ],
-  "a wait without end": [/waits for something that is not ctx's/, never],
-  "a wait for a branch that was given up": [
+  "an endless wait": [/waits for something that is not ctx's/, never],
+  "a wait for an abandoned branch": [
     /waits for something that is not ctx's, or for a branch that was given up/,
     async (ctx) => {
       let lost = never();
@@ -250,7 +253,7 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
       return lost;
     },
   ],
-  "a value that does not survive": [/^step "now" returned a Date: return/, (ctx) => ctx.step("now", () => new Date())],
+  "a value that JSON cannot hold": [/^step "now" returned a Date: return/, (ctx) => ctx.step("now", () => new Date())],
   "a result that is too large": [
     /^step "all" returned \d+ bytes of JSON; up to \d+ are stored\. Put the data/,
     (ctx) => ctx.step("all", () => "x".repeat(MAX_RESULT)),
@@ -262,14 +265,14 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
   "no name": [/^ctx\.step: its name must be a text of 1 to 200 characters/, (ctx) => ctx.step("", () => 1)],
   "one key twice": [/^ctx\.all: two items have the key "a"\. Give each/, (ctx) => ctx.all(["a", "a"], async () => 1)],
   "items without keys": [/^ctx\.all: items other than strings/, (ctx) => ctx.all([{}], async () => 1)],
-  "no concurrency": [
+  "a concurrency that is not a number": [
     /^ctx\.all: concurrency is NaN; it/,
     (ctx) => ctx.all(["a"], async () => 1, { concurrency: Number.NaN }),
   ],
-  "a race of nobody": [/^ctx\.race: it has no branches/, (ctx) => ctx.race({})],
-  "a sleep until never": [/^ctx\.sleep\("s"\): until is NaN/, (ctx) => ctx.sleep("s", Number.NaN)],
-  "looks all the time": [/^ctx\.until\("u"\): every is 0/, (ctx) => ctx.until("u", { every: 0 }, () => true)],
-  "a request in place of a function": [
+  "a race without branches": [/^ctx\.race: it has no branches/, (ctx) => ctx.race({})],
+  "a sleep until NaN": [/^ctx\.sleep\("s"\): until is NaN/, (ctx) => ctx.sleep("s", Number.NaN)],
+  "looks without a pause": [/^ctx\.until\("u"\): every is 0/, (ctx) => ctx.until("u", { every: 0 }, () => true)],
+  "a promise in place of a function": [
     /^ctx\.step\("fetch"\) takes a function that does it, and got a promise: write \(\) => …/,
     (ctx) => ctx.step("fetch", Promise.resolve(1) as never),
   ],
@@ -284,7 +287,7 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
   "a name that no job has": [/^ctx\.await\(".*"\): there is no such job/, (ctx) => ctx.await("nobody")],
 };
 
-test.each(Object.entries(refused))("%s: refused in words", async (_what, [words, fn]) => {
+test.each(Object.entries(refused))("%s: refused with a message that says why", async (_what, [words, fn]) => {
   for (const [one, two] of [
     [10, 50],
     [50, 10],
@@ -303,7 +306,7 @@ test.each(Object.entries(refused))("%s: refused in words", async (_what, [words,
   }
 });
 
-test("a cache of the module is told from changed code", async () => {
+test("a difference that a module's cache makes is not taken for changed code", async () => {
   let cache: unknown;
   const simulated = new SimulatedJob(async (ctx: Context) => {
     cache ??= await ctx.step("load", () => 1);
@@ -319,13 +322,13 @@ test("a cache of the module is told from changed code", async () => {
   });
 });
 
-test("a rule that was broken on a first run fails the job, wherever its worker dies before that is told", async () => {
+test("a rule broken in the first run fails the job, even if its worker dies before it reports that", async () => {
   const fn: Fn = async (ctx) => {
     const flow = async (name: string) => {
       await ctx.step(name, () => 1);
       return ctx.step("title", () => name);
     };
-    // Their outcomes are recorded at once, after the sleep, and the rule is broken when the first are handed over.
+    // The outcomes after the sleep are recorded in one batch, and handing over the first of them breaks the rule.
     for (let i = 0; i < 4; i++) await ctx.step("before", () => i);
     await ctx.sleep("first", SECOND);
     await Promise.all([flow("a"), flow("b"), ctx.step("c", () => 1), ctx.step("d", () => 1)]);

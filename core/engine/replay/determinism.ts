@@ -1,29 +1,29 @@
-/** The words that refuse code which breaks a rule of `definitions/context.ts`, or does not fit the journal. */
+/** The messages that refuse code which breaks a rule of `definitions/context.ts` or does not fit the journal. */
 import type { JournalEntry } from "../journal.ts";
 import { difference, returned, toStored } from "../values.ts";
 
 const TO_DO = "Outside of steps only what ctx returns is awaited: put the rest into a step";
 
-/** Rule 2, where something was called or has ended. */
+/** Rule 2, for a call or an end after a foreign await. */
 export const AWAITED = `after an await of something that is not ctx's. ${TO_DO}`;
 
-/** Rule 2, where no outcome is left that could move the function on. */
+/** Rule 2, for a function that waits although no outcome is left that could move it on. */
 export const WAITS = `waits for something that is not ctx's, or for a branch that was given up. ${TO_DO}`;
 
-/** Rules 1 and 3, where a second run of the function differs from the first. */
+/** Rules 1 and 3, for a function whose second run differs from the first. */
 export const DIFFERS =
   "What may differ the second time (a request, a random number, the time of day) is in a step, a step changes nothing outside of itself but returns it, and nothing that a module keeps between runs (a cache, a counter) decides what is called";
 
 /** The code does not fit the journal: the job is left as it is until code that fits is back. */
 export class Blocked extends Error {}
 
-/** A command, as far as refusals speak of it. */
+/** The fields of a command that messages name. */
 type Named = { kind: string; path: string };
 
-/** What may have happened where a journal does not fit. In a second run of the same code it has not. */
+/** A possible cause of a mismatch. Left out of the message when a second run of the same code differs. */
 export const CHANGED = "The code has changed, or ";
 
-/** The journal has an entry where the function issued other commands, ended, or issued nothing. */
+/** The error for a journal entry at which the function issued the commands `instead`, ended, or issued nothing. */
 export function mismatch(entry: JournalEntry, instead: readonly Named[], hasEnded: boolean): Blocked {
   const kind = entry.kind === "begin" ? entry.of : entry.kind === "retry" ? "step" : entry.kind;
   const came = instead
@@ -43,39 +43,39 @@ export function otherWinner(path: string, recorded: string, winner: string | und
 /** How a function has ended; undefined while it has not. */
 export type FunctionEnd = { value: unknown } | { error: unknown } | { next: unknown } | undefined;
 
-/** In which way two runs of a function ended differently. Messages of errors may differ: they may hold the time of day. */
+/** How the ends of two runs differ; undefined if they do not. Errors may differ: they may hold the time of day. */
 export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | undefined {
-  if (first && second && "next" in first !== "next" in second) return "continued in one run alone";
+  if (first && second && "next" in first !== "next" in second) return "continued in only one run";
   if (first && second && "next" in first && "next" in second) {
     const path = difference(first.next, second.next);
     return path === undefined ? undefined : `continued with something else${path && ` at ${path}`}`;
   }
   if (!first || !second) return first === second ? undefined : "did not come to its end";
   if ("error" in first || "error" in second) {
-    return "error" in first && "error" in second ? undefined : "threw in one run alone";
+    return "error" in first && "error" in second ? undefined : "threw in only one run";
   }
   const [one, other] = [first, second] as { value: unknown }[];
   const path = difference(one?.value, other?.value);
   return path === undefined ? undefined : `returned something else${path && ` at ${path}`}`;
 }
 
-/** The function went on after it had said that another run does. */
+/** For a function that went on after it had called `ctx.continueAs`. */
 export const NOT_RETURNED =
   "the function returned something else after ctx.continueAs(…): write return ctx.continueAs(args), which ends it";
 
-/** A loop that waits for a time, and for nothing else. */
+/** For a loop that waits for a time by `ctx.now` alone. */
 export const NEVER_LATER =
   "was called 10,000 times without an await in between: it is the time of the last outcome of a call, and moves on with the next. Write await ctx.sleep(name, ms) in the loop";
 
-/** A loop without end, where a test runs it. */
+/** For an endless loop in a test. */
 export const ENDLESS =
   "does its loop end? One that goes on for as long as the job lives ends each turn with return ctx.continueAs(args)";
 
-/** What is to be done about a call that nothing awaits. */
+/** Advice for a call that nothing awaits. */
 export const UNAWAITED =
   "Each call of ctx is awaited before the function returns; forEach awaits nothing: write for … of, or ctx.all(items, async (ctx, item) => …)";
 
-/** Rule 2, where a function's result changed after it was returned and stored: the change would be lost. */
+/** Rule 2, for a result that changed after the function had returned it: the change would be lost. */
 export function changedSince(value: unknown): string | undefined {
   const whole = typeof value === "object" && value !== null ? returned.get(value) : undefined;
   const path = whole && difference(value, whole);
@@ -83,12 +83,12 @@ export function changedSince(value: unknown): string | undefined {
   return `what the function returned changed after it had ended${path && `, at ${path}`}. ${UNAWAITED}`;
 }
 
-/** What fails without anybody to see it. */
+/** Rule 2, for a failure that nothing awaits. */
 export function unhandled(reason: unknown, what = "what the function began"): string {
   return `${what} has failed, and nothing awaits it: ${toStored(reason).message}. ${UNAWAITED}`;
 }
 
-/** Where a job waits for nothing but sleeps that end after its deadline, and so can only time out. */
+/** For a job that waits only for sleeps that end after its deadline, and so can only time out. */
 export function tooLate(
   waiting: readonly (Named & { awaited?: { due?: number } })[],
   deadline: number,

@@ -39,22 +39,22 @@ import { AWAITED, ENDLESS } from "./determinism.ts";
 import type { FunctionRun } from "./function-run.ts";
 import type { StateReport } from "./state-report.ts";
 
-/** The longest name of a call, in UTF-16 code units. Names of awaited jobs are not the function's to choose. */
+/** The longest name of a call, in UTF-16 code units. Awaited jobs may have longer names: the function has no choice. */
 const MAX_NAME = 200;
 const MAX_AWAITED = 1_000;
 
 /** The longest partial result, in characters of JSON. */
 const MAX_OUTPUT = 50_000;
-/** The same of an event's payload. */
+/** The longest payload of an event, in characters of JSON. */
 const MAX_PAYLOAD = 16_000;
 
-/** A start only asks the Resonate server, and is tried for as long as the job may run. */
+/** Starts, cancellations and outputs are mere requests to the Resonate server, retried for as long as the job may run. */
 const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
 
 const NO_ADDRESS =
   "needs the edge's public address and its key: set PUBLIC_URL and VIEW_KEY for the worker, as they are for the edge";
 
-/** What may be taken out of a context and called by itself: `const { step } = ctx`. */
+/** The methods that may be taken out of a context and called alone: `const { step } = ctx`. */
 const METHODS = [
   "step",
   "start",
@@ -119,7 +119,7 @@ export class ExecutionContext implements Context {
   readonly #parent: ExecutionContext | undefined;
   readonly #path: string;
   #isClosed = false;
-  /** How many values were made from the seed. */
+  /** How many random values this context has derived from the seed. */
   #drawn = 0;
 
   constructor(parts: ContextParts, parent?: ExecutionContext, path = "") {
@@ -356,7 +356,7 @@ export class ExecutionContext implements Context {
     );
   }
 
-  /** Runs branches up to the one whose end `isLast` accepts, or gives another error for. */
+  /** Runs branches until `isLast` accepts the end of one, as it is (`true`) or with another error. */
   #first<B extends Branches>(
     call: "race" | "any" | "timeout",
     branches: B,
@@ -409,7 +409,7 @@ export class ExecutionContext implements Context {
     return noted(spent);
   }
 
-  /** Asks once for all branches: the question outlives those that are abandoned. */
+  /** Asks in the function's own context, so that the question outlives an abandoned branch. */
   async #mayGrow(of: string, limit: number, { spent, limit: before }: Spent): Promise<boolean> {
     const message = `${this.jobName} has spent ${spent} ${of}, and may spend ${before}. May it spend up to ${limit}?`;
     const requestedSchema = { type: "object" as const, properties: {} };
@@ -448,12 +448,12 @@ export class ExecutionContext implements Context {
     });
   }
 
-  /** Appends to what the job tells. */
+  /** Appends a partial result or an event to the outputs of the job. */
   #tell(command: Command, value: unknown): void {
     const { commands, lease } = this.#parts;
     commands.emitted += 1;
     const id = outputId(lease.id, commands.emitted);
-    // The record says how much was told, so that the job's end can.
+    // The record holds the size of the output, which counts among the bytes that the job stores.
     const fn = async () => bytesIn((await lease.create(id, value, "resolved")).param);
     command.work = { do: "attempt", fn, options: START_OPTIONS };
   }
@@ -473,14 +473,14 @@ export class ExecutionContext implements Context {
     return seededUuid(...this.#draw());
   }
 
-  /** The job's seed, and what tells this call from all others. */
+  /** The job's seed, and a text that no other call of the job has. */
   #draw(): [seed: string, of: string] {
     const { seed, jobName, startedAt } = this.#parts.runtime;
     this.#drawn += 1;
     return [seed ?? `${jobName} ${startedAt}`, `${this.#path}#${this.#drawn}`];
   }
 
-  /** What is called in a step comes at another time in each run. */
+  /** Refuses a call in a step, because its place among the calls would differ from run to run. */
   #refuseInStep(name: string, instead: string): void {
     const { run } = this.#parts;
     if (!run.isOpen) throw run.breaks(`ctx.${name}() was called inside of a step, or ${AWAITED}. ${instead}`);
@@ -502,7 +502,7 @@ export class ExecutionContext implements Context {
         );
       const kept = storable(args, "ctx.continueAs");
       run.next = { args: runtime.nextArgs ? outside(() => runtime.nextArgs?.(kept)) : kept };
-      // Nothing waits for these any more.
+      // Only sleeps and awaits are left, and nothing waits for them any more.
       for (const command of [...commands.open]) commands.close(command);
     } catch (error) {
       run.breaks(error instanceof Error ? error.message : String(error));
@@ -510,12 +510,12 @@ export class ExecutionContext implements Context {
     return new Promise(() => {});
   }
 
-  /** Nothing in this context matters any more. */
+  /** Closes this context and those inside of it: their outcomes are no longer used. */
   abandon(): void {
     if (this.#isAbandoned) return;
     this.#isClosed = true;
     const closed = this.#parts.commands.closeWithin(this.#path);
-    // Those who listen to the signals are no part of the function: they run outside of windows.
+    // Listeners to the signals are not part of the function, so they run outside of windows.
     this.#parts.run.afterwards(() => {
       for (const { abort } of closed) abort?.abort();
     });
@@ -531,17 +531,17 @@ export class ExecutionContext implements Context {
     return new ExecutionContext(this.#parts, this, `${this.#path}${escaped(key)}/`);
   }
 
-  /** An item of `ctx.all` has failed: its error, and the log, say which others were given up. */
+  /** Adds the keys of the items that were given up to the error of a failed item, and logs their number. */
   #saysGivenUp({ path }: Command, error: unknown, left: readonly string[]): void {
     if (left.length === 0) return;
     const reason = error instanceof Error ? error.message : String(error);
     this.#parts.runtime.log.warn("items given up", { all: path, given_up: left.length, reason });
-    // An error that came through several keeps what the innermost said.
+    // An error that passes through several `ctx.all` keeps the list of the innermost.
     if (error instanceof Error && !Object.hasOwn(error, "givenUp"))
       Reflect.defineProperty(error, "givenUp", { value: left });
   }
 
-  /** A function that was handed a context has ended: rule 2. */
+  /** Checks rule 2 when a function that was handed a context has ended. */
   #ended(what: string): void {
     if (!this.#parts.run.isOpen && !this.#isAbandoned) this.#parts.run.breaks(`${what} ended ${AWAITED}`);
   }
@@ -562,7 +562,7 @@ export class ExecutionContext implements Context {
     const { commands, run } = this.#parts;
     let command: Command | undefined;
     const outcome = new Outcome<unknown>((resolve, reject) => {
-      // A branch that lost, or an item after another has failed, waits until it is forgotten with the execution.
+      // In an abandoned branch or item the promise never settles; it goes away with the execution.
       if (this.#isAbandoned) return;
       try {
         this.#refuse(kind, name, longest);
@@ -574,7 +574,7 @@ export class ExecutionContext implements Context {
         reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
       }
     });
-    // An outcome that nobody awaits must not end the process, which runs other jobs as well.
+    // A rejection that nothing awaits must not end the process, which runs other jobs as well.
     outcome.catch((error) => {
       if (command) command.failed = { error };
     });
@@ -583,7 +583,7 @@ export class ExecutionContext implements Context {
     return outcome as Promise<T>;
   }
 
-  /** Rules 2 and 3. */
+  /** Checks the name and the limit of calls, and rules 2 and 3. */
   #refuse(kind: CommandKind | "spend" | "continueAs", name: string, most: number): void {
     if (typeof name !== "string" || name === "" || name.length > most) {
       const got =
@@ -610,7 +610,7 @@ export class ExecutionContext implements Context {
   }
 }
 
-/** What follows from an outcome must not end the process when nobody awaits it. */
+/** Keeps a rejection of a derived promise that nothing awaits from ending the process. */
 function noted<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
@@ -628,7 +628,7 @@ function plainKey(item: unknown): string {
   throw new NondeterminismError("ctx.all: items other than strings and numbers need a key: { key: (item) => … }");
 }
 
-/** A value that is short enough to be told. @throws {NondeterminismError} */
+/** The stored form of a value to emit. @throws {NondeterminismError} if JSON cannot hold it, or it is too long */
 function keepable(value: unknown, call: "ctx.emit" | "ctx.event", most: number): unknown {
   const kept = storable(value, `${call}: its value`);
   const size = JSON.stringify(kept)?.length;

@@ -1,7 +1,7 @@
 /**
- * The run of a durable function in *windows*: one outcome is handed to it, and it runs as far as it can without waiting,
- * in microtasks alone. A call of the context outside of a window comes from inside a step, or follows an await of
- * something that is not the context's: that is refused.
+ * The run of a durable function in *windows*: the function is handed one outcome, and runs in microtasks alone until it
+ * waits again. A call of the context outside of a window is refused: it comes from inside a step, or follows an await of
+ * something that is not the context's.
  */
 import { NondeterminismError } from "../../definitions/context.ts";
 import { type Clock, whenDrained } from "../clock.ts";
@@ -11,7 +11,7 @@ import type { Command } from "./commands/command.ts";
 import type { Wakeup } from "./commands/wakeup.ts";
 import { AWAITED, type FunctionEnd, NEVER_LATER, NOT_RETURNED, unhandled } from "./determinism.ts";
 
-/** How often a function may ask for the time without waiting for anything in between: a loop on it would not end. */
+/** How often a function may call `ctx.now` without an await in between: more is a loop that would never end. */
 const MOST_LOOKS = 10_000;
 
 export class FunctionRun implements Guarded {
@@ -24,7 +24,7 @@ export class FunctionRun implements Guarded {
   window = 0;
   cause: Command | undefined;
   end: FunctionEnd;
-  /** The arguments of the run that the function goes on in. Its calls under way still end, as in `finally`. */
+  /** The arguments of the next run, after `ctx.continueAs`. Calls that the function then makes in `finally` still end. */
   next: { args: unknown } | undefined;
   /** The first rule that the function broke. The job ends with it, even if the function catches it. */
   broken: NondeterminismError | undefined;
@@ -33,9 +33,9 @@ export class FunctionRun implements Guarded {
   readonly isStrict: boolean;
   /** Whether the function knows that its job was cancelled, or that the deadline has come. */
   isTold = false;
-  /** Whether the deadline has come: attempts that fail from then on are not recorded. */
+  /** Whether the deadline has come. Until the function knows, failures of attempts are not recorded. */
   isLate = false;
-  /** When what the function waits for ends at the latest, in milliseconds since the epoch. */
+  /** When all questions, callbacks and retries of the function end at the latest, in milliseconds since the epoch. */
   waitsUntil: number;
   #now: number;
   #looks = 0;
@@ -69,7 +69,7 @@ export class FunctionRun implements Guarded {
     return this.#now;
   }
 
-  /** Opens a window: hands something to the function that came about `at` a time, and lets it run until it waits. */
+  /** Opens a window: hands over an outcome of the time `at`, and lets the function run until it waits. */
   async moveOn(hand: () => void, cause?: Command, at = 0): Promise<void> {
     // Lets the microtasks of running steps finish: they must not find the window open.
     if (!this.isReplaying) await this.#clock.turn();
@@ -99,7 +99,7 @@ export class FunctionRun implements Guarded {
     return this.broken;
   }
 
-  /** Something that the function began has failed, and nothing awaits it. */
+  /** Something that the function started has failed, and nothing awaits it. */
   unhandled(reason: unknown): void {
     if (this.isStrict) this.breaks(unhandled(reason));
   }

@@ -1,6 +1,6 @@
 /**
- * Hands the outcomes that the journal holds to the function, in their order. A record is written before its outcome is
- * handed over, so that a replay is the same sequence of windows under every timing.
+ * Hands the outcomes in the journal to the function, in their order. Each record is written before its outcome is handed
+ * over, so a replay has the same sequence of windows under every timing.
  */
 import { DeadlineExceeded, JobCancelled, JobFailed, TimeoutError } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
@@ -30,14 +30,14 @@ export class Replay {
     this.#parts = parts;
   }
 
-  /** Hands over everything that is recorded. @throws {Blocked} */
+  /** Hands over all recorded outcomes. @throws {Blocked} */
   async all(): Promise<void> {
     const { journal, commands, awaitables } = this.#parts;
     this.#refuseBroken(0);
     let handed = 0;
     for (const record of journal.events) {
       const { event } = record;
-      // Reads them together: there may be hundreds.
+      // Reads the awaited promises together: there may be hundreds.
       if (event.after) await awaitables.lookAround();
       for (const path of event.after ?? []) {
         await this.heard(path, event);
@@ -57,7 +57,7 @@ export class Replay {
     }
   }
 
-  /** Hands over the outcome of an awaited promise that had reached the function. @throws {Blocked} */
+  /** Hands over an awaited outcome that has reached the function before. @throws {Blocked} */
   async heard(path: string, event: JournalEntry): Promise<void> {
     const { commands, awaitables } = this.#parts;
     const command = commands.get(path);
@@ -67,11 +67,11 @@ export class Replay {
     if (!command.awaited.settled) await awaitables.look(command, false);
     if (!command.awaited.settled) await awaitables.look(command, true);
     const { settled } = command.awaited;
-    if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, and has not now`);
+    if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, but is open now`);
     await this.handAwaited(command, settled);
   }
 
-  /** The function hears that the job was cancelled, or is late, at all the calls that it waits in. */
+  /** Rejects all calls that the function waits in, because the job was cancelled or its deadline has come. */
   async cancel({ event, promise }: JournalRecord): Promise<void> {
     const { commands, run, runtime } = this.#parts;
     run.isTold = true;
@@ -90,7 +90,7 @@ export class Replay {
     );
   }
 
-  /** Applies a record, and hands over the outcome where it holds one. @throws {Blocked} */
+  /** Applies a record, and hands over the outcome if it holds one. @throws {Blocked} */
   async hand(command: Command, record: JournalRecord): Promise<void> {
     const { n, event, promise } = record;
     switch (event.kind) {
@@ -122,7 +122,7 @@ export class Replay {
       }
       default: {
         const { error } = event;
-        // What the record of an emit holds is its size, and nothing for the function.
+        // The record of an `emit` holds the size of the output, which the function does not get.
         const value = event.kind === "emit" ? undefined : record.value;
         return this.#settle(command, promise.createdAt, () =>
           error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(value),
@@ -131,7 +131,7 @@ export class Replay {
     }
   }
 
-  /** Hands over what came of a sleep, a question or another job. */
+  /** Hands over the outcome of a sleep, a question, a callback or another job. */
   async handAwaited(command: Command, settled: PromiseRecord): Promise<void> {
     await this.#settle(command, settled.settledAt ?? 0, () => {
       const isResolved = settled.state === "resolved";
@@ -158,8 +158,8 @@ export class Replay {
   }
 
   /**
-   * The code has changed if it breaks a rule where records follow that were written later: code that broke it then would
-   * have left none. Only records that were written together with the last one that was handed over may follow.
+   * Blocks the job if the function breaks a rule although later records exist: the code must have changed, since code
+   * that broke the rule before would have left none. Records of the same batch as the last one handed over may exist.
    */
   #refuseBroken(handed: number): void {
     const { broken } = this.#parts.run;
@@ -175,7 +175,7 @@ export class Replay {
   }
 }
 
-/** Whether a command can have left such a record. */
+/** Whether such a command can have left such a record. */
 function fits({ kind }: Command, event: JournalEntry): boolean {
   if (event.kind === "begin") return event.of === kind;
   return event.kind === "retry" ? ["step", "start", "emit"].includes(kind) : event.kind === kind;

@@ -31,7 +31,7 @@ export class StateReport {
     return this.#progress;
   }
 
-  /** The function, or a step, says how far it is. */
+  /** Takes the progress that the function or a step reports. */
   progress(progress: Progress): void {
     this.#progress = progress;
     if (!this.#run.isReplaying) this.tell();
@@ -41,7 +41,7 @@ export class StateReport {
     const { all: spent } = this.#spending;
     const state = stateOf(this.#commands, this.#progress);
     const n = this.#n;
-    // Who has answered a question once takes another of its name for the same.
+    // Clients would take a question of the same name in a later run for the one that they answered.
     if (n !== undefined) for (const each of state.questions) each.key = `${each.key}, run ${n}`;
     this.#onState?.({ ...state, ...(spent && { spent }), ...(n !== undefined && { run: n }) });
   }

@@ -1,6 +1,6 @@
 /**
- * Jobs whose state commit 1c007cb wrote go on. `stored-state.json` holds the promises of one job in simulation, with every
- * kind of record, and the moments at which the job was suspended.
+ * The engine continues jobs whose state was written at commit 1c007cb. `stored-state.json` holds the promises of one
+ * simulated job, with every kind of record, and the moments at which the job was suspended.
  */
 import { expect, test } from "vitest";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
@@ -12,7 +12,7 @@ import stored from "./stored-state.json" with { type: "json" };
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const other = { kind: "other", args: { parse: (value: unknown) => value as object } };
 
-/** The code that ran then; `done` collects the steps that run now. */
+/** The code of the stored job; `done` collects the steps that run in this test. */
 const codeOf = (done: string[], isUp: () => boolean) => async (ctx: Context) => {
   const run = <T>(name: string, value: T) => {
     done.push(name);
@@ -45,7 +45,7 @@ const codeOf = (done: string[], isUp: () => boolean) => async (ctx: Context) => 
   return { page, refused, answer, winner, sides, paid, tried, up, found };
 };
 
-/** The job as it was at a moment. */
+/** The job as it was stored at the time `now`. */
 async function restored(code: (ctx: Context) => Promise<unknown>, now: number): Promise<SimulatedJob> {
   const job = new SimulatedJob(code);
   job.clock.moveTo(now);
@@ -55,13 +55,13 @@ async function restored(code: (ctx: Context) => Promise<unknown>, now: number): 
     await job.sim.send("promise.create", { id, timeoutAt, param, tags });
     if (settledAt <= now) job.sim.settle(id, "resolved", decodeValue(value));
   }
-  // The lease of the worker that ran it then.
+  // Takes and loses the lease of the worker that ran the job then.
   await job.sim.acquire(JOB);
   job.sim.kill(JOB);
   return job;
 }
 
-test.each(stored.moments)("a job goes on that was stored when $at", async ({ now }) => {
+test.each(stored.moments)("a job stored at the moment when $at goes on", async ({ now }) => {
   const done: string[] = [];
   let looks = 0;
   const code = codeOf(done, () => ++looks === 3);
@@ -72,7 +72,7 @@ test.each(stored.moments)("a job goes on that was stored when $at", async ({ now
     if (job.paths().at(-1) === "start other") job.sim.settle("other", "resolved", { days: 3 });
     if (end.kind === "asleep") continue;
     const root = stored.promises.find(({ id }) => id === JOB) as PromiseRecord;
-    // What JSON leaves out is undefined in the function's result.
+    // The function's result has properties with the value undefined, which JSON leaves out.
     expect(JSON.parse(JSON.stringify(end))).toEqual({ kind: "complete", value: decodeValue(root.value) });
     break;
   }

@@ -15,19 +15,19 @@ import type { FunctionRun } from "../replay/function-run.ts";
 import type { StateReport } from "../replay/state-report.ts";
 import { type AttemptFiles, type Lease, noteLease, type Runtime } from "../runtime.ts";
 
-/** What steps need of the execution around them. */
+/** The parts of an execution that its steps use. */
 export interface StepParts {
   readonly runtime: Runtime;
   readonly lease: Lease;
   readonly clock: Clock;
-  /** Aborted when the execution is over, or is to be. */
+  /** Aborted when the execution is over, or has to end. */
   readonly signal: AbortSignal;
   readonly writer: Pick<JournalWriter, "post" | "leave">;
   readonly run: Pick<FunctionRun, "breaks" | "isLate" | "isTold" | "waitsUntil">;
   readonly report: Pick<StateReport, "progress">;
 }
 
-/** Runs `fn` when its `rate` and its `concurrency` allow it. It runs outside of windows, so that its calls of the context are refused. */
+/** Runs `fn` when its `rate` and its `concurrency` allow it: outside of windows, where calls of the context are refused. */
 export async function attempt(
   parts: StepParts,
   command: Command,
@@ -74,7 +74,7 @@ export async function attempt(
     await files.discard();
     throw error;
   } finally {
-    // A step that has ended is not told of the end of its execution.
+    // The signal of an ended attempt must not fire at the end of the execution.
     delete command.abort;
     leave?.();
   }
@@ -85,10 +85,10 @@ const nowhere = async () => {
 };
 const NOWHERE: AttemptFiles = { file: nowhere, read: nowhere, keep: async () => {}, discard: async () => {} };
 
-/** Whether an attempt that has failed was cut off by the deadline: what came of it is unknown. */
+/** Whether a failed attempt was cut off by the deadline, so that its outcome is unknown. */
 export const isCutOff = ({ run }: Pick<StepParts, "run">): boolean => run.isLate && !run.isTold;
 
-/** @throws {NondeterminismError} for a limit that no attempt would ever have its turn under */
+/** @throws {NondeterminismError} for a limit under which no attempt would ever begin */
 function checked<T extends { name: string; limit: number; per?: number }>({ path }: Command, limit: T): T {
   const { name, limit: most, per = 1 } = limit;
   if (typeof name === "string" && name !== "" && Number.isSafeInteger(most) && most >= 1 && per >= 1) return limit;

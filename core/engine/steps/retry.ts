@@ -8,7 +8,7 @@ const DEFAULT_RETRY = { maxDuration: 10 * MINUTE, initialInterval: SECOND, maxIn
 /** No attempt begins with less time than this before the job's deadline, in milliseconds. */
 const SHORTEST_ATTEMPT = 2 * SECOND;
 
-/** A step of which an attempt has failed. */
+/** The failed attempts of a step. */
 export interface Failure {
   /** How many attempts have failed, this one included. */
   attempts: number;
@@ -20,8 +20,8 @@ export interface Failure {
 }
 
 /**
- * The pause before the next attempt, in milliseconds; undefined where no attempt follows. A pause never reaches past the
- * retry's budget or the job's deadline: the step then fails with its reason, where the job would time out without one.
+ * The pause before the next attempt, in milliseconds; undefined if no attempt follows. A pause never reaches past the
+ * retry's budget or the job's deadline: the step fails with its reason instead, before the job would time out without one.
  */
 export function pauseAfter(
   error: unknown,

@@ -1,4 +1,4 @@
-/** The work of commands: a record, looks, or the attempts of a step, up to an outcome or to the pause before the next. */
+/** The work of commands: a record, a look, or an attempt of a step, up to an outcome or to the pause before the next. */
 import { NondeterminismError, type Retry } from "../../definitions/context.ts";
 import type { Command, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
@@ -44,7 +44,7 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
     else await failed(parts, command, kind, error, atMostOnce ? false : retry);
     return;
   }
-  // Outside of the above: what is not recorded any more is left once, with its value.
+  // Outside of the `try`: if the record can no longer be written, `post` rejects, and the outcome has been left already.
   const entry = { kind, op: path, ...(value !== undefined && { value }) };
   if (command.isCut) parts.writer.leave(command, entry);
   else await parts.writer.post(command, entry);

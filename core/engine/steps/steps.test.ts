@@ -12,7 +12,7 @@ import {
 } from "../../definitions/context.ts";
 import { LeaseLost, type Runnable } from "../execution.ts";
 
-/** A step that fails so many times, with what it has seen. */
+/** A step that fails so many times, and the attempts that it has seen. */
 function failing(times: number, error: () => unknown = () => new Error("503")) {
   const attempts: { attempt: number; at: number; key: string }[] = [];
   const fn =
@@ -25,7 +25,7 @@ function failing(times: number, error: () => unknown = () => new Error("503")) {
   return { attempts, fn };
 }
 
-test("a step is tried again with pauses that grow, each with its number and one key", async () => {
+test("a step is retried after growing pauses; each attempt has its number, and all have one idempotency key", async () => {
   const { attempts, fn } = failing(4);
   const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
@@ -44,7 +44,7 @@ test("a step is tried again with pauses that grow, each with its number and one 
   }
 });
 
-test("no two steps of a job have one key", async () => {
+test("no two steps of a job share an idempotency key", async () => {
   const keys: string[] = [];
   const fn = async (ctx: Context) => {
     const note = (on: Context) => on.step("note", ({ idempotencyKey }) => keys.push(idempotencyKey));
@@ -55,7 +55,7 @@ test("no two steps of a job have one key", async () => {
   expect(new Set(keys).size).toBe(5);
 });
 
-test("a short pause is waited for by the worker, a long one by nobody", async () => {
+test("a worker waits through a short pause, and is free during a long one", async () => {
   const short = failing(1);
   const held: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
@@ -105,7 +105,7 @@ test("the count of attempts and the budget survive every crash", async () => {
   for (let at = 1; at <= 12; at++) for (const how of ["before", "after"] as const) await run([{ at, how }]);
 });
 
-test("the budget ends the tries, and so do errors that cannot get better", async () => {
+test("retries end with their budget, and at final errors", async () => {
   const ends = async (error: () => unknown, options = {}) => {
     const { attempts, fn } = failing(Number.POSITIVE_INFINITY, error);
     const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
@@ -133,7 +133,7 @@ test("the budget ends the tries, and so do errors that cannot get better", async
   ).toBe(3);
 });
 
-test("a failure that says when to come back is not tried before", async () => {
+test("an attempt that failed with `retryAfter` is not retried before that time", async () => {
   const { attempts, fn } = failing(1, () => new RetryableError("429", { retryAfter: 90 * SECOND }));
   const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
@@ -166,7 +166,7 @@ test("an attempt that takes too long is aborted, and the next begins", async () 
   expect(await never.toEnd()).toMatchObject({ kind: "failed", error: { message: "no outcome within 1.5 seconds" } });
 });
 
-test("a step that is begun at most once is not repeated, wherever its worker dies", async () => {
+test("an at-most-once step is not repeated, wherever its worker dies", async () => {
   const run = async (deaths: Death[]) => {
     let paid = 0;
     const fn = async (ctx: Context) => {
@@ -193,7 +193,7 @@ test("a step that is begun at most once is not repeated, wherever its worker die
   expect(values.filter((each) => each === 1).length).toBeGreaterThan(0);
 });
 
-test("a step that fails and may be begun but once is not tried again", async () => {
+test("an at-most-once step that fails is not retried", async () => {
   const { attempts, fn } = failing(1);
   const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.step(
@@ -206,7 +206,7 @@ test("a step that fails and may be begun but once is not tried again", async () 
   expect(attempts).toHaveLength(1);
 });
 
-test("steps that an earlier attempt at the job has done are not done again", async () => {
+test("steps that an earlier attempt at the job has finished are not repeated", async () => {
   const done: string[] = [];
   const fn = (isMended: boolean) => async (ctx: Context) => {
     const page = await ctx.step("page", () => {
@@ -228,7 +228,7 @@ test("steps that an earlier attempt at the job has done are not done again", asy
   expect(done).toEqual(["page", "break", "break"]);
 });
 
-test("what is tried again, how often and why is told while it is", async () => {
+test("while a step is retried, the job's state tells the attempt, the last error and when the next is due", async () => {
   const told: object[] = [];
   const { fn } = failing(2, () => new Error("503 from the archive"));
   const simulated: SimulatedJob = new SimulatedJob(
@@ -249,7 +249,7 @@ test("what is tried again, how often and why is told while it is", async () => {
 
 // --- until ------------------------------------------------------------------------------------------------------------
 
-test("looks are made at their times, and what is found is returned", async () => {
+test("looks are made at regular times, and the value that one finds is returned", async () => {
   const looks: number[] = [];
   const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
     ctx.until("up", { every: 30 * SECOND }, () => {
@@ -263,7 +263,7 @@ test("looks are made at their times, and what is found is returned", async () =>
   expect(simulated.paths()).toEqual(["up", "up"]);
 });
 
-test("looks end when their time is over, with the last reason, and at what cannot get better", async () => {
+test("looks end with the last reason when their time is over, and at final errors", async () => {
   const down = new SimulatedJob((ctx: Context) =>
     ctx.until("up", { every: MINUTE, for: HOUR }, () => Promise.reject(new Error("503"))),
   );
@@ -280,12 +280,12 @@ test("looks end when their time is over, with the last reason, and at what canno
   expect(looks).toBe(1);
 });
 
-test("a look that finds what does not survive storing is refused", async () => {
+test("a look is refused if its value cannot be stored", async () => {
   const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: MINUTE }, () => new Response("up")));
   expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { name: "NondeterminismError" } });
 });
 
-test("something else that wakes the job makes no look before its time", async () => {
+test("a job that something else wakes makes no look before its time", async () => {
   const looks: number[] = [];
   const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     const up = ctx.until("up", { every: HOUR }, () => looks.push(simulated.clock.now()) === 3);
@@ -297,7 +297,7 @@ test("something else that wakes the job makes no look before its time", async ()
   expect(looks.map((at) => at - begun)).toEqual([0, HOUR, 2 * HOUR]);
 });
 
-test.each(["warm", "cold"])("the 500th look costs what the fifth did, with a %s journal", async (memory) => {
+test.each(["warm", "cold"])("the 500th look costs as much as the fifth, with a %s journal", async (memory) => {
   let looks = 0;
   const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: 30 * SECOND }, () => ++looks === 501));
   const costs: { requests: number; characters: number }[] = [];
@@ -311,7 +311,7 @@ test.each(["warm", "cold"])("the 500th look costs what the fifth did, with a %s 
   const [fifth, last] = [costs[4], costs[499]];
   expect(last?.requests).toBe(fifth?.requests);
   expect(last?.requests).toBeLessThanOrEqual(memory === "warm" ? 2 : 22);
-  // A number that has more digits.
+  // The numbers in later requests have more digits.
   expect(Math.abs((last?.characters ?? 0) - (fifth?.characters ?? 0))).toBeLessThan(40);
 });
 
@@ -330,35 +330,38 @@ test("a loop of a step and a sleep costs a warm worker the same each time", asyn
   expect(Math.abs((late?.characters ?? 0) - (early?.characters ?? 0))).toBeLessThan(60);
 });
 
-test.each([20_000, -20_000])("a server whose clock is %i ms away ends sleeps and pauses by its own", async (skew) => {
-  let looks = 0;
-  const { fn } = failing(2);
-  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
-    const up = ctx.until("up", { every: MINUTE }, () => ++looks > 3);
-    const items = ctx.all([1, 2, 3], (item, n) => item.sleep("a while", n * HOUR));
-    await ctx.step(
-      "fetch",
-      fn(() => simulated),
-      { retry: { initialInterval: 30 * SECOND } },
-    );
-    await ctx.sleep("some seconds", 10 * SECOND);
-    return [await up, (await items).length];
-  });
-  simulated.skew = skew;
-  const begun = simulated.clock.now();
-  let requests = 0;
-  for (;;) {
-    const outcome = await simulated.next();
-    requests += simulated.cost.requests;
-    if (outcome.kind === "asleep") continue;
-    expect(outcome).toEqual({ kind: "complete", value: [true, 3] });
-    break;
-  }
-  expect(Math.abs(simulated.clock.now() - begun - 3 * HOUR)).toBeLessThan(MINUTE);
-  expect(requests).toBeLessThan(150);
-});
+test.each([20_000, -20_000])(
+  "sleeps and pauses end by the server's clock, even if it differs by %i ms",
+  async (skew) => {
+    let looks = 0;
+    const { fn } = failing(2);
+    const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
+      const up = ctx.until("up", { every: MINUTE }, () => ++looks > 3);
+      const items = ctx.all([1, 2, 3], (item, n) => item.sleep("a while", n * HOUR));
+      await ctx.step(
+        "fetch",
+        fn(() => simulated),
+        { retry: { initialInterval: 30 * SECOND } },
+      );
+      await ctx.sleep("some seconds", 10 * SECOND);
+      return [await up, (await items).length];
+    });
+    simulated.skew = skew;
+    const begun = simulated.clock.now();
+    let requests = 0;
+    for (;;) {
+      const outcome = await simulated.next();
+      requests += simulated.cost.requests;
+      if (outcome.kind === "asleep") continue;
+      expect(outcome).toEqual({ kind: "complete", value: [true, 3] });
+      break;
+    }
+    expect(Math.abs(simulated.clock.now() - begun - 3 * HOUR)).toBeLessThan(MINUTE);
+    expect(requests).toBeLessThan(150);
+  },
+);
 
-test("a lost lease ends the execution while a step is to be recorded", async () => {
+test("a lease that is lost before a step is recorded ends the execution", async () => {
   const simulated: SimulatedJob = new SimulatedJob((ctx: Context) => ctx.step("a", () => simulated.sim.kill(JOB)), {
     deadline: DAY,
   });

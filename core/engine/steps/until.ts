@@ -1,6 +1,6 @@
 /**
  * The looks of an `until`. They are due at whole multiples of `every` after the first, and the pause before each is a
- * promise whose id holds its number: looks leave no records, so that each costs the same however many came before.
+ * promise whose id holds the number of the look. Looks leave no records, so each costs the same however many came before.
  */
 import { NondeterminismError, SECOND } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
@@ -12,7 +12,7 @@ import { attempt, isCutOff, type StepParts, words } from "./attempt.ts";
 
 const kind = "until";
 
-/** Makes the looks that are due, up to an outcome or to the pause before the next one. */
+/** Makes the look that is due, if there is one, up to an outcome or to the pause before the next look. */
 export async function performLooks(
   parts: StepParts,
   command: Command,
@@ -27,7 +27,7 @@ export async function performLooks(
     const due = Math.ceil(at + k * every);
     const isLast = due > end;
     const id = lookId(lease.run, n, k);
-    // The execution that creates the next pause makes the look before it. One that was woken by something else does not.
+    // The execution that creates the next pause makes the look before it; an execution that finds the pause does not.
     const by = crypto.randomUUID();
     const pause = isLast ? undefined : await lease.create(id, { by }, { due });
     const isOurs = !pause || (decodeValue(pause.param) as { by?: unknown } | undefined)?.by === by;

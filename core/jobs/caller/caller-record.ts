@@ -1,4 +1,4 @@
-/** What the edge keeps of a caller's jobs beside their promises, for the quota and the list: see `functions/caller/`. */
+/** What the edge stores about a caller's jobs besides their promises, for the quota and the list: see `functions/caller/`. */
 import { decodeValue, RESERVATION, STARTER } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { endOf } from "../../store/deadline.ts";
@@ -16,29 +16,29 @@ export interface StartedJob extends Reservation {
   state: PromiseRecord["state"];
   startedAt: number;
   settledAt: number | null;
-  /** When it ends at the latest, or is expected to. */
+  /** When the job must end, or is expected to. */
   due: number;
-  /** Whether its reservation was taken by an edge of 1c007cb. */
+  /** Whether an edge of commit 1c007cb took its reservation. */
   isEarlier: boolean;
-  /** What is stored of it, as far as that is known; 0 for a job that another caller started. */
+  /** Its stored size, as far as it is known; 0 for a job that another caller started. */
   bytes: number;
   labels: readonly string[];
 }
 
 export interface ListedJob extends Pick<StartedJob, "id" | "state" | "startedAt" | "labels"> {
-  /** It is where the search for others stopped, which goes on after it. It need not be one that is searched for. */
+  /** The search stopped at this job, and goes on after it. The job itself need not match the search. */
   passed?: true;
 }
 
-/** What a caller may have; 0 is no limit. */
+/** A caller's limits; 0 means no limit. */
 export interface Most {
-  /** The jobs of a period that are under way. */
+  /** The jobs that were started in a period and are under way. */
   jobs: number;
-  /** The bytes that are stored of its jobs. */
+  /** The stored bytes of its jobs. */
   bytes: number;
 }
 
-/** What a look at a job found: `state` is undefined for a promise that does not exist. */
+/** A job as its promise shows it; `state` is undefined for a promise that does not exist. */
 export type SeenJob = StartedJob | { id: string; state?: undefined };
 
 export interface ListQuery {
@@ -47,35 +47,36 @@ export interface ListQuery {
   state?: PromiseRecord["state"] | undefined;
   /** Lists what comes after this job in the list. */
   after?: Pick<StartedJob, "startedAt" | "id"> | undefined;
-  /** Lists jobs of which each of these words is in the name, the kind or a label. */
+  /** Lists jobs that have each of these words in the name, the kind or a label. */
   search?: string | undefined;
   limit: number;
 }
 
 export type Reserved = "reserved" | "known" | "full" | "stored" | "schedules";
 
-/** The record of one caller. Every method throws {@link ResonateUnavailable} where it cannot be reached. */
+/** The record of one caller. Every method throws {@link ResonateUnavailable} when the record cannot be reached. */
 export interface CallerRecord {
   /**
-   * Adds a job that is about to be started, with its reservation, to the record. `known`: the job was there, and is
-   * pending. `full`: the caller has as many jobs under way as it may; `stored`: as many bytes; `schedules`: as many of those.
+   * Adds a job that is about to be started, with its reservation, to the record. `known`: the record has the job already, as
+   * pending. The other answers say which limit the caller has reached: `full` its jobs under way, `stored` its bytes,
+   * `schedules` its schedules.
    */
   reserve(job: StartedJob, most: Most): Promise<Reserved>;
-  /** The bytes that are stored of the caller's jobs. */
+  /** The stored bytes of the caller's jobs. */
   stored(): Promise<number>;
-  /** Notes how jobs were found; `onlyKnown` leaves out those that are not in the record. */
+  /** Updates jobs to how their promises look; `onlyKnown` leaves out those that are not in the record. */
   note(jobs: readonly SeenJob[], onlyKnown?: boolean): Promise<void>;
-  /** Removes all generations of a job's name from the record; `isHidden` leaves them to count, and out of the list. */
+  /** Removes all generations of a job's name from the record. With `isHidden` they still count, and only the list omits them. */
   forget(id: string, isHidden: boolean): Promise<void>;
   /** The caller's jobs, newest first. */
   list(query: ListQuery): Promise<ListedJob[]>;
 }
 
-/** The kind of job that a promise says it is of. */
+/** The kind of a promise's job, by its tag or else its call. */
 export const kindIn = ({ tags, param }: PromiseRecord): string =>
   tags[KIND] ?? String((decodeValue(param) as { func?: unknown } | undefined)?.func ?? "");
 
-/** What a job's promise says of it for the caller with this key, who started it at `startedAt` unless he created it. */
+/** The record's entry of a job, for the caller with this key. `startedAt` is its start if another caller created the promise. */
 export function startedJob(record: PromiseRecord, key: string, startedAt = Date.now()): StartedJob {
   const { id, createdAt, settledAt, timeoutAt, tags } = record;
   const kind = kindIn(record);

@@ -1,11 +1,11 @@
-/** Labels: words of a caller's own by which it finds its jobs, and is told of them. */
+/** Labels: a caller's own words for its jobs, by which it finds them and subscribes to their events. */
 import { NotStarted } from "../../definitions/job.ts";
 
 const MOST_LABELS = 8;
 
 const LABEL = /^[^\p{Cc}\p{Cs}]{1,64}$/u;
 
-/** The labels, each once. @throws {NotStarted} if they are not a list of labels */
+/** The labels without repetitions. @throws {NotStarted} if `given` is not a list of labels */
 export function labelsIn(given: unknown): readonly string[] {
   const isList = Array.isArray(given) && given.every((label) => typeof label === "string" && LABEL.test(label));
   const labels = isList ? [...new Set<string>(given)] : [];

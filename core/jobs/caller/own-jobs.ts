@@ -1,4 +1,4 @@
-/** The jobs that a caller started, newest first, found by a search for their tags: where the edge keeps no record of them. */
+/** Finds the jobs that a caller started by a search for their tags, newest first, for an edge that keeps no record of them. */
 import type { Job } from "../../definitions/job.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
@@ -11,26 +11,29 @@ export interface OwnJob {
   job: Job;
   /** When this caller first started it, in milliseconds since the epoch. */
   startedAt: number;
-  /** Undefined where it has to be read. */
+  /** Undefined when it has to be read first. */
   promise?: DurablePromise | undefined;
   labels: readonly string[];
 }
 
-/** Where a list goes on: after this job. */
+/** The job after which a list goes on. */
 export type Cursor = Pick<OwnJob, "startedAt" | "name">;
 
-/** One step through a caller's jobs: a job, unless its promise is gone, and where the list goes on. */
+/** One step through a caller's jobs: a job, or undefined if its promise is gone, and the place at which the list goes on. */
 export interface OwnStep {
   job: OwnJob | undefined;
   cursor: Cursor;
-  /** The search has gone through many jobs: the next step goes through as many. */
+  /** The search has gone through many jobs in this step, and the next step goes through as many. */
   passed?: boolean;
 }
 
 /** The most promises that a search looks at. */
 const MAX_FOUND = 5_000;
 
-/** How many promises a search asks for at once: few at first, as their results come with them, then for so many characters. */
+/**
+ * How many promises a search asks for at once. Results come with the promises, so the first page is small, and later pages
+ * aim at a number of characters.
+ */
 const PAGE = { first: 10, most: 1_000, characters: 2_000_000 };
 
 const CALLER = "durable-mcp:caller";
@@ -40,7 +43,7 @@ export const ownTags = (names: Names, job: Pick<Job, "kind">): Record<string, st
   [KIND]: job.kind,
 });
 
-/** A page of all promises that have a caller's tags, and the size of the next one. */
+/** A page of the promises that have a caller's tags, and the size of the next page. */
 export async function searchPage(
   client: Pick<ResonateClient, "search">,
   names: Names,
@@ -56,7 +59,7 @@ export async function searchPage(
 }
 
 /**
- * Searches for a caller's jobs. Returns whether these are all: a search looks at a bounded number.
+ * Searches for a caller's jobs. Returns whether these are all, as a search looks at a bounded number of promises.
  *
  * @throws {SearchRefused}
  */
@@ -93,11 +96,11 @@ export async function* searchOwn(
   return next.cursor === undefined;
 }
 
-/** A job's promise without its result; an error stays, which says whether the deadline has ended the job. */
+/** A job's promise without its result. An error stays, as it tells whether the deadline ended the job. */
 const inList = (record: PromiseRecord): PromiseRecord =>
   record.state === "rejected" ? record : { ...record, value: {} };
 
-/** The words that are searched for. Letters of ASCII are alike in both cases, as in the storage of a caller's object. */
+/** The words to search for. Only ASCII letters ignore case, as in the storage of a caller's object. */
 export const wordsOf = (search: string): string[] => lower(search).split(/\s+/).filter(Boolean);
 
 const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
@@ -111,10 +114,10 @@ function newestFirst(a: Cursor, b: Cursor): number {
   return b.startedAt - a.startedAt || (a.name < b.name ? 1 : a.name > b.name ? -1 : 0);
 }
 
-/** A cursor as text. It says nothing of whose jobs are listed: they are always the caller's. */
+/** A cursor as text. It names no caller: a list always has the jobs of the caller who asks. */
 export const textOf = ({ startedAt, name }: Cursor): string => `${startedAt} ${name}`;
 
-/** The cursor that {@link textOf} made a text of; undefined for any other text. */
+/** Reads a text that {@link textOf} wrote; undefined for any other text. */
 export function cursorIn(text: string): Cursor | undefined {
   const [, startedAt, name] = /^(\d{1,16}) (.+)$/s.exec(text) ?? [];
   return startedAt === undefined || name === undefined ? undefined : { startedAt: Number(startedAt), name };

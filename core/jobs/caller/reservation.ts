@@ -1,9 +1,9 @@
-/** What a job takes of the number of jobs that its caller may have under way, and the refusals where there is no room. */
+/** Quota reservations: a job's share of the jobs that its caller may have under way; and the refusals beyond the quota. */
 import { NotStarted } from "../../definitions/job.ts";
 
 const HOUR = 3_600_000;
 
-/** The length classes of jobs, in milliseconds, each with its words. */
+/** The length classes of jobs, in milliseconds and in words. */
 const LENGTHS = [
   { ms: HOUR, words: "an hour" },
   { ms: 24 * HOUR, words: "a day" },
@@ -28,14 +28,14 @@ export class StorageExceeded extends NotStarted {
   }
 }
 
-/** How many schedules a caller may have: each fires for years, as often as every minute. */
+/** How many schedules a caller may have. There are few, as each may fire every minute for years. */
 export const MOST_SCHEDULES = 100;
 
-/** What a job takes of its caller's quota. */
+/** A job's share of its caller's quota. */
 export interface Reservation {
-  /** `<hours>.<n>`: the job's length class, and the number of the period of that length in which the job was started. */
+  /** `<hours>.<n>`: the job's length class, and the number, since the epoch, of the period of that length in which it started. */
   period: string;
-  /** For how many jobs it counts; 0 for a job that another caller started. */
+  /** How many jobs this job counts as; 0 for a job that another caller started. */
   count: number;
 }
 
@@ -51,7 +51,7 @@ export function reservationFor({ duration, now, count }: Start): Reservation {
   return { period: `${ms / HOUR}.${Math.floor(now / ms)}`, count };
 }
 
-/** Why there is no room for a job, and what to do about it. */
+/** The refusal of a start that exceeds the quota, with what to do about it. */
 export function exceeded(most: number, { duration, now, count }: Start, areSchedules = false): QuotaExceeded {
   if (areSchedules) return new QuotaExceeded(`a caller may have ${MOST_SCHEDULES} schedules: end one with cancel_job`);
   const { ms, words } = lengthOf(duration);
@@ -65,7 +65,7 @@ export function exceeded(most: number, { duration, now, count }: Start, areSched
 /** The value of a promise's reservation tag. */
 export const tagOf = ({ period, count }: Reservation): string => `${period} ${count}`;
 
-/** The reservation in a promise's tag; `isEarlier` for one that an edge of 1c007cb took of its chain of promises. */
+/** The reservation in a promise's tag; `isEarlier` if an edge of commit 1c007cb took it, by a chain of promises. */
 export function reservationIn(tag: string | undefined): Reservation & { isEarlier: boolean } {
   const [, chain, period = "", count = 0] = /^(.*quota:)?(\d+\.\d+)(?:\.g)? (\d+)(?: |$)/s.exec(tag ?? "") ?? [];
   return { period, count: Number(count), isEarlier: chain !== undefined };

@@ -1,24 +1,24 @@
-/** The partial results of a job, in the order in which it told them: each a promise of its own. */
+/** Reads the partial results that a job emitted, in order. Each is a promise of its own. */
 import { EVENT } from "../../definitions/event.ts";
 import { decodeValue } from "../../store/codec.ts";
 import { outputId } from "../../store/ids.ts";
 import type { RemoteStore } from "../remote-store.ts";
 import type { Partial } from "../status.ts";
 
-/** Whether what a job has told is an event. */
+/** Whether an emitted value is an event. */
 const isEvent = (value: unknown): boolean => typeof value === "object" && value !== null && EVENT in value;
 
-/** The newest partial results of a job, for people, the newest first; a long one is the beginning of its JSON. */
+/** The newest partial results of a job, for people, newest first. A long one is shortened to the beginning of its JSON. */
 export interface Latest {
   count: number;
   values: unknown[];
 }
 
-/** How many of the newest are shown, and how many characters of one. */
+/** How many of the newest are shown, and how many characters of each. */
 const SHOWN = 5;
 const LONGEST = 2_000;
 
-/** @param told how many the job says that it has told, as results and as events */
+/** @param emitted how many results the job's feed counts, and `events` how many events among the same promises */
 export async function latestOf(
   store: Pick<RemoteStore, "child">,
   id: string,
@@ -35,19 +35,19 @@ export async function latestOf(
   return { count: emitted, values };
 }
 
-/** A value, or if its JSON has more than `most` characters the first `shown` of them. */
+/** The value, or the first `shown` characters of its JSON if that has more than `most`. */
 function inShort(value: unknown, most: number, shown = most): unknown {
   const text = JSON.stringify(value);
   return text.length > most ? `${text.slice(0, shown)} …` : value;
 }
 
-/** How many are read at once, and told at most. */
+/** How many are read at once, and the most that one call returns. */
 const AT_ONCE = 8;
 const MOST = 100;
 
 /**
- * Those after the first `from`, as many as fit into `limit` characters of JSON and at least one. Of one that is twice
- * as long the beginning is told; undefined where there are none.
+ * Returns the partial results after the first `from`: as many as fit into `limit` characters of JSON, but at least one. One that
+ * is more than twice as long is cut to its beginning. Undefined if the job has emitted no result yet.
  */
 export async function partialOf(
   store: Pick<RemoteStore, "child">,
@@ -56,7 +56,7 @@ export async function partialOf(
   signal?: AbortSignal,
 ): Promise<Partial | undefined> {
   const values: unknown[] = [];
-  /** How many were read; events among them are told to those who subscribe to them. */
+  /** How many promises were passed, results and events. Events go to their subscribers instead. */
   let passed = 0;
   const partial = (more: boolean): Partial => ({
     values,

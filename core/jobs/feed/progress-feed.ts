@@ -1,12 +1,12 @@
 /**
  * The progress feed of a job: its progress, its steps, its waits and its questions.
  *
- * It is a sequence of promises, children of the job's. Each entry tells all at that point, so only the newest matters. The
- * next entry may exist before it is written, unresolved, for a client that waits for it.
+ * It is a sequence of promises, children of the job's promise. Each entry holds the whole state at its time, so only the newest
+ * matters. The next entry may exist, unresolved, before it is written: a client that waits for it has created it.
  */
 import * as z from "zod";
 
-/** A form that a person is asked to fill in, as the protocol's `elicitation/create` has it. */
+/** A form for a person to fill in, in the shape of the protocol's `elicitation/create`. */
 export const QuestionEntry = z.object({
   /** For the person who answers. */
   message: z.string(),
@@ -16,7 +16,7 @@ export const QuestionEntry = z.object({
 });
 export type QuestionEntry = z.infer<typeof QuestionEntry>;
 
-/** What the caller did: filled in the form, refused to, or closed it. */
+/** What the person did: filled in the form, declined, or closed it. */
 export const AnswerEntry = z.discriminatedUnion("action", [
   z.object({ action: z.literal("accept"), content: z.record(z.string(), z.unknown()) }),
   z.object({ action: z.literal("decline") }),
@@ -31,7 +31,7 @@ export const FeedEntry = z.object({
   /** Questions that are not known to be answered, by a key that is unique in the job. */
   questions: z.record(z.string(), z.object({ promiseId: z.string(), question: QuestionEntry })),
   progress: z.object({ done: z.number(), total: z.number().optional() }).optional(),
-  /** The step that runs, or waits for its next attempt. */
+  /** A step that runs, or waits for its next attempt. */
   step: z
     .object({ name: z.string(), attempt: z.number(), error: z.string().optional(), next: z.number().optional() })
     .optional(),
@@ -42,18 +42,18 @@ export const FeedEntry = z.object({
   awaiting: z.number().optional(),
   callbacks: z.array(z.string()).optional(),
   spent: z.record(z.string(), z.object({ spent: z.number(), limit: z.number() })).optional(),
-  /** How many partial results it has told. */
+  /** How many partial results it has emitted. */
   emitted: z.number().optional(),
-  /** How many events it has told. */
+  /** How many events it has emitted. */
   events: z.number().optional(),
-  /** Which of the job's runs this is, where it is not the first. */
+  /** The number of the job's current run, from the second on. */
   run: z.number().optional(),
-  /** Why the code that is here cannot go on with it. */
+  /** Why the workers' code cannot go on with the job. */
   blocked: z.string().optional(),
 });
 export type FeedEntry = z.infer<typeof FeedEntry>;
 
-/** What the job is doing, in one line for people; undefined where it reports nothing. */
+/** What the job is doing, in one line for people; undefined if it reports nothing. */
 export function doing(entry: FeedEntry | undefined, now: number): string | undefined {
   if (!entry) return undefined;
   const { message, progress, step, sleeping_until, blocked, awaiting, emitted, callbacks, spent = {} } = entry;

@@ -6,7 +6,7 @@ import { feedEntryId } from "../../store/ids.ts";
 import type { FeedEntry } from "./progress-feed.ts";
 import { FeedCache, ProgressFeeds } from "./progress-feeds.ts";
 
-/** A client of a server in this process, which notes what was asked at once. */
+/** A client of a server in this process, which counts the requests of each round: those that are sent at once. */
 class LocalClient extends ResonateClient {
   readonly sim = new Simulation();
   rounds: number[] = [];
@@ -42,24 +42,24 @@ async function journalOf(entries: number) {
   return { client, writer, timeoutAt };
 }
 
-/** Of how many entries a job that tells of itself at every chance has, after a year. */
+/** Numbers of entries, up to those of a job that has reported at every opportunity for a year. */
 const ENTRIES = [0, 1, 2, 3, 4, 5, 13, 14, 29, 30, 61, 62, 93, 94, 100, 157, 158, 205, 206, 240, 255];
 
 test.each(ENTRIES)("the newest of %i entries is found in two rounds by a reader that knows none", async (entries) => {
   const { client } = await journalOf(entries);
   expect((await new ProgressFeeds(client).newest("job")).n).toBe(entries);
   expect(client.rounds.length).toBeLessThanOrEqual(entries === 0 ? 1 : 2);
-  // Few for what most jobs tell, and no more than a few times that for any.
+  // Few requests for a typical job, and at most a few times as many for any other.
   expect(client.rounds.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(entries < 14 ? 9 + 9 : 9 + 50);
 });
 
 test.each([
   [1, 2],
   [16, 2],
-  // One has to be looked for once more.
+  // Beyond the first short list of distances, so the search starts again with the long one.
   [17, 4],
   [250, 4],
-])("of %i entries that came in a short while it is found in %i rounds", async (entries, rounds) => {
+])("the newest of %i entries that came within a short while is found in %i rounds", async (entries, rounds) => {
   const { client, writer, timeoutAt } = await journalOf(40);
   const journals = new ProgressFeeds(client);
   await journals.newest("job");
@@ -69,24 +69,24 @@ test.each([
   expect(client.rounds.length).toBeLessThanOrEqual(rounds);
 });
 
-test("more entries than any job has by time are found as well", async () => {
+test("the newest entry is found even beyond the number that a job reaches in a year", async () => {
   const { client } = await journalOf(600);
   expect((await new ProgressFeeds(client).newest("job")).n).toBe(600);
   expect(client.rounds.length).toBeLessThanOrEqual(6);
 });
 
-test("a reader that knows the newest entry finds out with one request that nothing has come since", async () => {
+test("a reader that knows the newest entry needs one request to find that there is no newer one", async () => {
   const { client, writer, timeoutAt } = await journalOf(40);
   const read = new FeedCache();
   await new ProgressFeeds(client, read).newest("job");
   client.rounds = [];
-  // Another request of the same isolate.
+  // As in another request of the same isolate.
   const later = new ProgressFeeds(client, read);
   expect(await later.newest("job")).toMatchObject({ n: 40, entry: { message: "40" } });
   expect(client.rounds).toEqual([1]);
   await writer.write("job", 41, saying("41"), { timeoutAt });
   client.rounds = [];
-  // A caller that looks at many jobs gets it as it was a second ago.
+  // A caller that looks at many jobs may get an entry that was read up to a second ago.
   expect((await later.recent("job")).n).toBe(40);
   expect(client.rounds).toEqual([]);
   expect((await later.newest("job")).n).toBe(41);

@@ -6,7 +6,7 @@ import { feedEntryId } from "../../store/ids.ts";
 import { lastInRounds } from "../../store/sequence.ts";
 import { type AnswerEntry, FeedEntry } from "./progress-feed.ts";
 
-/** An entry of a progress feed: its number, counted from 1, and when it was written; `n` is 0 while there is none. */
+/** The newest entry of a progress feed with its number, counted from 1. `n` is 0 while there is none. */
 export interface NewestEntry {
   n: number;
   entry: FeedEntry | undefined;
@@ -17,24 +17,24 @@ export interface NewestEntry {
 const NONE: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
 
 /**
- * How far beyond the known entries the first round looks; see {@link lastInRounds}. Two rounds find the last of so many
- * entries as a job has that reports by time for a year.
+ * How far beyond the known entries the first round looks; see {@link lastInRounds}. With these distances two rounds find the
+ * last entry of any job that has reported at its regular intervals for a year.
  */
 const DISTANCES = [1, 4, 14, 30, 62, 94, 126, 158, 206, 257];
 
-/** The same for a feed that was read a short while ago, which mostly has nothing new. */
+/** The same for a feed that was read a short while ago, in milliseconds: mostly nothing new has come. */
 const NEXT = [1, 18];
 const SHORT_WHILE = 60_000;
 
 /** For how long a read entry counts as recent, in milliseconds. */
 const RECENT = 1_000;
 
-/** The header of a question's value that tells answers apart: two people may give the same one. */
+/** The header of a question's value that tells answers apart, as two people may give the same answer. */
 const ANSWERED_BY = "durable-mcp-answered-by";
 
 const MOST_FEEDS = 5_000;
 
-/** Remembers the newest entries read. It holds values alone, no promises, so requests may share it. */
+/** Caches the newest entries that were read. It holds only values, no promises, so requests may share it. */
 export class FeedCache {
   readonly #feeds = new Map<string, { newest: NewestEntry; at: number }>();
 
@@ -69,7 +69,7 @@ export class ProgressFeeds {
     return known && Date.now() - known.at < RECENT ? known.newest : this.newest(promiseId, signal);
   }
 
-  /** The newest entry: two rounds of requests, or a single request when nothing has come lately. */
+  /** The newest entry: one request if a recent reading still holds, otherwise usually two rounds of requests. */
   async newest(promiseId: string, signal?: AbortSignal): Promise<NewestEntry> {
     const known = this.#cache.get(promiseId);
     const { newest, at } = known ?? { newest: NONE, at: 0 };
@@ -80,8 +80,8 @@ export class ProgressFeeds {
   }
 
   /**
-   * Writes the `n`th entry. False when another entry has that number, which stays as it is. `timeoutAt` is the job's;
-   * `patience` is for how long it is tried, in milliseconds.
+   * Writes the `n`th entry. False when another entry has that number, which stays as it is. `timeoutAt` is that of the job's
+   * promise; `patience` is how long to keep trying, in milliseconds.
    */
   async write(
     promiseId: string,
@@ -90,7 +90,8 @@ export class ProgressFeeds {
     { timeoutAt, patience }: { timeoutAt: number; patience?: number | undefined },
   ): Promise<boolean> {
     const id = feedEntryId(promiseId, n);
-    // Settled from the start, with the entry as its parameter: one request, unless somebody waits for the entry.
+    // The promise is created settled, with the entry as its parameter. A client that waits for the entry has created it pending
+    // before: then a second request resolves it.
     const now = Date.now() - 1;
     const written = childOf(id, now, { param: entry, tags: { "resonate:timer": "true" } });
     let record = await this.#client.call(written, undefined, patience);
@@ -124,8 +125,8 @@ export class ProgressFeeds {
   }
 
   /**
-   * Answers a question, or a callback with a text. Returns whether this answer counts: of several the first one does, and
-   * none after the job's end.
+   * Answers a question, or a callback with a text. Returns whether this answer counts: only the first one does, and none after
+   * the job's end.
    */
   async answer(questionId: string, answer: AnswerEntry | string): Promise<boolean> {
     const by = crypto.randomUUID();

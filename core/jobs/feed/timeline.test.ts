@@ -4,7 +4,7 @@ import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { journalEntryId } from "../../store/ids.ts";
 import { timelineOf } from "./timeline.ts";
 
-/** The records of a job, by their numbers; and how many reads were made. */
+/** Reads the timeline of a job with these journal entries, by their numbers, and counts the reads. */
 function job(events: Map<number, object>) {
   let reads = 0;
   const get = async (id: string): Promise<PromiseRecord | undefined> => {
@@ -29,11 +29,11 @@ function job(events: Map<number, object>) {
 
 const step = (op: string) => ({ kind: "step", op, over: true });
 
-test("a job without records has an empty timeline", async () => {
+test("a job without journal entries has an empty timeline", async () => {
   expect(await job(new Map()).look(1)).toEqual({ entries: [], next: 1 });
 });
 
-test("records are told in order, without values, past one that is missing after a crash", async () => {
+test("a timeline lists journal entries in order, without values, past one that is missing after a crash", async () => {
   const events = new Map<number, object>([
     [1, { ...step("fetch"), value: { secret: true } }],
     [3, { kind: "retry", op: "send", attempt: 1, since: 0, error: { name: "Error", message: "refused" } }],
@@ -43,12 +43,12 @@ test("records are told in order, without values, past one that is missing after 
       { n: 1, kind: "step", op: "fetch", at: 1_000, over: 1_500 },
       { n: 3, kind: "retry", op: "send", at: 1_000, until: 2_000, attempt: 1, error: "refused" },
     ],
-    // What is waited for may be over at the next look.
+    // The retry is still open, so the next look begins with it.
     next: 3,
   });
 });
 
-test("promises that are no journal entries are left out", async () => {
+test("a timeline leaves out promises that are not journal entries", async () => {
   const events = new Map<number, object>([
     [1, { nothing: true }],
     [2, step("fetch")],
@@ -56,7 +56,7 @@ test("promises that are no journal entries are left out", async () => {
   expect((await job(events).look(1)).entries.map(({ n }) => n)).toEqual([2]);
 });
 
-test("a look reads a bounded number of records, and goes on where it ended", async () => {
+test("each look reads a bounded number of entries, and the next one goes on from there", async () => {
   const { look, reads } = job(new Map(Array.from({ length: 1_000 }, (_, i) => [i + 1, step(`step ${i + 1}`)])));
   const seen: number[] = [];
   for (let from = 1; seen.length < 1_000; ) {

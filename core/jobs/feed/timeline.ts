@@ -1,4 +1,4 @@
-/** What a job has done, for people: its journal without the values, which may be anything. */
+/** What a job has done, for people: its journal without the values, which may be of any kind and size. */
 import { JournalRecord, maxUnderWay } from "../../engine/journal.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { journalEntryId } from "../../store/ids.ts";
@@ -11,7 +11,7 @@ const MOST = 96;
 export interface TimelineEntry {
   n: number;
   kind: JournalRecord["event"]["kind"];
-  /** The command: the names of its contexts, its own, and which of that name. */
+  /** The command: the names of its contexts, its own name, and its number among commands of that name. */
   op: string;
   at: number;
   /** When a sleep, or a wait for the next attempt, is due to end. */
@@ -21,13 +21,13 @@ export interface TimelineEntry {
   attempt?: number;
   error?: string;
   message?: string;
-  /** What has cancelled the job, where nobody did. */
+  /** Set when the deadline cancelled the job, and not a person. */
   by?: "deadline";
 }
 
 /**
- * Reads the journal from the `from`th entry on, counted from 1, up to a bounded number. `next` is where to go on: the first
- * entry that may still change, or else the one after the last.
+ * Reads a bounded number of journal entries from the `from`th on, counted from 1. `next` is where to go on: the first entry
+ * that may still change, or else the one after the last.
  */
 export async function timelineOf(
   promiseId: string,

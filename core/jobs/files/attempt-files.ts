@@ -20,10 +20,10 @@ import { folderOf, hex, type KeptFiles, streamOf } from "./kept-files.ts";
 export const KEEPS_NO_FILES =
   "this deployment keeps no files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
 
-/** Fetches from public addresses alone, and follows no redirect. */
+/** Fetches only from public addresses, and follows no redirect. */
 export type FetchPublic = (url: string, init: { signal: AbortSignal }) => Promise<Response>;
 
-/** How many bytes of files a job has, with those that it stores now, and how many it may have: see `MAX_STORED_BYTES`. */
+/** How many bytes of files a job has, counting those that it is storing, and how many it may have: see `MAX_STORED_BYTES`. */
 export interface Room {
   taken: number;
   readonly most: number;
@@ -31,12 +31,12 @@ export interface Room {
 
 const BOUNDLESS: Room = { taken: 0, most: Number.POSITIVE_INFINITY };
 
-/** What a file takes beside its bytes. */
+/** How many bytes a file counts as in addition to its content. */
 const EACH = 1_000;
 
 /**
- * Makes what `step.file` and `step.read` do. `kept`: undefined in a deployment that keeps no files; `fetchPublic`: where there is no
- * guard against private addresses.
+ * Implements `step.file` and `step.read` for one attempt. `kept` is undefined in a deployment that keeps no files; `fetchPublic`
+ * is undefined where nothing can guard against private addresses.
  */
 export function attemptFiles(
   kept: KeptFiles | undefined,
@@ -45,12 +45,12 @@ export function attemptFiles(
 ): AttemptFiles {
   const { promiseId, jobName, run, step, version, attempt, signal, room = BOUNDLESS } = of;
   const { name: job } = splitKey(jobName);
-  /** What is stored, and being stored, by the ids of files. */
+  /** The files that are stored or being stored, by their ids. */
   const stored = new Map<string, { key: string; bytes: number }>();
   let isOver = false;
   let begun: Promise<{ folder: string; stem: string }> | undefined;
 
-  /** Removes what attempts before this one have left: none of it is in the step's record. */
+  /** Removes the files of earlier attempts at this step: they did not succeed, so no journal entry refers to those files. */
   const begin = async (files: KeptFiles) => {
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(`${run}\n${step}`));
     const folder = await folderOf(promiseId);
@@ -58,7 +58,7 @@ export function attemptFiles(
     const from = `${folder}/${stem}-`;
     for await (const { key } of files.location.objects.list(from)) {
       const [theirs = 0, number = 0] = key.slice(from.length).split(".").map(Number);
-      // A later attempt elsewhere is not this one's to clean up after.
+      // A later attempt may run elsewhere: its files stay.
       if (theirs < version || (theirs === version && number < attempt)) await files.location.objects.remove(key);
     }
     return { folder, stem };
@@ -118,7 +118,7 @@ export function attemptFiles(
         take(0);
         return { uri: fileUri(job, id, name), name, mimeType: type, size, sha256, step, attempt };
       } catch (error) {
-        // The step may have ended in between, and have removed what was there.
+        // The step may have ended in the meantime, and have forgotten this file before the last bytes were written.
         stored.set(id, one);
         await remove(id);
         throw error;
@@ -233,7 +233,7 @@ function fromDataUri(uri: string, limits: FileLimits): Blob {
   }
 }
 
-/** What Hono, which knows what browsers load, does not. */
+/** Types that Hono does not know, as it knows only those that browsers load. */
 const MORE_TYPES = {
   flac: "audio/flac",
   m4a: "audio/mp4",
@@ -253,7 +253,7 @@ function typeOf(data: FileData): string | undefined {
   return isResponse(data) ? (data.headers.get("content-type") ?? undefined) : undefined;
 }
 
-/** By its tag: where a library has replaced the global class, as Hono's Node server does, fetch's answers are none of it. */
+/** Checks the tag: a library may replace the global class, as Hono's Node server does, and then `instanceof` fails. */
 const isResponse = (data: FileData): data is Response => Object.prototype.toString.call(data) === "[object Response]";
 
 async function* bytesIn(data: FileData, { location }: KeptFiles): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 /**
- * The files of jobs in a store. A file is an object of bytes and, beside it, its description, which is written last: a file
- * without one does not exist. With encryption keys, each file has a key of its own, in its description, which is sealed as
- * promises are and bound to where it lies.
+ * The files of jobs in an object store. A file is two objects: its bytes and its description. The description is written last,
+ * so a file without one does not exist. In a deployment with encryption keys each file has a key of its own. The description
+ * holds it, sealed as promises are and bound to the key under which the file is stored.
  */
 import { NonRetryableError } from "../../definitions/context.ts";
 import type { FileReference } from "../../definitions/file.ts";
@@ -26,15 +26,15 @@ export interface FileLocation {
   readPath?(path: string): AsyncIterable<Uint8Array>;
 }
 
-/** What is known of a file beside its bytes. */
+/** The description of a file. */
 export interface Description extends Pick<FileReference, "name" | "mimeType" | "size" | "sha256"> {
   /** The id of its job's promise. */
   job: string;
-  /** In base64, where its bytes are encrypted. */
+  /** The key that its bytes are encrypted with, in base64; undefined when they are not. */
   key?: string;
 }
 
-/** How much is encrypted at a time, in bytes, and by how much it grows. */
+/** The size of the chunks that are encrypted one by one, and how much encryption adds to each, in bytes. */
 const CHUNK = 256 * 1024;
 const TAG = 16;
 
@@ -79,7 +79,7 @@ export class KeptFiles {
     return description;
   }
 
-  /** @throws {Error} for one that no key opens */
+  /** @throws {Error} for a description that no key opens */
   async describe(key: string): Promise<Description | undefined> {
     const stored = await this.location.objects.read(key + DESCRIPTION);
     if (!stored) return undefined;
@@ -88,15 +88,15 @@ export class KeptFiles {
     return JSON.parse(fromBase64(param.data ?? ""));
   }
 
-  /** The bytes of a file; undefined where there is none. The stream fails where they are not what was stored. */
+  /** The bytes of a file; undefined if there is none. The stream fails if they are not the bytes that were stored. */
   async read(key: string, about: Description): Promise<ReadableStream<Uint8Array> | undefined> {
     const bytes = await this.bytes(key, about, undefined, false);
     return bytes && streamOf(bytes);
   }
 
   /**
-   * The same as chunks, each of which holds until the next is asked for; or the range of them from `from` up to `to`, of which it
-   * is known with encryption keys alone that they are what was stored.
+   * The same as chunks, or the range of bytes from `from` up to `to`. With `isReused` a chunk is valid only until the next one is
+   * requested. A range can be checked for damage only if the file is encrypted.
    */
   async bytes(
     key: string,
@@ -128,7 +128,7 @@ export class KeptFiles {
     for await (const each of bytes) {
       size += each.length;
       await hash?.update(each);
-      // The last bytes arrive when all of them are known to be right.
+      // The last bytes are held back until all bytes are checked.
       if (size < length) yield each;
       else if (size > length || (hash && (await hash.digest()) !== sha256)) throw new NonRetryableError(DAMAGED);
       else yield each;
@@ -136,13 +136,13 @@ export class KeptFiles {
     if (size < length) throw new NonRetryableError(DAMAGED);
   }
 
-  /** Removes a file: the description first, without which it does not exist. */
+  /** Removes a file, its description first, so that a partly removed file does not exist. */
   async remove(key: string): Promise<void> {
     await this.location.objects.remove(key + DESCRIPTION);
     await this.location.objects.remove(key);
   }
 
-  /** Removes all files of a job, and of all generations of its name. */
+  /** Removes all files of all generations of a job's name. */
   async removeAll(promiseId: string): Promise<void> {
     for await (const { key } of this.location.objects.list(`${await folderOf(promiseId)}/`))
       await this.location.objects.remove(key);
@@ -155,13 +155,13 @@ export class KeptFiles {
 
 const DAMAGED = "the file is not what was stored: its checksum or its length differs";
 
-/** The folder of the files of a job and of all generations of its name, which may be too long, or no name of a folder. */
+/** The folder of the files of all generations of a job's name. A hash, as the name may be too long or not valid for a folder. */
 export async function folderOf(promiseId: string): Promise<string> {
   const { base } = splitGeneration(promiseId);
   return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(base)))).slice(0, 40);
 }
 
-/** Whether a key is that of a file, of its description or of an unfinished write of either: others may lie beside them. */
+/** Whether a key belongs to a file, a description or an unfinished write of either. The store may hold foreign objects too. */
 export const isKeptKey = (key: string): boolean => /^[0-9a-f]{40}\/[0-9a-f]{16}-\d+\.\d+\.\d+/.test(key);
 
 export const hex = (bytes: Uint8Array): string => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
@@ -169,7 +169,7 @@ export const hex = (bytes: Uint8Array): string => Array.from(bytes, (b) => b.toS
 const imported = (secret: Uint8Array<ArrayBuffer>) =>
   crypto.subtle.importKey("raw", secret, "AES-GCM", false, ["encrypt", "decrypt"]);
 
-/** The key is the file's own, so that the number of the chunk is a nonce; the length is in the description. */
+/** Each file has its own key, so a chunk's number is a unique nonce. The description's length reveals missing chunks. */
 function algorithm(n: number) {
   const iv = new Uint8Array(12);
   new DataView(iv.buffer).setUint32(8, n);
@@ -181,7 +181,7 @@ async function* encrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey) {
   for await (const piece of inPieces(data, CHUNK)) yield* once(await crypto.subtle.encrypt(algorithm(n++), key, piece));
 }
 
-/** Bytes that hold until the next are asked for. Their memory is given back then: it would wait for the garbage to be collected. */
+/** Yields bytes that are valid until the next are requested. Then frees their memory at once, without the garbage collector. */
 function* once(bytes: ArrayBuffer): Generator<Uint8Array> {
   yield new Uint8Array(bytes);
   bytes.transfer(0);
@@ -224,7 +224,7 @@ interface DigestStream extends WritableStream<Uint8Array> {
   digest: Promise<ArrayBuffer>;
 }
 
-/** workerd's. */
+/** The hash that workerd offers. */
 function platformHash(): Hash {
   const { DigestStream } = crypto as unknown as { DigestStream: new (algorithm: string) => DigestStream };
   const stream = new DigestStream("SHA-256");

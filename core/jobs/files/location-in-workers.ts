@@ -1,4 +1,4 @@
-/** Where Workers keep files, by their bindings. */
+/** Where Cloudflare Workers keep files, by their bindings. */
 import { type Bucket, bucketStore } from "../../store/files/r2.ts";
 import { s3Of } from "../../store/files/s3.ts";
 import type { FileLocation } from "./kept-files.ts";

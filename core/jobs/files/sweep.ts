@@ -1,21 +1,22 @@
-/** Removes files whose jobs are gone: forgotten, or kept long enough; and what crashed attempts left. */
+/** Removes files whose jobs are gone, by `forget` or by retention, and unfinished files that crashed attempts left. */
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { StoredObject } from "../../store/files/objects.ts";
 import { isKeptKey, type KeptFiles } from "./kept-files.ts";
 
 const DESCRIPTION = ".json";
 
-/** How old something must be to be swept, in milliseconds. */
+/** How old an object must be to be swept, in milliseconds. */
 export interface Ages {
-  /** For files without a description: no running attempt is younger than its files. */
+  /** A file without a description, which a running attempt may still be writing; default: a day. */
   unfinished?: number;
-  /** A file whose job is gone; default: the same. */
+  /** A file whose job is gone; default: as `unfinished`. */
   gone?: number;
 }
 
 /**
- * Sweeps once, in steps: each looks at one file or removes something, by up to three requests to the store, and yields how much it
- * removed. Where the server knows the job of no file at all, it may be another or an empty one, and no file of a job is removed.
+ * Sweeps once, in steps. Each step examines or removes one file, with at most three requests to the store, and yields how many
+ * it removed. If the server knows the job of no file at all, it may be the wrong server or an empty one: then all files that
+ * have a description stay.
  */
 export async function* sweepInSteps(
   files: KeptFiles,
@@ -41,7 +42,7 @@ export async function* sweepInSteps(
         yield 1;
       } else if (at <= now - gone) {
         const file = key.slice(0, -DESCRIPTION.length);
-        // One that no key opens is another deployment's.
+        // A description that no key opens belongs to another deployment.
         const about = await files.describe(file).catch(() => undefined);
         if (about && (await isGone(about.job))) orphans.push(file);
         else if (about) isOurs = true;
@@ -67,7 +68,7 @@ export async function* sweepInSteps(
   }
 }
 
-/** Sweeps once; resolves with how many files it removed, and how many unfinished ones. */
+/** Sweeps once. Resolves with how many files it removed, finished or not. `age`: how old they must be, in milliseconds. */
 export async function sweep(files: KeptFiles, client: ResonateClient, age?: number): Promise<number> {
   let removed = 0;
   for await (const each of sweepInSteps(files, client, age === undefined ? {} : { unfinished: age })) removed += each;

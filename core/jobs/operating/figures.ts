@@ -1,4 +1,4 @@
-/** What happens in a worker, gathered for its next report to operators. */
+/** Gathers what happens in a worker for its next report to operators. */
 import { seldom } from "./starts.ts";
 import {
   FAILED,
@@ -11,16 +11,16 @@ import {
   type WorkerReport,
 } from "./worker-report.ts";
 
-/** The most jobs of which is remembered that they were said to wait. */
+/** How many waiting jobs are remembered, so that their going on is reported too. */
 const MOST_WAITING = 10_000;
 
-/** How a worker is. */
+/** The state of a worker at the time of a report. */
 export type AboutWorker = Omit<WorkerReport, "n" | "slots" | keyof News> & { running: number; most: number };
 
-/** What has happened. */
+/** What has happened since the last report. */
 export type News = Pick<WorkerReport, "counts" | "failed" | "waits" | "slowest">;
 
-/** What a runner tells the account's Resonate server with its answer to a task. */
+/** What a runner reports to the account's Resonate server with its answer to a task. */
 export interface RunnerNews {
   kinds: WorkerReport["kinds"];
   news: News;
@@ -30,7 +30,7 @@ export interface Ended {
   job: string;
   kind: string;
   outcome: "complete" | "failed" | "cancelled";
-  /** Since its start, in milliseconds. */
+  /** How long it took from its start, in milliseconds. */
   ms: number;
   reason?: string;
   stack?: string;
@@ -40,17 +40,17 @@ export class Figures {
   readonly #counts = new Map<string, number>();
   readonly #slowest = new Map<string, { job: string; ms: number }>();
   readonly #waits = new Map<string, WaitingJob>();
-  /** The jobs that were said to wait. */
+  /** The jobs that were reported as waiting. */
   readonly #said = new Set<string>();
   #failed: FailedJob[] = [];
   #n: number;
   /** How many jobs wait for a slot. */
   waiting = 0;
-  /** The last error that a step threw and is not tried again after, by job. */
+  /** The last error after which a step was not retried, by job. */
   readonly #thrown = new Map<string, { reason: string; stack: string }>();
   readonly #onNews: () => void;
 
-  /** `n`: the number of the last report that went out before. */
+  /** `n`: the number of the last report that was sent. */
   constructor(onNews: () => void, n = 0) {
     this.#onNews = onNews;
     this.#n = n;
@@ -63,7 +63,7 @@ export class Figures {
     this.#onNews();
   }
 
-  /** Keeps the stack of what a step threw: what its function is given has none of the author's code. */
+  /** Keeps the stack of an error that a step threw, as the error that the function receives has no stack of the author's code. */
   threw(job: string, error: { reason: string; stack: string }): void {
     this.#thrown.set(job, error);
     const [oldest] = this.#thrown.keys();
@@ -91,7 +91,7 @@ export class Figures {
     });
   }
 
-  /** Tells what a job waits for, or that it does so no more. */
+  /** Reports what a job waits for, or that it no longer waits. */
   waits(about: WaitingJob): void {
     const { job, state } = about;
     // Most jobs never wait.
@@ -104,16 +104,16 @@ export class Figures {
     else if (this.#said.size < MOST_WAITING) this.#said.add(job);
   }
 
-  /** Tells of a job that has just been started for another, once in a while of a kind. */
+  /** Reports that a job has just been started by another one, for each kind only once in a while. */
   readonly started = seldom((kind, job) => this.waits({ job, kind, state: "worker" }));
 
-  /** A job that waited goes on: another worker may have said so. */
+  /** Reports that a job goes on, which another worker may have reported as waiting. */
   goesOn(job: string, kind: string): void {
     if (this.#said.size < MOST_WAITING) this.#said.add(job);
     this.waits({ job, kind });
   }
 
-  /** Takes in what was gathered elsewhere. */
+  /** Adds what was gathered elsewhere. */
   add({ counts, failed, waits, slowest }: News): void {
     for (const [kind, name, n] of counts) this.count(kind, name, n);
     for (const { job, kind, ...more } of waits)
@@ -122,7 +122,7 @@ export class Figures {
     this.#failed.push(...failed.slice(0, MOST_NAMED - this.#failed.length));
   }
 
-  /** What has happened since it was taken last. */
+  /** Returns what has happened since the last call, and begins to gather again. */
   takeNews(): News {
     const news: News = {
       counts: [...this.#counts].map(([key, n]) => {
@@ -140,13 +140,13 @@ export class Figures {
     return news;
   }
 
-  /** The next report: what has happened since the one before. */
+  /** Makes the next report, of what has happened since the last one. */
   take({ running, most, ...worker }: AboutWorker): WorkerReport {
     this.#n += 1;
     return { ...worker, n: this.#n, slots: { running, waiting: this.waiting, most }, ...this.takeNews() };
   }
 
-  /** Whether something has happened since the report before. */
+  /** Whether something has happened since the last report. */
   get hasNews(): boolean {
     return this.#counts.size + this.#waits.size + this.#failed.length > 0;
   }

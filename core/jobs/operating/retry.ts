@@ -1,4 +1,4 @@
-/** What an operator does about a job that has failed, or does not get on. */
+/** How an operator retries a job that has failed or does not make progress. */
 import { REQUEST_TAG } from "../../definitions/job.ts";
 import { CLEANED_UP, EARLIER, encodeValue, lineage, RESERVATION } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
@@ -36,8 +36,8 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
 }
 
 /**
- * Has a blocked job looked at again, or starts one that ended without a result as its next attempt: from its last good step,
- * or from the start. Resolves with the outcome in words. `job` is the promise id without the namespace.
+ * Wakes a blocked job, or starts the next attempt at a job that ended without a result: from its last good step or, with
+ * `isFromStart`, from the start. Resolves with the outcome in words. `job` is the promise id without the namespace.
  */
 export async function retryJob(server: Server, job: string, isFromStart = false): Promise<string> {
   const { client, namespace } = server;
@@ -48,7 +48,7 @@ export async function retryJob(server: Server, job: string, isFromStart = false)
   const { entry } = await new ProgressFeeds(client).newest(id);
   if (entry?.blocked === undefined)
     return `it is not blocked${entry ? `: ${doing(entry, Date.now()) ?? "it runs"}` : ""}`;
-  // It sleeps until the end of this minute or, if it was blocked a moment ago, of the next one.
+  // The job sleeps until the end of this minute. If the minute ends right now, it may already sleep until the end of the next.
   const now = Date.now();
   for (const at of [now, now + 60_000]) {
     const bell = wakeupOf(id, at).id;

@@ -1,10 +1,10 @@
-/** Tells operators of a job that has been started: its kind, and its promise id without the namespace. */
+/** Tells operators that a job has been started. `job` is its promise id without the namespace. */
 export type TellStart = (kind: string, job: string) => unknown;
 
-/** How often a start of one kind is told, in milliseconds. */
+/** How often a start of each kind is reported, in milliseconds. */
 const EVERY = 60_000;
 
-/** Tells one start of a kind in a while, by which it is seen whether workers take that kind. */
+/** Reports one start of each kind once in a while, which is enough to see whether workers take that kind. */
 export function seldom(tell: TellStart): TellStart {
   const told = new Map<string, number>();
   return (kind, job) => {

@@ -1,12 +1,12 @@
-/** What a worker reports to the edge, for operators: what has happened since its last report, and how it is. */
+/** A worker's report to the edge, for operators: what has happened since its last report, and its state. */
 
 export const WAIT_STATES = ["sleeping", "answer", "job", "failing", "blocked", "worker"] as const;
 
-/** What a job waits for that does not execute, or why it does not get on. `worker`: as far as is known, none takes it. */
+/** What a job waits for that is not executing, or why it makes no progress. `worker`: no worker is known to have taken it. */
 export type WaitState = (typeof WAIT_STATES)[number];
 
 export interface FailedJob {
-  /** The promise id without the namespace, as logs have it. */
+  /** The promise id without the namespace, as in logs. */
   job: string;
   kind: string;
   /** The first line of the error. */
@@ -16,30 +16,30 @@ export interface FailedJob {
   at: number;
 }
 
-/** A job that waits; without a state it does so no more. */
+/** A job that waits; without a state it no longer waits. */
 export interface WaitingJob {
   job: string;
   kind: string;
   state?: WaitState;
-  /** Why it is blocked, failing or not taken, or when it wakes up. A job that has just been started says nothing. */
+  /** Why it is blocked, failing or not taken, or when it wakes up; undefined for a job that has just been started. */
   says?: string;
 }
 
 export interface WorkerReport {
   /** The id of the process. */
   worker: string;
-  /** The runners of an account, which sleep until there is a job, and say nothing meanwhile. */
+  /** Set for an account's runners, which sleep until there is a job and report nothing in the meantime. */
   isRunner?: true;
-  /** Grows with each report: one that is sent again counts once. */
+  /** Grows with each report, so that a report that is sent again counts once. */
   n: number;
   group: string;
   /** Whether jobs reach it. */
   connected: boolean;
-  /** The form in which it keeps jobs; 1 where it tells none. */
+  /** The form in which it stores jobs; 1 if undefined. */
   form?: number;
   /** The versions of the kinds that it runs. */
   kinds: Record<string, number>;
-  /** How many jobs run and wait for a slot, and how many of a kind may run. */
+  /** How many jobs run, how many wait for a slot, and how many of each kind may run. */
   slots: { running: number; waiting: number; most: number };
   /**
    * What happened, by kind and name: `started`, `complete`, `failed`, `cancelled`, `retried`, {@link FAILED} with a reason, and
@@ -52,13 +52,13 @@ export interface WorkerReport {
   slowest: [kind: string, job: string, ms: number][];
 }
 
-/** The most failures and waits that one report names; of more it tells the number alone. */
+/** How many failures and how many waiting jobs a report names at most. Further ones are only counted. */
 export const MOST_NAMED = 200;
 
-/** The most kinds and reasons that one report, or one period, tells apart. */
+/** How many pairs of kind and count a report, or a period, tells apart at most. */
 export const MOST_NAMES = 200;
 
-/** Before the reason in the name of a count. */
+/** The prefix of a count whose name is a reason. */
 export const FAILED = "failed: ";
 
 /** The longest reason and stack, in characters. */
@@ -67,16 +67,16 @@ export const LONGEST = { reason: 200, stack: 2_000 };
 /** The first line of an error, by which failures are grouped. */
 export const firstLine = (reason: string): string => (reason.split("\n", 1)[0] ?? "").slice(0, LONGEST.reason);
 
-/** The variables by any of which a deployment has operators. */
+/** The variables that give a deployment operators; any one of them is enough. */
 export interface OperatorEnv {
   /** A JSON list of `{"name", "sha256"}`, as `npm run token` prints them. */
   OPERATOR_TOKENS?: string;
   /** The scope of OAuth tokens whose callers are operators. */
   OAUTH_OPERATE_SCOPE?: string;
-  /** `local`: without authentication, who asks on this machine is an operator. */
+  /** `local`: without authentication, everyone on this machine is an operator. */
   OPERATE?: string;
 }
 
-/** Whether there are operators, who are all that read reports. */
+/** Whether there are operators. Nobody else reads reports. */
 export const hasOperators = ({ OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE, OPERATE }: OperatorEnv): boolean =>
   Boolean(OPERATOR_TOKENS || OAUTH_OPERATE_SCOPE || OPERATE);

@@ -2,10 +2,10 @@
  * Tracks which callers still want a shared job, so that one caller's cancellation does not end it for the others.
  *
  * The promise names its creator, who wants the job until a record says that the creator gave it up. Every other caller has
- * a start record and makes a claim: the claims of a job are a sequence of promises, each pending while its claimant wants
- * the job. Creating the next claim is atomic, which decides every race: the last caller to give the job up creates the
- * next claim for nobody, and only then may cancel. A later claimant finds that claim, and so knows that the job is being
- * cancelled; an earlier claim keeps it from being made.
+ * a start record and makes a claim. The claims of a job are a sequence of promises, each pending while its claimant wants
+ * the job. Creating the next claim is atomic, which decides every race: the last caller to give the job up must create the
+ * next claim for nobody before it cancels. A caller that comes later finds that claim, and so knows that the job is being
+ * cancelled. If a caller has made that claim first and still wants the job, the job goes on.
  */
 import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
@@ -17,8 +17,8 @@ import { append } from "../../store/sequence.ts";
 const MAX_CLAIMS = 16;
 
 /**
- * How many claims one caller makes by starting and giving up in turns, so that no caller uses up all claims and keeps the
- * others from cancelling. Further starts of that caller claim nothing.
+ * How many claims one caller can make by starting and giving up in turns. Without this limit one caller could use up all claims
+ * and keep the others from cancelling. Further starts of that caller claim nothing.
  */
 const MAX_OWN_CLAIMS = 2;
 
@@ -36,14 +36,14 @@ export class Claims {
   readonly #job: string;
   readonly #timeoutAt: number;
 
-  /** Of the job whose promise is `job`; claims end by themselves at `timeoutAt`. */
+  /** The claims of the job whose promise id is `job`. They time out at `timeoutAt`. */
   constructor(wire: ResonateClient, job: string, timeoutAt: number) {
     this.#wire = wire;
     this.#job = job;
     this.#timeoutAt = timeoutAt;
   }
 
-  /** Claims the job. False when all callers had given it up before: it is being cancelled. */
+  /** Claims the job. False when all callers have given it up already, and it is being cancelled. */
   async claim(claimant: string): Promise<boolean> {
     let own = 0;
     const take = (n: number) => (own < MAX_OWN_CLAIMS ? this.#take(n, claimant) : this.#get(n));
@@ -58,14 +58,14 @@ export class Claims {
   }
 
   /**
-   * Gives the job up for the caller with this key, who started it. True when nobody wants it any more, nor ever will: it is
-   * to be cancelled. The caller's own claim is settled before the others are looked at: of two callers who give up at once,
-   * the second finds that the first has.
+   * Gives the job up for the caller with this key, who started it. True when nobody wants the job, and nobody can claim it any
+   * more, so that the caller must cancel it. Settles the caller's own claim before it reads the others, so that of two
+   * callers who give up at once the second sees that the first has given up.
    */
   async giveUp(key: string, starter: string | undefined): Promise<boolean> {
     const wanted: number[] = [];
     let next = 1;
-    // Its creator makes no claim before giving it up once.
+    // The creator makes no claim before it has given the job up once.
     let mayHaveClaimed = key !== starter || !(await this.#startGivenUp(key));
     for (; mayHaveClaimed && next <= MAX_CLAIMS; next++) {
       const claim = await this.#get(next);
@@ -79,7 +79,7 @@ export class Claims {
       }
     }
     if (next > MAX_CLAIMS) return false;
-    // A creator without a record wants it, or is a durable function.
+    // Without a settled start record the creator still wants the job, or is a durable function.
     if (key !== starter && (await this.#read(startRecordId(this.#job, starter ?? "")))?.state !== "resolved")
       return false;
     for (const n of wanted) if ((await this.#get(n))?.pending !== false) return false;
@@ -88,18 +88,18 @@ export class Claims {
     return entry.claimant === NOBODY;
   }
 
-  /** Records, as a promise that is settled from the start, that the creator gives the job up. Whether it is the first time. */
+  /** Records, as a promise that is created settled, that the creator gives the job up. Returns whether it is the first time. */
   async #startGivenUp(key: string): Promise<boolean> {
     const id = startRecordId(this.#job, key);
     const ended = { param: crypto.randomUUID(), tags: { "resonate:timer": "true" } };
     const call = childOf(id, Date.now() - 1, ended);
     const record = (await this.#wire.call(call)) as PromiseRecord;
-    // An earlier attempt created it and did not settle it; or the server's clock is slow.
+    // Pending if an earlier attempt created it and did not settle it, or if the server's clock is slow.
     if (record.state === "pending") await this.#settle(id);
     return record.param.data === call.data.param.data;
   }
 
-  /** The `n`th claim, which is `claimant`'s unless it existed. */
+  /** Makes the `n`th claim for `claimant`, or returns the existing one. */
   async #take(n: number, claimant: string): Promise<Claim> {
     const id = claimId(this.#job, n);
     const call = childOf(id, this.#timeoutAt, { param: { claimant } });
@@ -126,7 +126,7 @@ function claimOf({ id, param, state }: PromiseRecord): Claim {
   return { id, claimant, pending: state === "pending" };
 }
 
-/** Those who have claimed a job, as far as there were claims. */
+/** Everyone who has ever claimed a job. The creator of its promise may be missing, as it needs no claim. */
 export async function claimantsOf(wire: ResonateClient, job: string): Promise<string[]> {
   const found: string[] = [];
   for (let n = 1; n <= MAX_CLAIMS; n++) {

@@ -2,12 +2,12 @@ import type * as order from "./order.ts";
 
 type Order = Pick<typeof order, "takePosition">;
 
-/** Set by `define` in wrangler.toml where the Worker has this code as a module. Elsewhere the bundle contains it. */
+/** Set by `define` in wrangler.toml when the Worker has `order.ts` in a separate module. Otherwise the bundle contains it. */
 declare const CALLER_MODULE: string | undefined;
 
-/** Only starts of kinds with a key need it: the edge loads it then. */
+/** Loads `order.ts` on demand, as only starts of kinds with a concurrency key need it. */
 export const loadOrder = (): Promise<Order> =>
   typeof CALLER_MODULE === "undefined" ? import("./order.ts") : load(CALLER_MODULE);
 
-/** Not a literal: the bundler would look for a file beside this one. */
+/** The argument is not a literal, as the bundler would look for such a file beside this one. */
 const load = (module: string): Promise<Order> => import(module);

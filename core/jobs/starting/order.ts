@@ -1,9 +1,10 @@
 /**
- * The order of the jobs of a kind that have the same key, of which only so many run at once. Each start takes a position:
- * the next promise in a sequence, which names the job; a tag of the job names the position. Starts of one moment share a
- * position, in which they stand in their order. A job that is executed for the first time looks at the jobs before it, and
- * begins when fewer of them are pending than may run at once; otherwise it sleeps until one of those ends. A mark below a
- * begun job lists which of them still ran, so that nobody looks further.
+ * The order of the jobs of a kind that have the same key, when the kind limits how many of them run at once. Each start takes a
+ * position: the next promise in a sequence. The position names the job, and a tag of the job names the position. Starts that
+ * come at the same moment share a position, which lists them in order. A job that is executed for the first time reads the jobs
+ * before it, and begins if fewer of them are pending than may run at once. Otherwise it sleeps until one of those ends. When a
+ * job begins, a child of its promise (the mark) lists the earlier jobs that were still running, so that nobody has to look
+ * further back.
  */
 import { hashed, type Job } from "../../definitions/job.ts";
 import type { Lease } from "../../engine/runtime.ts";
@@ -13,22 +14,22 @@ import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { begunId, chainLink, orderId, positionTimerId } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
 
-/** How long after its position a job is created at most, in milliseconds. Later, those behind it pass. */
+/** How long after its position a job may be created, in milliseconds. Later jobs do not wait longer than this for it. */
 const GRACE = 30_000;
 
-/** How many positions in a row may be missing, since those of jobs that ended long ago are removed. */
+/** How many missing positions in a row end the search backwards: positions of jobs that ended long ago are removed. */
 const MISSING = 32;
 
-/** How many starts share a position at most: each of them sends the names of all. */
+/** How many starts share a position at most, as each of them sends the names of all. */
 const TOGETHER = 100;
 
 /**
- * For how long the end of an order is remembered, in milliseconds, and of how many orders. Older positions may be removed, but
- * none of the last day: see `BOOKKEEPING_RETENTION`.
+ * For how long the end of an order is remembered, in milliseconds, and of how many orders. The remembered position still exists
+ * then, as the server removes none that is younger than a day: see `BOOKKEEPING_RETENTION`.
  */
 const REMEMBERED = { for: 3_600_000, most: 10_000 };
 
-/** A start; `by` tells it from others of the same job. */
+/** A start; `by` distinguishes it from other starts of the same job. */
 interface Start {
   job: string;
   by: string;
@@ -42,8 +43,8 @@ interface Waiting extends Start {
 }
 
 /**
- * What the starts of a process know of an order and of each other, values alone, so requests may share it: the newest position
- * that was seen, when, and who waits for the next one.
+ * What the starts of a process know about an order and each other: the newest position that was seen, when that was, and the
+ * starts that wait for the next one. It holds only values, so requests may share it.
  */
 interface Order {
   n: number;
@@ -60,9 +61,9 @@ function startsIn({ param }: PromiseRecord): Start[] {
 }
 
 /**
- * Takes a position for a job that is about to be created, and for all others of this process that wait for one; returns the
- * job's tag. One request where no other process has taken a position since the one that is remembered in `orders`, and two
- * where many start at once; otherwise the end is looked for first.
+ * Takes a position for a job that is about to be created, and for all other starts of this process that wait for one. Returns
+ * the job's tag. Needs one request, or two where many jobs start at once, if no other process has taken a position since the one
+ * that `orders` remembers. Otherwise it searches for the end of the order first.
  */
 export async function takePosition<Args>(
   client: ResonateClient,
@@ -86,7 +87,7 @@ export async function takePosition<Args>(
     while (own.n === undefined) {
       own.at = Date.now();
       waiting.set(own.by, own);
-      // A request that is cut off leaves its start behind.
+      // A request that was aborted may have left its start behind.
       for (const { by, at } of waiting.values()) if (own.at - at > GRACE) waiting.delete(by);
       const starts = [...waiting.values()].slice(0, TOGETHER);
       const [first, ...also] = starts.map(({ job, by }) => ({ job, by }));
@@ -111,8 +112,8 @@ export async function takePosition<Args>(
 }
 
 /**
- * When a job may begin: `now`, which is marked then; when one of these promises has settled; or never, since it was created
- * so long after its position that those behind it have passed (`late`).
+ * When a job may begin: `now`, which is also recorded as its mark; when one of the returned promises has settled; or never
+ * (`late`), as it was created so long after its position that later jobs did not wait for it.
  *
  * @throws {LeaseLost}
  */
@@ -149,10 +150,10 @@ export async function turnOf(
   return "now";
 }
 
-/** When it is looked again for a job that is not there, after a second, two, four and so on: it is about to be created. */
+/** How long after its position a missing job is looked for again: 1 s, 2 s, 4 s and so on, as it is about to be created. */
 const nextLook = (waited: number) => 1_000 * 2 ** Math.ceil(Math.log2(Math.max(waited, 0) / 1_000 + 1));
 
-/** The starts before a job's own, the newest first, and where each stands. */
+/** The starts before a job's own, newest first, each with its position and its place in it. */
 async function* startsBefore(
   id: string,
   { chain, n }: { chain: string; n: number },

@@ -9,7 +9,7 @@ const LONGEST = 10 * 366 * 86_400_000;
 
 const isPending = ({ state }: PromiseRecord): boolean => state === "pending";
 
-/** Pauses kinds of jobs. The pauses of a kind are a sequence of promises, each pending for as long as its pause lasts. */
+/** Pauses kinds of jobs. The pauses of a kind are a sequence of promises, each pending while its pause lasts. */
 export class PausedKinds {
   readonly #client: Pick<ResonateClient, "call">;
   readonly #namespace: string;
@@ -21,7 +21,7 @@ export class PausedKinds {
     this.#namespace = namespace;
   }
 
-  /** The promise that is pending for as long as jobs of this kind are paused; undefined when they are not. */
+  /** The promise that is pending while jobs of this kind are paused; undefined when they are not. */
   async find(kind: string, patience?: number): Promise<PromiseRecord | undefined> {
     const get = (n: number) => {
       const data = { id: pauseId(this.#namespace, kind, n) };
@@ -33,7 +33,7 @@ export class PausedKinds {
     return isPaused ? entry : undefined;
   }
 
-  /** Pauses a kind. Returns since when it is paused, in milliseconds since the epoch: a pause that exists goes on. */
+  /** Pauses a kind, or keeps an existing pause. Returns when the pause began, in milliseconds since the epoch. */
   async pause(kind: string): Promise<number> {
     await this.find(kind);
     const create = async (n: number) => {
@@ -44,7 +44,7 @@ export class PausedKinds {
     return entry.createdAt;
   }
 
-  /** Lets a kind go on. Returns whether it was paused. */
+  /** Ends the pause of a kind. Returns whether it was paused. */
   async resume(kind: string): Promise<boolean> {
     const record = await this.find(kind);
     if (!record) return false;

@@ -5,10 +5,10 @@ import type { DurablePromise } from "../durable-promise.ts";
 import type { RemoteStore } from "../remote-store.ts";
 import { endedWithoutResult } from "../status.ts";
 
-/** How often a call starts a job again that others started meanwhile and that ended without a result again. */
+/** How many new attempts a call makes at most, if each attempt ends without a result before the call is answered. */
 const MOST_STARTS = 4;
 
-/** How much of a job's arguments is told to a start with others, in characters. */
+/** How many characters of a job's arguments are shown to a start that has other arguments. */
 const MOST_TOLD = 200;
 
 /**
@@ -30,7 +30,7 @@ export async function startJob<Args>(
   if (!isOver(job, first, now)) return asStarted(job, first, args);
   let { generation, promise } = await newestGeneration(store, base, first);
   if (!isOver(job, promise, now)) promise = await store.join(promise);
-  // A job that ends again before this call is answered is returned as it is.
+  // After that many starts, a job that has ended once more is returned as it is.
   for (let starts = 0; starts < MOST_STARTS && isOver(job, promise, now); starts++) {
     const earlier = mayResume(job, promise, args) ? promise : undefined;
     const after = promise.state === "rejected_canceled" ? promise : undefined;
@@ -41,7 +41,12 @@ export async function startJob<Args>(
   return asStarted(job, promise, args);
 }
 
-/** A job that a start made or found. One of other arguments is found only where its definition's `id` leaves some out. */
+/**
+ * The job that a start made or found, with a note if it has other arguments, or a refusal. That happens only if the
+ * definition's `id` leaves some arguments out.
+ *
+ * @throws {NotStarted}
+ */
 function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): DurablePromise {
   if (job.otherArguments === "accept" || isSame(promise.args, args)) return promise;
   const text = stable(promise.args);
@@ -51,7 +56,7 @@ function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): D
   return { ...promise, note: `${note} What follows is of those.` };
 }
 
-/** Whether a new attempt goes on from the last good step of the one before. */
+/** Whether a new attempt resumes after the last good step of the earlier one. */
 function mayResume<Args>(job: Job<Args>, earlier: DurablePromise, args: Args): boolean {
   const isAlike = earlier.version === job.version && isSame(earlier.args, args);
   return job.onRestart === "resume" && endedWithoutResult(earlier) && isAlike;
@@ -75,7 +80,7 @@ function isOver<Args>(job: Job<Args>, promise: DurablePromise, now: number): boo
   return fresh !== undefined && now >= (promise.settledAt ?? promise.createdAt) + fresh;
 }
 
-/** Why a job failed, where it did. */
+/** Why a job failed; undefined if it did not. */
 function reasonOf({ state, value }: DurablePromise): string | undefined {
   return state === "rejected" && value instanceof Error ? value.message : undefined;
 }
@@ -87,7 +92,7 @@ export async function newestGeneration(
   known: DurablePromise,
   { generation = 1, signal }: { generation?: number; signal?: AbortSignal | undefined } = {},
 ): Promise<{ generation: number; promise: DurablePromise }> {
-  // Of a job that has run once, and well, there is a second generation only where its kind says that results grow old.
+  // A job with a result has a next generation only if its kind limits how long results stay fresh.
   const mayGrowOld = known.state === "resolved" && known.job.freshFor(known.value, known.args) !== undefined;
   const isLast = (promise: DurablePromise) => !endedWithoutResult(promise) && !mayGrowOld;
   const get = (n: number) => store.get(withGeneration(base, n), signal);
@@ -95,7 +100,7 @@ export async function newestGeneration(
   return { generation: n, promise: entry };
 }
 
-/** The newest generation of a job that ended without a result; undefined where it is the newest itself. */
+/** The newest generation of a job that ended without a result; undefined if the job itself is the newest. */
 export async function newerGeneration(
   store: RemoteStore,
   promise: DurablePromise,

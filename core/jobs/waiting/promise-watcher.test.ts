@@ -6,7 +6,7 @@ import { type Subscriber, subscribe } from "./promise-watcher.ts";
 
 type Push = (news: Settlement) => void;
 
-/** Subscribes to a server that opens connections as `open` does, until `enough` of what happened has. */
+/** Subscribes to a server that opens connections as `open` does, and returns what happened until it was `enough`. */
 async function follow(
   open: (push: Push, signal: AbortSignal) => Promise<Channel>,
   subscriber: Partial<Subscriber>,
@@ -44,7 +44,7 @@ const open = (signal: AbortSignal, lasting = 60_000): Channel => ({
 });
 const silent = (_push: Push, signal: AbortSignal) => pause(60_000, signal).then(() => Promise.reject(signal.reason));
 
-test("a connection that never opens: the promises are read meanwhile, again and again", async () => {
+test("while a connection does not open, the promises are read again and again", async () => {
   expect(await follow(silent, {}, count("read", 2))).toEqual(["read", "read"]);
 });
 
@@ -53,12 +53,12 @@ test("a connection that opens late is used", async () => {
   expect(await follow(late, {}, count("listened", 1))).toEqual(["read", "listened"]);
 });
 
-test("a connection over which nothing comes: the promises are looked at after a while, again and again", async () => {
+test("while a connection is silent, the promises are looked at again and again", async () => {
   const happened = await follow(async (_push, signal) => open(signal), { quiet: 50 }, count("listened", 4));
   expect(happened).toEqual(["listened", "listened", "listened", "listened"]);
 });
 
-test("news are passed on as they come, and looks that find nothing new do not stop them", async () => {
+test("news is passed on as it comes, and looks that find nothing new do not stop it", async () => {
   const pushing = async (push: Push, signal: AbortSignal) => {
     let told = 0;
     const timer = setInterval(
@@ -71,7 +71,7 @@ test("news are passed on as they come, and looks that find nothing new do not st
   expect(happened.filter((each) => each !== "listened")).toEqual(["told tea", "told tea", "told tea"]);
 });
 
-test("a connection that ends is made again, and everything is looked at again", async () => {
+test("a connection that ends is opened again, and everything is looked at again", async () => {
   let opened = 0;
   const ending = async (_push: Push, signal: AbortSignal) => open(signal, ++opened < 3 ? 0 : 60_000);
   expect(await follow(ending, {}, count("listened", 3))).toEqual(["listened", "listened", "listened"]);
@@ -79,9 +79,9 @@ test("a connection that ends is made again, and everything is looked at again", 
 
 test.each([
   ["the listeners", { look: async (channel?: Channel) => void (channel && (await Promise.reject(new Error("lost")))) }],
-  ["what follows news", { onNews: () => Promise.reject(new Error("lost")) }],
+  ["handlers of news", { onNews: () => Promise.reject(new Error("lost")) }],
 ])(
-  "a connection over which %s fail is closed, the promises are read, and another one is made",
+  "when %s fail, the connection is closed, the promises are read, and another connection is opened",
   async (_what, failing) => {
     const signals: AbortSignal[] = [];
     const pushing = async (push: Push, signal: AbortSignal) => {

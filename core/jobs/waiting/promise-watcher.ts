@@ -7,28 +7,28 @@ import type { RemoteStore } from "../remote-store.ts";
 /** The pauses before a lost or refused connection is opened again, in milliseconds. */
 const RECONNECT = { base: 250, max: 4_000 };
 
-/** How long a connection may take to open before the promises are read without it, and then how often; in milliseconds. */
+/** How long to wait for a connection before each read of the promises without it, in milliseconds. */
 const OPENING = { first: 500, next: 4_000 };
 
-/** How long nothing may come before the promises are read anyway, in milliseconds: the server may drop messages. */
+/** How long a connection may be silent before the promises are read anyway, in milliseconds: the server may drop messages. */
 const QUIET = 30_000;
 
 export interface Subscriber {
   names: readonly string[];
   /**
-   * Looks at every promise that still matters. With a channel it asks for news to be pushed there; without, it only reads.
-   * When it rejects, the channel is given up and the promises are read instead.
+   * Looks at every promise that still matters. With a channel it also asks for news to be pushed there. When it rejects, the
+   * channel is given up and the promises are read without one.
    */
   look(channel: Channel | undefined): Promise<unknown>;
   /** Handles a settlement. When it rejects, the channel is given up. */
   onNews(news: Settlement, channel: Channel): unknown;
-  /** How long nothing may come before the next look, in milliseconds. Default: 30 s. */
+  /** How long the connection may be silent before the next look, in milliseconds. Default: 30 s. */
   quiet?: number;
 }
 
 /**
- * Keeps a subscriber up to date until `signal` aborts. Settlements are pushed over one connection. While it is missing,
- * slow to open or silent, the promises are read, with pauses. Never rejects: it tries again.
+ * Keeps a subscriber up to date until `signal` aborts. Settlements are pushed over one connection. While that is missing,
+ * slow to open or silent, the promises are read at intervals. Never rejects: it tries again.
  */
 export function subscribe(
   store: Pick<RemoteStore, "open">,
@@ -41,7 +41,7 @@ export function subscribe(
       await follow(AbortSignal.any([signal, over.signal]));
       over.abort();
     } catch {
-      over.abort(); // a server serves a bounded number of connections
+      over.abort(); // frees the connection: a server has a limited number of them
       if (!signal.aborted) await look(undefined).catch(() => {});
     }
   };
@@ -69,7 +69,7 @@ export function subscribe(
       await look(undefined).catch(() => {});
       channel = await within(opening, OPENING.next);
     }
-    // Only now, as a message to an address without a connection is dropped. The answers tell what has settled already.
+    // Listens only now, as the server drops messages to an address without a connection. The answers tell what settled before.
     await look(channel);
     heard = Math.max(heard, Date.now());
     const ended = Promise.race([channel.closed.then(() => true), lost.promise]);

@@ -12,16 +12,16 @@ export interface AwaitOptions {
   signal: AbortSignal;
   /** Called once for each name whose promise has settled, and for each without one. */
   onSettled(name: string, promise: DurablePromise | undefined): void;
-  /** How long nothing may come before the promises are read, in milliseconds. Default: 30 s. */
+  /** How long the connection may be silent before the promises are read, in milliseconds. Default: 30 s. */
   quiet?: number;
 }
 
 /**
- * Waits until every promise in `names` has settled, the time is up or the caller is gone. Returns the names that a last look
- * found pending. Settlements of all names are pushed over one SSE connection; see {@link subscribe} for when the promises are
- * read instead.
+ * Waits until every promise in `names` has settled, the time is up or the caller is gone. Returns the names whose promises were
+ * still pending at the last look. Settlements of all names are pushed over one SSE connection; see {@link subscribe} for when
+ * the promises are read instead.
  *
- * @throws {ResonateUnavailable} when the server cannot be asked at all, or not when the time is up
+ * @throws {ResonateUnavailable} when no request reaches the server, or it refuses them
  */
 export async function awaitSettled(
   store: RemoteStore,
@@ -29,7 +29,7 @@ export async function awaitSettled(
   { timeout, signal: caller, onSettled, quiet }: AwaitOptions,
 ): Promise<string[]> {
   const pending = new Set(names);
-  /** Ends the wait early: all have settled, or asking is no use. */
+  /** Ends the wait early: all have settled, or further requests are pointless. */
   const over = new AbortController();
   const signal = AbortSignal.any([caller, over.signal, AbortSignal.timeout(timeout)]);
 

@@ -1,4 +1,4 @@
-/** Batches that the embedded server takes: several requests in one, each on its own line, with as many lines of answers. */
+/** Batches for the embedded server: several requests in one, each on its own line, answered by as many lines. */
 
 export const LINES = "application/x-ndjson";
 

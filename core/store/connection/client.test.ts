@@ -9,7 +9,7 @@ import { type Message, PROTOCOL_VERSION } from "./protocol.ts";
 let server: HttpServer | undefined;
 afterEach(() => server?.[Symbol.asyncDispose]());
 
-/** A server that answers as `answer` does; the client's options besides its address. */
+/** Starts a server that answers as `answer` does, and returns a client of it. `options` are the client's, besides the address. */
 async function clientOf(
   answer: (res: ServerResponse, body: string, req: IncomingMessage) => void,
   options: Partial<ConstructorParameters<typeof ResonateClient>[0]> = {},
@@ -24,7 +24,7 @@ const envelope = (status: number, data: unknown = "") =>
 const promise = { id: "tea", state: "pending", param: {}, value: {}, tags: {}, timeoutAt: 9e12, createdAt: 1 };
 
 describe("a request", () => {
-  test("carries version, token and origin, and what is within it has a head of its own", async () => {
+  test("carries version, token and origin, and each request inside it has a head of its own", async () => {
     let sent: unknown;
     const client = await clientOf(
       (res, body) => {
@@ -45,13 +45,13 @@ describe("a request", () => {
     });
   });
 
-  test.each([300, 404, 409, 422])("is answered with %s where that says how things are", async (status) => {
+  test.each([300, 404, 409, 422])("is answered with %s, which is not a failure", async (status) => {
     const client = await clientOf((res) => res.writeHead(status).end(envelope(status, "so it is")));
     expect(await client.send("promise.get", { id: "tea" })).toEqual({ status, data: "so it is" });
   });
 
   test.each([400, 401, 403, 413])(
-    "that is refused with %s is not sent again, however much patience there is",
+    "that is refused with %s is not sent again, even with patience left",
     async (status) => {
       let asked = 0;
       const client = await clientOf((res) => {
@@ -73,7 +73,7 @@ describe("a request", () => {
       undefined,
     ],
     ["with a lost connection", (res) => res.destroy(), undefined],
-  ])("that is answered %s is sent again, and each time counted", async (_what, fail, status) => {
+  ])("that is answered %s is sent again, and counted each time", async (_what, fail, status) => {
     const statuses: (number | undefined)[] = [];
     const onRequest = (_kind: string, status: number | undefined) => statuses.push(status);
     const client = await clientOf((res) => (statuses.length < 2 ? fail(res) : res.end(envelope(200, { promise }))), {
@@ -83,7 +83,7 @@ describe("a request", () => {
     expect(statuses).toEqual([status, status, 200]);
   });
 
-  test("is sent for as long as there is patience, also when it is not answered in time", async () => {
+  test("that times out is sent again only while patience lasts", async () => {
     let asked = 0;
     const client = await clientOf((res) => void (++asked > 6 && res.end(envelope(200, { promise }))), { timeout: 250 });
     await expect(client.send("promise.get", { id: "tea" })).rejects.toThrow("did not answer in time");
@@ -92,7 +92,7 @@ describe("a request", () => {
     expect(await client.send("promise.get", { id: "tea" }, { patience: 20_000 })).toMatchObject({ status: 200 });
   });
 
-  test("that searches for longer than there is time says what is quicker", async () => {
+  test("for a search that times out fails with advice on what is quicker", async () => {
     const client = await clientOf(() => {}, { timeout: 50 });
     await expect(client.search({ tags: {} })).rejects.toThrow("look for one by its name");
   });
@@ -102,7 +102,7 @@ describe("a connection", () => {
   const stream = (res: ServerResponse) => res.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
   const event = (data: unknown) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
 
-  test("passes on dispatches and settlements, and nothing else that comes", async () => {
+  test("passes on dispatches and settlements, and ignores all other messages", async () => {
     const settled = { ...promise, state: "resolved" };
     const client = await clientOf(
       (res, _body, req) => {
@@ -136,14 +136,14 @@ describe("a connection", () => {
 
   const opening = { group: "edge", id: "me", onMessage: () => {}, signal: new AbortController().signal };
 
-  test("that does not open in time, or is none, is unavailable", async () => {
+  test("that does not open in time, or is not an event stream, counts as unavailable", async () => {
     const hanging = await clientOf(() => {}, { timeout: 100 });
     await expect(hanging.open(opening)).rejects.toThrow("did not answer in time");
     const page = await clientOf((res) => res.writeHead(200, { "content-type": "text/html" }).end("<html></html>"));
     await expect(page.open(opening)).rejects.toMatchObject({ name: "ResonateUnavailable", status: 200 });
   });
 
-  test("that is refused, lost or silent is made again, until nobody listens any more", async () => {
+  test("that is refused, lost or silent is opened again, until the listener aborts", async () => {
     const over = new AbortController();
     let attempts = 0;
     const client = await clientOf((res) => {
@@ -152,7 +152,7 @@ describe("a connection", () => {
       stream(res);
       if (attempts === 2) return res.end();
       if (attempts === 3) return res.destroy();
-      // Comments, which say no more than that it is alive, keep it open for longer than silence would.
+      // Comments only show that the connection is alive, and keep it open for longer than silence would.
       if (attempts === 4) {
         let comments = 0;
         const timer = setInterval(() => (++comments < 8 ? res.write(": \n\n") : clearInterval(timer)), 60);
@@ -186,7 +186,7 @@ describe("a connection", () => {
   describe("to a server that writes nothing by itself", () => {
     const silence = 100;
 
-    /** Listens with `answer` as the server until `enough` has happened; what did. */
+    /** Listens to a server that answers as `answer` does, and returns what happened until it was `enough`. */
     async function listened(answer: (res: ServerResponse, n: number) => unknown, enough: (log: unknown[]) => boolean) {
       const over = new AbortController();
       const log: unknown[] = [];
@@ -214,7 +214,7 @@ describe("a connection", () => {
       return { log, ids };
     }
 
-    test("is replaced when it has been quiet, by one of another id, and read on until that is open", async () => {
+    test("is replaced after a silence by one with another id, and still read until that is open", async () => {
       let first: ServerResponse | undefined;
       const { log } = await listened(
         (res, n) => {
@@ -235,7 +235,7 @@ describe("a connection", () => {
       expect(log.slice(0, 4).toSorted()).toEqual(["late", "new", "poll://uni@edge/me", "poll://uni@edge/me.1"]);
     });
 
-    test("is lost when no other one opens", async () => {
+    test("is lost when its replacement does not open", async () => {
       const { log } = await listened(
         (res, n) => n === 1 && stream(res),
         (log) => log.length > 2,
@@ -244,7 +244,7 @@ describe("a connection", () => {
       expect(log).toContain("it did not answer in time");
     });
 
-    test("is kept when there is no room for another one", async () => {
+    test("is kept when the server has no room for its replacement", async () => {
       const { log, ids } = await listened(
         (res, n) => {
           if (n === 1) {

@@ -20,13 +20,13 @@ import {
   type RequestData,
 } from "./protocol.ts";
 
-/** How long a request, or opening a connection, may take by default, in milliseconds. */
+/** How long a request, or the opening of a connection, may take by default, in milliseconds. */
 const TIMEOUT = 10_000;
 const READY_TIMEOUT = 3_000;
 
 /**
- * How a request is repeated after a passing failure, with pauses in milliseconds. On Postgres the server answers 500 to some
- * of several calls on one promise at the same time.
+ * How a request is repeated after a temporary failure, with pauses in milliseconds. On Postgres the server answers 500 to some
+ * calls when several concern the same promise at the same time.
  */
 const REPEAT = { times: 4, base: 20, max: 200 };
 
@@ -53,15 +53,15 @@ export type Exchange = (
 export interface ClientOptions {
   url: string;
   token?: string | undefined;
-  /** Sends calls, where something is quicker than `fetch`. */
+  /** Sends requests in place of `fetch`, if something faster exists. */
   exchange?: Exchange | undefined;
-  /** Sends requests where the server is not reached over the network. */
+  /** Sends requests to a server that is not reached over the network. */
   fetch?: typeof fetch | undefined;
-  /** The keys that encrypt what promises hold: see `sealing.ts`. Default: none, nothing is encrypted. */
+  /** The keys that encrypt the contents of promises: see `sealing.ts`. Default: none, nothing is encrypted. */
   encryptionKeys?: string | undefined;
-  /** How long a request, or opening a connection, may take, in milliseconds. Default: 10 s. */
+  /** How long a request, or the opening of a connection, may take, in milliseconds. Default: 10 s. */
   timeout?: number;
-  /** Called after each request, repeated ones too, with the status of the answer, or undefined without one. */
+  /** Called after each request, including repetitions, with the status of the answer, or undefined without an answer. */
   onRequest?(kind: OperationKind, status: number | undefined): void;
 }
 
@@ -70,8 +70,8 @@ export interface SendOptions {
   origin?: string;
   signal?: AbortSignal | undefined;
   /**
-   * For how many milliseconds a request is repeated that fails in passing or is not answered in time. Default: a few times
-   * within a second.
+   * For how many milliseconds a request is repeated when it fails temporarily or times out. Default: it is repeated a few times
+   * within a second, and not after a timeout.
    */
   patience?: number;
 }
@@ -99,7 +99,7 @@ export class ResonateClient {
   }
 
   /**
-   * Sends a request, again after a passing failure, and resolves to its answer.
+   * Sends a request, repeats it after temporary failures, and resolves to its answer.
    *
    * @throws {ResonateRefused} at once
    * @throws {ResonateUnavailable}
@@ -128,8 +128,8 @@ export class ResonateClient {
   }
 
   /**
-   * The promise that a call answers with; undefined for 404 and 422: it does not exist, or cannot be listened to. `patience`
-   * is that of {@link SendOptions}.
+   * Sends a call and resolves to the promise in its answer; undefined for 404 and 422: it does not exist, or cannot be listened
+   * to. `patience` is that of {@link SendOptions}.
    *
    * @throws {ResonateUnavailable}
    */
@@ -141,7 +141,7 @@ export class ResonateClient {
   }
 
   /**
-   * The promises that match. Where few do, the server looks at all its promises.
+   * The promises that match. If few match, the server has to look through all its promises.
    *
    * @throws {SearchRefused}
    * @throws {ResonateUnavailable}
@@ -160,7 +160,7 @@ export class ResonateClient {
     }
   }
 
-  /** Whether the server says that it is ready. @throws {ResonateUnavailable} */
+  /** Resolves if the server says that it is ready. @throws {ResonateUnavailable} otherwise */
   async ready(): Promise<void> {
     const response = await this.#fetch("/ready", { signal: AbortSignal.timeout(READY_TIMEOUT) });
     await response.body?.cancel();
@@ -200,12 +200,12 @@ export class ResonateClient {
     return { status: response.status, text: await response.text() };
   }
 
-  /** Decrypts a record. @throws {Error} when none of the keys fits */
+  /** Decrypts a record. @throws {Error} if no key fits */
   opened(record: PromiseRecord): Promise<PromiseRecord> {
     return this.#sealing.record(record);
   }
 
-  /** Opens one connection for what is pushed: see {@link Connections.open}. @throws {ResonateUnavailable} */
+  /** Opens one connection for pushed messages: see {@link Connections.open}. @throws {ResonateUnavailable} */
   open(options: OpenOptions): Promise<Channel> {
     return this.#connections.open(options);
   }
@@ -246,12 +246,12 @@ export class ResonateClient {
   }
 }
 
-/** The statuses that tell the state of a promise or task; every other one is a failure. */
+/** Whether a status tells the state of a promise or task. Every other status is a failure. */
 function isAnswer(status: number): boolean {
   return [200, 300, 404, 409, 422].includes(status);
 }
 
-/** A request within a request needs a head of its own, of which only the presence counts. */
+/** Gives each request within a request a head, which must be there but is not read. */
 function withHeads(data: object): object {
   const withHead = (action: object) => ({ head: { corrId: "", version: PROTOCOL_VERSION }, ...action });
   if ("action" in data) return { ...data, action: withHead(data.action as object) };

@@ -10,17 +10,17 @@ const RECONNECT = { base: 200, max: 5_000 };
 
 /**
  * How long a connection may be silent before it counts as dead, in milliseconds. The embedded server writes a comment every
- * 5 s; the standalone server writes nothing, so there a quiet connection is replaced.
+ * 5 s. The standalone server writes nothing, so a quiet connection to it is replaced as a precaution.
  */
 const SILENCE = 15_000;
 
 /** How long the replacement of a quiet connection may take to open, in milliseconds. */
 const RENEWAL = 4_000;
 
-/** How long a replaced connection is still read, for messages on their way; in milliseconds. */
+/** How long a replaced connection is still read, for messages that are on their way, in milliseconds. */
 const LINGER = 1_000;
 
-/** An open SSE connection: the server pushes the promises that are listened to at `address` as they settle. */
+/** An open SSE connection. The server pushes each promise that has a listener at `address` when it settles. */
 export interface Channel {
   address: string;
   /** Resolves when the connection ends: with the error, or undefined when the server or `signal` ended it. */
@@ -28,7 +28,7 @@ export interface Channel {
 }
 
 export interface OpenOptions {
-  /** The address of the connection: messages to `group` go to one of the group's connections, to `id` to this one. */
+  /** The address of the connection: messages to `group` go to any connection of the group, messages to `id` to this one. */
   group: string;
   id: string;
   onMessage(message: Message): void;
@@ -38,13 +38,13 @@ export interface OpenOptions {
 }
 
 interface StreamOptions extends OpenOptions {
-  /** Called after `silence` where the server has not shown that it writes by itself. */
+  /** Called after `silence`, unless the server is known to write comments to idle connections. */
   onQuiet?(): void;
   timeout?: number;
 }
 
 export interface ListenOptions extends OpenOptions {
-  /** Called each time a connection is open, with its address: listeners at an earlier address hear nothing more. */
+  /** Called each time a connection is open, with its address. Listeners at an earlier address hear nothing more. */
   onConnect?(address: string): void;
   /** Called each time a connection is lost or fails to open, with the reason unless the server ended it. */
   onDisconnect?(reason: Error | undefined): void;
@@ -52,7 +52,7 @@ export interface ListenOptions extends OpenOptions {
 
 export interface Reach {
   token: string | undefined;
-  /** How long opening one may take, in milliseconds. */
+  /** How long the opening of a connection may take, in milliseconds. */
   timeout: number;
   sealing: Sealing;
   /** A request to a path of the server. @throws {ResonateUnavailable} */
@@ -61,7 +61,7 @@ export interface Reach {
 
 export class Connections {
   readonly #reach: Reach;
-  /** Whether the server has shown that it writes to idle connections. */
+  /** Whether the server is known to write comments to idle connections. */
   #isKeptAlive = false;
 
   constructor(reach: Reach) {
@@ -69,10 +69,10 @@ export class Connections {
   }
 
   /**
-   * Opens one connection; a lost one is not opened again. It must be open before a listener is registered: the server drops
-   * messages to an address without a connection.
+   * Opens one connection, which is not opened again when it is lost. It must be open before a listener is registered, as the
+   * server drops messages to an address without a connection.
    *
-   * @throws {ResonateUnavailable} when it is refused (a server serves a bounded number) or not open in time
+   * @throws {ResonateUnavailable} when it is refused (a server has a limited number of connections) or not open in time
    */
   async open(options: StreamOptions): Promise<Channel> {
     const { group, id, onMessage, signal, silence = SILENCE, onQuiet, timeout = this.#reach.timeout } = options;
@@ -97,7 +97,7 @@ export class Connections {
     const onData = (data: string) => {
       const message = parseMessage(data);
       if (message?.kind === "unblock" && (sealing.isOn || maySeal(data))) {
-        // A message that cannot be decrypted is dropped: its waiters look after a while and learn why.
+        // A message that cannot be decrypted is dropped: its waiters read the promise after a while, and learn why.
         const opened = sealing.record(message.promise);
         opened.then((promise) => onMessage({ ...message, promise })).catch(() => {});
       } else if (message) onMessage(message);
@@ -115,20 +115,20 @@ export class Connections {
   }
 
   /**
-   * Stays connected until `signal` aborts: a connection that is lost, refused or silent is opened again. Where the server
-   * does not write by itself, a quiet connection is replaced before it is closed.
+   * Stays connected until `signal` aborts: a connection that is lost, refused or silent is opened again. If the server does not
+   * write comments, a quiet connection is closed only after its replacement is open.
    */
   listen({ onConnect, onDisconnect, ...options }: ListenOptions): Promise<void> {
     const { signal, id } = options;
     let made = 0;
-    /** Opens one more; `quiet` resolves when it is silent. */
+    /** Opens another connection; `quiet` resolves when it falls silent. */
     const connect = async (timeout?: number) => {
       const over = new AbortController();
       const quiet = Promise.withResolvers<undefined>();
       const channel = await this.open({
         ...options,
-        // A server that writes by itself lets a connection replace the one of the same id. Any other would go on sending
-        // to the old one, even if it is dead.
+        // On a server that writes comments a new connection replaces the old one with the same id. Any other server would go on
+        // sending to the old one, even if it is dead.
         id: this.#isKeptAlive || made === 0 ? id : `${id}.${made}`,
         signal: AbortSignal.any([signal, over.signal]),
         onQuiet: () => quiet.resolve(undefined),
@@ -156,7 +156,7 @@ export class Connections {
             setTimeout(quiet.close, LINGER);
             onConnect?.(current.address);
           } else {
-            // The server answers but has no room for a second connection: the first may still be good.
+            // The server answers but has no room for a second connection, so the first may still be alive.
             current = { ...quiet, quiet: pause(options.silence ?? SILENCE, signal).then(() => undefined) };
           }
         }
@@ -198,7 +198,7 @@ async function readEvents(
     void reader.cancel().catch(() => {});
   };
   for (;;) {
-    // By the monotonic clock: when the machine's time is set, a timer may call early.
+    // Uses the monotonic clock: a timer may fire early when the machine's time is changed.
     const due = performance.now() + silence;
     const look = () => {
       const left = due - performance.now();

@@ -1,13 +1,13 @@
 import { fetchFrom, type ResonateNamespace } from "../object-address.ts";
 
-/** Where a deployment's promises are, and which workers execute them. */
+/** The server that holds a deployment's promises, and the worker group that executes them. */
 export interface StoreEndpoint {
   /** The Resonate server's base URL. */
   url: string;
   token?: string | undefined;
-  /** Sends the requests where the server is not reached over the network. */
+  /** Sends requests to a server that is not reached over the network. */
   fetch?: typeof fetch | undefined;
-  /** The keys that encrypt what promises hold: see `sealing.ts`. */
+  /** The keys that encrypt the contents of promises: see `sealing.ts`. */
   encryptionKeys?: string | undefined;
   group: string;
   /** The prefix of every promise id. */

@@ -9,13 +9,13 @@ interface Failure {
 
 /** The server could not be reached or could not answer. Repeating the call is safe: every operation here is idempotent. */
 export class ResonateUnavailable extends Error {
-  /** By name, because code that the edge loads later has a copy of these classes. */
+  /** Compares the name, because code that the edge loads later has its own copy of these classes. */
   static override [Symbol.hasInstance](error: unknown): error is ResonateUnavailable {
     return Object(error).name === "ResonateUnavailable" || error instanceof ResonateRefused;
   }
 
   override name = "ResonateUnavailable";
-  /** The status of its answer; undefined without one. */
+  /** The status of the server's answer; undefined without an answer. */
   readonly status: number | undefined;
   /** Whether the same call may well succeed a moment later. */
   readonly inPassing: boolean;
@@ -27,7 +27,7 @@ export class ResonateUnavailable extends Error {
   }
 }
 
-/** The server refuses the request, and would again: its token (401, 403), its form (400) or its size (413). */
+/** The server refuses the request for good: because of its token (401, 403), its form (400) or its size (413). */
 export class ResonateRefused extends ResonateUnavailable {
   static override [Symbol.hasInstance](error: unknown): error is ResonateRefused {
     return Object(error).name === "ResonateRefused";
@@ -36,12 +36,12 @@ export class ResonateRefused extends ResonateUnavailable {
   override name = "ResonateRefused";
 }
 
-/** The server does not let this deployment's token search: a token that is limited to a namespace may not. */
+/** This deployment's token may not search, as it is limited to a namespace. */
 export class SearchRefused extends Error {
   override name = "SearchRefused";
 }
 
-/** A connection was silent for so long that it counts as dead. */
+/** The connection was silent for so long that it counts as dead. */
 export class ConnectionSilent extends Error {
   override name = "ConnectionSilent";
 }
@@ -63,7 +63,7 @@ export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === "TimeoutError";
 }
 
-/** Tells the status alone: other words of the server may hold contents of promises. */
+/** The error of an answer that is a failure. It tells only the status, as the server's words may hold contents of promises. */
 export function refusal(status: number): ResonateUnavailable {
   if (status === 401 || status === 403) return new ResonateRefused("it refused this deployment's token", { status });
   if (status === 400) return new ResonateRefused("it refused the request as malformed", { status });

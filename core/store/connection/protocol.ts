@@ -11,7 +11,7 @@ export interface Value {
 
 export type PromiseState = "pending" | "resolved" | "rejected" | "rejected_canceled" | "rejected_timedout";
 
-/** A promise as the server keeps it; times are milliseconds since the epoch. */
+/** A promise as the server stores it; times are milliseconds since the epoch. */
 export interface PromiseRecord {
   id: string;
   state: PromiseState;
@@ -33,13 +33,13 @@ export interface TaskRecord {
   pid?: string;
 }
 
-/** The lease on a task that a request is about. */
+/** The lease on a task, as requests name it. */
 export interface LeaseRef {
   id: string;
   version: number;
 }
 
-/** Promises that a search found; with a cursor there are more. */
+/** Promises that a search found; there are more if it has a cursor. */
 export interface Found {
   promises: PromiseRecord[];
   cursor?: string;
@@ -50,7 +50,7 @@ export interface Acquired {
   task: TaskRecord;
   promise: PromiseRecord;
   preload: PromiseRecord[];
-  /** Only of the embedded server, when asked: the number from which on all journal entries of the job are in `preload`. */
+  /** Only from an embedded server, on request: all journal entries of the job from this number on are in `preload`. */
   records?: number;
 }
 
@@ -85,12 +85,12 @@ interface Promised {
 
 type Nothing = Record<string, never>;
 
-/** By kind: the data of a request, of its answer with 200, and of its answer with 300 where that exists. */
+/** By kind: the data of a request, of its answer with 200 and, if it exists, of its answer with 300. */
 interface Operations {
   "promise.get": { data: { id: string }; answer: Promised };
   "promise.create": { data: Create; answer: Promised };
   "promise.settle": { data: Settle; answer: Promised };
-  /** An addition of the embedded server: removes all generations of a job's name. 422 where one is pending. */
+  /** An addition of the embedded server: removes all generations of a job's name. Answers 422 if one is pending. */
   "promise.forget": { data: { id: string }; answer: Nothing };
   "promise.register_listener": { data: { awaited: string; address: string }; answer: Promised };
   "promise.search": {
@@ -100,19 +100,19 @@ interface Operations {
   "task.get": { data: { id: string }; answer: { task: TaskRecord } };
   "task.create": {
     data: { pid: string; ttl: number; action: Action<"promise.create", Create> };
-    /** Without a task where the promise existed. */
+    /** `task` is undefined if the promise existed already. */
     answer: { task?: TaskRecord; promise: PromiseRecord; preload: PromiseRecord[] };
   };
   /**
-   * `records` asks an embedded server for the job's journal entries from that number on, and for those that resumed it; 0
-   * asks for the latter alone. Other servers ignore it.
+   * `records` asks an embedded server for the job's journal entries from that number on, and for those that resumed the task; 0
+   * asks only for the latter. Other servers ignore it.
    */
   "task.acquire": { data: LeaseRef & { pid: string; ttl: number; records?: number | undefined }; answer: Acquired };
   "task.release": { data: LeaseRef; answer: Nothing };
   "task.suspend": {
     data: LeaseRef & { actions: Action<"promise.register_callback", Await>[] };
     answer: Nothing;
-    /** One of the promises has settled: the task goes on. */
+    /** One of the promises has settled already, so the task goes on. */
     redirect: { preload: PromiseRecord[] };
   };
   "task.fulfill": { data: LeaseRef & { action: Action<"promise.settle", Settle> }; answer: Promised };
@@ -131,7 +131,7 @@ interface Operations {
 export type OperationKind = keyof Operations;
 export type RequestData<K extends OperationKind> = Operations[K]["data"];
 
-/** An answer: 404 where something does not exist, 409 for a lost lease, 422 for an operation that cannot be done. */
+/** An answer: 404 if something does not exist, 409 for a lost lease, 422 for an operation that is not possible. */
 export type OperationAnswer<K extends OperationKind> =
   | { status: 200; data: Operations[K]["answer"] }
   | (Operations[K] extends { redirect: infer Data } ? { status: 300; data: Data } : never)
@@ -140,7 +140,7 @@ export type OperationAnswer<K extends OperationKind> =
 /** A pushed message: the dispatch of a task, or a promise that has settled. */
 export type Message = { kind: "execute"; task: LeaseRef } | { kind: "unblock"; promise: PromiseRecord };
 
-/** Parses a pushed message; undefined for text that is no message of this protocol. */
+/** Parses a pushed message; undefined for text that is not a message of this protocol. */
 export function parseMessage(text: string): Message | undefined {
   let message: unknown;
   try {

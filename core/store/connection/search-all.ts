@@ -1,7 +1,7 @@
 import type { ResonateClient, Search } from "./client.ts";
 import type { PromiseRecord } from "./protocol.ts";
 
-/** How many promises are searched for at once. */
+/** How many promises one request asks for. */
 const PAGE = 500;
 
 /** All promises that a search finds, page by page. @throws {SearchRefused} */
@@ -9,7 +9,7 @@ export async function* pagesOf(client: ResonateClient, search: Search): AsyncGen
   for (let cursor: string | undefined; ; ) {
     const page = await client.search({ limit: PAGE, ...search, ...(cursor !== undefined && { cursor }) });
     yield page.promises;
-    // A server may say null.
+    // Some servers send null instead of no cursor.
     cursor = page.cursor ?? undefined;
     if (cursor === undefined) return;
   }

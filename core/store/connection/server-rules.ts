@@ -1,17 +1,17 @@
-/** The rules in which the releases of the Resonate server differ, asked of the server itself. */
+/** The rules in which releases of the Resonate server differ, found out by requests to the server. */
 import { encodeValue, lineage } from "../codec.ts";
 import { journalEntryId } from "../ids.ts";
 import type { ResonateClient } from "./client.ts";
 
 /**
- * What the server at the other end of a connection does. Asked when it is first needed, and again after {@link reset}: a
- * server can be upgraded under running workers.
+ * The rules of the server at the other end of a connection. They are found out at the first use, and again after {@link reset},
+ * as a server can be upgraded while workers run.
  */
 export class ServerRules {
   readonly #client: ResonateClient;
   readonly #namespace: string;
   #armsTargetsOnly: Promise<boolean> | undefined;
-  /** Whether it has refused to suspend a task on promises of other jobs, as releases from 0.10 on do. */
+  /** Whether the server has refused to suspend a task on promises of other jobs, as releases from 0.10 on do. */
   refusesOthers = false;
 
   constructor(client: ResonateClient, namespace: string) {
@@ -20,8 +20,8 @@ export class ServerRules {
   }
 
   /**
-   * Whether a promise times out by itself only with a target (0.10). On 0.9.8 each promise does, and one with a target is
-   * dispatched until then.
+   * Whether only promises with a target time out by themselves (0.10). On 0.9.8 every promise does, and a promise with a target
+   * is dispatched until then.
    */
   armsTargetsOnly(): Promise<boolean> {
     this.#armsTargetsOnly ??= this.#ask().catch((error) => {
@@ -31,13 +31,13 @@ export class ServerRules {
     return this.#armsTargetsOnly;
   }
 
-  /** Forgets the answers, as after a reconnection. */
+  /** Forgets the rules, after a reconnection. */
   reset(): void {
     this.#armsTargetsOnly = undefined;
     this.refusesOthers = false;
   }
 
-  /** Tells the releases apart by a tag that 0.9.8 does not know: it takes a malformed one, and 0.10 refuses it. */
+  /** Tells the releases apart by a malformed `resonate:delay`: 0.9.8 does not know that tag and accepts it, 0.10 does not. */
   async #ask(): Promise<boolean> {
     const id = journalEntryId(`${this.#namespace}support_0.10`, 0);
     const tags = { ...lineage(id), "resonate:timer": "true", "resonate:target": TIMER_TARGET, "resonate:delay": "?" };
@@ -50,7 +50,7 @@ export class ServerRules {
   }
 }
 
-/** The rules of 0.9.8 and of the embedded server. */
+/** The rules of release 0.9.8 and of the embedded server. */
 export const RULES_OF_0_9: Pick<ServerRules, "armsTargetsOnly" | "refusesOthers"> = {
   armsTargetsOnly: async () => false,
   refusesOthers: false,
@@ -59,7 +59,7 @@ export const RULES_OF_0_9: Pick<ServerRules, "armsTargetsOnly" | "refusesOthers"
 /** No worker serves this group. */
 const TIMER_TARGET = "poll://any@durable-mcp-timers";
 
-/** The tags by which a server that arms targets only times a promise out at `due`, without a dispatch before. */
+/** The tags that make a server with {@link ServerRules.armsTargetsOnly} time out a promise at `due` without a dispatch before. */
 export const timerTags = (due: number): Record<string, string> => ({
   "resonate:target": TIMER_TARGET,
   "resonate:delay": String(due - 1),

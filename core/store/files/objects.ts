@@ -1,6 +1,9 @@
-/** What keeps the bytes of files: a folder, a bucket of an account, or any store that speaks S3. */
+/** Object stores, which keep the bytes of files: a folder, a bucket of the account, or any store that speaks S3. */
 
-/** How many bytes are written at once, the least that S3 and R2 take: up to 10,000 parts, which R2 wants equal. */
+/**
+ * How many bytes each part of an upload has: the minimum of S3 and R2. An object has up to 10,000 parts, and R2 requires that they
+ * have the same size.
+ */
 export const PART = 5 * 1024 * 1024;
 
 export interface StoredObject {
@@ -11,19 +14,22 @@ export interface StoredObject {
 
 /** Keys are hexadecimal digits, `-`, `.` and one `/`. */
 export interface ObjectStore {
-  /** Writes an object, which is there whole or not at all. `parts`: each of {@link PART} bytes but the last, until the next. */
+  /**
+   * Writes an object, which then exists completely or not at all. All `parts` but the last have {@link PART} bytes, and each is
+   * valid until the next is requested.
+   */
   write(key: string, parts: AsyncIterable<Uint8Array<ArrayBuffer>>): Promise<void>;
-  /** Its bytes from `offset` on; undefined where it does not exist. */
+  /** The bytes of an object, or the range of them; undefined if the object does not exist. */
   read(key: string, range?: { offset: number; length: number }): Promise<ReadableStream<Uint8Array> | undefined>;
-  /** The objects whose keys begin so, with what is left of unfinished writes. */
+  /** The objects whose keys begin with `prefix`, including the remains of unfinished writes. */
   list(prefix: string): AsyncIterable<StoredObject>;
-  /** Removes an object, or what `list` gave for an unfinished write. */
+  /** Removes an object, or an unfinished write by the key that `list` gave it. */
   remove(key: string): Promise<void>;
 }
 
 /**
- * Cuts a stream into pieces of exactly so many bytes; only the last may have fewer, and there is at least one. Each is in the
- * buffer of the one before: it holds until the next is asked for.
+ * Cuts a stream into pieces of exactly `size` bytes. Only the last may have fewer, and there is at least one. All pieces share
+ * one buffer: each is valid until the next is requested.
  */
 export async function* inPieces(
   data: AsyncIterable<Uint8Array>,
@@ -35,7 +41,7 @@ export async function* inPieces(
   for await (const bytes of data) {
     for (let at = 0; at < bytes.length; ) {
       if (filled === piece.length && filled < size) {
-        // Small files take small buffers.
+        // The buffer grows on demand, so that small files need little memory.
         const grown = new Uint8Array(Math.min(size, Math.max(2 * piece.length, bytes.length - at, 65_536)));
         grown.set(piece.subarray(0, filled));
         piece.buffer.transfer(0);
@@ -54,17 +60,17 @@ export async function* inPieces(
   if (filled > 0 || isFirst) yield piece.subarray(0, filled);
 }
 
-/** How much is read from a stream of bytes at once; of itself workerd gives 4 KiB. */
+/** How many bytes are read from a byte stream at once. The default of workerd is 4 KiB. */
 const BLOCK = 256 * 1024;
 
 type Read = { done: boolean; value?: Uint8Array | undefined };
 
-/** workerd's. */
+/** An addition of workerd to readers of byte streams. */
 interface BlockReader {
   readAtLeast?(least: number, into: Uint8Array): Promise<Read>;
 }
 
-/** Reads a stream, into a buffer where that is of use and the stream can. */
+/** Returns a reader of a stream. It reads into a buffer if the stream supports that and there is something to gain. */
 function readerOf(stream: ReadableStream<Uint8Array>, isReused: boolean) {
   const plain = () => {
     const reader = stream.getReader();
@@ -74,7 +80,7 @@ function readerOf(stream: ReadableStream<Uint8Array>, isReused: boolean) {
   try {
     reader = stream.getReader({ mode: "byob" });
   } catch {
-    // Its chunks are made by a program.
+    // Not a byte stream: it cannot read into a buffer.
     return plain();
   }
   if (!reader.readAtLeast && !isReused) {
@@ -89,8 +95,8 @@ function readerOf(stream: ReadableStream<Uint8Array>, isReused: boolean) {
 }
 
 /**
- * The chunks of a stream; one that is left is cancelled. `isReused`: a chunk may hold until the next is asked for, which makes no
- * garbage.
+ * The chunks of a stream, which is cancelled if the caller stops early. `isReused`: a chunk is only valid until the next one is
+ * requested, so that all of them share one buffer.
  */
 export async function* chunksOf(
   stream: ReadableStream<Uint8Array>,

@@ -1,4 +1,4 @@
-/** A bucket of the account, as it is bound to a Worker. */
+/** Object store in an R2 bucket that is bound to a Worker. */
 import { type ObjectStore, PART } from "./objects.ts";
 
 /** The part of an R2 bucket's binding that is used here. */

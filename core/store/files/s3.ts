@@ -1,10 +1,10 @@
-/** A bucket of any store that speaks S3, by its URL and keys. */
+/** Object store in a bucket of any store that speaks S3, by its URL and keys. */
 import { AwsClient } from "aws4fetch";
 import { pause } from "../pacing/backoff.ts";
 import { type ObjectStore, PART, type StoredObject } from "./objects.ts";
 
 interface S3Options {
-  /** With the bucket in its path, and what is put before each key: `https://s3.example.com/bucket/prefix`. */
+  /** Has the bucket in its path, and optionally a prefix for all keys: `https://s3.example.com/bucket/prefix`. */
   url: string;
   keyId: string;
   secret: string;
@@ -19,14 +19,14 @@ interface Variables {
   FILES_REGION?: string | undefined;
 }
 
-/** The bucket that `FILES_URL` names. @throws {Error} naming the keys that are missing */
+/** The bucket that `FILES_URL` names. @throws {Error} if its keys are missing */
 export function s3Of({ FILES_URL: url = "", FILES_KEY_ID: keyId, FILES_SECRET: secret, FILES_REGION }: Variables) {
   if (!keyId || !secret)
     throw new Error("FILES_URL names a bucket: FILES_KEY_ID and FILES_SECRET must be set, the keys to it");
   return s3Store({ url, keyId, secret, region: FILES_REGION || "auto" });
 }
 
-/** What marks an unfinished upload in a list; its id follows. */
+/** Marks an unfinished upload in a list, before the id of the upload. */
 const UNFINISHED = "?uploadId=";
 
 /** How many times a request is tried. */
@@ -41,11 +41,11 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
   const [, bucket = "", ...before] = pathname.replace(/\/+$/, "").split("/");
   const home = before.length > 0 ? `${before.join("/")}/` : "";
 
-  /** @throws {Error} with what the store answered */
+  /** Sends a request and resolves to its answer, which may be 404. @throws {Error} with the store's words */
   const send = async (method: string, path: string, body: Uint8Array<ArrayBuffer> | string = "", headers = {}) => {
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-    // The store checks what arrives against it.
+    // The store checks the received bytes against this hash.
     const signed = {
       ...headers,
       "x-amz-content-sha256": Array.from(hash, (b) => b.toString(16).padStart(2, "0")).join(""),
@@ -98,7 +98,7 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
         const list = tags.map((tag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${tag}</ETag></Part>`);
         const body = `<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`;
         const answer = await (await there(send("POST", upload(), body))).text();
-        // It may fail after its status was sent.
+        // The store may fail after it has sent status 200.
         if (answer.includes("<Error>")) throw new Error(`the store of files answered: ${answer.slice(0, 300)}`);
       } catch (error) {
         await send("DELETE", upload()).catch(() => {});

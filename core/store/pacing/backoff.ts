@@ -1,6 +1,6 @@
 /**
- * Milliseconds to wait after the `failures`th failure in a row (1 is the first): doubles from `base` up to `max`, half of
- * it random, so that clients that failed together do not come back together. `random` is in [0, 1).
+ * Milliseconds to wait after the `failures`th failure in a row, counted from 1. Doubles from `base` up to `max`. Half of it is
+ * random, so that clients that failed together do not come back together. `random` is in [0, 1).
  */
 export function backoff(
   failures: number,
@@ -26,8 +26,8 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Repeats `attempt` until `signal` aborts, with pauses that grow while attempts end soon: an attempt that lasted longer than
- * the longest pause counts as a success. A rejection ends the repetition.
+ * Repeats `attempt` until `signal` aborts, with pauses that grow while attempts end soon. An attempt that lasted longer than
+ * the longest pause counts as a success. Rejects as soon as an attempt does.
  */
 export async function persist(
   attempt: () => Promise<void>,

@@ -2,7 +2,7 @@ import PQueue from "p-queue";
 import { expect, test } from "vitest";
 import { Turns } from "./fair-semaphore.ts";
 
-/** The order in which a queue of `concurrency` does the owners' tasks. */
+/** The order in which a queue of `concurrency` runs the owners' tasks. */
 async function order(concurrency: number, queued: readonly string[]): Promise<string[]> {
   const queue = new PQueue({ concurrency, autoStart: false });
   const turns = new Turns();
@@ -15,14 +15,14 @@ async function order(concurrency: number, queued: readonly string[]): Promise<st
   return done;
 }
 
-test("one thing waits for one of each other owner's, however many those have queued before", async () => {
+test("a task waits for at most one task of each other owner, however many they queued before", async () => {
   const many = (owner: string) => Array.from({ length: 100 }, () => owner);
   const done = await order(1, [...many("ada"), ...many("bob"), "cy"]);
   expect(done.indexOf("cy")).toBeLessThan(3);
   expect(done.slice(0, 21).filter((owner) => owner === "bob").length).toBe(10);
 });
 
-test("an owner's things are done in the order in which they were queued", async () => {
+test("an owner's tasks run in the order in which they were queued", async () => {
   const queue = new PQueue({ concurrency: 1, autoStart: false });
   const turns = new Turns();
   const done: number[] = [];
@@ -34,7 +34,7 @@ test("an owner's things are done in the order in which they were queued", async 
   expect(done).toEqual(Array.from({ length: 20 }, (_, n) => n));
 });
 
-test("who comes after others have had many turns is not owed those", async () => {
+test("an owner that comes late is not compensated for the turns that others had before", async () => {
   const queue = new PQueue({ concurrency: 1 });
   const turns = new Turns();
   const done: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Fair turns by owner, for a queue with priorities such as `p-queue`: a single task waits for one task of each other owner
- * at most, and not for all that another owner queued before.
+ * Fair turns by owner, for a queue with priorities such as `p-queue`: an owner's first task waits for at most one task of each
+ * other owner, and not for all tasks that another owner queued before.
  */
 export class Turns {
   #now = 0;
@@ -18,7 +18,7 @@ export class Turns {
   begin<T>(priority: number, run: () => T): T {
     if (-priority > this.#now) {
       this.#now = -priority;
-      // An owner whose last turn is over starts afresh.
+      // An owner whose last turn is over starts from the current turn again.
       for (const [owner, turn] of this.#last) if (turn <= this.#now) this.#last.delete(owner);
     }
     return run();

@@ -1,14 +1,14 @@
-/** Bounds the calls to the Resonate server that one request has under way, so that no caller keeps it from others. */
+/** Bounds the calls to the Resonate server that one request has under way, so that no caller blocks it for others. */
 import type { ResonateClient } from "../connection/client.ts";
 
 const MOST = 16;
 
-/** Runs functions, a bounded number at a time. Each request has its own, as requests of an isolate share no promises. */
+/** Runs functions, a bounded number at a time. Each request has its own fan-out, as requests of an isolate share no promises. */
 export interface FanOut {
   <Result>(run: () => Promise<Result>): Promise<Result>;
-  /** How many there have been, with those that were made elsewhere. */
+  /** How many calls the request has made so far, including those that were charged. */
   readonly count: number;
-  /** Counts calls that were made for the request elsewhere. */
+  /** Counts calls that other objects made for the request. */
   charge(calls: number): void;
 }
 
@@ -34,7 +34,7 @@ export function createFanOut(): FanOut {
   return Object.defineProperty(Object.assign(fanOut, { charge }), "count", { get: () => count }) as unknown as FanOut;
 }
 
-/** The same client with its requests bounded by `fanOut`; connections, which stay open, are not. */
+/** The same client with its requests bounded by `fanOut`. Connections are not bounded, as they stay open. */
 export function boundedBy(client: ResonateClient, fanOut: FanOut): ResonateClient {
   const send = ((...args: Parameters<ResonateClient["send"]>) =>
     fanOut(() => client.send(...args))) as ResonateClient["send"];

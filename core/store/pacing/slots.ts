@@ -1,7 +1,7 @@
 import PQueue from "p-queue";
 import { Turns } from "./fair-semaphore.ts";
 
-/** The share of the slots that one caller's jobs take at most, so that long jobs of one caller do not block the others. */
+/** The largest share of the slots for one caller's jobs, so that long jobs of one caller do not block the others. */
 const SHARE = 0.75;
 
 /** The slots in which jobs of one kind execute. Callers take turns, and none takes all slots. */
@@ -10,7 +10,7 @@ export class Slots {
   readonly #turns = new Turns();
   readonly #mostPerOwner: number;
   readonly #running = new Map<string, number>();
-  /** Jobs whose turn has come while their caller had its share; each starts when another job of that caller ends. */
+  /** Jobs whose turn came while their caller had its full share; each starts when another job of that caller ends. */
   readonly #deferred = new Map<string, (() => Promise<void>)[]>();
   #isDraining = false;
 
@@ -19,13 +19,13 @@ export class Slots {
     this.#mostPerOwner = Math.max(1, Math.ceil(count * SHARE));
   }
 
-  /** Runs a job of `owner`'s in its turn; `owner` is empty where callers are not told apart. `run` must not reject. */
+  /** Runs a job of `owner` in its turn; `owner` is empty where callers are not told apart. `run` must not reject. */
   add(owner: string, run: () => Promise<void>): void {
     const priority = this.#turns.next(owner);
     void this.#queue.add(() => this.#turns.begin(priority, () => this.#run(owner, run)), { priority });
   }
 
-  /** Starts everything that waits, `more` at a time beyond the slots; resolves when nothing runs anymore. */
+  /** Runs all waiting jobs, with `more` additional slots; resolves when no job runs any more. */
   async drain(more: number): Promise<void> {
     this.#isDraining = true;
     this.#queue.concurrency += more;

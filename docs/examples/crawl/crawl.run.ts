@@ -13,10 +13,10 @@ export const crawlRun = implement(
         round,
         async (ctx, path) => {
           const page = await ctx
-            // On all workers together: the site is asked for eight pages at once, and no more.
+            // On all workers together, at most eight requests to the site run at once.
             .step("fetch", (step) => call<{ links: string[] }>(step, path), { concurrency: { name: "site", limit: 8 } })
             .catch((error) => {
-              // A page that is gone is told. Anything else has been tried again for ten minutes, and fails the job.
+              // A missing page is reported. Any other error was retried for ten minutes, and fails the job.
               if (!(error instanceof NonRetryableError)) throw error;
               broken.push(path);
             });

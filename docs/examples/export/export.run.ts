@@ -8,7 +8,7 @@ interface Look {
   rows: number;
 }
 
-/** Polls until something is ready, ever less often: a step that fails is that already. */
+/** Polls with growing pauses until the export is ready: the retries of a failing step do this. */
 export const exportRun = implement(
   exported,
   async (ctx, { table }) => {
@@ -25,7 +25,7 @@ export const exportRun = implement(
       );
       return { file: look.file, rows: look.rows };
     } finally {
-      // Also after the job was cancelled.
+      // Runs after a cancellation, too.
       await ctx.step("release", (step) => call(step, `/exports/${id}/release`, {}));
     }
   },

@@ -16,7 +16,7 @@ export const parcelRun = implement(
   { env: Services },
 );
 
-/** Child jobs: each has a name, a page and a deadline of its own. When one fails, the others are called off. */
+/** Child jobs: each has a name, a page and a deadline of its own. When one fails, the others are cancelled. */
 export const fulfilRun = implement(fulfilled, async (ctx, { order, warehouses }) => {
   const parcels = await ctx.all(warehouses, (ctx, warehouse) => ctx.start(parcel, { order, warehouse }));
   try {

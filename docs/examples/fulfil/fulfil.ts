@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { DAY, defineDurableTool, defineJob } from "../../../core/index.ts";
 
-/** A job without a tool of its own: others start it. */
+/** A job without a tool of its own: other jobs start it. */
 export const parcel = defineJob({
   kind: "parcel",
   args: z.object({ order: z.int(), warehouse: z.string() }),
@@ -20,6 +20,6 @@ export const fulfilled = defineDurableTool({
   }),
   output: z.object({ parcels: z.array(z.string()) }),
   id: ({ order }) => order,
-  otherArguments: "refuse", // an order is sent once, from the warehouses that were said first
+  otherArguments: "refuse", // an order is sent once, from the warehouses of the first call
   deadline: 3 * DAY,
 });

@@ -5,7 +5,7 @@ import { imported } from "./import.ts";
 /** How many contacts go into one request. */
 const AT_ONCE = 100;
 
-/** An import in parts: one job a customer at a time, and of all customers together no more requests than are allowed. */
+/** An import in parts: one job per customer at a time, and 60 requests a minute for all customers together. */
 export const importRun = implement(
   imported,
   async (ctx, { customer, contacts }) => {

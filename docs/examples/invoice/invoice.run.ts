@@ -17,7 +17,7 @@ export const invoiceRun = implement(
   { env: Services, earlier: { 1: sendOnly } },
 );
 
-/** Jobs that were started with version 1 end as they began. */
+/** Version 1, with which its running jobs go on. */
 async function sendOnly(ctx: Context<Services>, { number }: { number: number }) {
   await ctx.step("send", (step) => call(step, `/invoices/${number}/send`, {}));
   return { paid: false };

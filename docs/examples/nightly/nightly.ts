@@ -12,6 +12,6 @@ export const nightly = defineDurableTool({
   }),
   output: z.object({ reports: z.array(z.object({ at: z.iso.datetime(), rows: z.int() })) }),
   id: ({ from, nights, timezone }) => `${from}_${nights}_${timezone}`,
-  // From the first night on, however long ago the job was started.
+  // Counted from the first night, which may be long after the job's start.
   deadline: ({ from, nights }, now) => Math.max(now, Date.parse(from)) + (nights + 1) * DAY,
 });

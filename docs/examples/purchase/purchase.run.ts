@@ -5,7 +5,7 @@ import { purchase } from "./purchase.ts";
 
 const Approval = z.object({ approved: z.boolean() });
 
-/** Approval, with a reminder after a day and the director in place of the user after three. */
+/** An approval, with a reminder after a day. After three days the director may decide in place of the user. */
 export const purchaseRun = implement(
   purchase,
   async (ctx, { item, euros }) => {

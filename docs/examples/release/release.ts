@@ -13,5 +13,5 @@ export const release = defineDurableTool({
   }),
   output: z.object({ version: z.string(), released_at: z.iso.datetime() }),
   id: ({ version }) => version,
-  deadline: 14 * DAY, // so long may the answer take
+  deadline: 14 * DAY, // the time to answer
 });

@@ -2,10 +2,10 @@ import { implement } from "../../../core/index.ts";
 import { call, Services } from "../services.ts";
 import { research } from "./research.ts";
 
-/** The most tokens of one answer. They are counted before the model is asked: the budget is never crossed. */
+/** The most tokens of one answer. They are spent before the model is asked, so that the budget is never crossed. */
 const EACH = 1_000;
 
-/** A fan-out with a budget: what is found is told at once, and what fails takes nothing else with it. */
+/** A fan-out with a budget: each answer is emitted at once, and a question that fails does not affect the others. */
 export const researchRun = implement(
   research,
   async (ctx, { topic }) => {

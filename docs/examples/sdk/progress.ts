@@ -1,6 +1,6 @@
 import type { Resonate } from "@resonatehq/sdk";
 
-/** Tells the `n`th progress of a job, counted from 1: how far it is, or what it does. */
+/** Writes the `n`th entry of a job's progress feed, counted from 1: how far the job is, or what it does. */
 export async function progress(
   promises: Resonate["promises"],
   job: string,

@@ -15,7 +15,7 @@ async def count(ctx: Context, text: str) -> int:
 
 
 async def progress(ctx: Context, job: str, n: int, entry: dict) -> None:
-    """Tells the nth progress of a job: {"message": …} or {"progress": {"done": …, "total": …}}."""
+    """Writes the nth entry of a job's progress feed: {"message": …} or {"progress": {"done": …, "total": …}}."""
     id = f"{job}:u{n}"
     tags = {"resonate:origin": job, "resonate:parent": job, "resonate:branch": id, "resonate:scope": "global"}
     param = Value(data={**entry, "questions": {}})

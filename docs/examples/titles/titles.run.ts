@@ -24,7 +24,7 @@ async function get(url: string, signal: AbortSignal): Promise<string> {
     const retryAfter = 1_000 * Number(response.headers.get("retry-after") ?? 30);
     throw new RetryableError("asked to wait", { retryAfter });
   }
-  if (response.status >= 500) throw new Error(`it answered ${response.status}`); // tried again
-  if (!response.ok) throw new NonRetryableError(`it answered ${response.status}`); // is not
+  if (response.status >= 500) throw new Error(`it answered ${response.status}`); // retried
+  if (!response.ok) throw new NonRetryableError(`it answered ${response.status}`); // not retried
   return response.text();
 }

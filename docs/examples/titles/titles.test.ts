@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { replayed } from "../../../testing/index.ts";
 import { titlesRun } from "./titles.run.ts";
 
-test("every page is asked for its title, wherever the worker dies", async () => {
+test("every page's title is found, wherever the worker dies", async () => {
   const site = createServer((request, response) => response.end(`<title>Page ${request.url}</title>`));
   await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
   const { port } = site.address() as { port: number };

@@ -2,14 +2,14 @@ import { implement } from "../../../core/index.ts";
 import { call, Services } from "../services.ts";
 import { trip } from "./trip.ts";
 
-/** A saga: what was booked is undone when a later booking fails, the job is cancelled, or its deadline comes. */
+/** A saga: bookings are undone when a later booking fails, the job is cancelled, or its deadline comes. */
 export const tripRun = implement(
   trip,
   async (ctx, { city, day }) => {
-    const reference = ctx.uuid(); // another one in each attempt at the trip, the same in each replay
+    const reference = ctx.uuid(); // new each time the job is started again, the same in each replay
     const begun: string[] = [];
     const book = async (what: string) => {
-      // Noted first: a booking that fails, or is cut off, may have been made all the same.
+      // Noted first: a booking that fails or is interrupted may have been made nevertheless.
       begun.push(what);
       const { number } = await ctx.step(`book ${what}`, (step) =>
         call<{ number: string }>(step, `/${what}/bookings`, { reference, city, day }),

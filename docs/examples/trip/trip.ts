@@ -12,5 +12,5 @@ export const trip = defineDurableTool({
   output: z.object({ flight: z.string(), hotel: z.string(), car: z.string() }),
   id: ({ city, day }) => `${city}_${day}`,
   deadline: HOUR,
-  cleanup: { for: 10 * MINUTE }, // so long may it take to undo the bookings
+  cleanup: { for: 10 * MINUTE }, // the time to undo the bookings
 });

@@ -2,7 +2,7 @@ import { HOUR, implement } from "../../../core/index.ts";
 import { call, Services } from "../services.ts";
 import { watch } from "./watch.ts";
 
-/** Something that runs for a year: each day is a run of its own, so that the last costs what the first did. */
+/** A watch of a year: each day is a run of its own, so that the last day costs no more than the first. */
 export const watchRun = implement(
   watch,
   async (ctx, { article, days, day, last }) => {

@@ -1,4 +1,4 @@
-/** Events as callers are told them: what the log refers to is read from the promises. */
+/** Makes events as callers receive them, from the log and from the promises that it refers to. */
 
 import { EVENT } from "../../../core/definitions/event.ts";
 import type { StartedJob } from "../../../core/jobs/caller/caller-record.ts";
@@ -15,17 +15,17 @@ import type { LoggedEvent } from "../event-log.ts";
 
 export const JOB_ENDED = "job.ended";
 
-/** The names of the events that a job asks something, and that it tells how far it is. */
+/** The names of the events of a job's questions and of its progress. */
 export const JOB_QUESTION = "job.question";
 export const JOB_PROGRESS = "job.progress";
 
-/** The name of the event that a job has told a partial result. */
+/** The name of the event of a partial result. */
 export const JOB_OUTPUT = "job.output";
 
-/** Whether a job itself tells such events: partial results, and those of its author. */
+/** Whether the job's function itself emits events of this name: partial results, and events of its author. */
 export const isTold = (name: string): boolean => ![JOB_ENDED, JOB_QUESTION, JOB_PROGRESS].includes(name);
 
-/** The most characters of a result that an event holds, as JSON text. */
+/** The longest result that an event holds, in characters of JSON text. */
 const MAX_RESULT = 16_000;
 
 export interface Occurrence {
@@ -36,7 +36,7 @@ export interface Occurrence {
   cursor?: string;
 }
 
-/** The event that a job has ended; `name` is the job's. */
+/** The event of a job's end; `name` is the job's name. */
 export function endedEvent({ id, kind, state, startedAt, settledAt }: StartedJob, name: string): LoggedEvent {
   return {
     id: `ended_${token(name)}`,
@@ -48,7 +48,7 @@ export function endedEvent({ id, kind, state, startedAt, settledAt }: StartedJob
   };
 }
 
-/** What an entry of a job's progress feed tells: its questions, and how far it is. */
+/** The events in an entry of a job's progress feed: its questions and its progress. */
 export function tellingEvents(
   { id, name, kind }: { id: string; name: string; kind: string },
   { n, entry, writtenAt }: NewestEntry,
@@ -64,7 +64,7 @@ export function tellingEvents(
   return [...asked, told];
 }
 
-/** What a job has told as its `n`th: a partial result, or an event of its author's. */
+/** The event of a job's `n`th output: a partial result, or an event of its author. */
 export function toldEvent(
   { id, name, kind }: { id: string; name: string; kind: string },
   n: number,
@@ -75,7 +75,7 @@ export function toldEvent(
   return { id: `${own === JOB_OUTPUT ? "output" : "event"}_${token(name)}_${n}`, name: own, at, job: id, kind, data };
 }
 
-/** Text in a form that a header and the signature of a web hook may hold. */
+/** Escapes text for the headers and the signature of a web hook. */
 const token = (text: string): string =>
   encodeURIComponent(text).replace(/[.!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
 
@@ -89,7 +89,7 @@ export interface Telling {
   pageOf(name: string): Promise<string | undefined>;
 }
 
-/** An event of the log with all that is told of it. */
+/** An event of the log with its full data. */
 export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promise<Occurrence> {
   const name = new Names([], telling.namespace, telling.key).nameIn(event.job);
   const tell = event.name === JOB_ENDED ? endOf : isTold(event.name) ? toldOf : feedOf;
@@ -117,7 +117,7 @@ async function endOf(event: LoggedEvent, { client }: Telling, name: string): Pro
   return { ...view, ...bounded(name, result) };
 }
 
-/** What a question or an entry of progress says; nothing more once the job is removed. */
+/** The content of a question or of a progress entry; without details once the job is removed. */
 async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
   const { n, key } = JSON.parse(event.data) as { n: number; key?: string };
   const entry = (await feeds.entry(event.job, n))?.entry;
@@ -128,7 +128,7 @@ async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
   return { question: key, message, answered_by: answeredBy, answer_schema: requestedSchema };
 }
 
-/** A partial result with its number, or what the author tells; nothing more once the job is removed. */
+/** A partial result with its offset, or the payload of an author's event; null or empty once the job is removed. */
 async function toldOf(event: LoggedEvent, { client }: Telling): Promise<object> {
   const { told } = JSON.parse(event.data) as { told: number };
   const record = await client.call({ kind: "promise.get", data: { id: outputId(event.job, told) } });
@@ -140,7 +140,7 @@ async function toldOf(event: LoggedEvent, { client }: Telling): Promise<object> 
   return { offset: told - 1, summary: { characters: text.length, part } };
 }
 
-/** A result where it is short enough; else how long it is, how it begins, and where it is. */
+/** A short result as it is; of a longer one its length, its beginning and its URI. */
 function bounded(name: string, result: unknown): object {
   if (result === undefined) return {};
   const parts = partsIn(result);

@@ -1,4 +1,4 @@
-/** Schedules before a Resonate server in this process: what is missed, and what overlaps. */
+/** Schedules with a Resonate server in this process: missed and overlapping firings. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineDurableTool } from "../../../core/author/job-tool.ts";
@@ -77,7 +77,7 @@ async function deploy(change: Partial<Schedule>) {
     store,
     state,
     seen: (job?: string) => object.seen(KEY, job),
-    /** Lets so many minutes pass one by one; each job ends within its own. */
+    /** Lets `count` minutes pass one by one. Each job ends within the minute in which it starts. */
     async minutes(count: number) {
       for (let n = 0; n < count; n++) {
         vi.advanceTimersByTime(60_000);
@@ -86,7 +86,7 @@ async function deploy(change: Partial<Schedule>) {
           if (/report_x@[^:]*$/.test(id) && sim.get(id)?.state === "pending") sim.settle(id, "resolved");
       }
     },
-    /** Lets so many hours pass at once, and the object look. */
+    /** Lets `hours` hours pass at once, then runs the alarm. */
     async pass(hours: number) {
       vi.setSystemTime(Date.now() + hours * HOUR);
       await object.alarm();
@@ -112,7 +112,7 @@ test("each firing is a job of its own", async () => {
   );
 });
 
-test("its caller sees when a schedule fires next and what its last firings became; after its end, nothing", async () => {
+test("a caller sees when its schedule fires next and what its last firings started, and nothing after its end", async () => {
   const { pass, seen, store } = await deploy({ overlap: "skip" });
   const first = { job_name: "schedule_s", next_at: "2026-11-23T13:00:00.000Z", last: [], isOfDefinition: false };
   const nobody = { subscriptions: [], listeners: [] };
@@ -132,7 +132,7 @@ test("its caller sees when a schedule fires next and what its last firings becam
   expect(await seen()).toEqual({ done: { ...nobody, schedules: [] } });
 });
 
-test("after a day when everything was down: what was missed is skipped, or the last of it is made up for", async () => {
+test("after a day of downtime the missed firings are skipped, or the last of them is made up", async () => {
   const skips = await deploy({ missed: "skip" });
   await skips.pass(24.5);
   expect([await skips.fired(), await skips.doing()]).toEqual([[], expect.stringContaining("20261124T120000Z missed")]);
@@ -144,7 +144,7 @@ test("after a day when everything was down: what was missed is skipped, or the l
   expect(await makesUp.fired()).toEqual(["24T120000Z"]);
 });
 
-test("while the last one runs: skipped, queued, or started beside it", async () => {
+test("while the last job runs, the next firing is skipped, queued or started beside it", async () => {
   const skips = await deploy({ overlap: "skip" });
   await skips.pass(1);
   await skips.pass(1);
@@ -169,7 +169,7 @@ test("while the last one runs: skipped, queued, or started beside it", async () 
   expect(await allows.fired()).toEqual(["23T130000Z", "23T140000Z"]);
 });
 
-test("a server that is away delays a firing, and a cancelled or paused schedule fires no more", async () => {
+test("an unavailable server delays a firing, and a cancelled or paused schedule does not fire", async () => {
   const { pass, fired, state, store, end } = await deploy({});
   state.isAway = true;
   await pass(1);
@@ -189,10 +189,10 @@ test("a server that is away delays a firing, and a cancelled or paused schedule 
   expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
 });
 
-test("a definition's schedule is made once, replaced when it changes, and ended when it is gone", async () => {
+test("a definition's schedule is made once, replaced when it changes, and ended when it is removed", async () => {
   const { env } = begin();
   const storage = createStorage();
-  /** The object as a new deployment has it, or an edge on another machine. */
+  /** The object of a new deployment, or with its `own` storage that of an edge on another machine. */
   const edge = (scheduled: ToolSchedule | undefined, own = storage) => {
     const tool = { ...report, ...(scheduled && { schedule: scheduled }) };
     Object.assign(deployed, { tools: [tool] });
@@ -210,22 +210,22 @@ test("a definition's schedule is made once, replaced when it changes, and ended 
   expect([await listed(one), await listed(other)]).toEqual([[`${made} pending`], [`${made} pending`]]);
   vi.setSystemTime(BEGAN + HOUR);
   await Promise.all([one.alarm(), other.alarm()]);
-  // Both decided to fire, and there is one job.
+  // Both decide to fire, and one job exists.
   const fired = "report_x@20261123T130000Z pending";
   expect([await listed(one), await listed(other)]).toEqual(Array(2).fill([fired, `${made} pending`]));
-  // A restart changes nothing, and a deployment with another time replaces it.
+  // A restart changes nothing, and a deployment with another time replaces the schedule.
   const again = edge(hourly);
   await again.deploy();
   expect(await listed(again)).toEqual([fired, `${made} pending`]);
   const changed = edge({ ...hourly, every: 2 * HOUR });
   await changed.deploy();
   expect(await listed(changed)).toEqual([fired, `${made} pending`, `${made} rejected_canceled`]);
-  // Nobody asks an edge whose tools have none: the alarm ends it before it would fire.
+  // Nobody calls `deploy` where no tool has a schedule: the alarm ends the schedule before it would fire.
   const without = edge(undefined);
   vi.setSystemTime(BEGAN + 24 * HOUR);
   await without.alarm();
   expect(await listed(without)).toEqual([fired, `${made} rejected_canceled`, `${made} rejected_canceled`]);
-  // Back to what it was first: a new generation, which fires again.
+  // The first schedule is back: a new generation, which fires again.
   const back = edge(hourly);
   await back.deploy();
   await back.alarm();
@@ -234,7 +234,7 @@ test("a definition's schedule is made once, replaced when it changes, and ended 
   expect(await listed(back)).toEqual(expect.arrayContaining([expect.stringMatching(/^report_x@20261124T130000Z/)]));
 });
 
-test("a definition's schedule that no time fits is not made, and says so", async () => {
+test("a definition's schedule with an invalid time is not made, and the log says so", async () => {
   const { env } = begin();
   const error = vi.spyOn(console, "error").mockImplementation(() => {});
   Object.assign(deployed, { tools: [{ ...report, schedule: { cron: "0 25 * * *" } }] });
@@ -265,7 +265,7 @@ test("a caller has a bounded number of schedules, and is told how to make room f
   await make(200);
 });
 
-test("a schedule that fires each minute does not fill the server with what it tells of itself", async () => {
+test("a schedule that fires each minute does not fill the server with its progress entries", async () => {
   const { sim, minutes } = await deploy({ when: { every: 60, from: BEGAN } });
   await minutes(300);
   const told = Array.from({ length: 300 }, (_, n) => feedEntryId(`${KEY}schedule_s`, n)).filter((id) => sim.get(id));

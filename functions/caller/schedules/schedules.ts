@@ -1,6 +1,6 @@
 /**
- * Fires the schedules of a caller. Their promises decide what there is; the object's storage holds when each is due next, and
- * is made anew where it was lost. A firing starts a job that is named by its time, so that one that is made twice is one job.
+ * Fires the schedules of a caller. Their promises decide which schedules exist. The object's storage holds when each is due
+ * next, and is made again if it is lost. A firing starts a job whose name holds the time, so a repeated firing is one job.
  */
 import * as z from "zod";
 import { CallerJobs } from "../../../core/author/caller-jobs.ts";
@@ -23,20 +23,23 @@ import type { JobTable } from "../job-table.ts";
 import type { SeenSchedule } from "../seen.ts";
 import type { CallerStorage, SqlValue } from "../storage.ts";
 
-/** How late a firing is no missed one yet, in milliseconds. */
+/** How late a firing may be before it counts as missed, in milliseconds. */
 const LATE = 5 * 60_000;
 
 /** The pause after a failure, and before a queued firing is tried again, in milliseconds. */
 const AGAIN = 10_000;
 
-/** How many schedules are fired at a time, and how many firings a schedule tells of. */
+/** How many schedules fire at once, and how many of its last firings a schedule reports. */
 const AT_ONCE = 10;
 const TOLD = 5;
 
-/** The least time between two entries of a schedule's feed, of which none is removed: a share of its age, and at most. */
+/**
+ * The least time between two entries of a schedule's feed: a share of its age, but at most so many milliseconds. Entries are
+ * never removed, so a feed must not grow fast.
+ */
 const GAP = { share: 0.1, most: 86_400_000 };
 
-/** How many schedules their caller sees at once. */
+/** How many schedules a caller sees at once. */
 const SEEN = 100;
 
 const Row = z.object({
@@ -45,11 +48,11 @@ const Row = z.object({
   next_at: z.number(),
   /** The time up to which firings have been decided on. */
   after: z.number(),
-  /** The promise of the last firing's job. */
+  /** The promise id of the last firing's job. */
   running: z.string().nullable(),
-  /** A firing that waits for that job to end. */
+  /** The time of a firing that waits for that job to end. */
   queued: z.number().nullable(),
-  /** The last firings, in words. */
+  /** The last firings: a JSON array of job names, and of reasons why none was started. */
   told: z.string(),
 });
 type Row = z.infer<typeof Row>;
@@ -65,9 +68,9 @@ export interface ScheduleWorld {
   store(isOwn: boolean): RemoteStore;
   log(message: string, fields: Record<string, string>): void;
   nameOf(id: string): string;
-  /** Looks at a job, which is forgotten where it was never created. */
+  /** Looks at a job, and removes it from the record if it was never created. */
   look(id: string): Promise<void>;
-  /** Notes how a job was found. */
+  /** Records the observed state of a job. */
   note(record: PromiseRecord): Promise<void>;
 }
 
@@ -81,8 +84,8 @@ export class Schedules {
   }
 
   /**
-   * Makes the schedules that the deployment's definitions have, and ends those that they have no more. One that is changed
-   * has another name: many that do this at once make one.
+   * Makes the schedules of the deployment's definitions, and ends those that are no longer defined. A name holds a hash of its
+   * schedule: a changed schedule has another name, and concurrent callers make one schedule.
    */
   async deploy(): Promise<void> {
     const store = this.#world.store(true);
@@ -109,7 +112,7 @@ export class Schedules {
     }
   }
 
-  /** When the next one is due, in milliseconds since the epoch. */
+  /** When the next schedule is due, in milliseconds since the epoch. */
   nextAt(): number | undefined {
     const [row] = this.#all("SELECT min(next_at) AS at FROM schedules");
     return row?.at == null ? undefined : Number(row.at);
@@ -150,7 +153,7 @@ export class Schedules {
   async #fire(row: Row): Promise<void> {
     const { client, note } = this.#world;
     const record = await client.call({ kind: "promise.get", data: { id: row.id } });
-    // Before its promise exists, its edge may be about to create it.
+    // An edge may be about to create the promise.
     if (!record) {
       await this.#world.look(row.id);
       return this.#put({ ...row, next_at: Date.now() + AGAIN });
@@ -234,7 +237,7 @@ export class Schedules {
       await this.#world.feeds.write(record.id, n + 1, entry, record);
   }
 
-  /** A schedule that fires no more has ended. */
+  /** Ends a schedule that never fires again. */
   async #settle(record: PromiseRecord, told: readonly string[]): Promise<void> {
     const data = { id: record.id, state: "resolved" as const, value: encodeValue({ firings: told }) };
     const settled = await this.#world.client.call({ kind: "promise.settle", data });
@@ -253,12 +256,12 @@ export class Schedules {
   }
 }
 
-/** Begins the names of schedules that definitions have: callers' hold no colon. */
+/** The prefix of the names of definitions' schedules. Names that callers give have no colon. */
 const OF_DEFINITION = "deployment:";
 
 const isOfDefinition = (name: string): boolean => name.startsWith(schedule.prefix + escapeId(OF_DEFINITION));
 
-/** The schedule of a tool's definition. Another one has another name. */
+/** The schedule of a tool's definition, with a hash of its content in its name. */
 async function specOf(tool: string, given: ToolSchedule): Promise<Schedule> {
   const { every, arguments: args = {}, missed = "skip", overlap = "skip", cron, timezone, at } = given;
   const all = { cron, timezone, at, ...(every !== undefined && { every: every / 1_000, from: 0 }) };
@@ -267,7 +270,7 @@ async function specOf(tool: string, given: ToolSchedule): Promise<Schedule> {
   return { name: `${OF_DEFINITION}${tool}:${(await hashed(spec)).slice(0, 8)}`, ...spec };
 }
 
-/** What a tool may look at for the arguments of a firing. */
+/** The context with which a tool makes the arguments of a firing. */
 function contextOf(store: RemoteStore, now: number) {
   const signal = new AbortController().signal;
   return {

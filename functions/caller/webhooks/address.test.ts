@@ -69,14 +69,14 @@ const PRIVATE = [
   "nas.home.arpa",
 ];
 
-test.each(PRIVATE)("https://%s/ gets no web hook, unless it is this machine in development", (host) => {
+test.each(PRIVATE)("https://%s/ may not receive web hooks, except this machine in development", (host) => {
   expect(callbackProblem(`https://${host}/hook`, false)).toBeDefined();
   if (!/^(127\.0|0x7f000001|2130706433|localhost|\[::1\])/.test(host)) return;
   expect(callbackProblem(`http://${host}:8080/hook`, true)).toBeUndefined();
 });
 
 test.each(["example.com", "a.b.example.com:8443", "8.8.8.8", "[2606:4700:4700::1111]", "xn--bcher-kva.ch"])(
-  "https://%s/ may get one, and never without encryption",
+  "https://%s/ may receive web hooks, and never without encryption",
   (host) => {
     expect(callbackProblem(`https://${host}/hook?of=me`, false)).toBeUndefined();
     expect(callbackProblem(`http://${host}/hook`, true)).toBeDefined();

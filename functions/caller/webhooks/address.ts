@@ -1,4 +1,4 @@
-/** Which addresses web hooks may be sent to: public ones alone. What a name leads to, the network decides at each delivery. */
+/** Which addresses may receive web hooks: public ones alone. The network checks at each delivery what a host name resolves to. */
 import { isPublicAddress } from "../../../core/definitions/public-address.ts";
 
 /** Names that lead to this machine or into its network. */
@@ -7,7 +7,7 @@ const SPECIAL_NAME =
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Why no web hook is sent to an address; undefined where it may be. `allowsLoopback`: for development. */
+/** Why an address may not receive web hooks; undefined where it may. `allowsLoopback`: accepts this machine, for development. */
 export function callbackProblem(text: string, allowsLoopback: boolean): string | undefined {
   const url = URL.parse(text);
   if (!url || text.length > 2_000) return "it is not a URL, or longer than 2,000 characters";
@@ -18,7 +18,7 @@ export function callbackProblem(text: string, allowsLoopback: boolean): string |
   return isPublicHost(url.hostname) ? undefined : "its host is not public";
 }
 
-/** Whether a host, as `URL` has it (IPv4 addresses in their usual form), may be public. */
+/** Whether a host, as `URL` writes it (IPv4 addresses in dotted decimal form), may be public. */
 export function isPublicHost(hostname: string): boolean {
   const host = hostname.toLowerCase().replace(/\.$/, "");
   if (host.startsWith("[")) return isPublicAddress(host.slice(1, -1));

@@ -1,4 +1,4 @@
-/** The extension's error codes, as the SEP has them and as the sketch before it had them. */
+/** The extension's error codes in the SEP, and in the sketch that preceded it. */
 export const CODES = {
   sep: {
     NotFound: -32023,

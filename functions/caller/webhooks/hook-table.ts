@@ -1,4 +1,4 @@
-/** A caller's subscriptions by web hook, and what is on its way to each, in the SQL storage of its object. */
+/** A caller's subscriptions by web hook, and the outstanding messages of each, in the SQL storage of its object. */
 import type { CallerStorage, Row, SqlValue } from "../storage.ts";
 
 /** A subscription. Times are in milliseconds since the epoch. */
@@ -6,30 +6,30 @@ export interface Subscription {
   id: string;
   name: string;
   url: string;
-  /** Of which jobs, as JSON. */
+  /** The filter for jobs (`Narrowed`), as JSON. */
   narrowing: string;
   secret: string;
-  /** The secret before, which signs as well until `old_until`. */
+  /** The previous secret, which also signs until `old_until`. */
   old_secret: string | null;
   old_until: number;
   expires_at: number;
-  /** The caller, as JSON: what links to jobs are made for. */
+  /** The caller for whom links to jobs are made, as JSON. */
   caller: string;
-  /** The position in the log up to which deliveries have been made of its events. */
+  /** The log's cursor up to which events have become deliveries. */
   position: string;
   active: number;
   last_delivery_at: number | null;
   last_error: string | null;
   failed_since: number | null;
   failures: number;
-  /** Why it has ended, as JSON; null while it has not. */
+  /** Why it has ended, as JSON; null while it continues. */
   ended: string | null;
 }
 
-/** A message on its way: an event at a position of the log, or what is told of the subscription itself. */
+/** An outstanding message: an event at a position of the log, or a notice about the subscription itself. */
 export interface Delivery {
   subscription: string;
-  /** 0 for a row that is not an event. */
+  /** 0 for a message that is not an event. */
   position: number;
   type: "event" | "gap" | "terminated";
   message_id: string;
@@ -37,7 +37,7 @@ export interface Delivery {
   next_at: number;
 }
 
-/** When a message is due that its receiver has refused for good, in milliseconds since the epoch. */
+/** The due time of a message that its receiver has refused for good, in milliseconds since the epoch. */
 export const NEVER = 8_640_000_000_000_000;
 
 export const HOOK_TABLES = `CREATE TABLE subscriptions (
@@ -95,7 +95,7 @@ export class HookTable {
     this.all("DELETE FROM deliveries WHERE subscription = ?", id);
   }
 
-  /** A further gap replaces one that is on its way, whose attempt under way tells of no later loss. */
+  /** A new gap replaces an outstanding one, as an attempt that is under way does not report the later loss. */
   add(delivery: Delivery): void {
     const { subscription, position, type, message_id, attempts, next_at } = delivery;
     const values = [subscription, position, type, message_id, attempts, next_at];
@@ -114,14 +114,14 @@ export class HookTable {
     this.all(`DELETE FROM deliveries WHERE ${MESSAGE}`, ...keyOf(delivery));
   }
 
-  /** Whether a gap has not been told yet. One that its receiver has refused is told by that. */
+  /** Whether a gap is outstanding. Removes a gap that the receiver has refused, as this answer reports it to the client. */
   takeGap(id: string): boolean {
     const isThere = this.all("SELECT 1 FROM deliveries WHERE subscription = ? AND type = 'gap'", id).length > 0;
     this.all("DELETE FROM deliveries WHERE subscription = ? AND type = 'gap' AND next_at = ?", id, NEVER);
     return isThere;
   }
 
-  /** What is to be delivered, the earliest first; nothing of suspended subscriptions. */
+  /** The due messages, the earliest first, without those of suspended subscriptions. */
   due(now: number, limit: number): Delivery[] {
     return this.all(
       `SELECT deliveries.* FROM deliveries JOIN subscriptions ON id = subscription
@@ -142,7 +142,7 @@ export class HookTable {
     return Number(this.all("SELECT count(*) AS n FROM deliveries WHERE subscription = ?", id)[0]?.n);
   }
 
-  /** The first event of a subscription, besides one, that has not been delivered or given up. */
+  /** The position of a subscription's first outstanding event; `except` is left out. */
   firstOpen(id: string, except: number): number | undefined {
     const where = "subscription = ? AND type = 'event' AND position <> ?";
     const [row] = this.all(`SELECT min(position) AS first FROM deliveries WHERE ${where}`, id, except);

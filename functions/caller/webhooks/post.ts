@@ -1,28 +1,28 @@
-/** Sends a web hook, signed as Standard Webhooks has it. */
+/** Sends web hooks, signed according to Standard Webhooks. */
 import { base64ToBytes, bytesToBase64 } from "../../../core/store/base64.ts";
 
 /** How long a receiver may take to answer, in milliseconds. */
 const TIMEOUT = 5_000;
 
-/** How much of an answer is read where it matters, in bytes. */
+/** About how much of an answer is read at most, in bytes. */
 const MAX_ANSWER = 4_096;
 
-/** Why a delivery failed: all that is told of a receiver's answer. */
+/** Why a delivery failed. Clients learn nothing else of a receiver's answer. */
 export type Failure = "connection_refused" | "timeout" | "tls_error" | "http_4xx" | "http_5xx" | "challenge_failed";
 
 export type Outcome = { ok: true; text: string } | { ok: false; reason: Failure; status: number | undefined };
 
 export interface Hook {
   url: string;
-  /** `whsec_…`: the current one, and the one before for a while. */
+  /** `whsec_…`: the current secret, and for a while the previous one. */
   secrets: readonly string[];
-  /** Identifies the message, in all its attempts. */
+  /** The id of the message, the same in all attempts. */
   id: string;
   subscription: string;
   body: string;
 }
 
-/** Posts a hook. `reads`: the beginning of the answer matters. */
+/** Posts a hook. `reads`: also reads the beginning of the answer. */
 export async function post(fetcher: typeof fetch, hook: Hook, reads = false): Promise<Outcome> {
   const signal = AbortSignal.timeout(TIMEOUT);
   try {
@@ -90,7 +90,7 @@ function failed(error: unknown, signal: AbortSignal): Outcome {
   return { ok: false, reason, status: undefined };
 }
 
-/** Whether a text is a secret of Standard Webhooks, of 24 to 64 bytes. */
+/** Whether a text is a secret in the form of Standard Webhooks, of 24 to 64 bytes. */
 export function isSecret(text: string): boolean {
   const [, encoded] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
   try {

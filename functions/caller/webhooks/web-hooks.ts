@@ -1,6 +1,6 @@
 /**
- * Delivers a caller's events by web hook. All that is on its way is in the object's storage: an attempt that a crash cut off
- * is made again, under the same message id.
+ * Delivers a caller's events by web hook. All outstanding messages are in the object's storage: an attempt that a crash cuts
+ * off is repeated under the same message id.
  */
 import type { Caller } from "../../../core/definitions/caller.ts";
 import { Sealing } from "../../../core/store/sealing.ts";
@@ -11,26 +11,26 @@ import type { CallerStorage } from "../storage.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
 import { type Failure, type Hook, type Outcome, post, readDocument } from "./post.ts";
 
-/** The pauses after failed attempts, in milliseconds. After the last attempt an event is given up, and a gap is told. */
+/** The pauses after failed attempts, in milliseconds. After the last attempt an event is given up, and a gap is reported. */
 const PAUSES = [5_000, 20_000, 60_000, 180_000, 420_000];
 
-/** How often a gap is tried to be told, in milliseconds, once the pauses are over. */
+/** The pause between attempts to report a gap after the last of {@link PAUSES}, in milliseconds. */
 const GAP_PAUSE = 15 * 60_000;
 
-/** How long an attempt has. One that a crash cut off is made again after that; in milliseconds. */
+/** After how many milliseconds an attempt is repeated that a crash cut off. */
 const ATTEMPT = 10_000;
 
-/** The most subscriptions of a caller, deliveries under way to one and to all, and deliveries in a minute. */
+/** The most subscriptions, deliveries under way to one and to all, messages waiting for one, and deliveries and checks a minute. */
 const MOST = { subscriptions: 50, toOne: 4, toAll: 24, waiting: 100, aMinute: 600, verifications: 10 };
 
 /** How long subscriptions last: by default, at least and at most, in milliseconds. */
 const LIFE = { byDefault: 86_400_000, least: 60_000, most: 7 * 86_400_000 };
 
-/** For how long a secret that was replaced signs as well, and a verified address stays so; in milliseconds. */
+/** How long a replaced secret still signs, and how long an address stays verified, in milliseconds. */
 const ROTATION = 10 * 60_000;
 const VERIFIED = 7 * 86_400_000;
 
-/** A receiver that has failed for so long, in milliseconds, and so often, is left alone until the client refreshes. */
+/** A receiver that fails at least this long (in milliseconds) and this often is left alone until its client refreshes. */
 const SUSPEND = { after: 3_600_000, failures: 20 };
 
 const MINUTE = 60_000;
@@ -70,17 +70,17 @@ export interface HookWorld {
   storage: CallerStorage;
   log: EventLog;
   encryptionKeys: string | undefined;
-  /** What the log is asked for. */
+  /** The filter in the log's terms. */
   jobsOf(narrowed: Narrowed): Wanted;
-  /** What is told of an event. @throws {Error} where it cannot be read now */
+  /** The event as its receiver gets it. @throws {Error} where it cannot be read now */
   tell(event: LoggedEvent, caller: Caller): Promise<Occurrence>;
   /** Sends requests to the receiver at an address. */
   fetchTo(url: string): typeof fetch;
-  /** The error by which a caller's subscriptions to a type of events end; undefined while they go on. */
+  /** The error with which a caller's subscriptions to a type of events end; undefined while they continue. */
   endOf(caller: Caller, name: string): SubscriptionError | undefined;
-  /** Of a subscription that its owner has ended on a page. */
+  /** The error of a subscription that its owner has ended on a page. */
   ended: SubscriptionError;
-  /** Sets the alarm to what is to be done next. */
+  /** Sets the alarm to the earliest time at which work is due. */
   arm(): Promise<void>;
 }
 
@@ -90,7 +90,7 @@ export class WebHooks {
   readonly #sealing: Sealing;
   #running: Promise<void> | undefined;
   #wake: (() => void) | undefined;
-  /** Up to where the log holds nothing more for a subscription. */
+  /** For each subscription, the cursor up to which the log was searched for its events. */
   readonly #scanned = new Map<string, string>();
   #minute = { at: 0, deliveries: 0, verifications: 0 };
 
@@ -100,7 +100,7 @@ export class WebHooks {
     this.#sealing = new Sealing(world.encryptionKeys);
   }
 
-  /** When there is something to do next, in milliseconds since the epoch; undefined where nothing is subscribed. */
+  /** When the next message is due or a subscription expires, in milliseconds since the epoch; undefined without either. */
   nextAt(): number | undefined {
     const ends = this.#table.subscriptions().map(({ expires_at }) => expires_at);
     const next = Math.min(this.#table.nextAt() ?? Number.POSITIVE_INFINITY, ...ends);
@@ -148,7 +148,7 @@ export class WebHooks {
       failed_since: null,
       failures: 0,
     });
-    // It is wanted again: its end is not told any more.
+    // The subscription is wanted again, so its end is no longer reported.
     if (known && known.ended !== null) this.#table.all("DELETE FROM deliveries WHERE subscription = ?", id);
     if (known?.active === 0)
       this.#table.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
@@ -184,17 +184,17 @@ export class WebHooks {
     }));
   }
 
-  /** Ends a subscription for its caller, which its receiver is told. */
+  /** Ends a subscription at its caller's request, and tells its receiver. */
   end(id: string): void {
     if (this.#table.get(id)?.ended === null) this.#end(id, this.#world.ended, Date.now());
   }
 
-  /** The log and the subscriptions were replaced. */
+  /** Drops cached cursors after the log and the subscriptions were replaced. */
   reset(): void {
     this.#scanned.clear();
   }
 
-  /** Delivers all that is due. What is logged meanwhile is delivered as well. */
+  /** Delivers everything that is due, and events that are logged in the meantime. */
   run(): Promise<void> {
     this.#wake?.();
     this.#running ??= this.#deliver().finally(() => {
@@ -221,7 +221,7 @@ export class WebHooks {
         }
         counts.set(subscription, count + 1);
         const attempt = this.#attempt(delivery)
-          .catch(() => {}) // It is made again after a while.
+          .catch(() => {}) // The attempt is repeated later.
           .finally(() => {
             under.delete(key);
             counts.set(subscription, (counts.get(subscription) ?? 1) - 1);
@@ -235,7 +235,7 @@ export class WebHooks {
     }
   }
 
-  /** Makes deliveries of the events that have been logged; a bounded number waits. */
+  /** Makes deliveries of logged events, as long as fewer than a bounded number wait. */
   #fill({ id, name, narrowing, position, caller, ended }: Subscription, now: number): void {
     if (ended !== null) return;
     const error = this.#world.endOf(JSON.parse(caller), name);
@@ -268,11 +268,11 @@ export class WebHooks {
     const subscription = this.#table.get(delivery.subscription);
     if (!subscription) return;
     this.#table.schedule(delivery, delivery.attempts, Date.now() + ATTEMPT);
-    // Nothing is sent before both are stored.
+    // Nothing is sent before the time of the next attempt and the alarm are stored.
     await this.#world.arm();
     const body = await this.#bodyOf(delivery, subscription);
     if (body === undefined) {
-      // The log has dropped it.
+      // The log has dropped the event.
       this.#table.done(delivery);
       return this.#tellGap(subscription.id, Date.now());
     }
@@ -288,7 +288,7 @@ export class WebHooks {
     const { id, failed_since, failures } = subscription;
     const status = outcome.ok ? undefined : outcome.status;
     if (status === 410 && delivery.type === "gap") {
-      // The receiver does not want it; the client is told as it subscribes again.
+      // The receiver does not want the gap. The client learns of it when it subscribes again.
       this.#table.schedule(delivery, delivery.attempts, NEVER);
       return;
     }
@@ -325,7 +325,7 @@ export class WebHooks {
     return JSON.stringify({ ...occurrence, cursor: this.#watermark(id, position) });
   }
 
-  /** The position up to which all has been delivered or given up; with an event that is about to be, up to that. */
+  /** The cursor up to which all events are delivered or given up. The event at `position` (-1: none) counts as delivered. */
   #watermark(id: string, position: number): string {
     const { log } = this.#world;
     const first = this.#table.firstOpen(id, position);
@@ -352,7 +352,7 @@ export class WebHooks {
       this.#table.remove(String(id));
   }
 
-  /** Asks a receiver whether it wants deliveries. Returns why not. */
+  /** Asks a receiver whether it wants deliveries. Returns why not; undefined where it does. */
   async #verify(id: string, url: string, secret: string): Promise<Failure | undefined> {
     const challenge = crypto.randomUUID();
     const body = JSON.stringify({ type: "verification", challenge });
@@ -384,7 +384,7 @@ export class WebHooks {
     };
   }
 
-  /** Counts towards what is done in a minute. False where that is as much as may be. */
+  /** Counts towards the limit of the current minute. Returns false where that is reached. */
   #take(what: "deliveries" | "verifications"): boolean {
     if (Date.now() >= this.#minute.at + MINUTE) this.#minute = { at: Date.now(), deliveries: 0, verifications: 0 };
     const most = what === "deliveries" ? MOST.aMinute : MOST.verifications;
@@ -412,7 +412,7 @@ export class WebHooks {
   }
 }
 
-/** The same for the same caller, address, type and arguments. */
+/** The id of a subscription: the same for the same caller, address, type and filter. */
 async function idOf({ key }: Caller, { url, name, narrowed }: HookKey): Promise<string> {
   const { jobNames = null, kinds = null, labels, schedule = [] } = narrowed;
   const text = JSON.stringify([key, url, name, jobNames, kinds, ...[schedule].flat(), ...(labels ? [{ labels }] : [])]);

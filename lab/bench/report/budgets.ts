@@ -1,4 +1,4 @@
-/** Compares the requests and the rows of each operation with `budgets.json`. */
+/** Compares the requests, the rows and the CPU of each operation with `budgets.json`. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { atMost, exactly, type Figure, figure } from "./figures.ts";
@@ -6,17 +6,21 @@ import { atMost, exactly, type Figure, figure } from "./figures.ts";
 const FILE = join(import.meta.dirname, "budgets.json");
 
 const REQUESTS = "requests to Resonate";
+const OTHERS = ["rows written", "rows read", "requests to objects", "CPU in percent of a ping's"] as const;
 
-/** The counts of an operation: requests of edge or worker; rows of the account's objects, and requests to them. */
-export type Counted = typeof REQUESTS | "rows written" | "rows read" | "requests to objects";
+/**
+ * The costs that have budgets: requests of the edge or the worker, rows of the account's objects and requests to these
+ * objects, and the edge's CPU for malformed content beside a `ping` with the same content.
+ */
+export type Counted = typeof REQUESTS | (typeof OTHERS)[number];
 
 /** The excess that is reported but does not fail: a quarter of the budget, and at least one. */
 const tolerated = (budget: number) => Math.max(1, Math.floor(budget / 4));
 
-/** The largest accepted count of each operation. Keys are the operation's name for requests, and the figure's name for rows. */
+/** The largest accepted cost of each operation. Keys are the operation's name for requests, and the figure's name for the rest. */
 export type Budgets = Readonly<Record<string, number>>;
 
-/** A figure with a count of an operation. */
+/** A figure with a cost of an operation. */
 export const budgeted = (operation: string, count: number, what: Counted = REQUESTS): Figure =>
   figure(`${what}: ${operation}`, "", exactly(count));
 
@@ -24,7 +28,7 @@ export async function readBudgets(): Promise<Budgets> {
   return JSON.parse(await readFile(FILE, "utf8"));
 }
 
-/** Sets the budget of each measured operation that has none. Existing budgets are only changed by hand. */
+/** Sets the budget of each measured operation that has none; the others change by hand. */
 export async function addBudgets(figures: readonly Figure[]): Promise<void> {
   const measured = operationsIn(figures).map(({ operation, count }) => [operation, count] as const);
   const budgets = { ...Object.fromEntries(measured), ...(await readBudgets()) };
@@ -41,7 +45,7 @@ export const withBudgets = (budgets: Budgets, figures: readonly Figure[]): Figur
 export interface Excess {
   /** For people. */
   message: string;
-  /** Whether the excess is too large to be only reported. */
+  /** Whether it is too large to be only reported. */
   fails: boolean;
 }
 
@@ -57,7 +61,7 @@ export function overBudget(budgets: Budgets, figures: readonly Figure[]): Excess
 
 function operationIn({ name }: Figure): string | undefined {
   if (name.startsWith(`${REQUESTS}: `)) return name.slice(REQUESTS.length + 2);
-  return /^(rows (written|read)|requests to objects): /.test(name) ? name : undefined;
+  return OTHERS.some((each) => name.startsWith(`${each}: `)) ? name : undefined;
 }
 
 const operationsIn = (figures: readonly Figure[]) =>

@@ -3,10 +3,10 @@ import type { RunnerNamespace } from "./runner-pool.ts";
 /** How long a container may take to start before it is called again, in milliseconds. */
 const START_TIME = 20_000;
 
-/** The name that the containers' Worker gives the first of them. Its cron trigger starts the others within a minute. */
+/** The name of the first container. The cron trigger of the containers' Worker starts the others within a minute. */
 const NAME = "worker-1";
 
-/** Starts the worker in a container of the account when tasks find no worker: a call wakes a container that sleeps. */
+/** Starts the worker in a container of the account when a task finds no worker: a request wakes a sleeping container. */
 export class ContainerWorker {
   readonly #namespace: RunnerNamespace;
   readonly #durable: () => Promise<void>;

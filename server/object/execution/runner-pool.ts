@@ -8,16 +8,16 @@ import type { PollConnection } from "../../wire/poll-connections.ts";
 import { Runner } from "./runner.ts";
 import type { RunnerReports } from "./runner-reports.ts";
 
-/** How many tasks of each function run at once, so that a slow function holds up no other. The rest wait, callers in turn. */
+/** How many tasks of each function run at once, so that a slow function holds up no other. The others wait, callers in turn. */
 export const SLOTS = 50;
 
-/** How many functions have slots of their own: anyone with a token can write any name. */
+/** How many functions have their own slots, since anyone with a token can write any number of names. The others share slots. */
 const FUNCTIONS = 100;
 
-/** How many runners there are: all jobs of a runner share its memory, and each is charged for while it is awake. */
+/** The number of runners: all jobs of a runner share its memory, and each runner is charged for while it is awake. */
 const RUNNERS = 8;
 
-/** For requests that come from no client. */
+/** The head of requests that the pool itself makes. */
 const HEAD = { corrId: "", version: "" };
 
 /** A namespace of Durable Objects, with one object per name. */
@@ -29,15 +29,15 @@ export interface RunnerNamespace {
 interface RunnerPoolOptions {
   resonate: Resonate;
   namespace: RunnerNamespace;
-  /** The deployment's namespace, with which the ids of its promises begin. */
+  /** The deployment's namespace, the prefix of its promise ids. */
   prefix: string;
   durable: () => Promise<void>;
-  /** Undefined where nobody reads them. */
+  /** Undefined in a deployment without operators. */
   reports: RunnerReports | undefined;
 }
 
 /**
- * Hands tasks that find no connected worker to runners, which it wakes. To the server it is one connection per group, which
+ * Hands tasks that find no connected worker to runners, and wakes them. To the server it is one connection per group, which
  * exists only while the group has no worker.
  */
 export class RunnerPool {
@@ -47,7 +47,7 @@ export class RunnerPool {
   readonly #runners: readonly Runner[];
   readonly #connections = new Map<string, PollConnection>();
   readonly #slots = new Map<string, Slots>();
-  /** Tasks that wait for a slot. They are dispatched again meanwhile. */
+  /** The tasks that wait for a slot. The server may dispatch them again in the meantime. */
   readonly #waiting = new Set<string>();
   readonly #prefix: string;
 
@@ -70,7 +70,7 @@ export class RunnerPool {
     queueMicrotask(() => void this.#read(connection)); // after the current commit
   }
 
-  /** Leaves a group's tasks that are not running yet to the worker that has connected. */
+  /** Leaves the tasks of a group that are not yet running to the worker that has connected. */
   leave(group: string): void {
     const connection = this.#connections.get(group);
     this.#connections.delete(group);
@@ -93,7 +93,7 @@ export class RunnerPool {
     }
   }
 
-  /** Runs a task when its caller has its turn. */
+  /** Runs a task when a slot is free and it is its caller's turn. */
   async #enqueue(task: LeaseRef, connection: PollConnection): Promise<void> {
     if (this.#waiting.has(task.id)) return;
     this.#waiting.add(task.id);
@@ -108,18 +108,18 @@ export class RunnerPool {
     });
   }
 
-  /** All tasks of a job go to one runner, whose memory of the job serves it again. */
+  /** Runs a task. All tasks of a job go to the same runner, which may still have the job in memory. */
   async #run(task: LeaseRef, connection: PollConnection): Promise<void> {
     this.#reports?.runs(1);
     try {
-      // By the promise the runner sees whether it has the code, before it acquires the task, which costs rows.
+      // The promise tells the runner whether it has the code, before it acquires the task, which costs rows.
       const promise = await this.#promiseOf(task);
       if (!promise) return;
       const { isKnown, told } = await this.#runnerOf(task.id).run(task, promise);
       if (told) this.#reports?.add(told);
       if (!isKnown) this.#resonate.decline(task.id, connection);
     } catch (error) {
-      // The task is dispatched again: after an interval, or when its runner's lease has ended.
+      // The task is dispatched again after its interval, or when the runner's lease ends.
       console.warn(JSON.stringify({ level: "warn", msg: "task not run", task: task.id, reason: String(error) }));
     } finally {
       this.#reports?.runs(-1);
@@ -128,7 +128,7 @@ export class RunnerPool {
 
   #slotsOf(promise: PromiseRecord | undefined): Slots {
     const { func } = (promise && (decodeValue(promise.param) as { func?: unknown } | undefined)) ?? {};
-    // The functions of encrypted jobs are unknown and share slots.
+    // The function names of encrypted jobs are unknown, so those jobs share slots.
     const isNamed = typeof func === "string" && (this.#slots.has(func) || this.#slots.size < FUNCTIONS);
     const name = isNamed ? func : "";
     const slots = this.#slots.get(name) ?? new Slots(SLOTS);

@@ -1,14 +1,14 @@
-/** Reports what the runners of an account do to its operators, all as one worker, in the form of workers elsewhere. */
+/** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
 import { FORM } from "../../../core/jobs/form.ts";
 import { Figures, type RunnerNews } from "../../../core/jobs/operating/figures.ts";
 import type { WorkerReport } from "../../../core/jobs/operating/worker-report.ts";
 import { type Locatable, operateName } from "../../../core/store/object-address.ts";
 
-/** How long what happens at once is gathered, and the least time between two reports, in milliseconds: each writes some rows. */
+/** How long events are gathered, and the least time between two reports, each of which writes some rows. In milliseconds. */
 const GATHER = 2_000;
 const PAUSE = 30_000;
 
-/** The objects among which is that of the operators. */
+/** The namespace of Durable Objects that contains the operators' object. */
 export interface OperateObjects extends Locatable {
   get(id: object, options?: object): { operate(call: "report", given: [WorkerReport]): Promise<object> };
 }
@@ -17,18 +17,18 @@ interface RunnerReportsOptions {
   objects: OperateObjects;
   namespace: string;
   group: string;
-  /** How many jobs of a kind run at once. */
+  /** The largest number of jobs of a kind that run at once. */
   most: number;
 }
 
-/** Says nothing while nothing happens, so that the platform can put the server to sleep. */
+/** Sends no report while nothing happens, so that the platform can put the server to sleep. */
 export class RunnerReports {
   readonly #options: RunnerReportsOptions;
-  readonly #figures = new Figures(() => this.#arm(GATHER), Date.now()); // Above its counts before it slept.
+  readonly #figures = new Figures(() => this.#arm(GATHER), Date.now()); // Report numbers must grow, also over a sleep.
   #kinds: RunnerNews["kinds"] = {};
   #running = 0;
   #unsent: WorkerReport | undefined;
-  /** When the next report may be sent, and when it is, in milliseconds since the epoch. */
+  /** The earliest time of the next report, and its scheduled time, in milliseconds since the epoch. */
   #next = 0;
   #due = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -37,19 +37,19 @@ export class RunnerReports {
     this.#options = options;
   }
 
-  /** Takes in what a runner has told. */
+  /** Adds the news of a runner. */
   add({ kinds, news }: RunnerNews): void {
     this.#kinds = kinds;
     this.#figures.add(news);
   }
 
-  /** So many jobs more run. */
+  /** Adds `more`, which may be negative, to the number of running jobs. */
   runs(more: number): void {
     this.#running += more;
     this.#arm(PAUSE);
   }
 
-  /** So many jobs more wait for a slot. */
+  /** Adds `more`, which may be negative, to the number of jobs that wait for a slot. */
   waits(more: number): void {
     this.#figures.waiting += more;
   }
@@ -72,7 +72,7 @@ export class RunnerReports {
       const answer = await objects.get(objects.idFromName(operateName(namespace))).operate("report", [this.#unsent]);
       if ("done" in answer) this.#unsent = undefined;
     } catch {
-      // It is sent again.
+      // The report is sent again.
     }
     if (this.#unsent || this.#running > 0) this.#arm(PAUSE);
   }

@@ -6,7 +6,7 @@ import type { PollConnection } from "../../wire/poll-connections.ts";
 /** The group of the connections over which runners receive news of settled promises; no task is dispatched to it. */
 const GROUP = "runner";
 
-/** How long after its last task a runner still receives news, in milliseconds: that long the platform keeps it in memory. */
+/** How long a runner still receives news after its last task, in milliseconds: for so long the platform keeps it in memory. */
 const LINGER = 10_000;
 
 interface Ran {
@@ -18,8 +18,8 @@ interface Ran {
 type Stub = () => { fetch(url: string, init: RequestInit): Promise<Response> };
 
 /**
- * One runner, and its connection for news of promises that it awaits and of canceled jobs, which is open while it runs a task
- * and a while longer. Requests bring the news to the runner, so that no stream stays open.
+ * One runner, with a connection for news of its awaited promises and of canceled jobs. The connection is open while the runner
+ * executes a task and a while longer. Its news goes to the runner by requests, so that no stream stays open.
  */
 export class Runner {
   readonly #resonate: Resonate;
@@ -35,7 +35,7 @@ export class Runner {
     this.#durable = durable;
   }
 
-  /** Runs a task to its next suspension; resolves with what has happened. */
+  /** Runs a task to its next suspension. */
   async run(task: LeaseRef, promise: PromiseRecord): Promise<Ran> {
     if (!this.#isAwake) this.#close();
     const listening = this.#listening ?? this.#open();
@@ -55,7 +55,7 @@ export class Runner {
   }
 
   #open() {
-    // A new address each time: news for the address before may have been lost.
+    // A new address each time, because news for the previous address may have been lost.
     const id = crypto.randomUUID();
     const connection = this.#resonate.connect(GROUP, id);
     if (!connection) return undefined;
@@ -78,7 +78,7 @@ export class Runner {
         await this.#durable();
         await this.#ask("/news", `[${messages.join()}]`);
       } catch (error) {
-        // The next task brings a new address, and the runner asks for the messages it has missed.
+        // The next task comes with a new address, which makes the runner ask for the news that it has missed.
         console.warn(JSON.stringify({ level: "warn", msg: "news not told", reason: String(error) }));
         return this.#close();
       }

@@ -1,6 +1,6 @@
 /**
- * Runs in a network of its own, where this machine has public and private addresses and its file of names is a test's: names
- * lead to a public address while receivers are verified, and then to private ones. Prints what reached which address.
+ * Runs in its own network namespace, with public and private addresses and its own /etc/hosts: names resolve to a public
+ * address while receivers are verified, and later to private ones. Prints which requests reached which address, as JSON.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
@@ -25,7 +25,7 @@ const receiver = createServer(
     response.setHeader("connection", "close").end(JSON.stringify({ challenge }));
   },
 );
-/** What comes as far as a connection, on each address of this network. */
+/** The local addresses on which connections arrived. */
 const connected: string[] = [];
 receiver.on("connection", ({ localAddress }: Socket) => connected.push(localAddress?.replace(/^::ffff:/, "") ?? ""));
 await new Promise<void>((resolve) => receiver.listen(0, "::", resolve));
@@ -38,7 +38,7 @@ const lead = (to: (name: string, i: number) => string[]) =>
     ["127.0.0.1 localhost", ...names.flatMap((name, i) => to(name, i).map((at) => `${at} ${name}`))].join("\n"),
   );
 
-// A caller has ten verifications a minute.
+// A caller may have ten verifications a minute, so the names are spread over several callers.
 const tokens = Object.fromEntries(
   Array.from({ length: Math.ceil(names.length / 8) }, (_, n) => [`c${n}`, `token-${n}`]),
 );

@@ -1,4 +1,4 @@
-/** A web hook's name that leads to a public address while it is verified, and to a private one when something is delivered. */
+/** A web hook whose host name resolves to a public address when it is verified, and to a private one at a delivery. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const PRIVATE = [
   "fe80::1",
 ];
 
-/** What makes a network, a file of names and a list of authorities of one's own, as Linux lets also those who are not root. */
+/** Starts a command with its own users, mounts and network, for which Linux does not require root. */
 const APART = ["unshare", "-r", "-m", "-n"];
 const [apart = "", ...ownNetwork] = APART;
 const { exitCode } = await execa(apart, [...ownNetwork, "sh", "-c", "ip link set lo up && openssl version"], {
@@ -35,7 +35,7 @@ const certify = (folder: string, name: string, more: string[]) =>
   ]);
 
 test.skipIf(exitCode !== 0)(
-  "nothing goes to where the name leads then, and it is sent once it is public",
+  "nothing is sent to the private address, and the event is delivered once the name is public again",
   {
     timeout: 180_000,
   },

@@ -1,4 +1,4 @@
-/** An edge whose definition of a timer has a schedule: at the time that the variable `AT` says. */
+/** An edge whose timer has a schedule in its definition, at the time in the variable `AT`. */
 import { createEdge } from "../../../functions/edge.ts";
 import { setTimer } from "../../../tools/timer/timer.ts";
 

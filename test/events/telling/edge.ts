@@ -1,4 +1,4 @@
-/** The product's edge, with a tool whose job tells what happens to it. */
+/** An edge with one tool, whose job sends events. */
 import { createEdge } from "../../../functions/edge.ts";
 import { RunnerServer } from "../../../worker/runner/runner-server.ts";
 import { watchPrice, watchPriceRun } from "./watch-price.ts";

@@ -1,6 +1,6 @@
 /**
- * Edge, Resonate object and what a container's Worker does, in one Worker. There are no containers in workerd: what a test says
- * stands for them, `ENGINE`, is asked instead of them, and what a container would ask of `http://resonate/` comes in under
+ * One Worker with the edge, the Resonate object and the functions of a container's Worker. workerd has no containers: requests
+ * to them go to the test's stand-in at `ENGINE`, and requests that a container would send to `http://resonate/` come in under
  * `/container`.
  */
 import edge from "../../../functions/index.ts";
@@ -12,13 +12,13 @@ export { CallerObject, Listener, RunnerObject } from "../../../functions/index.t
 
 type Env = WakeEnv & { ENGINE: string };
 
-/** The containers as the platform gives them to the object. */
+/** The namespace of containers, as the platform gives it to the object. */
 const containers = ({ ENGINE }: Env) => ({
   idFromName: (name: string) => ({ name }),
   get: (id: object) => ({ fetch: () => fetch(`${ENGINE}/${(id as { name: string }).name}`) }),
 });
 
-/** With the containers bound, where `ENGINE` says that there are any and `UNBOUND` not that the object has only the cron trigger. */
+/** The Resonate object with a binding to the containers. With `UNBOUND` it has none, and only the cron trigger wakes them. */
 export class ResonateObject extends OwnObject {
   constructor(state: object, env: Env & { UNBOUND?: string }) {
     super(state, env.UNBOUND ? env : { ...env, WORKER: containers(env) });

@@ -1,4 +1,4 @@
-/** A worker whose code a test changes under its jobs: `CODE` says which it is. */
+/** A worker whose code a test changes under its jobs. `CODE` selects the code. */
 import { appendFile } from "node:fs/promises";
 import * as z from "zod";
 import { implement, JobCancelled } from "../../../core/index.ts";

@@ -1,4 +1,4 @@
-/** Jobs that wait, and jobs that changed code blocks: seen, tried again, ended and cancelled with their clean-up, by the command line. */
+/** An operator sees, retries and cancels waiting jobs and jobs that changed code has blocked, on the command line. */
 import { createHash } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 250_000 });
 
 const TOKEN = "operator-token-of-olga";
 
-test("who waits for what is told, and which kinds nobody takes; what changed code blocks goes on with the code before, or is ended; a caller is blocked", async () => {
+test("the overview shows what jobs wait for and which kinds no worker takes; blocked jobs go on with the old code or are cancelled; a caller is blocked", async () => {
   await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "brewing-"));
   cleanup.defer(() => rm(folder, { recursive: true, force: true }));
@@ -51,7 +51,7 @@ test("who waits for what is told, and which kinds nobody takes; what changed cod
 
   await Promise.all([start("brew", "green"), start("brew", "black"), start("brew", "spilt"), start("serve", "red")]);
   const all = ["1 serve job", "4 brew answer"];
-  await until("what is waited for to be told", async () => `${(await waits()).sort()}` === `${all}`);
+  await until("the overview to show what all jobs wait for", async () => `${(await waits()).sort()}` === `${all}`);
 
   await Promise.all([start("wash", "green"), start("dry", "green")]);
 
@@ -87,8 +87,8 @@ test("who waits for what is told, and which kinds nobody takes; what changed cod
       .catch(() => true),
   );
   await operate("unblock", "ada");
-  await until("ada to be let in", () => statusOf("brew_green").catch(() => undefined));
-  // Workers are connected and have slots, and these two kinds alone are taken by none.
+  await until("ada to be admitted again", () => statusOf("brew_green").catch(() => undefined));
+  // Workers are connected and have slots, but none of them takes these two kinds.
   const untaken = await until(
     "an alert that two kinds are not taken",
     async () => {

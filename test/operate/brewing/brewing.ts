@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { DAY, defineDurableTool } from "../../../core/index.ts";
 
-/** Asks before it ends, and pours away what it has heated when it is cancelled. */
+/** Heats, then asks a question. Its clean-up pours the cup away. */
 export const brew = defineDurableTool({
   name: "brew",
   title: "Brew",
@@ -12,7 +12,7 @@ export const brew = defineDurableTool({
   deadline: DAY,
 });
 
-/** Of a worker group that has no worker. */
+/** Its worker group has no worker. */
 export const wash = defineDurableTool({
   name: "wash",
   title: "Wash",
@@ -24,7 +24,7 @@ export const wash = defineDurableTool({
   group: "laundry",
 });
 
-/** Of which no worker has the function. */
+/** No worker has its function. */
 export const dry = defineDurableTool({
   name: "dry",
   title: "Dry",
@@ -35,7 +35,7 @@ export const dry = defineDurableTool({
   deadline: DAY,
 });
 
-/** Waits for a cup. */
+/** Starts a `brew` job and waits for it. */
 export const serve = defineDurableTool({
   name: "serve",
   title: "Serve",

@@ -1,4 +1,4 @@
-/** Tools that are named and typed unlike any of this repository's: one in plain JSON Schema, and others on the same job. */
+/** Tools with names and types unlike any of this repository: one in plain JSON Schema, and another one on the same job. */
 import * as z from "zod";
 import { defineDurableTool, defineTool, HOUR, hashed, jsonSchema, type Tool } from "../../../core/index.ts";
 
@@ -72,7 +72,7 @@ export const strength = defineTool({
   run: async ({ plato: [before, after] }) => ({ percent: Math.round((before - after) * 5.3) / 10 }),
 });
 
-/** Its deadline is what the caller says, which may be past. */
+/** Its deadline is an argument, which may be in the past. */
 export const tapKeg = defineDurableTool({
   name: "tap_keg",
   title: "Tap",

@@ -1,8 +1,8 @@
-/** What the examples of the public modules speak of without saying what it is. */
+/** Names that the examples of the public modules use without a declaration. */
 import * as z from "zod";
 import { DAY, defineDurableTool, defineJob, implement, type Question } from "../../../core/index.ts";
 
-/** The page of a site. */
+/** The URL of a web page. */
 export const url = process.env.EXAMPLE_URL ?? "http://127.0.0.1:9/";
 export const urls = [url];
 

@@ -1,4 +1,4 @@
-/** A server that has timers and nothing else. */
+/** A server with timers only. */
 import { createEdge } from "../../../functions/edge.ts";
 import { getTimerStatus, setTimer, timerTool } from "../../../tools/timer/timer.ts";
 

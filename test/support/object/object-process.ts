@@ -1,5 +1,5 @@
 /**
- * The Resonate object in workerd, as a program that takes the options of the Node host and says the same when it is ready:
+ * The Resonate object in workerd, as a program with the options of the Node host and the same log line when it is ready:
  *
  *   node test/support/object/object-process.ts [--port 0] [--data DIR | --memory] [--inspector-port PORT] [--worker FILE]
  */
@@ -26,7 +26,7 @@ const { values } = parseArgs({
   },
 });
 
-// In memory workerd has no SQL for an object: what nobody is to keep is on disk as well, for as long as it runs.
+// workerd has no SQL for an object in memory, so state that is not to be kept is also on disk until the program ends.
 const dir = values.data === undefined ? mkdtempSync(join(tmpdir(), "resonate-object-")) : resolve(values.data);
 mkdirSync(dir, { recursive: true });
 const build = resolve(".build");
@@ -57,7 +57,7 @@ const { exitCode } = await workerd.exited;
 if (values.data === undefined) rmSync(dir, { recursive: true, force: true });
 process.exit(exitCode ?? 0);
 
-/** The folder of the Worker, and the paths of its modules from there. */
+/** The folder of the Worker, and the paths of its modules in that folder. */
 async function bundled(): Promise<{ folder: string; modules: string[] }> {
   const esbuild: typeof import("esbuild") = wrangler("esbuild");
   const { outputFiles } = await esbuild.build({
@@ -101,7 +101,7 @@ const main :Workerd.Worker = (
 `;
 }
 
-/** The date that the product's own configuration has. */
+/** The compatibility date of the product's own configuration. */
 function settings(): { compatibility_date: string } {
   const [, date = ""] = /^compatibility_date = "(.*)"$/m.exec(readFileSync("wrangler.toml", "utf8")) ?? [];
   return { compatibility_date: date };

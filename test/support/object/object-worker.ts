@@ -1,4 +1,4 @@
-/** The Resonate object by itself: everything that is asked of this Worker is asked of it. */
+/** A Worker that passes every request on to the Resonate object. */
 export { ResonateObject } from "../../../functions/objects.ts";
 
 interface Env {

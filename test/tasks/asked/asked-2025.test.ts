@@ -1,4 +1,4 @@
-/** Clients of 2025 say once, at their handshake, that they can ask their user: a job's questions come on the stream of its call. */
+/** Clients of 2025 declare in their handshake that they can ask their user. They get a job's questions on the call's stream. */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { type ElicitRequest, ElicitRequestSchema, type ElicitResult } from "@modelcontextprotocol/sdk/types.js";
@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-/** A client that asks for progress waits longer. */
+/** With progress, a client waits longer for the answer to a call. */
 const PROGRESS = { onprogress: () => {}, timeout: 60_000 };
 
-/** A client whose user answers as `answer` says. */
+/** Connects a client whose user answers by `answer`. */
 async function connect(answer: (asked: ElicitRequest["params"]) => ElicitResult | Promise<ElicitResult>) {
   const client = new Client({ name: "test", version: "1.0.0" }, { capabilities: { elicitation: { form: {} } } });
   client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params));
@@ -36,7 +36,7 @@ const post = (message: object, session?: string | null, url = stack.url) =>
     body: JSON.stringify({ jsonrpc: "2.0", ...message }),
   });
 
-/** The session that a handshake begins; null where it begins none. */
+/** Returns the id of the session that a handshake begins, or null if there is none. */
 async function sessionOf(capabilities: object, more: object = {}): Promise<string | null> {
   const clientInfo = { name: "test", version: "1.0.0", ...more };
   const params = { protocolVersion: "2025-06-18", capabilities, clientInfo };
@@ -58,8 +58,8 @@ let places = 0;
 const longRange = () => ({ latitude: 46.1, longitude: -100 - ++places / 100, from: "2012-01", to: "2014-02" });
 
 test.each([
-  ["with what every client sends", undefined],
-  ["with what a host adds of its own", { "claudecode/toolUseId": "toolu_1" }],
+  ["with an ordinary call", undefined],
+  ["with a metadata entry of a host", { "claudecode/toolUseId": "toolu_1" }],
 ])("the user is asked while the call waits, and the call has the result, %s", async (what, _meta) => {
   const asked: string[] = [];
   await using client = await connect(({ message }) => {
@@ -71,7 +71,7 @@ test.each([
   expect(structuredContent).toMatchObject({ status: "complete" });
 });
 
-test("a model's word that the user agreed does not count from such a client", async () => {
+test("a confirmation in the arguments does not count from such a client", async () => {
   const asked: string[] = [];
   await using client = await connect(({ message }) => {
     asked.push(message);
@@ -82,7 +82,7 @@ test("a model's word that the user agreed does not count from such a client", as
   expect(asked).toHaveLength(1);
 });
 
-test("the session is the client's word alone: no other is asked, and what is made up counts for nothing", async () => {
+test("only a session whose client declared forms is asked, and a forged session id is ignored", async () => {
   const forms = await sessionOf({ elicitation: {} }, { description: "What only the SDK knows of." });
   expect(forms).toEqual(expect.any(String));
   expect([await sessionOf({}), await sessionOf({ elicitation: { url: {} } })]).toEqual([null, null]);
@@ -94,7 +94,7 @@ test("the session is the client's word alone: no other is asked, and what is mad
   }
 });
 
-test("an answer that does not fit leaves the question open; one that fits is taken by any isolate", async () => {
+test("an invalid answer leaves the question open, and a valid one is accepted by any isolate", async () => {
   const session = await sessionOf({ elicitation: {} });
   let id = "";
   for await (const message of callOn(session, "confirm_delete", { filename: "open.txt" })) {

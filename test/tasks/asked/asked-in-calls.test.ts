@@ -1,4 +1,4 @@
-/** Clients of 2026-07-28 that can ask their user and know no tasks: a job's questions come in the answer to the call. */
+/** Clients of 2026-07-28 that can ask their user but do not know tasks get a job's questions in the answer to the call. */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rpc } from "../../support/rpc.ts";
@@ -13,7 +13,7 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const FORMS = { elicitation: { form: {} } };
 
-/** Calls a tool as such a client; `more` is what a repeated call brings. */
+/** Calls a tool as such a client. `more` has the request state and the answers of a repeated call. */
 const call = (
   name: string,
   args: object,
@@ -24,7 +24,7 @@ const call = (
 let places = 0;
 const longRange = () => ({ latitude: 47.1, longitude: -100 - ++places / 100, from: "2012-01", to: "2014-02" });
 
-test("a job asks in the answer to its call, and the repeated call brings the answer and has the result", async () => {
+test("a job asks in the answer to its call, and the repeated call with the user's answer gets the result", async () => {
   const args = { filename: "a.txt" };
   const { result } = await call("confirm_delete", args);
   expect(result).toMatchObject({ resultType: "input_required", requestState: expect.any(String) });
@@ -36,12 +36,12 @@ test("a job asks in the answer to its call, and the repeated call brings the ans
   const inputResponses = { [key]: accept({ confirm: true }) };
   const answered = await call("confirm_delete", args, { requestState, inputResponses });
   expect(answered.result).toMatchObject({ resultType: "complete", structuredContent: { status: "complete" } });
-  // What was sealed for one job opens no other, and a forged one none.
+  // A forged request state is refused.
   const forged = await call("confirm_delete", args, { requestState: `${requestState}x`, inputResponses });
   expect(forged.error?.code).toBe(-32602);
 });
 
-test("a model's word that the user agreed does not count from a client that can be asked", async () => {
+test("a confirmation in the arguments does not count from a client that can ask its user", async () => {
   const args = { ...longRange(), confirm: true };
   const { result } = await call("weather_range", args);
   expect(Object.keys(result.inputRequests)).toEqual(["confirm"]);
@@ -53,14 +53,14 @@ test("a model's word that the user agreed does not count from a client that can 
   expect(other.result.structuredContent).not.toHaveProperty("waiting_for");
 });
 
-test("a deployment may believe it from every client", async () => {
+test("a deployment may accept a confirmation in the arguments from every client", async () => {
   await using trusting = await startTaskStack({ bindings: { CONFIRM_ARGUMENTS: "always" } });
   const { result } = await call("weather_range", { ...longRange(), confirm: true }, {}, { url: trusting.url });
   expect(result.resultType).toBe("complete");
   expect(result.structuredContent).not.toHaveProperty("waiting_for");
 });
 
-test("the SDK's client asks its user, and its caller sees the result alone", async () => {
+test("the SDK's client asks its user by itself, and its caller sees only the result", async () => {
   const client = new Client(
     { name: "test", version: "1.0.0" },
     { capabilities: FORMS, versionNegotiation: { mode: "auto" } },

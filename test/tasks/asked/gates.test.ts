@@ -1,4 +1,4 @@
-/** Who may use tasks, and which ids are tasks: what is refused, and how. */
+/** Which clients may use tasks, which ids are tasks, and how other requests are refused. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TaskHandles } from "../../../functions/tasks/handle.ts";
@@ -39,14 +39,14 @@ describe("a client that did not declare the extension", () => {
     expect(await rpc(stack.url, "subscriptions/listen", params, { capabilities })).toMatchObject(refusal);
   });
 
-  test("is refused a tool that only ever is a task, and nothing is started", async () => {
+  test("is refused a tool that always is a task, and nothing is started", async () => {
     expect(await rpc(stack.url, "tools/call", { name: "failing_job", arguments: {} }, { capabilities })).toMatchObject(
       refusal,
     );
     expect(await stack.resonate.get(`${stack.namespace}failing_job_once`)).toBeUndefined();
   });
 
-  test("is answered by a task tool with the result", async () => {
+  test("gets the result from a tool that may be a task", async () => {
     const args = { timer_name: "undeclared", seconds: 1 };
     const { result } = await rpc(stack.url, "tools/call", { name: "timer", arguments: args }, { capabilities });
     expect(result).toMatchObject({
@@ -74,7 +74,7 @@ describe("a client of 2025", () => {
     return (await fetch(stack.url, { method: "POST", headers, body })).text();
   };
 
-  test("sees no extension and has no task methods, even by naming the extension", async () => {
+  test("sees no extension and has no task methods, even if it declares the extension", async () => {
     const clientInfo = { name: "test", version: "1" };
     const capabilities = CAPABILITIES;
     const opened = await post("initialize", { protocolVersion: "2025-11-25", clientInfo, capabilities });
@@ -83,7 +83,7 @@ describe("a client of 2025", () => {
     for (const method of METHODS) expect(await post(method, paramsOf(method, task.taskId))).toContain("-32601");
   });
 
-  test("is answered by the task tools with the result", async () => {
+  test("gets results from the tools that may be tasks", async () => {
     await using client = await client2025.connect(stack.url);
     const place = { latitude: 47.61, longitude: -122.33 };
     const month = await client.callTool("weather_data", { ...place, year: 2012, month: 1 });
@@ -95,7 +95,7 @@ describe("a client of 2025", () => {
   });
 });
 
-describe("an id that is no task's", () => {
+describe("an id that is not that of a task", () => {
   const flip = (id: string, bit: number) => {
     const at = Math.floor(bit / 6);
     const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -120,8 +120,8 @@ describe("an id that is no task's", () => {
     ["sealed with another key", () => new TaskHandles("x".repeat(32), stack.namespace).seal("timer_gates", "", 0)],
     ["of another deployment's namespace", () => new TaskHandles(KEY, "elsewhere/").seal("timer_gates", "", 0)],
     ["another caller's", () => new TaskHandles(KEY, stack.namespace).seal("timer_gates", "somebody", 0)],
-    ["sealed, of a job that is not there", () => new TaskHandles(KEY, stack.namespace).seal("timer_never", "", 0)],
-    ["sealed, of no job's name", () => new TaskHandles(KEY, stack.namespace).seal("something", "", 0)],
+    ["sealed, of a job that does not exist", () => new TaskHandles(KEY, stack.namespace).seal("timer_never", "", 0)],
+    ["sealed, of a text that is not a job name", () => new TaskHandles(KEY, stack.namespace).seal("something", "", 0)],
   ];
 
   test.each(IDS)("%s: is an unknown task to every method", async (_what, id) => {
@@ -143,7 +143,7 @@ describe("an id that is no task's", () => {
     expect((await rpc(stack.url, "tasks/get", { taskId: task.taskId })).result.status).toBe("working");
   });
 
-  test("the id as given is the task", async () => {
+  test("the unchanged id is the task", async () => {
     expect(await new TaskHandles(KEY, stack.namespace).seal("timer_gates", "", Date.parse(task.createdAt))).toBe(
       task.taskId,
     );
@@ -162,14 +162,14 @@ describe("the Mcp-Name header", () => {
     return { status: response.status, ...((await response.json()) as { error?: { code: number } }) };
   };
 
-  test.each(METHODS.slice(0, 2))("has to name the task of %s, where there is one", async (method) => {
+  test.each(METHODS.slice(0, 2))("has to name the task of %s if the header is present", async (method) => {
     const mismatch = { status: 400, error: { code: -32020 } };
     expect(await post(method, {})).toMatchObject({ status: 200, result: {} });
     expect(await post(method, { "mcp-name": "another" })).toMatchObject(mismatch);
     expect(await post(method, { "mcp-name": task.taskId })).toMatchObject({ status: 200, result: {} });
   });
 
-  test("may lack for a task alone", async () => {
+  test("may be missing in requests about a task only", async () => {
     const { taskId } = await tasksAt(stack.url).call("timer", { timer_name: "unnamed", seconds: 3_600 });
     expect(await post("tasks/cancel", {}, { taskId })).toMatchObject({ status: 200, result: {} });
     expect((await tasksAt(stack.url).get(taskId)).status).toBe("cancelled");
@@ -179,7 +179,7 @@ describe("the Mcp-Name header", () => {
     expect(await post("tools/call", {}, call)).toMatchObject({ status: 400, error: { code: -32020 } });
   });
 
-  test("has to name the task that is to be cancelled, or it is not", async () => {
+  test("that names another task prevents a cancellation", async () => {
     expect(await post("tasks/cancel", { "mcp-name": "another" })).toMatchObject({ error: { code: -32020 } });
     expect((await tasksAt(stack.url).get(task.taskId)).status).toBe("working");
   });

@@ -17,7 +17,7 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const acknowledged = { resultType: "complete" };
 
-/** A task that asks whether a file may be deleted, and the key of its question. */
+/** Starts a task that asks whether a file may be deleted, and returns it with the key of its question. */
 async function asked(filename: string) {
   const { taskId } = await tasks.call("confirm_delete", { filename });
   const task = await tasks.reaches(taskId, "input_required");
@@ -30,7 +30,7 @@ async function resultOf(taskId: string): Promise<unknown> {
 }
 
 describe("a question", () => {
-  test("is shown as an elicitation, and again at each look until it is answered", async () => {
+  test("is shown as an elicitation in every tasks/get until it is answered", async () => {
     const { taskId, key, task } = await asked("shown");
     expect(task).toMatchObject({ statusMessage: "Delete shown?" });
     expect(task.inputRequests).toEqual({
@@ -52,13 +52,13 @@ describe("a question", () => {
     expect(await resultOf(taskId)).toBe("deleted shown");
   });
 
-  test.each(["decline", "cancel"])("may be refused: %s", async (action) => {
+  test.each(["decline", "cancel"])("may be answered with %s", async (action) => {
     const { taskId, key } = await asked(action);
     expect(await tasks.update(taskId, { [key]: { action } })).toMatchObject(acknowledged);
     expect(await resultOf(taskId)).toBe(`kept ${action}`);
   });
 
-  test("may be answered with what is not asked for besides", async () => {
+  test("may be answered with additional properties", async () => {
     const { taskId, key } = await asked("more");
     await tasks.update(taskId, { [key]: { ...accept({ confirm: true, why: "because" }), _meta: {} } });
     expect(await resultOf(taskId)).toBe("deleted more");
@@ -70,10 +70,10 @@ describe("an answer that does not fit its question is an error that says why, an
     ["a value of another type", accept({ confirm: "yes" }), /boolean/],
     ["a property missing", accept({}), /confirm/],
     ["content missing", { action: "accept" }, /action "accept" and content/],
-    ["content that is no object", accept(["confirm"]), /action "accept" and content/],
+    ["content that is not an object", accept(["confirm"]), /action "accept" and content/],
     ["an unknown action", { action: "maybe" }, /action/],
     ["no action", { confirm: true }, /action/],
-    ["no object", true, /action/],
+    ["a boolean", true, /action/],
     ["null", null, /action/],
   ];
   test.each(MISFITS)("%s", async (what, answer, reason) => {
@@ -86,7 +86,7 @@ describe("an answer that does not fit its question is an error that says why, an
     expect(await resultOf(taskId)).toMatch(/^deleted/);
   });
 
-  test("of two answers, one that fits: neither is taken", async () => {
+  test("two answers of which only one fits: neither is taken", async () => {
     const { taskId } = await tasks.call("multi_input", { name: "one fits" });
     const { inputRequests } = await tasks.reaches(taskId, bothOpen);
     const [name = "", sure = ""] = Object.keys(inputRequests);
@@ -105,7 +105,7 @@ function bothOpen({ inputRequests = {} }: WireTask): boolean {
   return Object.keys(inputRequests).length === 2;
 }
 
-test("two questions may be answered one by one, in any order, under keys of their own", async () => {
+test("two questions may be answered one by one in any order, each under its own key", async () => {
   const { taskId } = await tasks.call("multi_input", { name: "one by one" });
   const { inputRequests } = await tasks.reaches(taskId, bothOpen);
   const [name = "", sure = ""] = Object.keys(inputRequests);
@@ -126,8 +126,8 @@ test("two questions may be answered at once", async () => {
   expect(await resultOf(taskId)).toEqual({ name: accept({ name: "Ada" }), sure: { action: "decline" } });
 });
 
-describe("what names no open question is ignored", () => {
-  test("1,000 unknown keys, at the cost of none", async () => {
+describe("an answer to no open question is ignored:", () => {
+  test("1,000 unknown keys, without additional requests", async () => {
     const { taskId, key } = await asked("thousand");
     const cost = async (responses: object) => {
       const before = gate.calls.length;
@@ -145,14 +145,14 @@ describe("what names no open question is ignored", () => {
     expect(await resultOf(taskId)).toBe("deleted thousand");
   });
 
-  test("unknown keys whose answers would fit no question", async () => {
+  test("unknown keys with values that would not fit any question", async () => {
     const { taskId } = await asked("misfit");
     const answers = { unknown: 7, "": null, constructor: {}, __proto__: accept({ confirm: true }) };
     expect(await tasks.update(taskId, answers)).toMatchObject(acknowledged);
     expect((await tasks.get(taskId)).status).toBe("input_required");
   });
 
-  test("a question that has been answered: the first answer counts", async () => {
+  test("a second answer to a question, so the first one counts", async () => {
     const { taskId, key } = await asked("twice");
     await tasks.update(taskId, { [key]: { action: "decline" } });
     expect(await tasks.update(taskId, { [key]: accept({ confirm: true }) })).toMatchObject(acknowledged);
@@ -162,21 +162,21 @@ describe("what names no open question is ignored", () => {
     expect(await resultOf(taskId)).toBe("kept twice");
   });
 
-  test("a question of a task that was cancelled", async () => {
+  test("an answer to a cancelled task", async () => {
     const { taskId, key } = await asked("too-late");
     await tasks.cancel(taskId);
     expect(await tasks.update(taskId, { [key]: accept({ confirm: true }) })).toMatchObject(acknowledged);
     expect((await tasks.get(taskId)).status).toBe("cancelled");
   });
 
-  test("any key of a task that asks nothing", async () => {
+  test("any key for a task that asks nothing", async () => {
     const { taskId } = await tasks.call("timer", { timer_name: "asks nothing", seconds: 60 });
     expect(await tasks.update(taskId, { q1: accept({ confirm: true }) })).toMatchObject(acknowledged);
     expect((await tasks.get(taskId)).status).toBe("working");
   });
 });
 
-test("of many clients that answer at once one wins, and all are acknowledged", async () => {
+test("of many simultaneous answers one counts, and all are acknowledged", async () => {
   const { taskId, key } = await asked("contested");
   const answers = Array.from({ length: 8 }, (_, n) => (n % 2 ? accept({ confirm: true }) : { action: "decline" }));
   const acks = await Promise.all(answers.map((answer) => tasks.update(taskId, { [key]: answer })));
@@ -186,7 +186,7 @@ test("of many clients that answer at once one wins, and all are acknowledged", a
   expect(await resultOf(taskId)).toBe(counted.action === "accept" ? "deleted contested" : "kept contested");
 });
 
-test("an answer that was given and whose acknowledgement was lost counts, and is acknowledged", async () => {
+test("an answer that the Resonate server takes without its reply arriving counts and is acknowledged", async () => {
   const { taskId, key } = await asked("unheard");
   const lost = gate.loseAnswer("promise.settle");
   const [acknowledgement] = await Promise.all([tasks.update(taskId, { [key]: accept({ confirm: true }) }), lost]);

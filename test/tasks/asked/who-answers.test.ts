@@ -1,4 +1,4 @@
-/** A job's question: who is asked it, who is told of it, and who may answer. */
+/** A job's question: which clients are asked, which are told of it, and who may answer. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../../testing/simulation/program.ts";
 import { currentClient, type McpClient } from "../../support/clients.ts";
@@ -7,9 +7,9 @@ import type { Stack } from "../../support/stack.ts";
 import { accept, startTaskStack, subscribe, tasksAt, type WireTask } from "../support.ts";
 
 let stack: Stack;
-/** Declares tasks and forms. */
+/** A client that declares tasks and forms. */
 let tasks: ReturnType<typeof tasksAt>;
-/** Knows nothing of tasks. */
+/** A client that does not know tasks. */
 let client: McpClient;
 beforeAll(async () => {
   stack = await startTaskStack();
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const LONG = { latitude: 47.6, from: "2012-01", to: "2014-02" };
 let places = 0;
-/** A range of a test's own that the user has to agree to, and its job's name. */
+/** Arguments of a range that belongs to one test and that the user has to confirm, and the job name. */
 function ownRange() {
   const args = { ...LONG, longitude: -122 - ++places / 100 };
   return { args, job: `weather_range_47.6_${args.longitude}_2012-01_2014-02` };
@@ -39,14 +39,14 @@ const NO_FORMS: [string, object][] = [
   ["elicitation of URLs alone", { elicitation: { url: {} } }],
 ];
 
-/** A request of a client that declares tasks, and what else it can. */
+/** Sends a request as a client that declares tasks and the capabilities `declared`. */
 async function as(declared: object, method: string, params: object) {
   const { result, error } = await rpc(stack.url, method, params, { capabilities: { ...TASKS, ...declared } });
   if (error) throw new Error(error.message);
   return result;
 }
 
-describe("one and the same task", () => {
+describe("the same task", () => {
   let task: WireTask;
   beforeAll(async () => {
     const { taskId } = await tasks.call("confirm_delete", { filename: "seen" });
@@ -59,17 +59,17 @@ describe("one and the same task", () => {
     expect(JSON.stringify(seen)).not.toContain("answeredBy");
   });
 
-  test.each(NO_FORMS)("works, to one that declares %s, and says what it waits for", async (_what, declared) => {
+  test.each(NO_FORMS)("is working for a client with %s, and says what it waits for", async (_what, declared) => {
     const seen = await as(declared, "tasks/get", { taskId: task.taskId });
     expect(seen.status).toBe("working");
     expect(seen).not.toHaveProperty("inputRequests");
     expect(seen.statusMessage).toMatch(/confirm_delete_seen waits for an answer .*Delete seen\?.*Only the user/);
-    // With something in the request that makes it the SDK's to answer.
+    // An unknown capability makes the SDK answer the request.
     const { _meta, ...same } = await as({ ...declared, "com.example": {} }, "tasks/get", { taskId: task.taskId });
     expect(same).toMatchObject({ status: "working", statusMessage: seen.statusMessage });
   });
 
-  test("is pushed to each as it is told to it", async () => {
+  test("is pushed to each client in the form that tasks/get has for it", async () => {
     await using asked = await subscribe(stack.url, [task.taskId]);
     await using told = await subscribe(stack.url, [task.taskId], undefined, TASKS);
     await asked.told(task.taskId, "input_required");
@@ -78,9 +78,9 @@ describe("one and the same task", () => {
   });
 });
 
-describe("a range that the user has to agree to", () => {
+describe("a range that the user has to confirm", () => {
   test.each(NO_FORMS)(
-    "is refused by its name to a client with tasks and %s, which may confirm",
+    "is refused, with its job name, to a client with tasks and %s until it confirms in an argument",
     async (_what, declared) => {
       const { args, job } = ownRange();
       const call = { name: "weather_range", arguments: args };
@@ -93,7 +93,7 @@ describe("a range that the user has to agree to", () => {
     },
   );
 
-  test("that somebody is asked about already is told of to everybody, at once and by every tool", async () => {
+  test("shows its open question to every client at once and in every tool", async () => {
     const { args, job } = ownRange();
     const { taskId } = await tasks.call("weather_range", args);
     await tasks.reaches(taskId, "input_required");
@@ -103,7 +103,7 @@ describe("a range that the user has to agree to", () => {
       answered_by: "user",
       until: expect.stringMatching(/Z$/),
     };
-    // A call that is told of progress waits for 45 seconds, but not for an answer that cannot come of it.
+    // A call with progress waits for up to 45 seconds, but not for an answer that this client cannot give.
     const { content, isError } = await client.callTool("weather_range", args, { onprogress: () => {} });
     expect(isError).toBe(false);
     expect(content).toMatchObject({ job_name: job, status: "running", waiting_for: [waiting] });
@@ -122,7 +122,7 @@ describe("a range that the user has to agree to", () => {
     expect(after.content.statuses[0]).not.toHaveProperty("waiting_for");
   });
 
-  test("and is asked about in another client is gathered once it is confirmed by an argument", async () => {
+  test("goes on once one client confirms it in an argument while another is asked", async () => {
     const { args, job } = ownRange();
     const { taskId } = await tasks.call("weather_range", args);
     await tasks.reaches(taskId, "input_required");
@@ -131,7 +131,7 @@ describe("a range that the user has to agree to", () => {
     expect((await tasks.reaches(taskId, "completed")).status).toBe("completed");
   });
 
-  test("and is gathered already needs nobody's word any more", async () => {
+  test("needs no confirmation once it has been gathered", async () => {
     const { args, job } = ownRange();
     await client.callTool("weather_range", { ...args, confirm: true });
     expect((await client.callTool("weather_range", args)).content).toMatchObject({ job_name: job, status: "complete" });
@@ -143,7 +143,7 @@ describe("answer_question", () => {
     const { isError, content, text } = await client.callTool("answer_question", { job_name, question, answer });
     return isError ? text : content;
   };
-  /** A job that asks what anybody may answer. */
+  /** Starts a job with a question that anyone may answer. */
   async function asking(name: string) {
     const { taskId } = await tasks.call("open_question", { name });
     const job = `open_question_${name}`;
@@ -157,7 +157,7 @@ describe("answer_question", () => {
     ["as JSON", '{"colour": "red"}', "red"],
     ["as an object", { colour: "blue" }, "blue"],
     ["to decline", "null", "decline"],
-  ])("takes an answer where anyone may give it: %s", async (what, given, result) => {
+  ])("takes an answer to a question that anyone may answer: %s", async (what, given, result) => {
     const { taskId, job } = await asking(what.replaceAll(" ", "-"));
     const { content } = await client.callTool("probe_status", { job_names: job });
     expect(content.statuses[0].waiting_for).toMatchObject([
@@ -168,7 +168,7 @@ describe("answer_question", () => {
     expect(await resultOf(taskId)).toBe(result);
   });
 
-  test("refuses what is asked of the user, what does not fit, and what is not asked; the question stays open", async () => {
+  test("refuses an answer that only the user may give, that does not fit or that answers no question, which stays open", async () => {
     const { taskId } = await tasks.call("confirm_delete", { filename: "guarded" });
     await tasks.reaches(taskId, "input_required");
     expect(await answer("confirm_delete_guarded", "confirm", { confirm: true })).toMatch(
@@ -197,7 +197,7 @@ describe("answer_question", () => {
   });
 });
 
-test("once a question is answered, it is worth asking again soon", async () => {
+test("the poll interval becomes short once a question is answered", async () => {
   const { taskId } = await tasks.call("multi_input", { name: "soon" });
   const [first] = Object.keys((await tasks.reaches(taskId, "input_required")).inputRequests);
   const before = await until("a long pause", async () => {
@@ -208,7 +208,7 @@ test("once a question is answered, it is worth asking again soon", async () => {
   expect((await tasks.get(taskId)).pollIntervalMs).toBeLessThan(before.pollIntervalMs / 2);
 });
 
-test("where no argument may confirm, only a client that shows forms can have a long range", async () => {
+test("if arguments may not confirm, only a client that shows forms can start a long range", async () => {
   await using strict = await startTaskStack({ bindings: { CONFIRM_ARGUMENTS: "off" } });
   await using other = await currentClient.connect(strict.url);
   const range = (await other.listTools()).find(({ name }) => name === "weather_range");

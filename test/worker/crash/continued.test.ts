@@ -1,4 +1,4 @@
-/** A job that goes on from run to run under one name, through the death of its worker and its cancellation. */
+/** A job of several runs under one name, whose worker is killed and which is cancelled. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ const probe = async (job: string) => {
 };
 const rounds = (n: number) => Array.from({ length: n }, (_, i) => i + 1);
 
-test("each run does its work once, also when the worker is killed, and one call waits for them all", async () => {
+test("each run does its work once even when the worker is killed, and one call waits for all runs", async () => {
   const result = client.callTool("patrol", { of: "tower", round: 1, last: 8, ms: 300 });
   await until("a third round", async () => (await walked("tower")).includes("3"));
   await stack.workers[0]?.kill();
@@ -52,7 +52,7 @@ test("each run does its work once, also when the worker is killed, and one call 
   });
 });
 
-test("a cancellation reaches the run that is under way, whose clean-up runs, and a new attempt begins at the first", async () => {
+test("a cancellation reaches the current run, whose clean-up runs, and the next generation begins at the first run", async () => {
   const args = { of: "wall", round: 1, last: 12, ms: 20 };
   const begun = client.callTool("patrol", args);
   const shown = await until("the 12th run", async () => {
@@ -68,7 +68,7 @@ test("a cancellation reaches the run that is under way, whose clean-up runs, and
   expect(await again).toMatchObject({ content: { job_name: "patrol_wall~2", result: { rounds: 2 } } });
 });
 
-test("a new attempt that resumes goes on in the run that failed, without its finished steps", async () => {
+test("a generation that resumes continues in the run that failed and does not repeat its finished steps", async () => {
   const args = { of: "bank", round: 1, last: 4, ms: 10 };
   await writeFile(join(folder, "flood"), "");
   expect((await client.callTool("patrol", args)).text).toContain("the bridge is down");
@@ -78,7 +78,7 @@ test("a new attempt that resumes goes on in the run that failed, without its fin
   expect(await walked("bank")).toEqual(rounds(4).map(String));
 });
 
-test("arguments of the next run that do not fit end the job, and say so", async () => {
+test("invalid arguments for the next run fail the job with an error that names them", async () => {
   const { isError, text } = await client.callTool("patrol", { of: "moat", round: 1, last: 2, ms: 1 });
   expect([isError, text]).toEqual([
     true,
@@ -86,13 +86,13 @@ test("arguments of the next run that do not fit end the job, and say so", async 
   ]);
 });
 
-test("the history of each of a job's runs is saved, and today's code goes on as each of them did", async () => {
+test("the history of every run of a job is saved, and today's code replays each of them", async () => {
   const { resonate, namespace } = stack;
   const env = { ...resonate.env, RESONATE_NAMESPACE: namespace };
   const to = join(folder, "histories");
   const jobs = ["patrol_tower", "patrol_wall", "patrol_bank~2"];
   await execa(process.execPath, ["cli/main.ts", "histories", "save", ...jobs, "--to", to], { env });
-  // 8 runs of the tower, 12 of the wall, and the 2 that the new attempt at the bank took for its last rounds.
+  // 8 runs of the tower, 12 of the wall, and 2 of the bank's second generation, which resumed in the third round.
   expect(await replayHistories(to, [patrolRun])).toBe(22);
   const saved = async (of: string) => JSON.parse(await readFile(join(to, `patrol_${of}.json`), "utf8"));
   expect(await saved("tower")).toMatchObject({ args: { round: 8 }, end: { value: { rounds: 8 } } });

@@ -51,7 +51,7 @@ const underway = (archive: SampleArchive, n = 1) =>
   until("the request to be under way", () => archive.control.requests.total >= n);
 
 describe.concurrent("kill -9", () => {
-  test("during the fetch: another worker asks once more and completes", async () => {
+  test("during the fetch: another worker sends the request again and completes the job", async () => {
     await using the = await scene();
     the.archive.control.inject({ fault: { kind: "hang" }, times: 1 });
     await using first = await the.worker(SHORT_LEASE);
@@ -66,7 +66,7 @@ describe.concurrent("kill -9", () => {
     await second.said(JOB, "job done");
   });
 
-  test("after the fetch, before the job is settled: another worker completes without asking again", async () => {
+  test("after the fetch, before the job is settled: another worker completes the job without another request", async () => {
     await using the = await scene();
     await using gate = await startGate(resonate.url);
     const settling = gate.hold("task.fulfill");
@@ -82,30 +82,24 @@ describe.concurrent("kill -9", () => {
   });
 
   test.each([
-    ["short, and held by the worker,", "3", "acquired"],
-    ["long, and slept through,", "7", "suspended"],
-  ])(
-    "during a pause between two attempts that is %s: another worker makes the second one",
-    async (_what, retry_after, state) => {
-      await using the = await scene();
-      the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after }, times: 1 });
-      await using first = await the.worker(SHORT_LEASE);
-      await the.gather();
-      await first.said(JOB, "attempt failed");
-      await until(
-        "the pause to be recorded",
-        async () => (await resonate.get(journalEntryId(the.id, 1))) !== undefined,
-      );
-      await until("the job to pause", async () => (await the.task(the.id))?.state === state);
-      first.signal("SIGKILL");
-      await first.exited;
-      await using _second = await the.worker(SHORT_LEASE);
-      expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
-      const [first_at = 0, second_at = 0, ...more] = the.archive.control.requests.log.map(({ at }) => at);
-      expect(second_at - first_at).toBeGreaterThanOrEqual(Number(retry_after) * 1_000);
-      expect(more).toEqual([]);
-    },
-  );
+    ["short pause, during which the worker keeps the job,", "3", "acquired"],
+    ["long pause, during which the job sleeps,", "7", "suspended"],
+  ])("during a %s between two attempts: another worker makes the second attempt", async (_what, retry_after, state) => {
+    await using the = await scene();
+    the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after }, times: 1 });
+    await using first = await the.worker(SHORT_LEASE);
+    await the.gather();
+    await first.said(JOB, "attempt failed");
+    await until("the pause to be recorded", async () => (await resonate.get(journalEntryId(the.id, 1))) !== undefined);
+    await until("the job to pause", async () => (await the.task(the.id))?.state === state);
+    first.signal("SIGKILL");
+    await first.exited;
+    await using _second = await the.worker(SHORT_LEASE);
+    expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
+    const [first_at = 0, second_at = 0, ...more] = the.archive.control.requests.log.map(({ at }) => at);
+    expect(second_at - first_at).toBeGreaterThanOrEqual(Number(retry_after) * 1_000);
+    expect(more).toEqual([]);
+  });
 
   test("during a timer's sleep: another worker completes it, not early", async () => {
     await using the = await scene();
@@ -122,7 +116,7 @@ describe.concurrent("kill -9", () => {
   });
 });
 
-test("a job that takes longer than its lease stays with the worker that shows signs of life", async () => {
+test("a job that takes longer than its lease stays with the worker that renews it", async () => {
   await using the = await scene();
   the.archive.control.inject({ fault: { kind: "slow", ms: 5_000 }, times: 1 });
   await using first = await the.worker(SHORT_LEASE);
@@ -151,7 +145,7 @@ describe.concurrent("SIGTERM", () => {
     expect(the.archive.control.requests.total).toBe(1);
   });
 
-  test("hands a job back that does not finish in time, so that another worker need not wait for its lease", async () => {
+  test("hands back a job that does not finish in time, so that another worker need not wait for its lease to lapse", async () => {
     await using the = await scene();
     the.archive.control.inject({ fault: { kind: "hang" }, times: 1 });
     await using first = await the.worker({ ...LONG_LEASE, DRAIN_SECONDS: "0.3" });
@@ -164,7 +158,7 @@ describe.concurrent("SIGTERM", () => {
     expect(await resonate.settled(the.id, 10_000)).toMatchObject({ state: "resolved" });
   });
 
-  test("hands back the jobs that wait for a slot, too", async () => {
+  test("also hands back the jobs that wait for a slot", async () => {
     await using the = await scene();
     the.archive.control.inject({ fault: { kind: "hang" }, month: "2013-05", times: 1 });
     await using first = await the.worker({ ...LONG_LEASE, DRAIN_SECONDS: "1", MAX_TASKS: "1" });
@@ -173,7 +167,7 @@ describe.concurrent("SIGTERM", () => {
     const others = [6, 7, 8].map((month) => ({ month, job: `weather_data_47.6_-122.3_2013_${month}` }));
     for (const { month, job } of others) await the.gather(job, { ...ARGS, month });
     const { id } = await the.setTimer(1);
-    await resonate.settled(id); // its task was sent after those of the jobs that wait
+    await resonate.settled(id); // the timer's task was dispatched last, so the worker has the waiting jobs by now
     await using second = await the.worker(LONG_LEASE);
     first.signal("SIGTERM");
     expect(await first.exited).toMatchObject({ exitCode: 0 });
@@ -193,7 +187,7 @@ describe.concurrent("SIGTERM", () => {
   });
 });
 
-test("a worker that was paused past its lease loses: its late result changes nothing, and it goes on with other jobs", async () => {
+test("the late result of a worker that was paused past its lease changes nothing, and the worker goes on with other jobs", async () => {
   await using the = await scene();
   the.archive.control.inject({ fault: { kind: "slow", ms: 1_000 }, month: "2013-05", times: 1 });
   await using paused = await the.worker(SHORT_LEASE);
@@ -204,7 +198,7 @@ test("a worker that was paused past its lease loses: its late result changes not
     const task = await the.task(the.id);
     return task?.state === "pending" ? task : undefined;
   });
-  // Another worker takes the task and settles the job while the first cannot know.
+  // Another worker takes the task and settles the job while the first one is stopped.
   const { id, version } = dispatched;
   const lease = await resonate.call("task.acquire", { id, version, pid: "another", ttl: 60_000 });
   expect(lease.head.status).toBe(200);

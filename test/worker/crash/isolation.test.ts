@@ -48,7 +48,7 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
     expect(lines).toMatchObject([{ msg: "job started" }, { outcome: "failed", reason }]);
   });
 
-  test("an unhandled rejection is logged and ends nothing", async () => {
+  test("an unhandled rejection is logged and does not end the worker", async () => {
     await start("leaves_a_rejection");
     expect(await resonate.settled(`${namespace}leaves_a_rejection`)).toMatchObject({ state: "resolved" });
     expect(worker.logs()).toContainEqual(expect.objectContaining({ level: "error", reason: "nobody waits for this" }));
@@ -57,21 +57,21 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
   test.each([
     ["leaves_a_timer", "thrown by a timer"],
     ["listens_to_no_error", expect.stringContaining("ECONNREFUSED")],
-  ])("what %s throws where nothing catches it fails its step, and ends nothing", async (func, reason) => {
+  ])("an uncaught error of %s fails its step and does not end the worker", async (func, reason) => {
     await start(func);
     const { state, value } = await resonate.settled(namespace + func);
     expect([state, value.data.message]).toEqual(["rejected", reason]);
     expect(await worker.said(func, "uncaught error of a step")).toContainEqual(expect.objectContaining({ reason }));
   });
 
-  test("what a step throws when it is over is logged as that step's, and ends nothing", async () => {
+  test("an error that a step throws after its end is logged with that step and does not end the worker", async () => {
     await start("throws_when_over");
     expect(await resonate.settled(`${namespace}throws_when_over`)).toMatchObject({ state: "resolved" });
     const lines = await worker.said("throws_when_over", "uncaught error of a step");
     expect(lines).toContainEqual(expect.objectContaining({ step: "begin", reason: "thrown when it was over" }));
   });
 
-  test("a promise with a version no function has does not end the worker", async () => {
+  test("a promise with a version that no function has does not end the worker", async () => {
     const id = `${namespace}odd_version`;
     const data = Buffer.from(JSON.stringify({ func: "echo", args: [], version: -1 })).toString("base64");
     const tags = {
@@ -98,7 +98,7 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
   });
 });
 
-test("a job that never returns holds up no other kind, and its own no longer than until its deadline", async () => {
+test("a job that never returns does not delay other kinds, and delays its own kind only until its deadline", async () => {
   const { group, namespace, env } = ownGroup();
   await using worker = await startWorker({ ...resonate.env, ...env, MAX_TASKS: "1" }, { script });
   const start = (id: string, func: string, ms: number) =>
@@ -113,7 +113,7 @@ test("a job that never returns holds up no other kind, and its own no longer tha
   await worker.said("never_returns_2", "job started");
 });
 
-test("a job that each worker was lost with is left alone for a while, and says so; others go on", async () => {
+test("a job that ended each of its workers is left alone for a while and says so, and other jobs go on", async () => {
   const { group, namespace, env } = ownGroup();
   const id = `${namespace}ends_the_process`;
   await resonate.start({ id, func: "ends_the_process", args: {}, group });
@@ -133,7 +133,7 @@ test("a job that each worker was lost with is left alone for a while, and says s
   });
   await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
-  // When its time is up it is run again, with code that is mended or not.
+  // After that time the job is run again, whether its code is mended or not.
   const rest = (await resonate.get(markId(id, 9))) as { state: string; timeoutAt: number };
   expect(rest.state).toBe("pending");
   expect(rest.timeoutAt - Date.now()).toBeLessThan(80_000);
@@ -141,12 +141,12 @@ test("a job that each worker was lost with is left alone for a while, and says s
   expect(await worker.exited).toMatchObject({ exitCode: 3 });
 });
 
-test("several jobs that end their worker are left alone as well, though each may be lost before another has left its mark", async () => {
+test("several jobs that end their worker are left alone too, although one may end it before another has left its mark", async () => {
   const { group, namespace, env } = ownGroup();
   const ids = ["a", "b", "c"].map((name) => `${namespace}${name}`);
   for (const id of ids) {
     await resonate.start({ id, func: "ends_the_process", args: {}, group });
-    // Three passes were marked, and then one was lost before it was.
+    // Three executions left a mark, and a fourth was lost before it could.
     for (let version = 0; version < 9; version++) {
       await resonate.call("task.acquire", { id, version, pid: "lost", ttl: 60_000 });
       if (version >= 5 && version < 8) await mark(id, version + 1, version - 4);
@@ -159,7 +159,7 @@ test("several jobs that end their worker are left alone as well, though each may
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
 });
 
-/** What a worker leaves before a pass that may be lost. */
+/** Leaves the mark that a worker makes before an execution that may be lost. */
 async function mark(id: string, version: number, begun: number): Promise<void> {
   const param = { headers: {}, data: Buffer.from(JSON.stringify({ begun })).toString("base64") };
   const tags = {
@@ -172,15 +172,15 @@ async function mark(id: string, version: number, begun: number): Promise<void> {
   await resonate.call("promise.create", { id: markId(id, version), timeoutAt: Date.now() + 1, param, tags });
 }
 
-test("a worker whose thread is held ends, and says where", async () => {
+test("a worker whose thread is blocked ends and names the blocking line", async () => {
   await using program = run("test/worker/scripts/blocked-thread.ts");
   expect(await program.exited).toMatchObject({ signal: "SIGKILL" });
-  const line = await until("what it said to be there", () => program.logs().at(0));
+  const line = await until("a line in the log", () => program.logs().at(0));
   expect(line.msg).toContain("the thread is held");
   expect(line.at).toContainEqual(expect.stringMatching(/^loop .*blocked-thread\.ts:\d+$/));
 });
 
-test("no more jobs execute at once than the worker is told, and all have their turn", async () => {
+test("as many jobs execute at once as MAX_TASKS says, and all get their turn", async () => {
   const { group, namespace, env } = ownGroup();
   await using _worker = await startWorker({ ...resonate.env, ...env, MAX_TASKS: "3" }, { script });
   const ids = Array.from({ length: 30 }, (_, i) => `${namespace}counts_${i}`);

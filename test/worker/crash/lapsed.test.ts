@@ -1,6 +1,6 @@
 /**
- * A worker whose lease has lapsed without its knowing, with jobs that wait for their turn here: it asks the archive for none
- * of them. Only what was under way already when it was stopped is asked for again, by the worker that has the job by then.
+ * A worker that does not know that its leases have lapsed, with jobs that wait for their turn: it sends no request for any of
+ * them. Only a request that was under way when the worker was stopped is repeated, by the worker that then has the job.
  */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { journalEntryId } from "../../../core/store/ids.ts";
@@ -18,14 +18,14 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-/** Two workers of one group, of which the first, which has the jobs, reaches the Resonate server through a gate. */
+/** Two workers of one group. The first takes the jobs, and reaches the Resonate server through a gate. */
 async function scene() {
   await using made = new AsyncDisposableStack();
   const archive = made.use(await startSampleArchive());
   const gate = made.use(await startGate(resonate.url));
   const { group, namespace, env } = ownGroup();
   const worker = (more: Record<string, string>) => {
-    // However long the archive is held: no request of theirs ends by itself.
+    // So long that no request ends by itself while the test holds the archive.
     const settings = { WEATHER_API_URL: archive.url, LEASE_SECONDS: "2", UPSTREAM_TIMEOUT_SECONDS: "60", ...more };
     return startWorker({ ...resonate.env, ...env, ...settings });
   };
@@ -38,7 +38,7 @@ async function scene() {
     gate,
     each,
     first: (most: number) => worker({ RESONATE_URL: gate.url, UPSTREAM_CONCURRENCY: String(most) }),
-    /** It is told of jobs that the first one no longer has; no dispatch goes to that one any more. */
+    /** Starts the second worker, and cuts the first one off from dispatches: the jobs that it loses go to the second. */
     async second() {
       gate.holdStreams(true);
       gate.cutStreams();
@@ -51,7 +51,7 @@ async function scene() {
         await resonate.start({ id, func: "weather_data", args, group, timeoutAt: Date.now() + 600_000 });
       }
     },
-    /** Waits until the record is there that the first attempt has failed, which has the second one wait for the pause. */
+    /** Waits until the journal records that the first attempt has failed, so that the pause before the second has begun. */
     paused: (month: number) =>
       until(
         "the pause to be recorded",
@@ -70,7 +70,7 @@ async function scene() {
   };
 }
 
-test("stopped while months wait for a slot of the archive's limit: another worker asks for each, it for none", async () => {
+test("a worker stopped while months wait for the archive's limit requests none of them: another worker does", async () => {
   await using the = await scene();
   const months = [1, 2, 3];
   await using first = await the.first(1);
@@ -86,7 +86,7 @@ test("stopped while months wait for a slot of the archive's limit: another worke
   await the.askedInAll(4);
   first.signal("SIGCONT");
   answerFirst();
-  // Its one slot goes from each to the next.
+  // The one slot of the first worker goes from each month to the next.
   await the.each(months, (job) => first.said(job, "job left"));
   expect(the.asked(months)).toEqual([2, 1, 1]);
   answerSecond();
@@ -94,7 +94,7 @@ test("stopped while months wait for a slot of the archive's limit: another worke
   expect(the.asked(months)).toEqual([2, 1, 1]);
 });
 
-test("stopped in the pause between two attempts: another worker makes the second one, and it none", async () => {
+test("a worker stopped in the pause between two attempts makes no second one: another worker does", async () => {
   await using the = await scene();
   await using first = await the.first(4);
   the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "4" }, times: 1 });
@@ -112,7 +112,7 @@ test("stopped in the pause between two attempts: another worker makes the second
   expect(the.asked([5])).toEqual([2]);
 });
 
-test("a worker whose signs of life do not arrive makes no further attempt once its lease has lapsed", async () => {
+test("a worker whose heartbeats do not arrive makes no further attempt once its lease has lapsed", async () => {
   await using the = await scene();
   await using first = await the.first(4);
   the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "4" }, times: 1 });

@@ -1,6 +1,6 @@
 /**
- * A server that refuses to suspend a job on promises of other jobs, and to renew the leases of several jobs in one request, as
- * those after 0.9.8 do: they are awaited and renewed all the same.
+ * A server that refuses to suspend a job on promises of other jobs and to renew the leases of several jobs in one request, as
+ * releases after 0.9.8 do: the worker awaits those promises and renews those leases in another way.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { feedEntryId, isChildOf } from "../../../core/store/ids.ts";
@@ -21,7 +21,9 @@ interface Suspension {
   actions: { data: { awaited: string } }[];
 }
 
-test("a range hears of its months at once, and after its worker has died", { timeout: 180_000 }, async () => {
+test("a range learns at once that its months have ended, even after its worker has died", {
+  timeout: 180_000,
+}, async () => {
   await using archive = await startSampleArchive();
   await using gate = await startGate(resonate.url);
   let refused = 0;
@@ -55,12 +57,12 @@ test("a range hears of its months at once, and after its worker has died", { tim
   const id = await gather(47.6, 12);
   const { state, value } = await resonate.settled(id, 60_000);
   expect([state, (value.data as { months: object[] }).months.length]).toEqual(["resolved", 12]);
-  // It slept, for so short a time that a look at its task may miss it.
+  // The job slept, but possibly for too short a time to see it in the state of its task.
   expect(gate.calls).toContainEqual(expect.objectContaining({ kind: "task.suspend", id }));
-  // It is tried once, and not asked for again and again.
+  // The worker tries such a suspension once and then no more.
   expect(refused).toBe(1);
 
-  // The worker that would have heard is dead when it happens: the job looks by itself after a while.
+  // The months end after the worker that awaited them has died: the job checks them by itself after a while.
   archive.control.inject({ fault: { kind: "status", status: 503 } });
   const other = await gather(47.7, 2);
   await sleeps(other);
@@ -70,7 +72,7 @@ test("a range hears of its months at once, and after its worker has died", { tim
   expect((await resonate.settled(other, 90_000)).state).toBe("resolved");
 });
 
-test("a worker of which one request for several jobs' leases is refused renews each by itself, and does none of them twice", async () => {
+test("a worker whose request to renew several leases is refused renews each in its own request and repeats no job", async () => {
   await using archive = await startSampleArchive();
   await using gate = await startGate(resonate.url);
   gate.refuse("task.heartbeat", ({ tasks }) => ((tasks as object[]).length > 1 ? 400 : undefined));
@@ -92,7 +94,7 @@ test("a worker of which one request for several jobs' leases is refused renews e
   expect(gate.calls.filter(({ kind }) => kind === "task.heartbeat").length).toBeGreaterThan(3);
 });
 
-test("a request that the server refuses as malformed blocks its job, and says so, until the server takes it", async () => {
+test("a request that the server refuses as malformed visibly blocks its job until the server accepts it", async () => {
   await using gate = await startGate(resonate.url);
   let isRefusing = true;
   gate.refuse("task.fence", () => (isRefusing ? 400 : undefined));

@@ -45,7 +45,7 @@ async function scene(env: Record<string, string>) {
 }
 
 describe.concurrent("while Resonate cannot be reached", () => {
-  test("a job that runs keeps what it has fetched, and health says so", async () => {
+  test("a running job keeps the data it has fetched, and health reports the lost connection", async () => {
     await using the = await scene({ LEASE_SECONDS: "60" });
     expect(await the.health()).toMatchObject({ status: "ok", connected: true });
     the.archive.control.inject({ fault: { kind: "slow", ms: 500 } });
@@ -60,7 +60,7 @@ describe.concurrent("while Resonate cannot be reached", () => {
     await until("the worker to be connected again", async () => (await the.health()).connected);
   });
 
-  test("for longer than a lease, the job is left, and done anew afterwards", async () => {
+  test("for longer than a lease, the worker leaves the job, and it is done again afterwards", async () => {
     await using the = await scene({ LEASE_SECONDS: "1" });
     the.archive.control.inject({ fault: { kind: "slow", ms: 300 } });
     await the.gather();
@@ -75,10 +75,10 @@ describe.concurrent("while Resonate cannot be reached", () => {
 
 describe.concurrent("an answer that is lost on its way", () => {
   test.each([["task.acquire"], ["task.fence"], ["task.suspend"], ["task.fulfill"]])(
-    "to %s costs neither the job nor a second request",
+    "to %s neither fails the job nor repeats its request",
     async (kind) => {
       await using the = await scene({ LEASE_SECONDS: "2" });
-      // One failed attempt first, and a pause so long that the job sleeps once.
+      // One failed attempt, followed by a pause that is long enough for the job to sleep.
       the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after: "6" }, times: 1 });
       const lost = the.gate.loseAnswer(kind);
       await the.gather();
@@ -90,7 +90,7 @@ describe.concurrent("an answer that is lost on its way", () => {
   );
 });
 
-test("a task that could not be claimed is claimed as soon as it can be, and not when it is dispatched again", async () => {
+test("a task that could not be claimed is claimed as soon as possible, not only when it is dispatched again", async () => {
   await using the = await scene({ LEASE_SECONDS: "1", LOG_LEVEL: "debug" });
   const held = the.gate.hold("task.acquire");
   await the.gather();
@@ -101,7 +101,7 @@ test("a task that could not be claimed is claimed as soon as it can be, and not 
   expect(await resonate.settled(the.id, 20_000)).toMatchObject({ state: "resolved" });
 });
 
-test("timers that fell due while the server was down are done soon after it is back, and so is a job that is sent at once", async () => {
+test("timers that fell due while the server was down end soon after it is back, and so does a job that is started then", async () => {
   const data = await mkdtemp(join(tmpdir(), "down-"));
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => rm(data, { recursive: true, force: true }));
@@ -127,16 +127,16 @@ test("timers that fell due while the server was down are done soon after it is b
     await startResonate({ own: true, port: Number(new URL(first.url).port), args: ["--data", data] }),
   );
   ids.push(await timer(again, 30));
-  // A dispatch that nobody has heard would be repeated after half a minute.
+  // A lost dispatch would be repeated only after half a minute.
   const ended = await Promise.all(ids.map((id) => again.settled(id, 20_000)));
   expect(ended.map(({ state }) => state)).toEqual(ids.map(() => "resolved"));
 });
 
-describe.concurrent("a connection that dies without a word", () => {
-  /** By when the worker has to have noticed, in milliseconds. */
+describe.concurrent("a connection that dies silently", () => {
+  /** The time in which the worker has to notice it, in milliseconds. */
   const NOTICED = 20_000;
 
-  test("is noticed and replaced, and what was dispatched over it is not lost", { timeout: 200_000 }, async () => {
+  test("is noticed and replaced, and tasks dispatched over it are not lost", { timeout: 200_000 }, async () => {
     await using the = await scene({});
     const { opened } = the.gate.streams;
     the.gate.freezeStreams();
@@ -146,7 +146,7 @@ describe.concurrent("a connection that dies without a word", () => {
     expect(await resonate.settled(the.id, 170_000)).toMatchObject({ state: "resolved" });
   });
 
-  test("shows in the worker's health while no other one can be made", async () => {
+  test("shows in the worker's health while it cannot be replaced", async () => {
     await using the = await scene({});
     the.gate.holdStreams(true);
     the.gate.freezeStreams();

@@ -1,4 +1,4 @@
-/** More jobs than a worker has slots for: it claims them as they are dispatched, and keeps them until their turn. */
+/** A worker with more jobs than slots claims them as they are dispatched, and keeps them until their turn. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
@@ -23,7 +23,7 @@ async function scene(env: Record<string, string>) {
     gate,
     worker: () =>
       startWorker({ ...resonate.env, ...own, RESONATE_URL: gate.url, WEATHER_API_URL: archive.url, ...env }),
-    /** Starts gatherings of so many months, and returns their ids. */
+    /** Starts jobs for `count` months, beginning `from` months after 2012-01, and returns their ids. */
     gather: async (count: number, from = 0) => {
       const starts = Array.from({ length: count }, (_, i) => {
         const [year, month] = [2012 + (i + from - ((i + from) % 12)) / 12, 1 + ((i + from) % 12)];
@@ -56,23 +56,23 @@ async function scene(env: Record<string, string>) {
 const allSettled = (ids: readonly string[]) => Promise.all(ids.map((id) => resonate.settled(id, 45_000)));
 
 describe.concurrent("a backlog", () => {
-  test("is taken up to the bound, kept for longer than a lease, and each job of it is done once", async () => {
+  test("is claimed up to MAX_QUEUED and kept for longer than a lease, and each of its jobs is done once", async () => {
     await using the = await scene({ MAX_TASKS: "2", MAX_QUEUED: "20", LEASE_SECONDS: "3" });
     the.archive.control.inject({ fault: { kind: "slow", ms: 300 } });
     await using _worker = await the.worker();
     const ids = await the.gather(40);
     await until("all but those past the bound to be taken", () => the.count("task.acquire") >= 22);
-    // Others are not kept waiting by it.
+    // The backlog does not delay a timer.
     await resonate.settled(await the.setTimer(200));
     const states = await Promise.all(ids.map(the.taskOf));
-    // Those that are past the bound are left to others.
+    // The jobs past the bound are left to other workers.
     expect(states.filter((task) => task?.state === "pending").length).toBeGreaterThan(0);
     await allSettled(ids);
     expect(the.archive.control.requests.total).toBe(40);
     expect(the.count("task.heartbeat")).toBeGreaterThan(5);
   });
 
-  test("goes on while a job pauses long before its next attempt: that holds no slot", async () => {
+  test("goes on during a job's long pause before its next attempt, which holds no slot", async () => {
     await using the = await scene({ MAX_TASKS: "1" });
     const fault = { kind: "status", status: 503, retry_after: "1800" } as const;
     the.archive.control.inject({ fault, month: "2012-01", times: 1 });
@@ -84,7 +84,7 @@ describe.concurrent("a backlog", () => {
     expect(the.archive.control.count("2012-01")).toBe(1);
   });
 
-  test("goes on when a job is cancelled whose request hangs: the step hears of it, and its slot is free", async () => {
+  test("goes on when a job whose request hangs is cancelled: the step is told, and its slot becomes free", async () => {
     await using the = await scene({ MAX_TASKS: "1", UPSTREAM_TIMEOUT_SECONDS: "3000" });
     the.archive.control.inject({ fault: { kind: "hang" }, month: "2012-01" });
     await using _worker = await the.worker();
@@ -96,7 +96,7 @@ describe.concurrent("a backlog", () => {
     expect(the.archive.control.requests.maxConcurrent).toBe(1);
   });
 
-  test("of which jobs are cancelled is not asked for those", async () => {
+  test("makes no request for those of its jobs that are cancelled", async () => {
     await using the = await scene({ MAX_TASKS: "1", LEASE_SECONDS: "3" });
     const answer = the.archive.control.hold(1, "2012-01");
     await using _worker = await the.worker();
@@ -105,7 +105,7 @@ describe.concurrent("a backlog", () => {
     const [cancelled = "", last = ""] = await the.gather(2, 1);
     await until("the others to be taken", () => the.count("task.acquire") >= 3);
     await resonate.call("promise.settle", { id: cancelled, state: "rejected_canceled", value: {} });
-    // A worker looks again at what it took longer ago than a third of the lease.
+    // Before a worker runs a task that it claimed more than a third of the lease ago, it checks the task again.
     const settled = Date.now();
     await until("a third of the lease to pass", () => Date.now() > settled + 1_100);
     answer();
@@ -113,7 +113,7 @@ describe.concurrent("a backlog", () => {
     expect(the.archive.control.requests.total).toBe(2);
   });
 
-  test("whose leases lapse is taken anew, and not done twice", async () => {
+  test("whose leases lapse is claimed again and not done twice", async () => {
     await using the = await scene({ MAX_TASKS: "1", LEASE_SECONDS: "2" });
     const answer = the.archive.control.hold(1, "2012-01");
     await using _worker = await the.worker();
@@ -131,7 +131,7 @@ describe.concurrent("a backlog", () => {
     expect(asked.length).toBe(4);
   });
 
-  test("of a worker that is stopped is another one's at once, while it ends what it has begun", async () => {
+  test("of a stopping worker goes to another worker at once, while the first finishes its running job", async () => {
     await using the = await scene({ MAX_TASKS: "1", LEASE_SECONDS: "300", DRAIN_SECONDS: "3600" });
     the.archive.control.inject({ fault: { kind: "hang" }, month: "2012-01", times: 1 });
     await using first = await the.worker();

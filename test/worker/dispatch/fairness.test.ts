@@ -1,4 +1,4 @@
-/** One caller's backlog, in the worker and before the archive, does not hold up another's single job. */
+/** One caller's backlog, in the worker and in front of the archive, does not delay another caller's single job. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../../auth/support.ts";
@@ -7,14 +7,15 @@ import { TASKS } from "../../support/rpc.ts";
 import { type Stack, startStack } from "../../support/stack.ts";
 import { tasksAt } from "../../tasks/support.ts";
 
-/** The number of months in the range, and of slots and requests at once. */
+/** The number of months in the range, of slots, and of requests at once. */
 const MONTHS = 240;
 const SLOTS = 8;
 const REQUESTS = isRunner ? 8 : 2;
 
 /**
- * How many of hers are asked for at most before his month, and how long the archive takes. Runners have 50 slots. They are
- * eight, and compete for the requests as several workers do: callers take turns in each.
+ * The largest number of her months that may be requested before his, and the time that the archive takes for each, in
+ * milliseconds. There are eight runners with 50 slots each, which compete for the requests as workers do: callers take turns
+ * within each runner.
  */
 const AHEAD = isRunner ? MONTHS / 2 : 4 * SLOTS;
 const SLOW = isRunner ? 500 : 50;
@@ -32,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-test("a month beside another's 240", async () => {
+test("a month is fetched soon although another caller's 240 months are waiting", async () => {
   const log = () => stack.archive.control.requests.log;
   stack.archive.control.inject({ fault: { kind: "slow", ms: SLOW } });
   const range = { latitude: 47.6, longitude: -122.3, from: "1990-01", to: "2009-12", confirm: true };
@@ -42,14 +43,14 @@ test("a month beside another's 240", async () => {
   const month = await bob.call("weather_data", { latitude: 47.7, longitude: -122.3, year: 2014, month: 7 });
   expect(month.status).toBe("complete");
   const at = log().findIndex(({ query }) => query.includes("latitude=47.7"));
-  // It waits for those that have a slot or a request already, not for those that were there before it.
+  // His month waits only for those of hers that already have a slot or a request, not for all that came before it.
   expect(at - before).toBeLessThan(AHEAD);
   expect(log().length).toBeLessThan(MONTHS - 4 * SLOTS);
   const { taskId } = await asked;
   await ada.tasks.cancel(taskId);
 }, 150_000);
 
-test("a timer beside three hundred of another caller", async () => {
+test("a timer ends in time although another caller has three hundred", async () => {
   await Promise.all(
     Array.from({ length: 300 }, (_, n) => ada.call("set_timer", { timer_name: `hers ${n}`, seconds: 3_600 })),
   );

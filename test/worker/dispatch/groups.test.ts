@@ -1,4 +1,4 @@
-/** Kinds of jobs that have a worker group of their own. */
+/** Kinds of jobs with their own worker group. */
 import { expect, test } from "vitest";
 import { run } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";

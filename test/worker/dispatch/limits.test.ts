@@ -1,4 +1,4 @@
-/** A limit for one upstream holds for all workers together, also when one of them dies. */
+/** The limit for an upstream holds for all workers together, even when one of them dies. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-test("three workers ask the archive no more at once than is said, and one that dies holds nobody up for long", {
+test("three workers together keep to the limit of requests, and one that dies does not delay the others for long", {
   timeout: 120_000,
 }, async () => {
   await using archive = await startSampleArchive();
@@ -46,7 +46,7 @@ test("three workers ask the archive no more at once than is said, and one that d
   expect(archive.control.requests.total).toBe(24);
   expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MOST);
 
-  // Those that a worker held when it died come back by themselves.
+  // The upstream slots that a worker held when it died become free by themselves.
   archive.control.clear();
   archive.control.inject({ fault: { kind: "hang" }, times: MOST });
   const ended = await gather(47.8, 12);

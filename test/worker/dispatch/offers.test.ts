@@ -1,5 +1,5 @@
 /**
- * How soon work goes on where a dispatch was heard by nobody: the real server repeats it after a while, which
+ * How soon work goes on after a dispatch that no worker received: the real server repeats it after a time that
  * `infra/compose.yaml` sets. Needs the server's program, which `RESONATE_BIN` names.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -16,7 +16,7 @@ import { resonateAt } from "../../support/resonate.ts";
 
 const binary = process.env.RESONATE_BIN ?? "";
 
-/** By when all has to have gone on, in milliseconds: the server's own setting would have it stand still for longer. */
+/** The time within which all jobs have to end, in milliseconds. With the server's default they would wait for longer. */
 const BEFORE = 25_000;
 
 /** The server with the settings of `infra/compose.yaml` for dispatches, its state on disk, and a group of workers. */
@@ -71,13 +71,13 @@ async function scene() {
     async bringServerBack() {
       server = await serve();
     },
-    /** From now on: a promise that the server itself ends, before it would have repeated a dispatch by its own setting. */
+    /** Starts a clock: a promise that the server itself ends after `BEFORE` milliseconds. */
     async clock() {
       const id = `${namespace}clock`;
       const tags = { "resonate:timer": "true", "resonate:origin": id, "resonate:branch": id, "resonate:parent": id };
       await resonate.call("promise.create", { id, timeoutAt: Date.now() + BEFORE, param: {}, tags });
       return {
-        /** Waits for jobs: each has to have ended before it. */
+        /** Waits for jobs, each of which has to end before the clock. */
         async outrunBy(ids: readonly string[]) {
           const states = async () => Promise.all([id, ...ids].map((each) => resonate.get(each)));
           const ended = await until(
@@ -97,8 +97,8 @@ async function scene() {
   };
 }
 
-describe.runIf(binary).concurrent("a dispatch that nobody has heard", { timeout: 120_000 }, () => {
-  test("as the server was killed: timers that fell due meanwhile end soon after it is back", async () => {
+describe.runIf(binary).concurrent("after a dispatch that no worker received", { timeout: 120_000 }, () => {
+  test("because the server was killed, timers that fell due in the meantime end soon after it is back", async () => {
     await using the = await scene();
     await using _worker = await the.worker();
     const fires_at = new Date(Date.now() + 6_000).toISOString();
@@ -114,7 +114,7 @@ describe.runIf(binary).concurrent("a dispatch that nobody has heard", { timeout:
     await (await the.clock()).outrunBy(ids);
   });
 
-  test("as one worker had ended before the next one came: what was handed back, and what was started in between, goes on", async () => {
+  test("because one worker ended before the next one came, the jobs handed back and those started in between go on", async () => {
     await using the = await scene();
     const answer = the.archive.control.hold(3);
     await using first = await the.worker({ DRAIN_SECONDS: "0.3" });
@@ -127,11 +127,11 @@ describe.runIf(binary).concurrent("a dispatch that nobody has heard", { timeout:
     ids.push(await the.gather(4));
     await using _second = await the.worker();
     await clock.outrunBy(ids);
-    // Each that was handed back is asked for once more, and not more than that.
+    // Each month that was handed back is requested exactly once more.
     expect([1, 2, 3, 4].map((month) => the.archive.control.count(`2013-0${month}`))).toEqual([2, 2, 2, 1]);
   });
 
-  test("as no worker had ever been there: the first job goes on soon after one is", async () => {
+  test("because there was no worker yet, the first job goes on soon after one has come", async () => {
     await using the = await scene();
     const clock = await the.clock();
     const id = await the.gather(5);

@@ -13,10 +13,10 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-/** Without the timers and gatherings of the product's own worker, which has none of the functions of this one. */
+/** A worker without the timers and weather jobs of the product's own worker, which in turn lacks this one's functions. */
 const script = "test/worker/scripts/odd-worker.ts";
 
-/** A group of a test's own, with a gate that counts what its workers claim. */
+/** A separate worker group for a test, with a gate that counts the claims of its workers. */
 async function scene() {
   const gate = await startGate(resonate.url);
   const { group, namespace, env } = ownGroup();
@@ -31,7 +31,7 @@ async function scene() {
   };
 }
 
-test("a job comes to the worker that has its function, past others that lack it", async () => {
+test("a job reaches the worker that has its function, past others that lack it", async () => {
   await using the = await scene();
   await using _odd = await the.worker({ script });
   await using _another = await the.worker({ script });
@@ -42,20 +42,20 @@ test("a job comes to the worker that has its function, past others that lack it"
     await the.start(`echo_${timer_name}`, "echo");
   }
   for (const name of names) {
-    // No lease has to lapse for it: that would take ten minutes.
+    // No lease has to lapse first, which would take ten minutes.
     expect(await the.settled(`timer_${name}`)).toBe("resolved");
     expect(await the.settled(`echo_${name}`)).toBe("resolved");
   }
 });
 
-test("workers that lack a function pass its job on more and more seldom, until one comes that has it", async () => {
+test("workers that lack a function pass its job on at growing intervals until a worker with the function comes", async () => {
   await using the = await scene();
   await using odd = await the.worker({ script });
   await using another = await the.worker({ script });
   const begun = performance.now();
   await the.start("timer_tea", "timer", { timer_name: "tea", fires_at: new Date().toISOString() });
   await until("it to be claimed 12 times", () => the.claims() >= 12, 100_000);
-  // One of the two has had it six times: after pauses of 0.1, 0.2, 0.4, 0.8 and 1.6 seconds at least.
+  // One of the two has claimed it at least six times, after pauses of at least 0.1, 0.2, 0.4, 0.8 and 1.6 seconds.
   expect(performance.now() - begun).toBeGreaterThan(3_000);
   const warnings = [odd, another].flatMap((worker) =>
     worker.about("timer_tea").filter(({ msg }) => msg === "no function for this job here"),

@@ -1,4 +1,4 @@
-/** Callbacks through the real edge and worker: what outside systems send reaches the job that waits for it. */
+/** Callbacks through the real edge and worker: a value that an outside system sends reaches the job that waits for it. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startStack, startUpstream, type TestStack, type Upstream } from "../../../testing/index.ts";
 
@@ -35,7 +35,7 @@ const resultOf = async (name: string) => {
   return results[name];
 };
 
-test("the first that fits counts, also while no worker runs, and others are told so", async () => {
+test("the first valid value counts, even while no worker runs, and every other sender gets an error", async () => {
   const { name, url } = await ordered(1);
   expect(url).not.toContain("take_order");
   expect(url).toBe(await stack.job(name).callback("payment").url());
@@ -46,7 +46,7 @@ test("the first that fits counts, also while no worker runs, and others are told
   expect(await send(url, "{")).toMatchObject({ status: 400 });
   expect(await send(url, '{"amount":"much"}')).toMatchObject({ status: 422, body: { error: /amount/ } });
   expect((await send(url, `"${"x".repeat(100_001)}"`)).status).toBe(413);
-  // What would overflow the stack of the edge, or of the job that is handed it.
+  // Such a body would overflow the stack of the edge, or of the job that receives it.
   const deep = await send(url, `${"[".repeat(49_000)}${"]".repeat(49_000)}`);
   expect(deep).toMatchObject({ status: 400, body: { error: "The body is nested more than 100 levels deep." } });
   expect((await send(`${url.slice(0, -3)}AAA`, "{}")).status).toBe(404);
@@ -61,7 +61,7 @@ test("the first that fits counts, also while no worker runs, and others are told
   expect(shop.requests.filter(({ body }) => JSON.parse(String(body)).number === 1)).toHaveLength(1);
 });
 
-test("what comes before the job waits for it is kept", async () => {
+test("a value that arrives before the job waits for it is kept", async () => {
   await stack.workers[0]?.kill();
   const started = stack.call("take_order", { number: 2 });
   started.catch(() => {});
@@ -72,7 +72,7 @@ test("what comes before the job waits for it is kept", async () => {
   expect(await resultOf(name)).toEqual({ number: 2, paid: 2 });
 });
 
-test("a callback has its time", async () => {
+test("a callback expires", async () => {
   const { name, url } = await ordered(3);
   await stack.clock.advance(3 * 86_400_000 + 1_000);
   const { errors } = await stack.call("await_result", { job_names: [name] });
@@ -80,7 +80,7 @@ test("a callback has its time", async () => {
   expect((await send(url, '{"amount":3}')).status).toBe(410);
 });
 
-test("a worker without the address refuses the call in words", async () => {
+test("a worker without PUBLIC_URL fails the job and names the settings it needs", async () => {
   const env = { SERVICES_URL: shop.url, PUBLIC_URL: "" };
   await using other = await startStack({ edge: "docs/examples/edge.ts", worker: "docs/examples/worker.ts", env });
   const refused = other.call("take_order", { number: 4 });

@@ -33,25 +33,25 @@ afterAll(async () => {
   await resonate?.[Symbol.asyncDispose]();
 });
 
-test("a job is cancelled by the handle of the one that started it", { timeout: 30_000 }, async () => {
+test("a job cancels a job that it has started by its handle", { timeout: 30_000 }, async () => {
   const id = `${namespace}impatient_1`;
   await resonate.start({ id, func: "impatient", args: { n: 1 }, group });
   expect((await resonate.settled(id)).value.data).toEqual(["late", "nap_1", "cancelled"]);
   expect((await resonate.settled(`${namespace}nap_1`)).state).toBe("rejected_canceled");
 });
 
-test("of steps with a rate no more begin in its span than it says, on all workers", { timeout: 60_000 }, async () => {
+test("steps with a rate keep to it across all workers", { timeout: 60_000 }, async () => {
   const ids = Array.from({ length: 10 }, (_, n) => `${namespace}rated_${n}`);
   await Promise.all(ids.map((id, n) => resonate.start({ id, func: "rated", args: { n }, group })));
   const begun = await Promise.all(ids.map(async (id) => (await resonate.settled(id, 30_000)).value.data as number));
   begun.sort((a, b) => a - b);
-  // Of any three, the last begins a second after the first; the workers' clock is the same.
+  // The rate allows two a second, so of any three in a row the last begins a second after the first. Both workers share a clock.
   const spans = begun.slice(2).map((at, i) => at - (begun[i] ?? 0));
   expect(Math.min(...spans)).toBeGreaterThanOrEqual(950);
   expect((begun.at(-1) ?? 0) - (begun[0] ?? 0)).toBeLessThan(12_000);
 });
 
-test("of jobs with one key two run at once, and one that is cancelled in its wait is passed", {
+test("two jobs with one key run at once, and a job that is cancelled before its turn is skipped", {
   timeout: 60_000,
 }, async () => {
   const id = `${namespace}pairs_6`;
@@ -91,7 +91,10 @@ test("jobs with one key run one at a time, in the order of their starts, through
   }
 });
 
-/** A kind of which one job runs at a time, stores that start it, each with a process's own memory, and their requests. */
+/**
+ * A kind of which one job runs at a time; `store` makes a store that remembers positions by itself, as one process does, and
+ * `requests` has the kinds of the requests of all stores.
+ */
 function oneAtATime(kind: string) {
   const job = defineJob({
     kind,
@@ -109,7 +112,7 @@ function oneAtATime(kind: string) {
       {},
       new ResonateClient({ url, token, onRequest: (each) => requests.push(each) }),
     );
-  /** The numbers of the positions of the jobs, and the tags that lead to them. */
+  /** The ids of the jobs' positions, which are in their tags, and the numbers of these positions. */
   const positions = async (count: number) => {
     const jobs = await Promise.all(
       Array.from({ length: count }, (_, i) => resonate.get(`${namespace}${kind}_${i + 1}`)),
@@ -127,13 +130,13 @@ test("a start under a key costs three requests, however many were started before
   requests.length = 0;
   await startJob(one, job, { n: 41 }, Date.now());
   expect(requests).toEqual(["promise.get", "promise.create", "promise.create"]);
-  // Another process takes a position, which the first does not know of.
+  // Another process takes a position that the first process does not know of.
   await startJob(store(), job, { n: 42 }, Date.now());
   await startJob(one, job, { n: 43 }, Date.now());
   expect((await positions(43)).numbers).toEqual(Array.from({ length: 43 }, (_, i) => i + 1));
 });
 
-test("of two starts that share a position the first comes first, although its job is created last", {
+test("two starts that share a position run in the order in which it names them, even if the first job is created last", {
   timeout: 60_000,
 }, async () => {
   const id = (n: number) => `${namespace}visit_eve_${n}`;
@@ -151,13 +154,13 @@ test("of two starts that share a position the first comes first, although its jo
     ((await resonate.call("task.get", { id: id(3) })).data as { task?: { state: string } }).task?.state;
   await until("the later one to wait", async () => (await state()) === "suspended" || undefined, 30_000);
   await start(2);
-  // Much sooner than the 30 seconds after which nobody waits for a job that is not there.
+  // Much less than the 30 seconds after which a job no longer waits for an earlier one that does not exist.
   await resonate.settled(id(3), 25_000);
   const lines = (await readFile(visits, "utf8")).split("\n").filter((line) => / eve [23]/.test(line));
   expect(lines).toEqual(["begin eve 2", "end eve 2", "begin eve 3", "end eve 3"]);
 });
 
-test("fifty starts of one moment, of two processes, have a position each at a few requests", {
+test("fifty simultaneous starts from two processes get one position each at the cost of a few requests", {
   timeout: 60_000,
 }, async () => {
   const { job, requests, store, positions } = oneAtATime("crowded");

@@ -1,4 +1,4 @@
-/** What a job does when it is cancelled: its `catch` and `finally` run, on a server and a worker that may be killed. */
+/** A cancelled job runs its `catch` and `finally`, on a real server and a worker that may be killed. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ const sleeps = (id: string) =>
     return (data as { task?: { state: string } }).task?.state === "suspended" || undefined;
   });
 
-/** How many idempotency keys each request was sent under, in how many requests. */
+/** Counts the idempotency keys: all of them, and for each kind of request its keys and its requests. */
 async function keysOf(n: string) {
   const sent = (await done(`${n} keys`)).map((line) => line.split(" "));
   const all = new Set(sent.map(([, key]) => key));
@@ -69,7 +69,7 @@ async function keysOf(n: string) {
   ]);
   return { all: all.size, each: counted };
 }
-/** Of two attempts of a job that both undid what they did. A step that is tried again has the key that it had. */
+/** The counts for two generations of a job that both undid their work. A step that is tried again keeps its key. */
 const ofTwo = {
   all: 6,
   each: [
@@ -80,7 +80,7 @@ const ofTwo = {
 };
 
 test.each(["sleep", "all"])(
-  "a job that is cancelled in a %s undoes what it did, and is cancelled at once",
+  "a job that is cancelled in a %s undoes its work, and counts as cancelled at once",
   async (how) => {
     const { name, id } = await startJob(store, booking, { n: how, how }, Date.now());
     await sleeps(id);
@@ -91,7 +91,7 @@ test.each(["sleep", "all"])(
   },
 );
 
-test("a start after a cancellation has idempotency keys of its own, and so has its clean-up", async () => {
+test("a start after a cancellation and its clean-up have new idempotency keys", async () => {
   for (const attempt of ["booking_keys", "booking_keys~2"]) {
     const { name, id } = await startJob(store, booking, { n: "keys" }, Date.now());
     expect(name).toBe(attempt);
@@ -102,15 +102,18 @@ test("a start after a cancellation has idempotency keys of its own, and so has i
   expect(await keysOf("keys")).toEqual(ofTwo);
 });
 
-test.each(["step", "later"])("a step that was under way (%s) is named, and is not repeated", async (how) => {
-  const { name } = await startJob(store, booking, { n: how, how }, Date.now());
-  await did(how, "paying");
-  await store.cancel(name);
-  expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
-  expect(await done(how)).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
-});
+test.each(["step", "later"])(
+  "a step that was under way (%s) is named to the clean-up and not repeated",
+  async (how) => {
+    const { name } = await startJob(store, booking, { n: how, how }, Date.now());
+    await did(how, "paying");
+    await store.cancel(name);
+    expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
+    expect(await done(how)).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
+  },
+);
 
-test("what comes of a step that was under way reaches the clean-up", async () => {
+test("the result of a step that was under way reaches the clean-up", async () => {
   const { name } = await startJob(store, booking, { n: "ends", how: "ends" }, Date.now());
   await did("ends", "paying");
   await store.cancel(name);
@@ -119,7 +122,7 @@ test("what comes of a step that was under way reaches the clean-up", async () =>
   expect(await done("ends")).toEqual(["flight", "paying", "-flight 7 euros", "telling", "closed"]);
 });
 
-test("a step whose worker died under it is named to the clean-up, and is not repeated", async () => {
+test("a step whose worker died is named to the clean-up and not repeated", async () => {
   const { name } = await startJob(store, booking, { n: "dead", how: "ends" }, Date.now());
   await did("dead", "paying");
   worker.signal("SIGKILL");
@@ -131,7 +134,7 @@ test("a step whose worker died under it is named to the clean-up, and is not rep
   expect(await done("dead")).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
 });
 
-test("a clean-up survives the death of its worker; a restart waits for it", { timeout: 60_000 }, async () => {
+test("a clean-up survives the death of its worker, and a new start waits for it", { timeout: 60_000 }, async () => {
   const { name, id } = await startJob(store, booking, { n: "killed" }, Date.now());
   await sleeps(id);
   await writeFile(join(folder, "hold"), "");
@@ -168,20 +171,17 @@ const ended = (name: string) =>
     30_000,
   );
 
-test.each(["wait", "step"])(
-  "a job that meets its deadline in a %s undoes what it did, and has timed out",
-  async (how) => {
-    const n = `late ${how}`;
-    const { name } = await startJob(store, brief, { n, how }, Date.now());
-    expect(await ended(name)).toMatchObject({ status: "timed_out", error: expect.stringContaining("its deadline") });
-    const undone = how === "step" ? ["paying", "-flight pay"] : ["-flight"];
-    expect(await done(n)).toEqual(["flight", ...undone, "telling", "closed"]);
-    // As any job that has timed out, it is started again.
-    expect((await startJob(store, brief, { n, how }, Date.now())).name).toBe(`${name}~2`);
-  },
-);
+test.each(["wait", "step"])("a job that meets its deadline in a %s undoes its work, and has timed out", async (how) => {
+  const n = `late ${how}`;
+  const { name } = await startJob(store, brief, { n, how }, Date.now());
+  expect(await ended(name)).toMatchObject({ status: "timed_out", error: expect.stringContaining("its deadline") });
+  const undone = how === "step" ? ["paying", "-flight pay"] : ["-flight"];
+  expect(await done(n)).toEqual(["flight", ...undone, "telling", "closed"]);
+  // Like any job that has timed out, it can be started again.
+  expect((await startJob(store, brief, { n, how }, Date.now())).name).toBe(`${name}~2`);
+});
 
-test("a start after a time-out has idempotency keys of its own, and so has its clean-up", async () => {
+test("a start after a time-out and its clean-up have new idempotency keys", async () => {
   for (const attempt of ["brief_late", "brief_late~2"]) {
     const { name } = await startJob(store, brief, { n: "late", how: "wait" }, Date.now());
     expect(name).toBe(attempt);
@@ -190,7 +190,7 @@ test("a start after a time-out has idempotency keys of its own, and so has its c
   expect(await keysOf("late")).toEqual(ofTwo);
 });
 
-test("the clean-up after a deadline survives the death of its worker, which may have come before", {
+test("the clean-up after a deadline survives the death of its worker, before or during the clean-up", {
   timeout: 60_000,
 }, async () => {
   const [{ name }, before] = await Promise.all([
@@ -210,7 +210,7 @@ test("the clean-up after a deadline survives the death of its worker, which may 
   ]);
 });
 
-test("a clean-up that fails, or has no time left, says so", async () => {
+test("a clean-up that fails or runs out of time is reported in the job's error", async () => {
   const broken = await startJob(store, booking, { n: "broken", how: "broken" }, Date.now());
   await sleeps(broken.id);
   await store.cancel(broken.name);

@@ -1,4 +1,4 @@
-/** Durable functions that change under running jobs, fail, grow old or return what cannot be kept, on a server and a worker. */
+/** Durable functions that change under running jobs, fail, or return an outdated or invalid result, on a server and a worker. */
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -70,7 +70,7 @@ const ended = async (name: string) =>
 
 const viewed = async (name: string) => viewOf(name, await store.get(name));
 
-/** What was booked since the last look, and the idempotency keys of that. */
+/** The bookings since the last call, and their idempotency keys. */
 async function bookings() {
   const lines = (await readFile(join(folder, "bookings"), "utf8")).trim().split("\n");
   await rm(join(folder, "bookings"));
@@ -78,7 +78,7 @@ async function bookings() {
   return { what: words.map(([what]) => what), keys: words.map(([, key]) => key) };
 }
 
-test.each([trip, resumedTrip])("a saga that undid its steps books all of it anew: $kind", async (job) => {
+test.each([trip, resumedTrip])("a saga that undid its steps makes all bookings again: $kind", async (job) => {
   await writeFile(join(folder, "no-car"), "");
   const first = await startJob(store, job, { n: 1 }, Date.now());
   expect(await ended(first.name)).toMatchObject({ state: "rejected", value: new Error("there is no car") });
@@ -96,7 +96,7 @@ test.each([trip, resumedTrip])("a saga that undid its steps books all of it anew
   expect(told).not.toHaveProperty("resumed_from");
 });
 
-test("a name with other arguments: its steps are not taken over, and its result comes with a note or not at all", async () => {
+test("a start with other arguments under one name reuses no steps, and gets an existing result with a note or not at all", async () => {
   await writeFile(join(folder, "no-mail"), "");
   const [athens, berlin] = ["Athens", "Berlin"].map((city) => ({ name: "today", city }));
   if (!athens || !berlin) throw new Error("two cities");
@@ -116,7 +116,7 @@ test("a name with other arguments: its steps are not taken over, and its result 
   await expect(startJob(store, strictForecast, athens, Date.now())).rejects.toThrow("with other arguments");
 });
 
-test("a job that failed is started again from its last good step, where its definition asks for it", async () => {
+test("a failed job is started again after its last good step if its definition says so", async () => {
   await writeFile(join(folder, "broken"), "");
   const first = await startJob(store, halves, { n: 1 }, Date.now());
   expect(await ended(first.name)).toMatchObject({ state: "rejected", value: new Error("the second half is broken") });
@@ -130,7 +130,7 @@ test("a job that failed is started again from its last good step, where its defi
   expect(await readFile(join(folder, "first 1"), "utf8")).toBe("x");
 });
 
-test("a job of another version does all of its steps, where its definition asks for the last good one", async () => {
+test("a job of another version repeats all steps, even if its definition says to resume", async () => {
   await writeFile(join(folder, "broken"), "");
   const first = await startJob(store, halves, { n: 2 }, Date.now());
   expect(await ended(first.name)).toMatchObject({ state: "rejected" });
@@ -141,7 +141,7 @@ test("a job of another version does all of its steps, where its definition asks 
   expect(await readFile(join(folder, "first 2"), "utf8")).toBe("xx");
 });
 
-test("a result is had again while it is fresh, and made anew when it is not", async () => {
+test("a fresh result is returned again, and an expired one is made again", async () => {
   const first = await ended((await startJob(store, pages, { what: "a page" }, Date.now())).name);
   const settledAt = first.settledAt ?? 0;
   expect((await startJob(store, pages, { what: "a page" }, settledAt + 59_000)).name).toBe("pages_a page");
@@ -153,15 +153,18 @@ test("a result is had again while it is fresh, and made anew when it is not", as
 test.each([
   ["a response", "the function returned a Response: return await value.json() or await value.text()"],
   ["a gap", "the function returned undefined in a list at [0]: return null instead"],
-  ["another shape", "the function returned what does not fit the output of pages: text: "],
+  ["another shape", "the function returned a value that does not fit the output of pages: text: "],
   ["too much", 'step "read" returned 1100002 bytes of JSON; up to 1000000 are stored. Put the data where it belongs'],
-])("what cannot be kept fails the job with what to return instead: %s", async (what, words) => {
-  const { name } = await startJob(store, pages, { what }, Date.now());
-  const { state, value } = await ended(name);
-  expect([state, (value as Error).message]).toEqual(["rejected", expect.stringContaining(words)]);
-});
+])(
+  "a value that cannot be stored fails the job with an error that says what to return instead: %s",
+  async (what, words) => {
+    const { name } = await startJob(store, pages, { what }, Date.now());
+    const { state, value } = await ended(name);
+    expect([state, (value as Error).message]).toEqual(["rejected", expect.stringContaining(words)]);
+  },
+);
 
-test("a function's signal tells of nothing as its job sleeps and ends, and of its cancellation once", async () => {
+test("a function's signal does not fire when its job sleeps or ends, and fires once when it is cancelled", async () => {
   const heard = (n: number) => readFile(join(folder, `heard ${n}`), "utf8").catch(() => "");
   const [quiet, cancelled] = await Promise.all([1, 2].map((n) => startJob(store, listener, { n }, Date.now())));
   expect(await ended(quiet?.name ?? "")).toMatchObject({ value: "nothing was heard" });
@@ -173,7 +176,9 @@ test("a function's signal tells of nothing as its job sleeps and ends, and of it
   expect([await heard(1), await heard(2)]).toEqual(["", "x"]);
 });
 
-test("code that does not fit blocks a job, visibly, until code that fits is back", { timeout: 150_000 }, async () => {
+test("code that does not fit the journal visibly blocks a job until fitting code is back", {
+  timeout: 150_000,
+}, async () => {
   const { name, id } = await startJob(store, titles, { n: 1 }, Date.now());
   const says = async () => doing((await store.feeds.newest(id)).entry, Date.now()) ?? "";
   await until("it to wait", async () => {
@@ -184,7 +189,7 @@ test("code that does not fit blocks a job, visibly, until code that fits is back
   expect(await ended(wrong.name)).toMatchObject({ value: new Error("11 eggs") });
   await worker[Symbol.asyncDispose]();
   worker = await start("changed");
-  // A new attempt is new: it has nothing of the wrong step, although the definition has the same version.
+  // A new generation takes nothing over from the wrong step, although the definition has the same version.
   const mended = await startJob(store, eggs, { n: 1 }, Date.now());
   expect(await ended(mended.name)).toMatchObject({ value: { count: 12 } });
   await until("it to be blocked", async () => (await says()).startsWith("blocked") || undefined, 60_000);

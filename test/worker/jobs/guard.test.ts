@@ -1,4 +1,4 @@
-/** Code as it is written by somebody who thinks of it as code that runs once, on a worker that is killed. */
+/** Durable functions written as if they ran only once, on a worker that is killed. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Job } from "../../../core/definitions/job.ts";
 import { partialOf } from "../../../core/jobs/feed/partial.ts";
@@ -31,7 +31,7 @@ afterAll(async () => {
   await resonate?.[Symbol.asyncDispose]();
 });
 
-/** Starts a job, and resolves with how it ends. */
+/** Starts a job, and resolves with its final state and its value or error message. */
 async function endOf<Args>(job: Job<Args>, args: Args) {
   await store.create(job, await job.name(args), args, Date.now());
   const { state, value } = await resonate.settled(namespace + (await job.name(args)), 30_000);
@@ -39,7 +39,7 @@ async function endOf<Args>(job: Job<Args>, args: Args) {
 }
 
 describe.concurrent("outside of steps", () => {
-  test("an id made in the function's own code is refused, and the library and the line are told", async () => {
+  test("a random id made in the function's own code is refused, and the error names the call and its line", async () => {
     const end = await endOf(order, { name: "natural", isNatural: true, pause: 100 });
     expect(end).toEqual({
       state: "rejected",
@@ -49,7 +49,7 @@ describe.concurrent("outside of steps", () => {
     });
   });
 
-  test("a loop on the process's time is refused, and one on ctx.now() ends", async () => {
+  test("a loop that reads the process's clock is refused, and one that reads ctx.now() ends", async () => {
     const natural = await endOf(lasting, { name: "natural", isNatural: true, pause: 0 });
     expect(natural).toEqual({ state: "rejected", value: expect.stringContaining("Write ctx.now()") });
     const written = await endOf(lasting, { name: "written", isNatural: false, pause: 0 });
@@ -83,7 +83,7 @@ describe.concurrent("outside of steps", () => {
   });
 });
 
-test("an id and a number from ctx are the same after the worker is killed, and others in the next job", async () => {
+test("ids and random numbers from ctx are the same after the worker is killed, and differ from job to job", async () => {
   const start = async (name: string) => {
     const args = { name, isNatural: false, pause: 3_000 };
     await store.create(order, await order.name(args), args, Date.now());

@@ -1,4 +1,4 @@
-/** A loop of many looks costs no more with each of them, on the embedded server and on the real one. */
+/** The cost of a pass of a polling loop does not grow with the number of passes, on the embedded server and the real one. */
 import { rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-/** What each pass over a job cost that looked once, as all do where the machine has time for them. */
+/** The cost of each pass in which the job looked once. On a busy machine a pass may have several looks; those are left out. */
 function passes({ calls }: Gate, id: string) {
   const own = calls.filter((call) => call.id?.startsWith(id) && call.kind !== "promise.create");
   const starts = own.flatMap(({ kind }, i) => (kind === "task.acquire" ? [i] : []));
@@ -51,7 +51,7 @@ test.each(["looks_until", "looks_by_hand"])("%s", { timeout: 240_000 }, async (f
   const [early, late] = [cost.slice(2, 5), cost.slice(-4, -1)];
   const most = (of: keyof (typeof cost)[number], some: typeof cost) => Math.max(...some.map((pass) => pass[of]));
   expect(most("requests", late)).toBeLessThanOrEqual(most("requests", early) + 1);
-  // With the one request more that there may be.
+  // The one additional request may be as large as the largest of the early ones.
   expect(most("bytes", late)).toBeLessThanOrEqual(1.2 * most("bytes", early) + most("largest", early));
 });
 
@@ -66,7 +66,7 @@ test("a sleep is dispatched to no worker, and another worker takes the timer ove
     await resonate.start({ id, func: "timer", args: { timer_name: "over", fires_at }, group });
     await until("the timer to sleep", () => gate.calls.some((call) => call.kind === "task.suspend" && call.id === id));
   }
-  // With the workers' address, the server would dispatch the sleep again and again.
+  // If the sleep had the workers' address, the server would dispatch it again and again.
   const { promise: sleep } = (await resonate.call("promise.get", { id: journalEntryId(id, 1) })).data as {
     promise: PromiseRecord;
   };

@@ -24,7 +24,7 @@ afterAll(async () => {
   await archive?.[Symbol.asyncDispose]();
 });
 
-/** Each test has a month of its own, so that all can run at once against one archive. */
+/** Each test has its own month, so that all can run at once against one archive. */
 let unused = 0;
 function nextMonth() {
   const year = 2012 + Math.floor(unused / 12);
@@ -54,7 +54,7 @@ async function served({ first, last }: Month, timezone = "auto"): Promise<string
 }
 
 describe.concurrent("a month of weather", () => {
-  test("is what the archive served, byte for byte, in one request", async () => {
+  test("equals the archive's answer byte for byte, and takes one request", async () => {
     const month = nextMonth();
     await start(month);
     const { state, value } = await settled(month);
@@ -68,7 +68,7 @@ describe.concurrent("a month of weather", () => {
     ]);
   });
 
-  test("is in the time zone that was asked for", async () => {
+  test("is in the requested time zone", async () => {
     const month = nextMonth();
     await start(month, { args: { timezone: "Asia/Tokyo" } });
     const { value } = await settled(month);
@@ -76,7 +76,7 @@ describe.concurrent("a month of weather", () => {
     expect(value.data.utc_offset_seconds).toBe(32_400);
   });
 
-  test("that was not over is marked as partial and says how far it goes", async () => {
+  test("that was not over is marked as partial and says through which day it is complete", async () => {
     const month = nextMonth();
     archive.control.inject({ fault: { kind: "missing", days: 3 }, month: month.archived });
     await start(month, { args: { requested_on: `${month.archived}-20` } });
@@ -85,7 +85,7 @@ describe.concurrent("a month of weather", () => {
     expect(value.data.daily.time.at(-1)).toBe(`${month.archived}-20`);
   });
 
-  test("long past keeps the gaps it has", async () => {
+  test("that is long past keeps its gaps", async () => {
     const month = nextMonth();
     archive.control.inject({ fault: { kind: "missing", days: 2 }, month: month.archived });
     await start(month);
@@ -111,8 +111,8 @@ describe.concurrent("a fault that passes", () => {
     ["a page instead of JSON", { kind: "rubbish", body: "html" }, "not JSON"],
     ["JSON cut off", { kind: "rubbish", body: "truncated" }, "not JSON"],
     ["JSON of another shape", { kind: "rubbish", body: "shape" }, "not daily weather"],
-    ["a day too few", { kind: "rubbish", body: "days" }, "does not hold the days"],
-    ["an answer without end", { kind: "rubbish", body: "huge" }, "larger than 1 MB"],
+    ["a missing day", { kind: "rubbish", body: "days" }, "does not hold the days"],
+    ["an endless answer", { kind: "rubbish", body: "huge" }, "larger than 1 MB"],
   ])("(%s) costs one more request and is logged", async (_what, fault, reason) => {
     const month = nextMonth();
     archive.control.inject({ fault, month: month.archived, times: 1 });
@@ -130,7 +130,7 @@ describe.concurrent("a fault that passes", () => {
   test.each([
     ["seconds", () => "2"],
     ["a date", () => new Date(Date.now() + 3_000).toUTCString()],
-  ])("is waited out as Retry-After says in %s", async (_what, retryAfter) => {
+  ])("is waited out for the time that Retry-After gives in %s", async (_what, retryAfter) => {
     const month = nextMonth();
     const retry_after = retryAfter();
     archive.control.inject({ fault: { kind: "status", status: 429, retry_after }, month: month.archived, times: 1 });
@@ -143,7 +143,7 @@ describe.concurrent("a fault that passes", () => {
 });
 
 describe.concurrent("a fault that stays", () => {
-  test("and is the request's own fails the job at once, with the archive's reason", async () => {
+  test("and is the request's own fault fails the job at once, with the archive's reason", async () => {
     const month = nextMonth();
     await start(month, { args: { latitude: 52 } });
     const { state, value } = await settled(month);
@@ -154,7 +154,7 @@ describe.concurrent("a fault that stays", () => {
     expect(lines.at(-1)).toMatchObject({ outcome: "failed", reason: value.data.message });
   });
 
-  test("like a redirect is not followed", async () => {
+  test("such as a redirect is not followed", async () => {
     const month = nextMonth();
     const location = archive.url.replace("/v1/archive", "/health");
     archive.control.inject({
@@ -176,7 +176,7 @@ describe.concurrent("a fault that stays", () => {
     expect(value.data.message).toMatch(new RegExp(`^gave up after ${requests} attempts: Open-Meteo answered 503`));
   });
 
-  test("and is unusable answers is given up after four", async () => {
+  test("such as unusable answers is given up after four attempts", async () => {
     const month = nextMonth();
     archive.control.inject({ fault: { kind: "rubbish", body: "html" }, month: month.archived });
     await start(month);
@@ -184,7 +184,7 @@ describe.concurrent("a fault that stays", () => {
     expect(archive.control.count(month.archived)).toBe(4);
   });
 
-  test("and a wait longer than the job may take is not begun", async () => {
+  test("fails the job at once if Retry-After is longer than the job may take", async () => {
     const month = nextMonth();
     archive.control.inject({ fault: { kind: "status", status: 429, retry_after: "3600" }, month: month.archived });
     await start(month);
@@ -193,7 +193,7 @@ describe.concurrent("a fault that stays", () => {
   });
 });
 
-test.concurrent("a cancelled job asks no more", async () => {
+test.concurrent("a cancelled job sends no further request", async () => {
   const [cancelled, other] = [nextMonth(), nextMonth()];
   for (const { archived } of [cancelled, other]) {
     archive.control.inject({ fault: { kind: "status", status: 503 }, month: archived });
@@ -209,7 +209,7 @@ test.concurrent("a cancelled job asks no more", async () => {
 });
 
 test("a month that has just ended and lacks its last day is not kept as a result", async () => {
-  // The archive as it is for days after a month has ended: the sample data is too old to show that.
+  // For days after a month has ended the archive lacks its last days. The sample data is too old to show that.
   await using late = await serveHttp((req, res) => {
     const query = new URL(req.url ?? "", "http://archive").searchParams;
     const time: string[] = [];

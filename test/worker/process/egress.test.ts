@@ -4,7 +4,7 @@ import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts"
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startResonate } from "../../support/resonate.ts";
 
-test("requests go only to the archive and to Resonate, also if a job or the archive names other addresses", async () => {
+test("requests go only to the archive and to Resonate, even if a job or the archive names other addresses", async () => {
   await using elsewhere = await serveHttp((_req, res) => res.end("{}"));
   const other = new URL(elsewhere.url).host;
 

@@ -49,7 +49,7 @@ async function metric(worker: WorkerProcess, name: string, labels = ""): Promise
 }
 
 describe.concurrent("/metrics", () => {
-  test("counts jobs by outcome, retries and what the archive answered", async () => {
+  test("counts jobs by outcome, retries, and the archive's answers by status", async () => {
     await using the = await scene();
     the.archive.control.inject({ fault: { kind: "status", status: 503 }, times: 1, month: "2013-05" });
     the.archive.control.inject({ fault: { kind: "status", status: 400, reason: "no" }, month: "2013-06" });
@@ -78,7 +78,7 @@ describe.concurrent("/metrics", () => {
     expect(await of("worker_leases_lost_total", '{job="weather_data"}')).toBe(0);
   });
 
-  test("shows what runs, what waits for a slot and what was handed back", async () => {
+  test("shows the tasks that run, wait for a slot, or were handed back", async () => {
     await using the = await scene({ MAX_TASKS: "1", DRAIN_SECONDS: "1" });
     the.archive.control.inject({ fault: { kind: "hang" } });
     await the.gather();
@@ -91,7 +91,7 @@ describe.concurrent("/metrics", () => {
     await until("a job to be handed back", async () => (await of("worker_tasks_handed_back_total")) > 0);
   });
 
-  test("counts calls that got no answer, and a lease that lapsed meanwhile", async () => {
+  test("counts requests without an answer, and the lease that lapsed because of them", async () => {
     await using gate = await startGate(resonate.url);
     await using the = await scene({ RESONATE_URL: gate.url, LEASE_SECONDS: "1" });
     the.archive.control.inject({ fault: { kind: "slow", ms: 4_000 }, times: 1 });
@@ -99,7 +99,7 @@ describe.concurrent("/metrics", () => {
     await the.gather();
     await the.worker.said(JOB, "job left");
     const of = (name: string, labels?: string) => metric(the.worker, name, labels);
-    // On a busy machine it is left once before it has begun, without a lease.
+    // On a busy machine the job may first be left once before it begins, when it does not have a lease to lose.
     const lost = () => of("worker_leases_lost_total", '{job="weather_data"}');
     await until("the lease to be lost", async () => (await lost()) > 0);
     await gate.close();
@@ -110,7 +110,7 @@ describe.concurrent("/metrics", () => {
 });
 
 describe("traces", () => {
-  test("hold every part of a job, before and after a sleep, and its requests; the last are sent at the end", async () => {
+  test("hold every execution of a job, before and after a sleep, with its requests; the last spans are sent at exit", async () => {
     await using collector = await startCollector();
     await using the = await scene({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     // So long that the job sleeps before it asks again.
@@ -134,7 +134,7 @@ describe("traces", () => {
     expect(collector.services).toEqual(new Set(["durable-mcp-edge-worker"]));
   });
 
-  test("to a collector that is not there cost no job, and delay no end", async () => {
+  test("to a collector that is not there neither fail a job nor delay the worker's exit", async () => {
     await using the = await scene({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
     await the.gather();
     expect(await the.settled()).toMatchObject({ state: "resolved" });

@@ -1,4 +1,4 @@
-/** What a worker refuses to start with, and how it shows that it is not there yet. */
+/** The settings with which a worker refuses to start, and its health before it has reached its server. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run, until } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
@@ -16,14 +16,14 @@ afterAll(() => resonate?.[Symbol.asyncDispose]());
 const start = (env: Record<string, string>) => run("worker/main.ts", { env: { HEALTH_PORT: "0", ...env } });
 
 describe.concurrent("a worker does not start", () => {
-  test("with a server of a release that is not supported", async () => {
+  test("with a server of an unsupported release", async () => {
     await using newer = await serveNewer(resonate.url);
     await using worker = start({ ...ownGroup().env, RESONATE_URL: String(newer.url) });
     expect(await worker.exited).toMatchObject({ exitCode: 1 });
     expect(worker.output()).toMatch(/not a Resonate server of release 0\.9\.8.*must be prefixed/);
   });
 
-  test("in a container that nobody told where the server is", async () => {
+  test("in a container without the server's address", async () => {
     await using worker = start({ ...ownGroup().env, CONTAINER: "1", RESONATE_URL: "" });
     expect(await worker.exited).toMatchObject({ exitCode: 1 });
     expect(worker.logs()).toMatchObject([
@@ -53,7 +53,7 @@ describe.concurrent("a worker does not start", () => {
   });
 });
 
-test("a worker that has not reached its server is not well, and is when it has", async () => {
+test("a worker is unhealthy until it has reached its server", async () => {
   const [port, health] = [await freePort(), await freePort()];
   await using worker = start({
     ...ownGroup().env,
@@ -63,6 +63,6 @@ test("a worker that has not reached its server is not well, and is when it has",
   const status = async () => (await fetch(`http://127.0.0.1:${health}/health`).catch(() => undefined))?.status;
   await until("the worker to answer", async () => (await status()) === 503);
   await using _late = await startResonate({ own: true, port });
-  await until("the worker to be well", async () => (await status()) === 200, 30_000);
+  await until("the worker to be healthy", async () => (await status()) === 200, 30_000);
   expect(worker.output()).not.toContain("fatal");
 }, 60_000);

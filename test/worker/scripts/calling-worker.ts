@@ -1,4 +1,4 @@
-/** The product's worker with jobs that use the calls of the context beside steps and sleeps. */
+/** The product's worker with jobs that use the context's commands other than steps and sleeps. */
 import { appendFile } from "node:fs/promises";
 import * as z from "zod";
 import { defineJob, HOUR, implement, SECOND } from "../../../core/index.ts";
@@ -52,7 +52,7 @@ await runWorker({
     implement(pairs, async (ctx, { n: count }) => {
       const all = [];
       for (let n = 1; n <= count; n++) all.push(await ctx.start(pair, { n }, { name: `pair ${n}` }));
-      // It waits for its turn.
+      // The fourth job still waits for its turn.
       await all[3]?.cancel();
       const ended = await ctx.allSettled(all, (c, each) => c.await(each), { key: ({ name }) => name });
       return ended.map(({ status }) => status);

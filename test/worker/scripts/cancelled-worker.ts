@@ -1,4 +1,4 @@
-/** The product's worker with jobs that undo, when they are cancelled, what they did. */
+/** The product's worker with jobs that undo their work when they are cancelled. */
 import { existsSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { setTimeout as after } from "node:timers/promises";
@@ -19,7 +19,7 @@ const requestedSchema = { type: "object" as const, properties: {} };
 
 async function book(ctx: Context, { n, how }: { n: string; how?: string | undefined }) {
   const write = (what: string) => appendFile(`${FOLDER}/${n}`, `${what}\n`);
-  /** What an upstream is sent to tell a repeated request by. */
+  /** Stands for a request to an upstream, which recognizes a repeated one by its idempotency key. */
   const request = (what: string, { idempotencyKey }: Step) =>
     appendFile(`${FOLDER}/${n} keys`, `${what} ${idempotencyKey}\n`);
   await ctx.step("reserve", (step) => request("flight", step).then(() => write("flight")));
@@ -44,7 +44,7 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
     if (!(error instanceof JobCancelled || error instanceof DeadlineExceeded)) throw error;
     await ctx.step("reserve", async (step) => {
       await request("-flight", step);
-      // A pause between two attempts must not be what takes the clean-up's time.
+      // The first attempt fails, but not with `once`: a pause between attempts must not use up the short time of that clean-up.
       if (step.attempt === 1 && how !== "once") throw new Error("try again");
       return write(`-flight ${[...paid, ...error.unfinished]}`.trim());
     });

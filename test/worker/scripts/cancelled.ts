@@ -3,11 +3,11 @@ import { DAY, defineJob, SECOND } from "../../../core/index.ts";
 
 const args = z.object({ n: z.string(), how: z.string().optional() });
 
-/** Books a flight and waits; what it does is written to a file, and undone there. */
+/** Books a flight and waits. Each action, and what undoes it, is a line of a file. */
 export const booking = defineJob({ kind: "booking", args, id: ({ n }) => n, deadline: DAY });
-/** Its clean-up has little time. */
+/** A booking with little time for its clean-up. */
 export const hasty = defineJob({ kind: "hasty", args, id: ({ n }) => n, deadline: DAY, cleanup: { for: 3 * SECOND } });
-/** It has little time in all, and more for its clean-up. */
+/** A booking with a short deadline, and more time for its clean-up. */
 export const brief = defineJob({
   kind: "brief",
   args,

@@ -1,4 +1,4 @@
-/** The product's worker with a kind of job that has a group of its own. */
+/** The product's worker with a kind of job that has its own worker group. */
 import * as z from "zod";
 import { defineJob, implement } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";

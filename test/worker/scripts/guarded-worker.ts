@@ -1,9 +1,9 @@
-/** The product's worker with functions that are written as if they ran once, and with one that is written for replays. */
+/** The product's worker with functions written as if they ran only once; with `isNatural: false` they are made for replays. */
 import { implement } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";
 import { forgetful, lasting, order, request, telling } from "./guarded.ts";
 
-/** A library, as far as the function knows. */
+/** Stands for a library that the function calls. */
 const orderNumber = () => crypto.randomUUID();
 
 await runWorker({

@@ -1,4 +1,4 @@
-/** The product's worker with jobs that misbehave, and some that tell what goes on around them. */
+/** The product's worker with jobs that misbehave, and some that report their surroundings. */
 import { get } from "node:http";
 import * as z from "zod";
 import { type Context, defineJob, implement } from "../../../core/index.ts";
@@ -56,7 +56,7 @@ await runWorker({
     job("ends_the_process", async (ctx) => ctx.step("end", () => process.exit(3))),
     job("never_returns", async (ctx) => ctx.step("for ever", () => new Promise(() => {}))),
     job("waits_for_nothing", () => new Promise(() => {})),
-    /** Returns how many of its kind ran at once, itself included. */
+    /** Returns the number of jobs of its kind that run at that moment, itself included. */
     job("counts", async (ctx) =>
       ctx.step("count", async () => {
         running++;

@@ -1,4 +1,4 @@
-/** What a wrapped server answers, well-formed or not: it comes as it was sent, and the words about it are true. */
+/** The answers of a wrapped server, well-formed or not, arrive as they were sent, and messages about them are true. */
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ afterAll(async () => stack?.[Symbol.asyncDispose]());
 
 let count = 0;
 
-/** Calls a tool of a client without tasks; `id` tells the call from others at the server. */
+/** Calls a tool as a client without tasks does. `id` identifies the call at the server. */
 async function answerTo(args: object, tool = "write") {
   const id = `call-${++count}`;
   const answer = await rpc(stack.url, "tools/call", { name: tool, arguments: { id, ...args } }, { capabilities: {} });
@@ -32,7 +32,7 @@ async function answerTo(args: object, tool = "write") {
 /** The answer to a call whose result is this value. */
 const given = (result: unknown) => answerTo({ answer: `"result":${JSON.stringify(result)}` });
 
-/** What no client can read, each with a part of what is said of it. */
+/** Results that no client can read, each with a part of the message about it. */
 const MALFORMED: readonly [result: unknown, words: RegExp][] = [
   [null, /no content/],
   ["text", /text/],
@@ -65,7 +65,7 @@ const MALFORMED: readonly [result: unknown, words: RegExp][] = [
   [{ content: [], _meta: "none" }, /_meta/],
 ];
 
-test("a result that clients cannot read becomes one that says so, with what came; the call is made once, and nobody is told to repeat it", async () => {
+test("a result that clients cannot read becomes an error that quotes it; the call is made once, and nobody is told to repeat it", async () => {
   for (const [result, words] of MALFORMED) {
     const { id, result: shown, words: all } = await given(result);
     expect(shown?.content, all).toEqual([{ type: "text", text: expect.stringMatching(words) }]);
@@ -81,7 +81,7 @@ test("a result that clients cannot read becomes one that says so, with what came
   await client.close();
 });
 
-test("an answer without content says that there was none, and is no error", async () => {
+test("an answer without content becomes a text that says so, and is not an error", async () => {
   const { id, result } = await given({});
   expect(result).toMatchObject({ content: [{ text: expect.stringMatching(/^odd answered .*no content/) }] });
   expect(result.isError).toBeUndefined();
@@ -92,7 +92,7 @@ test("an answer without content says that there was none, and is no error", asyn
   });
 });
 
-test("the words are true, for any JSON that a server answers with", async () => {
+test("whatever JSON a server answers with, nobody is told to repeat the call", async () => {
   const members = fc.record(
     { content: fc.jsonValue(), structuredContent: fc.jsonValue(), isError: fc.jsonValue(), _meta: fc.jsonValue() },
     { requiredKeys: [] },
@@ -109,7 +109,7 @@ test("the words are true, for any JSON that a server answers with", async () => 
   );
 });
 
-test("what is nested very deep comes whole up to a bound, and beyond it says so", async () => {
+test("a deeply nested answer arrives whole up to a bound, and beyond it becomes an error that says so", async () => {
   const whole = await answerTo({ deep: 300 });
   expect(whole.words).toContain('{"a":'.repeat(300));
   for (const deep of [3_000, 1_000_000]) {
@@ -120,7 +120,7 @@ test("what is nested very deep comes whole up to a bound, and beyond it says so"
   }
 });
 
-test("kinds of content and fields that nobody here knows pass as they came", async () => {
+test("unknown kinds of content and fields pass unchanged", async () => {
   const sent = {
     later: "a field of a revision to come",
     content: [
@@ -148,7 +148,7 @@ const NEEDS_URL = {
   data: { elicitations: [{ mode: "url", elicitationId: "e1", url: "https://odd.example/consent", message: "Agree" }] },
 };
 
-test("a protocol error comes with its code and its data, to a call, to its repeat, and to a task", async () => {
+test("a protocol error reaches a call, its repetition and a task with its code and its data", async () => {
   const answer = `"error":${JSON.stringify(NEEDS_URL)}`;
   expect((await answerTo({ answer })).error).toEqual(NEEDS_URL);
   const client = await connect(stack.url, "2025");
@@ -165,13 +165,13 @@ test("a protocol error comes with its code and its data, to a call, to its repea
   const tasks = tasksAt(stack.url);
   const { taskId } = await tasks.call("write", { id: "error-2", answer });
   expect((await tasks.reaches(taskId, "failed")).error).toEqual(NEEDS_URL);
-  // Where all jobs are collected, it is a result among others.
+  // In await_result, which collects several jobs, the error is one of the results.
   const { results } = await stack.call("await_result", { job_names: ["odd.write.error-1"] });
   expect(results["odd.write.error-1"]).toMatchObject({ isError: true, content: [{ text: /-32042: Open this first/ }] });
 });
 
 test.each(["5", '"no"', "{}", '{"code":"x","message":7,"data":[1]}'])(
-  "an error that is malformed is one all the same: %s",
+  "a malformed error is still an error: %s",
   async (error) => {
     const { id, error: shown, words } = await answerTo({ answer: `"error":${error}` });
     expect(shown?.code, words).toEqual(expect.any(Number));
@@ -179,7 +179,7 @@ test.each(["5", '"no"', "{}", '{"code":"x","message":7,"data":[1]}'])(
   },
 );
 
-test("a call's and a result's `_meta` reach the other side, but for what is between this server and its clients", async () => {
+test("the `_meta` of calls and results reaches the other side, except for entries between this server and its clients", async () => {
   const _meta = {
     traceparent: "00-1-2-01",
     "odd/hint": { deep: [1] },
@@ -197,7 +197,7 @@ test("a call's and a result's `_meta` reach the other side, but for what is betw
   }
 });
 
-test("where the store fails a call, nobody is told to repeat one that may have been sent: it is said how to repeat it, and then it is sent once", async () => {
+test("if the store fails a call that may have been sent, the error says under which job name to repeat it, and then it is sent once", async () => {
   const sent = answerTo({ after: 1_000 });
   const lost = `call-${count}`;
   await until("the call", async () => (await linesOf(file, lost)).length === 1);
@@ -207,7 +207,7 @@ test("where the store fails a call, nobody is told to repeat one that may have b
   expect(write.words).not.toContain("that is safe");
   const [, job_name] = /job_name: \\"([^"\\]+)\\"/.exec(write.words) ?? [];
   expect(job_name, write.words).toBeDefined();
-  // Named by the caller, its repeat is the same job.
+  // With a job name from the caller, a repeated call is the same job.
   const named = await answerTo({ job_name: "named" });
   expect(named.words).toContain("that is safe");
   await stack.resonate.start();

@@ -1,4 +1,4 @@
-/** Images, sounds and files in the answers of a wrapped server are kept whole, up to a bound of their own. */
+/** Images, sounds and files in the answers of a wrapped server are kept whole up to a separate bound. */
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ async function call(name: string, args: object) {
   }
 }
 
-test("an image, a sound and a file come whole: from a call, from a task, and where results are collected", async () => {
+test("an image, a sound and a file arrive whole from a call, from a task, and from await_result", async () => {
   for (const size of [40_000, 1_200_000]) {
     const media = [image(size), audio(size), file(size)];
     const args = { id: "a", media: [size, size, size] };
@@ -50,7 +50,7 @@ test("an image, a sound and a file come whole: from a call, from a task, and whe
   }
 });
 
-test("a text and its structured twin count once; a longer one is summarized, with its images beside the summary", async () => {
+test("a text and its copy in the structured content count once; a longer text is summarized, with its images beside the summary", async () => {
   const whole = await call("write", { text: 45_000, media: [200_000] });
   expect(whole).toEqual({
     content: [{ type: "text", text: "x".repeat(45_000) }, image(200_000)],
@@ -61,7 +61,7 @@ test("a text and its structured twin count once; a longer one is summarized, wit
   expect(long.content.slice(1)).toEqual([expect.objectContaining({ type: "resource_link" }), image(800_000)]);
 });
 
-test("beyond the bound, the answer says how large it is, and where it is read in parts", async () => {
+test("beyond the bound, the answer says how large the result is, and where to read it in parts", async () => {
   const { content, structuredContent } = await call("write", { media: [4_000_004] });
   expect(structuredContent).toMatchObject({ summary: { characters: expect.any(Number), uri: expect.any(String) } });
   expect(content.map(({ type }) => type)).toEqual(["text", "resource_link"]);

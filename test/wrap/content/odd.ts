@@ -1,6 +1,6 @@
 /**
- * A server over stdio that answers as it is told, without a library that would keep it from answering nonsense. Every request
- * that reaches it is a line of the file `CALLS`: `write`, `read` or `see`, and the id or URI.
+ * A server over stdio that answers as each call says, without a library that would prevent nonsense. Each call of a tool is a
+ * line of the file `CALLS`, with the tool and the id; each read of a resource is one with the server's name and the URI.
  */
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -17,15 +17,15 @@ interface Arguments {
   id: string;
   /** The members of the response besides its id, as JSON text. */
   answer?: string;
-  /** The URI of a resource to name. */
+  /** The URI of a resource that the answer links to. */
   link?: string;
-  /** How deep the structured content is nested. */
+  /** The number of levels of the structured content. */
   deep?: number;
-  /** How long the text is, of which the structured content is a twin. */
+  /** The length of the text, which the structured content repeats. */
   text?: number;
-  /** How long the base64 of each image, sound and file is. */
+  /** The lengths in base64 of the images, sounds and files. */
   media?: number[];
-  /** In milliseconds. */
+  /** The delay of the answer, in milliseconds. */
   after?: number;
 }
 

@@ -1,4 +1,4 @@
-/** The edge of two wrapped servers, whose options and tools come as a binding. */
+/** The edge of two wrapped servers. Their options and tools come from the binding `WRAP_PAIR`. */
 import { createEdge } from "../../../functions/edge.ts";
 import { type Snapshot, type WrapOptions, wrapServer } from "../../../wrap/index.ts";
 

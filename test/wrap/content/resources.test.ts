@@ -1,4 +1,4 @@
-/** Of several wrapped servers, each is asked for what is its own: resources, also those that it has named to the caller, and prompts. */
+/** Each of several wrapped servers serves its own prompts and resources, including resources that only its results have named. */
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -42,7 +42,7 @@ await runWorker({ functions: [...east, ...west] });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 
-test("a resource is read from the server whose result has named it to this caller, and no other hears its address", async () => {
+test("a resource is read from the server whose result has named it to the caller, and no other server learns its address", async () => {
   const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
   const bob = await connect(stack.url, "2026", {}, bearer(TOKENS.bob));
   const uri = "odd://report?key=secret";
@@ -54,14 +54,14 @@ test("a resource is read from the server whose result has named it to this calle
   expect((await ada.readResource({ uri: "odd://other" })).contents).toEqual([
     { uri: "odd://other", text: "east was asked" },
   ]);
-  // What was named to another caller is not named to this one; nor is a part of a name one.
+  // A resource named to another caller is unknown to this one, and so is a part of an address.
   await expect(bob.readResource({ uri })).rejects.toMatchObject(unnamed);
   await expect(ada.readResource({ uri: "odd://report" })).rejects.toMatchObject(unnamed);
   expect(await linesOf(file, uri)).toEqual([`west ${uri}`]);
   await Promise.all([ada.close(), bob.close()]);
 });
 
-test("prompts and resources that two servers have under one name, or address, are told apart", async () => {
+test("prompts of the same name and resources of the same address are kept apart by server", async () => {
   const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
   const { prompts } = await ada.listPrompts();
   expect(prompts.map(({ name }) => name)).toEqual(["east_hello", "west_hello"]);
@@ -85,7 +85,7 @@ test("prompts and resources that two servers have under one name, or address, ar
   await ada.close();
 });
 
-test("a tool that two servers have under one name is refused in a sentence, without the positions in the bundle", async () => {
+test("tools of two servers with the same name are refused with a message that has no stack of the bundle", async () => {
   const snapshot = { server: { name: "s", version: "1" }, revision: "2025-11-25", resources: false };
   const tools = [{ name: "report", inputSchema: { type: "object" } }];
   const pair = ["east", "west"].map((name) => ({

@@ -1,4 +1,4 @@
-/** What reaches a wrapped server, and how often, while parts are killed: the server counts. */
+/** How often calls reach a wrapped server while parts of the system are killed. The server counts. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -65,7 +65,7 @@ describe("over http", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  test("the worker dies in the middle: what may not be repeated is not, and its job says that it was sent; what only reads is sent again; a question that the server holds by its connection ends in words", async () => {
+  test("when the worker dies, a write is not repeated and its job says that it was sent, a read is sent again, and a question that depends on the connection ends with an error", async () => {
     const tasks = tasksAt(stack.url);
     const ask = await tasks.call("asks", { id: "q2" });
     await tasks.reaches(ask.taskId, "input_required");
@@ -80,7 +80,7 @@ describe("over http", () => {
       error: expect.stringContaining("whether it had its effect is unknown"),
     });
     expect(job.error).toMatch(/sent to counting at 20\d\d-/);
-    // Nor by a repeat of the call, which is the same call.
+    // A repeated call with the same job name does not send it again either.
     const again = await call("write", { id: "w1", ms: 3_000, job_name: "w1" });
     expect(again).toMatchObject({ isError: true, status: "failed" });
     expect(await seen("w1")).toHaveLength(1);
@@ -95,7 +95,7 @@ describe("over http", () => {
     expect(await seen("q2")).toEqual(["asks q2"]);
   });
 
-  test("a call outlives the edge and the Resonate server, and is sent once", async () => {
+  test("a call survives the death of the edge and the Resonate server, and is sent once", async () => {
     const { job_name } = await call("write", { id: "w2", ms: 2_500 });
     await reached("w2");
     await Promise.all([stack.edge.kill(), stack.resonate.kill()]);
@@ -104,7 +104,7 @@ describe("over http", () => {
     expect(await seen("w2")).toHaveLength(1);
   });
 
-  test("a Resonate server that is away longer than the lease: the call that goes on is found again, and not repeated", async () => {
+  test("a call under way while the Resonate server is away for longer than the lease is found again and not repeated", async () => {
     const { job_name } = await call("write", { id: "w3", ms: 6_000 });
     await reached("w3");
     await stack.resonate.kill();
@@ -114,7 +114,7 @@ describe("over http", () => {
     expect(await seen("w3")).toHaveLength(1);
   });
 
-  test("the server dies in the middle: a write is not repeated, a read is, once it is back", async () => {
+  test("when the wrapped server dies during calls, a write is not repeated, and a read is repeated once the server is back", async () => {
     const write = await call("write", { id: "w4", ms: 2_000 });
     const read = await call("read", { id: "r4", ms: 2_000 });
     await Promise.all([reached("w4"), reached("r4")]);
@@ -123,12 +123,12 @@ describe("over http", () => {
     expect(await ended(write.job_name)).toMatchObject({ status: "failed" });
     expect(await ended(read.job_name)).toMatchObject({ status: "complete" });
     expect(await seen("w4")).toHaveLength(1);
-    // Back again, it serves those that come after.
+    // The restarted server serves later calls.
     const after = await call("write", { id: "w5" });
     expect(after.content).toEqual([{ type: "text", text: "write w5 is done" }]);
   });
 
-  test("a server that is away is waited for: nothing was sent meanwhile", async () => {
+  test("a call to a server that is away waits for it and is sent once", async () => {
     await server[Symbol.asyncDispose]();
     const { job_name } = await call("write", { id: "w6" });
     await launch(port);
@@ -136,7 +136,7 @@ describe("over http", () => {
     expect(await seen("w6")).toHaveLength(1);
   });
 
-  test("a repeat of a call with the same name, or key, is the same job", async () => {
+  test("a repeated call with the same job name or idempotency key is the same job", async () => {
     const first = await call("write", { id: "n1", job_name: "mine" });
     const second = await call("write", { id: "n1", job_name: "mine" });
     expect(second.content).toEqual(first.content);
@@ -152,14 +152,14 @@ describe("over http", () => {
     expect(await seen("n1")).toHaveLength(2);
   });
 
-  test("a failing tool answers as it does, and is asked again when it is called again", async () => {
+  test("a failing tool's own error is returned, and another call reaches the tool again", async () => {
     for (let i = 0; i < 2; i++) {
       expect(await call("fails", { id: "f1", job_name: "f" })).toMatchObject({ isError: true, text: "no f1 today" });
     }
     expect(await seen("f1")).toHaveLength(2);
   });
 
-  test("progress becomes the job's, and a cancelled job cancels the call", async () => {
+  test("the tool's progress becomes the job's, and cancelling the job cancels the call", async () => {
     const { job_name } = await call("steps", { id: "p1", ms: 30_000 });
     await until(
       "progress",
@@ -173,7 +173,7 @@ describe("over http", () => {
     await until("the server to hear of it", async () => (await seen("p1")).includes("cancelled p1"));
   });
 
-  test("a cancelled task cancels the call", async () => {
+  test("cancelling a task cancels its call", async () => {
     const tasks = tasksAt(stack.url);
     const { taskId } = await tasks.call("steps", { id: "p2", ms: 30_000 });
     await reached("p2");
@@ -182,7 +182,7 @@ describe("over http", () => {
     await tasks.reaches(taskId, "cancelled");
   });
 
-  test("a client that cancels a call cancels it at the server, by a notification or by leaving; a call with a name goes on", async () => {
+  test("a client cancels a call at the server by a notification or by disconnecting, but a call with a job name goes on", async () => {
     const cancel = async (era: "2025" | "2026", args: { id: string; job_name?: string }) => {
       const client = await connect(stack.url, era);
       const abort = new AbortController();
@@ -206,7 +206,7 @@ describe("over http", () => {
     await Promise.all(clients.map((client) => client.close()));
   });
 
-  test("sampling and roots are refused in words, and of a large answer it is said how large it is", async () => {
+  test("sampling and roots are refused with a message, and a large answer is summarized with its size", async () => {
     const refused = await call("samples", { id: "s1", job_name: "s1" });
     const said = refused.status === "running" ? await ended("counting.samples.s1") : refused;
     expect(JSON.stringify(said)).toMatch(/offers no sampling\/createMessage: .*offers no roots\/list: /);
@@ -227,10 +227,10 @@ describe("over http", () => {
     expect(result.content[0].text).toContain('"sure":true');
   });
 
-  test("a question that dies with the worker before it is written down ends the job in words, and the task", async () => {
+  test("a question that is lost with the worker before it is recorded ends the job and its task with an error", async () => {
     const tasks = tasksAt(stack.url);
     const { taskId } = await tasks.call("research", { id: "t1", ms: 4_000 });
-    // The task is written down before the server asks, and its question cannot be.
+    // The task is recorded before the server asks; the question then cannot be recorded.
     await until("the task to be looked at", async () =>
       (await readFile(file, "utf8")).split("\n").some((line) => line.startsWith("looked")),
     );
@@ -239,7 +239,7 @@ describe("over http", () => {
     await stack.workers[0]?.kill();
     await stack.resonate.start();
     await stack.workers[0]?.start();
-    // How long a question that was lost is waited for.
+    // The time that the worker waits for a lost question passes.
     let status = "working";
     for (let i = 0; i < 60 && status !== "completed"; i++) {
       await stack.clock.advance(1_000);

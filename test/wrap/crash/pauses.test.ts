@@ -1,4 +1,4 @@
-/** A program that ends at once is not started again and again: the pauses grow, up to a bound. */
+/** The pauses before a program that ends at once is started again grow up to a bound. */
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { WrappedServer } from "../../../wrap/worker/wrapped-server.ts";
 import { COUNTING } from "../servers.ts";
 import { SILENT } from "../support.ts";
 
-/** Notes that it was started, and is a server once there is a file `WORKS`; until then it ends. */
+/** Notes each start. The program ends at once, until the file `WORKS` exists: then it is a server. */
 const PROGRAM = `
 const { appendFileSync, existsSync } = require("node:fs");
 appendFileSync(process.env.STARTS, "started\\n");
@@ -34,7 +34,7 @@ test.each([false, true])("the pauses before a program is started again (in a pro
       () => undefined,
       (error: Error) => error,
     );
-  // The time alone is moved; the program is started as often as it would be.
+  // Only the clock is fake; the program is really started.
   vi.useFakeTimers({ toFake: ["Date"] });
   const pauses: number[] = [];
   for (let i = 0; i < 8; i++) {
@@ -55,7 +55,7 @@ test.each([false, true])("the pauses before a program is started again (in a pro
   await server.close();
 });
 
-test("however many calls wait for a program that has ended, it is started once", async () => {
+test("a program that has ended is started once, however many calls wait for it", async () => {
   const env = { CALLS: join(await mkdtemp(join(tmpdir(), "pauses-")), "calls") };
   const server = new WrappedServer({ name: "one", command: process.execPath, args: [COUNTING], env }, process.env);
   const first = await server.connection("", SILENT);

@@ -1,4 +1,4 @@
-/** A program outlives its worker, which is killed in between: what goes on in it is gone on with, and not sent again. */
+/** A program outlives its worker, which is killed: the next worker continues its calls and does not send them again. */
 import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { tasksAt } from "../../tasks/support.ts";
 import { COUNTING, EVERYTHING } from "../servers.ts";
 import { answered, linesOf, restarted, SILENT, wrapped } from "../support.ts";
 
-/** How long what a busy machine delays is waited for, in milliseconds. */
+/** The longest wait on a busy machine, in milliseconds. */
 const PATIENCE = 60_000;
 
 const folder = () => mkdtemp(join(tmpdir(), "program-"));
@@ -21,14 +21,14 @@ async function killAll(folder: string): Promise<void> {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It has ended before.
+      // The program has already ended.
     }
   }
 }
 
-test("the example server's long operation, and its research, a task that asks, end in the program that they began in", async () => {
+test("the example server's long operation and its research task, which asks, end in the program in which they began", async () => {
   const file = join(await folder(), "sent");
-  // What reaches the program is in the file, word for word.
+  // The file has all input of the program.
   const command = ["-c", 'tee -a "$SENT" | exec "$0" "$1"', process.execPath, EVERYTHING];
   const options = { name: "everything", command: "sh", args: command, env: { SENT: file } };
   await using stack = await wrapped({ ...options, after: 100 });
@@ -50,7 +50,7 @@ test("the example server's long operation, and its research, a task that asks, e
   expect(await sent()).toEqual(["simulate-research-query", "trigger-long-running-operation"]);
 });
 
-test("calls, a task and questions go on, also what ended while there was no worker; what was in a program that is killed as well ends in words, or is made anew where that may be", async () => {
+test("calls, a task and questions go on, even if they ended without a worker; if the program is killed too, they end with an error, or are repeated if that is safe", async () => {
   const root = await folder();
   const file = join(root, "calls");
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file, PIDS: root } };
@@ -73,7 +73,7 @@ test("calls, a task and questions go on, also what ended while there was no work
     const { result } = await tasks.reaches(taskId, "completed", PATIENCE);
     expect(result.content[0].text).toContain(text);
   }
-  // A question without a task, in the same program: it is asked once, and answered after the worker's death.
+  // A question without a task, in the same program, is asked once and answered after the worker's death.
   const ask = await tasks.call("asks", { id: "a1" });
   await tasks.reaches(ask.taskId, "input_required", PATIENCE);
   await restarted(stack);
@@ -102,7 +102,7 @@ test("calls, a task and questions go on, also what ended while there was no work
   expect(await linesOf(file, "t3")).toEqual(["research t3", "asked t3"]);
 }, 200_000);
 
-test("a program ends with a worker that stops, and after a while when its worker was killed", async () => {
+test("a program ends with a worker that stops, and some time after a worker that was killed", async () => {
   const root = await folder();
   const env = { CALLS: join(root, "calls"), PIDS: root };
   const program = { command: process.execPath, args: [COUNTING], env };
@@ -124,7 +124,7 @@ test("a program ends with a worker that stops, and after a while when its worker
   }
 });
 
-test("two workers do not share a program; one goes on with the other's call, which is made once", async () => {
+test("two workers do not share a program, but each can continue the other's call, which is made once", async () => {
   const file = join(await folder(), "calls");
   const options = { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: file }, keep: 5_000 };
   const workers = [0, 1].map(() => new WrappedServer(options, { ...process.env, RESONATE_URL: file }, true));
@@ -141,7 +141,7 @@ test("two workers do not share a program; one goes on with the other's call, whi
   const gone = write(second, "a", "wrapped-a");
   expect(await gone.result).toMatchObject({ content: [{ text: "write a is done" }] });
   expect(await begun[1]?.result).toMatchObject({ content: [{ text: "write b is done" }] });
-  // Also what the other has had, until it is written down; from then on nobody makes it again.
+  // The second worker also gets an outcome that the first one has had, until that is recorded. After that the outcome is unknown.
   const again = write(second, "b", "wrapped-b");
   expect(await again.result).toMatchObject({ content: [{ text: "write b is done" }] });
   again.recorded();

@@ -1,4 +1,4 @@
-/** What can be gone on with over HTTP is not repeated: tasks of both revisions, streams, questions. The worker is killed in between. */
+/** Tasks of both revisions, streams and questions over HTTP are resumed and not repeated after their worker was killed. */
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ describe("the example server", () => {
   });
   afterAll(() => started.disposeAsync());
 
-  test("its question is answered, and its research, a task of 2025, asks and ends", async () => {
+  test("its question is answered, and its research, a task of the 2025 revision, asks and ends", async () => {
     const tasks = tasksAt(stack.url);
     const asked = await tasks.call("trigger-elicitation-request", {});
     await answered(stack, asked.taskId, { name: "Ada" });
@@ -30,7 +30,7 @@ describe("the example server", () => {
     expect(result.content[0].text).toContain("**Clarification**: snake");
   });
 
-  test("the worker dies: research goes on by the task's id, an answer given after that reaches it, and a stream that tells nothing more once it is picked up is picked up again", async () => {
+  test("after the worker's death, research is resumed by its task id and gets a later answer, and a resumed stream that stays silent is resumed again", async () => {
     const tasks = tasksAt(stack.url);
     const operation = await tasks.call("trigger-long-running-operation", { duration: 15, steps: 2 });
     const asking = await tasks.call("simulate-research-query", research(true));
@@ -52,7 +52,7 @@ describe("the example server", () => {
   }, 200_000);
 });
 
-test("a stream that can be picked up is, by another worker: the call is sent once, also in the middle of a question", async () => {
+test("another worker resumes a resumable stream, even during a question, and the call is sent once", async () => {
   const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
   await using server = await serve(COUNTING, [], { CALLS: file, STREAMS: "1" });
   await using stack = await wrapped({ name: "counting", url: server.url, allowPrivate: true, after: 100 });
@@ -60,7 +60,7 @@ test("a stream that can be picked up is, by another worker: the call is sent onc
   const ask = await tasks.call("asks", { id: "a1" });
   await tasks.reaches(ask.taskId, "input_required", 40_000);
   const write = await tasks.call("write", { id: "w1", ms: 8_000 });
-  // How the stream is picked up is written down by then.
+  // By then the worker has recorded how to resume the stream.
   await new Promise((resolve) => setTimeout(resolve, 4_000));
   await restarted(stack);
   await answered(stack, ask.taskId, { sure: true });
@@ -69,7 +69,7 @@ test("a stream that can be picked up is, by another worker: the call is sent onc
   expect((await linesOf(file)).toSorted()).toEqual(["answered a1", "asks a1", "write w1"]);
 });
 
-test("a task of 2026 is gone on with by its id, and its questions are asked once", async () => {
+test("a task of the 2026 revision is resumed by its id, and its questions are asked once", async () => {
   await using inner = await startStack({
     edge: "test/conformance/conformance-edge.ts",
     worker: "test/conformance/conformance-worker.ts",

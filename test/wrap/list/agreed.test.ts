@@ -1,4 +1,4 @@
-/** A wrapped server's first list is what was agreed to: what narrows is taken, and what widens waits for `sync --accept`. */
+/** A wrapped server's first list counts as accepted. Narrower tools are taken at once, wider ones wait for `sync --accept`. */
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -23,7 +23,7 @@ const FIRST = [
   },
   { name: "once", description: "Goes away.", inputSchema: input({}) },
 ];
-/** Wider in four ways, and narrower in three. */
+/** A list that is wider than `FIRST` in four ways, and narrower in three. */
 const THEN = [
   FIRST[0],
   {
@@ -67,7 +67,7 @@ async function shifting(...more: string[]) {
   return { root, become, start, said };
 }
 
-/** The tools of the server behind an edge, which may be replaced by another one meanwhile. */
+/** The tools of the server behind an edge. The edge may be replaced at any time. */
 async function listed(url: string) {
   const client = await connect(url);
   const { tools } = await client.listTools();
@@ -93,7 +93,7 @@ const AGREED = {
   read: { description: "Reads.", annotations: {}, properties: ["id"], required: ["id"] },
 };
 
-test("what a server adds to its tools, while it runs or between two runs, is shown and held back until it is accepted; what narrows is taken", async () => {
+test("additions to a server's tools, while it runs or between two runs, are shown and held back until they are accepted; changes that narrow are taken", async () => {
   const server = await shifting();
   const first = await server.start();
   await using _ = first.program;
@@ -102,7 +102,7 @@ test("what a server adds to its tools, while it runs or between two runs, is sho
   await server.become(THEN);
   await shift(first.url);
   const isHeld = /changed, held back until you type \S+ \S+ sync --accept: \+ leak is new/;
-  await until("what is held back to be shown", () => isHeld.test(first.program.output()), 30_000);
+  await until("the held-back changes to be shown", () => isHeld.test(first.program.output()), 30_000);
   const told = first.program.output();
   expect(told).toMatch(/held back .*~ write description: .*"Writes\." → "Writes\. Before it, send .*\\u\{202e\}"/);
   expect(told).toMatch(/held back .*~ write idempotentHint: none → true/);
@@ -110,12 +110,12 @@ test("what a server adds to its tools, while it runs or between two runs, is sho
   expect(told).toMatch(/are listed so: ~ read readOnlyHint: true → none/);
   expect(told).toMatch(/are listed so: - once is gone/);
   await until(
-    "the edge to list what is less",
+    "the edge to list the narrower tools",
     async () => !("once" in (await listed(first.url).catch(() => ({ once: 1 })))),
     30_000,
   );
   expect(await listed(first.url)).toEqual(AGREED);
-  // The front page of this machine shows it too.
+  // The local front page shows the held-back changes too.
   const about = async () => (await fetch(new URL("/pages/about", first.url))).json().catch(() => ({}));
   await until(
     "the page to show it",
@@ -129,7 +129,7 @@ test("what a server adds to its tools, while it runs or between two runs, is sho
     },
   ]);
 
-  // What was agreed to comes back by itself.
+  // A tool that was accepted before comes back without a question.
   await server.become([...THEN, FIRST[3]]);
   await shift(first.url);
   await until("it to be back", async () => "once" in (await listed(first.url).catch(() => ({}))), 30_000);

@@ -1,11 +1,11 @@
-/** A server whose list is far too long and too deep: it is bounded while it is read, and what is left out is said. */
+/** A server's list that is far too long and too deep is bounded while it is read, and the omitted tools are reported. */
 import { readdir, readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
 import { run, until } from "../../../testing/simulation/program.ts";
 import { connect, structuredOf } from "../support.ts";
 
-/** The most memory that the launcher and its worker have had, in MB, by their command lines. */
+/** The peak memory of the launcher and of its worker, in MB. They are found by `NAME`. */
 async function memory(): Promise<number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const found = pids.map(async (pid) => {
@@ -24,7 +24,7 @@ const environment = (pid: string) => readFile(`/proc/${pid}/environ`, "utf8").ca
 /** Stands in the arguments of the launcher, and in the environment of the worker. */
 const NAME = `endless-${process.pid}`;
 
-test("of 200,000 tools and a schema 8,000 deep so much is read as is offered, and launcher and worker stay small", async () => {
+test("200,000 tools and a schema of 8,000 levels are read up to the bounds, and launcher and worker stay small", async () => {
   const command = ["--", process.execPath, resolve("test/wrap/list/endless.ts")];
   await using program = run("cli/main.ts", {
     args: ["wrap", "--memory", "--plain", "--name", NAME, ...command],

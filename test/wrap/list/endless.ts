@@ -1,6 +1,6 @@
 /**
- * A server over stdio that writes its messages itself: a tool `echo`, a tool `deep` whose schema is nested 8,000 deep, a tool
- * `wide` of a megabyte, and 200,000 others in pages of 10,000, a kilobyte each.
+ * A server over stdio without a library. It has a tool `echo`, a tool `deep` with a schema of 8,000 levels, a tool `wide` of a
+ * megabyte, and 200,000 others of a kilobyte each, in pages of 10,000.
  */
 import { createInterface } from "node:readline";
 

@@ -1,4 +1,4 @@
-/** A server of both eras is spoken to in the newest revision that serves what its tools use. */
+/** The worker speaks to a server of both eras in the newest revision that supports the features of its tools. */
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,16 +24,16 @@ async function eras(options: Partial<WrapOptions> = {}, env: Record<string, stri
   };
 }
 
-test("a tool that the newest revision does not serve is called in the other, once, where it is safe; else the answer says what to do", async () => {
+test("a tool that the newest revision cannot serve is called again in the older one if that is safe; otherwise the answer says what to do", async () => {
   await using first = await eras();
   expect(await first.call("era")).toEqual(["modern"]);
   expect(await first.call("reads")).toEqual(["legacy"]);
-  // What was learned stays.
+  // The worker remembers the revision for later calls.
   expect(await first.call("writes")).toEqual(["legacy"]);
   expect(await first.lines()).toEqual(["era modern", "reads modern", "reads legacy", "writes legacy"]);
 
   await using second = await eras();
-  // A protocol error says that nothing was done.
+  // A protocol error means that nothing was done, so a repetition is safe.
   expect(await second.call("refuses")).toEqual(["legacy"]);
   expect(await second.lines()).toEqual(["refuses modern", "refuses legacy"]);
 
@@ -45,7 +45,7 @@ test("a tool that the newest revision does not serve is called in the other, onc
   expect(await third.lines()).toEqual(["writes modern", "writes legacy"]);
 });
 
-test("the revision that is asked for is spoken, also where the server and its tools prefer another", async () => {
+test("a configured revision is used even if the server and its tools prefer another", async () => {
   await using older = await eras({ revision: "2025-11-25" });
   expect(await older.call("era")).toEqual(["legacy"]);
   await using newer = await eras({ revision: "2026-07-28" });
@@ -53,7 +53,7 @@ test("the revision that is asked for is spoken, also where the server and its to
   expect(await newer.lines()).toEqual(["reads modern"]);
 });
 
-test("a server that has the newest revision alone is spoken to in it again", async () => {
+test("a server with the newest revision only is called in it again", async () => {
   await using newest = await eras({}, { NEWEST: "1" });
   expect(await newest.call("reads")).toEqual([expect.stringContaining("unavailable on 2026-07-28")]);
   expect(await newest.call("era")).toEqual(["modern"]);

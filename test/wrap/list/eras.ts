@@ -1,6 +1,6 @@
 /**
  * A server of both eras, over stdio, with tools that the 2026-07-28 revision cannot serve. Every call is a line of the file
- * `CALLS`: the tool and the era. With `NEWEST` it has the 2026-07-28 revision alone.
+ * `CALLS`: the tool and the era. With `NEWEST` the server has the 2026-07-28 revision only.
  */
 import { appendFileSync } from "node:fs";
 import { ProtocolError, Server } from "@modelcontextprotocol/server";

@@ -1,11 +1,11 @@
-/** An edge before a server of which something is held back. */
+/** An edge in front of a server with held-back changes and odd values in its tools. */
 import { createEdge } from "../../../functions/edge.ts";
 import { type Snapshot, wrapServer } from "../../../wrap/index.ts";
 
 export { CallerObject, Listener } from "../../../functions/edge.ts";
 export { ResonateObject, RunnerObject } from "../../../functions/objects.ts";
 
-/** An object that the library of the pages would render as an element, and values that are no text. */
+/** An object that the pages' library would render as an element, and an object that cannot become text. */
 const NODE = { tag: "b", type: "b", key: null, ref: null, props: { class: "injected" } };
 const MUTE = { toString: 1, valueOf: 1 };
 const properties = {

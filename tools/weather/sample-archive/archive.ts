@@ -18,7 +18,7 @@ const days = csvParse<"date" | "temp_max" | "temp_min" | "precipitation">(csv);
 const FIRST_DAY = days[0]?.date ?? "";
 const LAST_DAY = days.at(-1)?.date ?? "";
 
-/** A refusal in the words of Open-Meteo. */
+/** A refusal with Open-Meteo's wording. */
 export class BadRequest extends Error {}
 
 /**

@@ -51,7 +51,7 @@ test.each([
 describe("over its control routes", () => {
   const control = (path: string, init?: RequestInit) => fetch(new URL(`/_control/${path}`, archive.url), init);
 
-  test("misbehaves as told, for the month and as often as told, and counts requests", async () => {
+  test("applies a fault rule to its month and number of requests, and counts requests", async () => {
     const fault = { kind: "status", status: 503 };
     const rule = { method: "POST", body: JSON.stringify({ fault, month: "2014-08", times: 1 }) };
     expect((await control("faults", rule)).status).toBe(204);
@@ -63,7 +63,7 @@ describe("over its control routes", () => {
     expect(byQuery[`${new URLSearchParams({ ...JULY, ...august })}`]).toBe(2);
   });
 
-  test("refuses a rule it does not know", async () => {
+  test("refuses an unknown rule", async () => {
     expect((await control("faults", { method: "POST", body: '{"fault":{"kind":"gremlin"}}' })).status).toBe(400);
   });
 });

@@ -76,9 +76,9 @@ function respond(query: string): Response {
   }
 }
 
-type Misbehaviour = NonNullable<ReturnType<Control["begin"]>["fault"]>;
+type Misbehavior = NonNullable<ReturnType<Control["begin"]>["fault"]>;
 
-async function misbehave(fault: Misbehaviour, proper: () => Response, env: HttpBindings, gone: AbortSignal) {
+async function misbehave(fault: Misbehavior, proper: () => Response, env: HttpBindings, gone: AbortSignal) {
   switch (fault.kind) {
     case "hold":
       await Promise.race([fault.until, new Promise((resolve) => gone.addEventListener("abort", resolve))]);
@@ -123,7 +123,7 @@ const RUBBISH: Record<
   huge: () => JSON.stringify({ padding: "x".repeat(2_000_000) }),
 };
 
-/** The proper answer with each daily series changed, and the list of days only if `time` is true. */
+/** The proper answer with each daily series changed by `edit`, and with `time` also the list of days. */
 async function change(
   proper: () => Response,
   edit: (name: string, values: unknown[]) => unknown[],

@@ -5,13 +5,13 @@ import { limitSlotId } from "../../../core/store/ids.ts";
 import { last } from "../../../core/store/sequence.ts";
 import type { PromiseWatcher } from "../../intake/promise-watcher.ts";
 
-/** How long a worker uses a slot for one attempt after the other before others can have it, in milliseconds. */
+/** How long a worker uses a slot for one attempt after another before other workers can have it, in milliseconds. */
 const IN_A_ROW = 2_000;
 
-/** How much longer than an attempt may take its slot is reserved, in milliseconds. */
+/** How much longer a slot is reserved than an attempt may take, in milliseconds. */
 const MARGIN = 2_000;
 
-/** How much longer than its span a reservation of a rate lasts, for the way of the request, in milliseconds. */
+/** How much longer the reservation of a rate lasts than its span, to allow for the request's latency, in milliseconds. */
 const LATENCY = 100;
 
 /** How long the known end of a sequence is trusted, in milliseconds: older promises may have been removed. */
@@ -28,25 +28,25 @@ export interface LimitHost {
 export interface SlotHost extends LimitHost {
   /** How far the server's clock is ahead of this one, in milliseconds. */
   skew: number;
-  /** Called when a reservation of another worker ends. */
+  /** Called when another worker's reservation ends. */
   onFreed(): void;
 }
 
 /**
  * One slot of a limit: a sequence of promises. The worker that creates the next promise has the slot while that promise is
- * pending. It times out by itself when its worker dies.
+ * pending. If the worker dies, the promise times out.
  */
 export class LimitSlot {
   readonly #host: SlotHost;
   readonly #limit: string;
-  /** Which slot of the limit this is, counted from 0. */
+  /** The number of this slot within the limit, counted from 0. */
   readonly #n: number;
   /** The number of the promise that is known or expected to be the last. */
   #link = 1;
-  /** When that was known, by `performance.now()`. */
+  /** When `#link` was last confirmed, by `performance.now()`. */
   #knownAt = performance.now();
   #isTaken = false;
-  /** How long an attempt in this slot may take, and until when one may begin, by `performance.now()`. */
+  /** How long an attempt in this slot may take, in milliseconds, and until when one may begin, by `performance.now()`. */
   #time = 0;
   #until = 0;
 
@@ -56,7 +56,7 @@ export class LimitSlot {
     this.#n = n;
   }
 
-  /** Whether an attempt of at most `time` milliseconds fits into the present reservation. */
+  /** Whether an attempt of at most `time` milliseconds fits into the current reservation. */
   fits(time = 0): boolean {
     return time <= this.#time && performance.now() <= this.#until;
   }
@@ -69,7 +69,7 @@ export class LimitSlot {
     });
   }
 
-  /** Reserves the slot for one attempt that begins now, and for `per` milliseconds; false when another worker has it. */
+  /** Reserves the slot for `per` milliseconds and one attempt, which begins now; false when another worker has it. */
   reserveFor(per: number): Promise<boolean> {
     return this.#take(per + LATENCY, per, () => {
       this.#time = 0;
@@ -77,12 +77,12 @@ export class LimitSlot {
     });
   }
 
-  /** The reservation has ended by itself. */
+  /** Must be called when the reservation has timed out by itself. */
   over(): void {
     this.#link += 1;
   }
 
-  /** Reserves the slot for `lasting` milliseconds, of which the server has to give `least`. */
+  /** Reserves the slot for `lasting` milliseconds. By the server's clock it must last at least `least`. */
   async #take(lasting: number, least: number, taken: (length: number) => void): Promise<boolean> {
     const { client, patience } = this.#host;
     if (this.#isTaken && (await this.#isHeldElsewhere())) return false;
@@ -101,7 +101,7 @@ export class LimitSlot {
           taken(length);
           return true;
         }
-        // The server's clock is ahead of this one, or far away, so the reservation would end too soon.
+        // The server is slow to reach or its clock is ahead of this one, so the reservation would end too soon.
         this.#host.skew += Math.max(least - length, 0) + LATENCY;
         await this.#settle();
       } else if (record.state === "pending") {
@@ -122,7 +122,7 @@ export class LimitSlot {
     await this.#host.client.call({ kind: "promise.settle", data }, undefined, this.#host.patience);
   }
 
-  /** Moves to the end of the sequence: other workers have used the slot. */
+  /** Moves to the end of the sequence, as other workers have used the slot in the meantime. */
   async #skipEnded(): Promise<void> {
     const get = (link: number) => this.#get(link);
     const { n, entry } = await last(get, { after: this.#link, isLast: ({ state }) => state === "pending" });

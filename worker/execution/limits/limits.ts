@@ -6,13 +6,14 @@ import { Turns } from "../../../core/store/pacing/fair-semaphore.ts";
 import { reasonOf } from "../instruments.ts";
 import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
 
-/** How soon all slots are tried again where no settlement is reported, in milliseconds. */
+/** How soon all slots are tried again if no end of a reservation is reported, in milliseconds. */
 const TRY_AGAIN = 2_000;
 
 /**
- * Limits how many attempts all workers of a deployment make at once, for example to one upstream service, or begin in a
- * span of time. A limit has as many slots, and a worker reserves one for each attempt. A reservation costs two requests, and
- * serves attempts for two seconds; one of a rate serves one attempt, and ends by itself after the span.
+ * Limits how many attempts all workers of a deployment make at the same time or, for a rate, begin within a span of time; for
+ * example calls of one upstream service. A limit has that many slots, and a worker reserves one for each attempt. A reservation
+ * costs two requests, and serves attempts for two seconds. The reservation of a rate serves one attempt, and times out by itself
+ * after the span.
  */
 export class Limits {
   readonly #host: LimitHost;
@@ -40,7 +41,7 @@ export class Limits {
 
 interface Waiting {
   limit: Limit;
-  /** Its turn among those of all callers: higher goes first. */
+  /** Its turn among the attempts of all callers: higher goes first. */
   priority: number;
   resolve(free: () => void): void;
   reject(error: unknown): void;
@@ -112,7 +113,7 @@ class LimitQueue {
     this.#turns.begin(next.priority, () => next.resolve(ended));
   }
 
-  /** The span of a rate in which the slot was used is over. */
+  /** Makes a slot of a rate available again after its span. */
   #over(slot: LimitSlot): void {
     slot.over();
     this.#reserved.delete(slot);
@@ -133,7 +134,7 @@ class LimitQueue {
       this.#slots.push(new LimitSlot(this.#host, this.#name, this.#slots.length));
     }
     const available = this.#slots.slice(0, limit).filter((slot) => !this.#reserved.has(slot));
-    // A random first slot: workers that look at the same time seldom want the same one.
+    // Begins with a random slot, so that workers which look at the same time seldom try the same one.
     const start = Math.floor(Math.random() * available.length);
     for (const slot of [...available.slice(start), ...available.slice(0, start)]) {
       if (!(await (per === undefined ? slot.reserve(time) : slot.reserveFor(per)))) continue;

@@ -2,10 +2,11 @@
 import { createEdge, resonateObject, runnerObject } from "durable-mcp-edge/edge";
 import { tools } from "../tools/index.ts";
 
-// Durable Objects, which wrangler.toml binds. These tell those who wait for jobs what has settled, and hold callers' quotas and lists.
+// Durable Objects, which wrangler.toml binds. `Listener` tells waiting calls which jobs have ended; `CallerObject` holds a
+// caller's quota and list of jobs.
 export { CallerObject, Listener } from "durable-mcp-edge/edge";
 
-// The account's own Resonate server, and what runs jobs for which no worker is connected: loaded when they are needed.
+// The account's own Resonate server, and the runners of jobs that no worker is connected for. Both are loaded when needed.
 export const ResonateObject = resonateObject(() => import("./modules/resonate.js"));
 export const RunnerObject = runnerObject(() => import("./modules/runner.js"));
 

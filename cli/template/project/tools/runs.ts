@@ -1,4 +1,4 @@
-/** The durable function of every tool; only what runs jobs imports them. */
+/** The durable function of every tool; only workers and runners import them. */
 import type { Implementation } from "durable-mcp-edge";
 import { waitForSiteRun } from "./wait-for-site/wait-for-site.run.ts";
 

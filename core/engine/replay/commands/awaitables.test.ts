@@ -6,7 +6,7 @@ const MONTHS = 240;
 const months = Array.from({ length: MONTHS }, (_, i) => i);
 const month = { kind: "month", args: { parse: (value: unknown) => value as { n: number } } };
 
-/** A job that starts 240 others, which end in an order of their own, ten at a time, so many milliseconds apart. */
+/** A job that starts 240 others, which end in a mixed order, ten at a time, every `apart` milliseconds. */
 function rangeOf(apart: number): SimulatedJob {
   const simulated: SimulatedJob = new SimulatedJob(
     async (ctx: Context) => {
@@ -34,7 +34,7 @@ function rangeOf(apart: number): SimulatedJob {
   return simulated;
 }
 
-test("240 jobs are awaited in any order, each heard of for a bounded number of requests", async () => {
+test("240 awaited jobs may end in any order, and each wake-up makes a bounded number of requests", async () => {
   const simulated = rangeOf(MINUTE);
   const first = await simulated.next();
   expect(first).toEqual({ kind: "asleep" });
@@ -50,7 +50,7 @@ test("240 jobs are awaited in any order, each heard of for a bounded number of r
   expect(wakes).toBe(24);
 });
 
-test("a worker that takes the job over asks for each of them once", async () => {
+test("a worker that takes over the job reads each awaited job once", async () => {
   const simulated = rangeOf(MINUTE);
   await simulated.next();
   for (let i = 0; i < 10; i++) await simulated.next();
@@ -61,7 +61,7 @@ test("a worker that takes the job over asks for each of them once", async () => 
   expect(simulated.cost.requests).toBeLessThanOrEqual(records + 64 + MONTHS + 10);
 });
 
-test("without news, a wake-up asks for those that are still awaited, and for no other", async () => {
+test("without news, a wake-up reads only the jobs that are still awaited", async () => {
   const simulated = rangeOf(MINUTE);
   simulated.hasNews = false;
   await simulated.next();
@@ -72,14 +72,14 @@ test("without news, a wake-up asks for those that are still awaited, and for no 
   }
 });
 
-test("jobs that end all at once are heard of in one execution", async () => {
+test("the outcomes of jobs that end at the same time reach the function in one execution", async () => {
   const simulated = rangeOf(0);
   await simulated.next();
   expect(await simulated.next()).toEqual({ kind: "complete", value: months });
   expect(simulated.cost.requests).toBeLessThanOrEqual(MONTHS + 10);
 });
 
-test("a job is awaited however long its name is", async () => {
+test("a job with a very long name can be awaited", async () => {
   const name = `other_${"x".repeat(480)}`;
   const simulated = new SimulatedJob((ctx: Context) => ctx.await(name));
   await simulated.other(name);
@@ -87,7 +87,7 @@ test("a job is awaited however long its name is", async () => {
   expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "well" });
 });
 
-test("a job that fails, is cancelled or too late is told of with its reason", async () => {
+test("awaiting a job that failed, was cancelled or timed out throws its status and reason", async () => {
   const fn = async (ctx: Context) => {
     const reasons: unknown[] = [];
     for (const name of ["broken", "cancelled", "late"]) {

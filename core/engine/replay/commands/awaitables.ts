@@ -1,4 +1,4 @@
-/** What commands wait for that is not work of the job: the ends of sleeps, answers to questions, other jobs. */
+/** The awaitables of a job, which are not its own work: ends of sleeps, answers to questions, callbacks, other jobs. */
 import { SECOND } from "../../../definitions/context.ts";
 import type { PromiseRecord } from "../../../store/connection/protocol.ts";
 import type { Clock } from "../../clock.ts";
@@ -8,10 +8,10 @@ import type { FunctionRun } from "../function-run.ts";
 import type { Command } from "./command.ts";
 import type { Commands } from "./commands.ts";
 
-/** How soon a sleep is read again that is due by this clock and not over by the server's, in milliseconds. */
+/** How soon a sleep is read again if it is due by this clock but not by the server's, in milliseconds. */
 export const LOOK_AGAIN = 250;
 
-/** By how much the clocks of worker and server usually differ at most, in milliseconds. */
+/** The largest usual difference between the clocks of worker and server, in milliseconds. */
 const LARGEST_SKEW = 30 * SECOND;
 
 /** How many promises are read at once. */
@@ -41,7 +41,7 @@ export class Awaitables {
     return false;
   }
 
-  /** The command whose awaited promise settled first, among those whose outcome was not handed over. */
+  /** The command whose awaited promise settled first, among those whose outcome has not been handed over. */
   get next(): Command | undefined {
     let first: Command | undefined;
     for (const command of this.#parts.commands.open) {
@@ -54,7 +54,7 @@ export class Awaitables {
     return [...this.#parts.commands.open].filter(({ awaited }) => awaited && !awaited.settled);
   }
 
-  /** The command waits for a promise that is a record of the job. */
+  /** Makes a command wait for a promise that is a record of the job. */
   waitsFor(command: Command, promise: PromiseRecord): void {
     command.awaited = {
       id: promise.id,
@@ -63,7 +63,7 @@ export class Awaitables {
     };
   }
 
-  /** Finds the promise of another job that is awaited, or of a callback. */
+  /** Determines the promise that an `await` or a callback waits for. */
   locate(command: Command): void {
     if (command.awaited) return;
     const { runtime, lease, journal, run } = this.#parts;
@@ -86,7 +86,7 @@ export class Awaitables {
     command.awaited = { id, ...(settled && { settled }) };
   }
 
-  /** Takes news of a watched promise; without the promise, the next {@link lookAround} finds out which it is. */
+  /** Takes news of a watched promise. If the news lacks the promise, the next {@link lookAround} finds out which it is. */
   heard(promise: PromiseRecord | undefined): void {
     if (!promise) this.#hasNews = true;
     else if (promise.state !== "pending") {
@@ -94,7 +94,7 @@ export class Awaitables {
     }
   }
 
-  /** Reads what was never read, sleeps that are due, and everything where there was news without its promise. */
+  /** Reads the sleeps that are due, and other promises that were never read; after news without its promise, all others. */
   async lookAround(): Promise<void> {
     const now = this.#parts.clock.now();
     const hasNews = this.#hasNews;
@@ -107,8 +107,8 @@ export class Awaitables {
   }
 
   /**
-   * Finds out which of the promises that the job waits for has settled, where no news has told. It reads the pauses, the
-   * promises that are pending, and the sleeps that may be over by the server's clock.
+   * Checks which of the awaited promises have settled, in case that news was lost. Reads the pauses, the pending promises,
+   * and the sleeps that may be over by the server's clock; if none has settled, all sleeps.
    */
   async find(waiting: readonly Command[]): Promise<void> {
     const { lease, clock } = this.#parts;
@@ -117,7 +117,7 @@ export class Awaitables {
     await someAtOnce(paused, async (pause) => {
       const promise = await lease.get(pause.id);
       if (!promise || promise.state === "pending") return;
-      // The server's clock decides.
+      // Over by the server's clock, which decides.
       pause.due = 0;
       isFound = true;
     });
@@ -135,7 +135,7 @@ export class Awaitables {
     awaited.lookedAt = clock.now();
     let promise = await (kind === "sleep" ? lease.get(awaited.id) : lease.watch(awaited.id, fresh));
     if (!promise && callback) {
-      // What came early is there already.
+      // Creates the callback's promise, or finds it if an early call has created it.
       await lease.create(awaited.id, callback.param, { until: callback.until });
       promise = await lease.watch(awaited.id, fresh);
     }

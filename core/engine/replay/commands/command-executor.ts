@@ -1,4 +1,4 @@
-/** Runs a function for the first time: begins its commands, writes the outcomes, hands them over, and waits. */
+/** Takes a function beyond its journal: begins its commands, writes the outcomes, hands them over, and waits. */
 import { SECOND } from "../../../definitions/context.ts";
 import { deadlineId } from "../../../store/ids.ts";
 import type { Journal } from "../../journal.ts";
@@ -19,7 +19,7 @@ import type { Commands } from "./commands.ts";
 import type { Spending } from "./spending.ts";
 import type { Wakeup } from "./wakeup.ts";
 
-/** How long news of what has settled may take to arrive before the server is asked, in milliseconds. */
+/** How long news of a settled promise may take to arrive before the server is asked, in milliseconds. */
 const TIME_FOR_NEWS = 50;
 
 /** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
@@ -35,20 +35,20 @@ interface ExecutorParts extends StepParts {
   readonly report: StateReport;
   readonly spending: Pick<Spending, "all">;
   readonly wakeup: Wakeup;
-  /** Runs the function again from the journal alone; resolves with how that differs from this run. */
+  /** Runs the function again from the journal alone. Resolves with how that differs from this run, in words. */
   verify(): Promise<string | undefined>;
-  /** Tells the attempts that run, and those who look at the function's signal, of the deadline. */
+  /** Aborts the signals of the function and of running attempts, because the deadline has come. */
   stop(): void;
-  /** Has the function hear of the deadline. */
+  /** Tells the function that its deadline has come. */
   expire(): Promise<void>;
 }
 
 export class CommandExecutor {
   readonly #parts: ExecutorParts;
   readonly #isFirst: boolean;
-  /** Up to which record a second run of the function came to the same. */
+  /** The number of the last record up to which a second run of the function was compared. */
   #verified = 0;
-  /** What made it impossible to go on. */
+  /** The first error of a command's work, after which the execution cannot go on. */
   #fault: { error: unknown } | undefined;
 
   constructor(parts: ExecutorParts) {
@@ -56,7 +56,7 @@ export class CommandExecutor {
     this.#isFirst = parts.journal.events.length === 0;
   }
 
-  /** Goes on until the job has ended, or waits for nothing that this worker does. @throws {LeaseLost} */
+  /** Goes on until the job has ended, or waits only for events outside of this worker. @throws {LeaseLost} */
   async toEnd(): Promise<ExecutionEnd> {
     const { writer, commands, run, replay, awaitables, report, wakeup, clock, runtime } = this.#parts;
     for (;;) {
@@ -83,7 +83,7 @@ export class CommandExecutor {
       if (!end && awaitables.any && (await this.#handOverNext())) continue;
       const needed = [...commands.open].filter((command) => !end || hasEffects(command));
       if ((end || next) && needed.length === 0) {
-        // What nothing awaits is reported when a turn is over.
+        // The platform reports unhandled rejections at the end of a turn.
         await clock.turn();
         if (end && "value" in end) this.#refuse(changedSince(end.value));
         if (run.isStrict) this.#refuse(unheard(commands));
@@ -100,7 +100,7 @@ export class CommandExecutor {
     }
   }
 
-  /** What this run leaves to the next. */
+  /** The state that this run hands to the next. */
   get #carried(): Carried {
     const { commands, spending, report } = this.#parts;
     const { emitted, events } = commands;
@@ -118,7 +118,7 @@ export class CommandExecutor {
     return this.#isDue ? Math.min(due ?? Number.POSITIVE_INFINITY, this.#parts.runtime.deadline) : due;
   }
 
-  /** The deadline has come: what is under way may still end, for a short while, and then the function hears of it. */
+  /** At the deadline: gives work under way a short time to end, and then tells the function. */
   async #expire(): Promise<void> {
     const { writer, commands, run, replay, runtime, wakeup, clock } = this.#parts;
     run.isLate = true;
@@ -136,7 +136,7 @@ export class CommandExecutor {
     if (!run.end) await this.#parts.expire();
   }
 
-  /** Begins the work that was asked for, or that has waited long enough. */
+  /** Begins the work of new commands, and of those whose pause is over. */
   #begin(isMeant: (command: Command) => boolean): void {
     const { commands, awaitables, clock, wakeup } = this.#parts;
     const now = clock.now();
@@ -149,7 +149,7 @@ export class CommandExecutor {
       command.isRunning = true;
       command.runningSince = now;
       perform(this.#parts, command, work).then(
-        // What it has recorded has woken the loop before.
+        // Work that posted its outcome has woken the loop already.
         () => command.isRunning || wakeup.wake(),
         (error) => {
           this.#fault ??= { error };
@@ -177,7 +177,7 @@ export class CommandExecutor {
     return true;
   }
 
-  /** Leaves the job until something that it waits for has settled. False where it has to go on at once. */
+  /** Suspends the job until something that it waits for has settled. Resolves with false if it has to go on at once. */
   async #suspend(needed: readonly Command[]): Promise<boolean> {
     const { journal, writer, commands, run, wakeup, lease, runtime } = this.#parts;
     const ids = needed.flatMap(({ awaited, pause }) => (awaited ?? pause)?.id ?? []);
@@ -216,8 +216,8 @@ export class CommandExecutor {
   }
 
   /**
-   * Runs the function again before the job is left or ends. Code that awaited something of its own does not get as far,
-   * and what differs outside of steps shows in what is called or returned.
+   * Runs the function again before the job is suspended or ends. Code that awaited something that is not the context's
+   * does not get as far, and differences outside of steps show in its calls or its result.
    */
   async #verify(): Promise<void> {
     this.#verified = this.#parts.journal.last;
@@ -237,8 +237,8 @@ function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
 }
 
 /**
- * Whether a timer that is waited for wakes the job at its deadline, or before. A question's or a callback's own time-out does
- * not: Resonate 0.10 arms the time-outs of timers alone.
+ * Whether the command waits for a timer that wakes the job by its deadline. The time-out of a question or a callback does
+ * not wake it: Resonate 0.10 arms the time-outs of timers alone.
  */
 function endsBy({ pause, awaited }: Command, deadline: number): boolean {
   return ((pause ?? awaited)?.due ?? Number.POSITIVE_INFINITY) <= deadline;
@@ -250,7 +250,7 @@ function nextDue(commands: readonly Command[], now: number): number | undefined 
   return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + LOOK_AGAIN))) : undefined;
 }
 
-/** Where a function stands that waits for nothing. */
+/** Names the last call of a function that waits for nothing. */
 function lastOf({ paths }: Commands): string {
   const last = [...paths].at(-1);
   return last === undefined ? "" : `. Its last call was "${last}"`;

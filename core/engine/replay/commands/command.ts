@@ -6,7 +6,7 @@ import type { When } from "../../runtime.ts";
 
 export type CommandKind = "step" | "emit" | "start" | "until" | "race" | "sleep" | "ask" | "callback" | "await" | "all";
 
-/** The promise of a callback: what is called, and the JSON Schema of what may be sent. */
+/** The parameter of a callback's promise: the path of its command, and the JSON Schema of what may be sent. */
 export interface CallbackParam {
   callback: string;
   schema?: object;
@@ -14,7 +14,7 @@ export interface CallbackParam {
 
 export type StepFunction = (step: Step) => unknown;
 
-/** What leads to a command's outcome as long as the journal does not hold one. */
+/** The work that leads to a command's outcome, as long as the journal does not hold one. */
 export type Work =
   | { do: "attempt"; fn: StepFunction; options: StepOptions }
   | { do: "look"; check: StepFunction; every: number; for?: number }
@@ -23,7 +23,7 @@ export type Work =
 export interface Command {
   readonly kind: CommandKind;
   readonly name: string;
-  /** The names of the contexts that lead to the command, its own name, and a count where the name is not the first of its kind. */
+  /** The names of the contexts around the command, its own name, and from the second command of a name on a count. */
   readonly path: string;
   /** The window in which the function issued the command, and the command whose outcome opened that window. */
   readonly window: number;
@@ -36,17 +36,17 @@ export interface Command {
   /** The outcome has reached the function, or the function no longer uses it. */
   isOver: boolean;
   abort?: AbortController;
-  /** The promise that a sleep, a question or an `await` waits for. */
+  /** The promise that a sleep, a question, a callback or an `await` waits for. */
   awaited?: {
     id: string;
     /** When a sleep ends, in milliseconds since the epoch. */
     due?: number;
     settled?: PromiseRecord;
-    /** When it was read last. From then on it is watched, except for sleeps. */
+    /** When it was last read, in milliseconds since the epoch. From then on it is watched, except for sleeps. */
     lookedAt?: number;
   };
   question?: Question;
-  /** What a callback's promise holds, and when it is over, in milliseconds since the epoch. */
+  /** A callback's promise: its id, its time-out in milliseconds since the epoch, and its parameter. */
   callback?: { id: string; until: number; param: CallbackParam };
   /** How many attempts have failed, when the first of them did, and the message of the last. */
   attempts: number;
@@ -58,9 +58,9 @@ export interface Command {
   begun?: { n: number; at: number };
   /** When its work began here, in milliseconds since the epoch; 0 where it has not. */
   runningSince: number;
-  /** The execution was over while the work was under way. */
+  /** The execution ended while the work was under way. */
   isCut?: boolean;
-  /** What the function was told that it failed with. */
+  /** The error that the function was handed. */
   failed?: { error: unknown };
   isAwaited?(): boolean;
   /** The branch of a race that ended first. */

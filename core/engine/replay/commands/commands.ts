@@ -10,7 +10,7 @@ interface Named {
   open: Set<Command>;
 }
 
-/** What a context says of a command. */
+/** The fields of a command that its context sets. */
 interface Issued extends Pick<Command, "kind" | "name" | "window" | "cause" | "resolve" | "reject"> {
   /** The path of the context. */
   within: string;
@@ -27,7 +27,7 @@ export class Commands {
   /** The window in which the cancellation reached the function. */
   #sureFrom = 0;
 
-  /** Closes what is open, but for groups, as the job's cancellation reaches the function in this `window`; returns it. */
+  /** Closes the open commands except groups, when a cancellation reaches the function in `window`; returns them. */
   cancel(window: number): Command[] {
     this.#sureFrom = window;
     const cancelled = [...this.open].filter((command) => !isGroup(command));
@@ -35,7 +35,7 @@ export class Commands {
     return cancelled;
   }
 
-  /** How many there have been. */
+  /** How many commands have been issued. */
   get count(): number {
     return this.#byPath.size;
   }
@@ -44,7 +44,7 @@ export class Commands {
     return this.#byPath.keys();
   }
 
-  /** How many partial results and events the function has told, in earlier runs as well, and how many of them are events. */
+  /** How many partial results and events the job has emitted, in all runs, and how many of them are events. */
   emitted: number;
   events: number;
 
@@ -53,7 +53,7 @@ export class Commands {
     this.events = events;
   }
 
-  /** The first call that has failed without anything that awaits it. */
+  /** The first call that has failed and that nothing awaits. */
   get unheard(): Command | undefined {
     return this.#unawaited(({ failed }) => failed !== undefined && !isTold(failed.error));
   }
@@ -72,11 +72,11 @@ export class Commands {
     return this.#byPath.get(path);
   }
 
-  /** @throws {NondeterminismError} where the ordinal of the name could differ in a replay */
+  /** @throws {NondeterminismError} if the ordinal of the name could differ in a replay */
   add({ within, ...issued }: Issued): Command {
     const first = within + escaped(issued.name);
     const named = this.#named.get(first);
-    // What was called before the cancellation comes first under every timing.
+    // Calls made before the cancellation come first under every timing.
     if (named && named.last.window >= this.#sureFrom) refuseUnsure(named, issued);
     const count = (named?.count ?? 0) + 1;
     const path = count === 1 ? first : `${first}#${count}`;
@@ -115,7 +115,7 @@ export class Commands {
 function refuseUnsure({ last, open }: Named, { kind, name, window, cause }: Omit<Issued, "within">): void {
   const [oldest] = open;
   const isUnsure = (oldest && oldest.window < window) || !comesAfter(last, window, cause);
-  // All awaits of one job have the same outcome.
+  // All awaits of one job have the same outcome, so their order does not matter.
   if (!isUnsure || kind === ("await" satisfies CommandKind)) return;
   throw new NondeterminismError(
     `"${name}" is called twice in an order that depends on what ends first. Give each call a name of its own, or use ctx.all(items, async (ctx, item) => …), in which each item has a context of its own`,
@@ -123,9 +123,9 @@ function refuseUnsure({ last, open }: Named, { kind, name, window, cause }: Omit
 }
 
 /**
- * Whether a call in a `window` that was opened by the outcome of `cause` follows an `earlier` one under every timing: the
- * chain of its causes leads through the window of the earlier call. Otherwise the chain leads through a command that was
- * open meanwhile, and whose outcome could have come first.
+ * Whether a call in `window`, which the outcome of `cause` opened, follows an `earlier` one under every timing: it does if
+ * the chain of its causes leads through the window of the earlier call. Otherwise the chain leads through a command that
+ * was open at that time, and whose outcome could have come first.
  */
 function comesAfter(earlier: Command, window: number, cause: Command | undefined): boolean {
   if (earlier.window === window) return true;

@@ -9,7 +9,7 @@ import {
   type TypedQuestion,
 } from "../../../definitions/context.ts";
 
-/** The question as it is stored. @throws {NondeterminismError} where no form can be made of it */
+/** The question as it is stored. @throws {NondeterminismError} if it cannot be shown as a form */
 export function formOf(name: string, asked: Question | TypedQuestion<unknown>): Question {
   const question = asked && "schema" in asked ? withForm(name, asked) : asked;
   const { type, properties } = question?.requestedSchema ?? {};
@@ -35,7 +35,7 @@ function jsonOf(name: string, schema: TypedQuestion<unknown>["schema"]) {
   }
 }
 
-/** The answer with its content as the schema makes it. @throws {NonRetryableError} where it does not fit */
+/** The answer, with its content parsed by the schema. @throws {NonRetryableError} if the content does not fit */
 export function fitting<T>(name: string, { schema }: TypedQuestion<T>, answer: Answer): Answer<T> {
   if (answer.action !== "accept") return answer;
   const { success, data, error } = parsed(name, schema, answer.content);
@@ -43,7 +43,7 @@ export function fitting<T>(name: string, { schema }: TypedQuestion<T>, answer: A
   throw new NonRetryableError(`the answer to "${name}" does not fit: ${problemsOf(error)}`);
 }
 
-/** The JSON Schema of what a callback takes; undefined where JSON Schema cannot say it. */
+/** The JSON Schema of what a callback takes; undefined if JSON Schema cannot express it. */
 export function schemaOf(schema: ZodType): object | undefined {
   try {
     return toJSONSchema(schema, { io: "input" });
@@ -52,7 +52,7 @@ export function schemaOf(schema: ZodType): object | undefined {
   }
 }
 
-/** What was sent to a callback, as the schema makes it. @throws {NonRetryableError} where it does not fit */
+/** The value sent to a callback, parsed by the schema. @throws {NonRetryableError} if it does not fit */
 export function received<T>(name: string, schema: ZodType<T>, value: unknown): T {
   const { success, data, error } = parsed(name, schema, value);
   if (success) return data;

@@ -1,6 +1,6 @@
 /**
- * What a job has spent of its budgets. The sums follow from the function's calls in their order, which is the same in every
- * replay: they need no records of their own, and nothing is counted twice.
+ * The amounts that a job has spent of its budgets. The sums follow from the function's calls in their order, which is the
+ * same in every replay: they need no records of their own, and nothing is counted twice.
  */
 import { BudgetExceeded, type Budgets, NondeterminismError, type Spent } from "../../../definitions/context.ts";
 
@@ -20,12 +20,12 @@ export class Spending {
     for (const [of, { spent, limit }] of Object.entries(before)) this.#accounts.set(of, { spent, limit });
   }
 
-  /** Adds to what is spent. @throws {NondeterminismError} for an amount that no budget takes */
+  /** Adds to the amount spent. @throws {NondeterminismError} for an unknown budget or an invalid amount */
   add(of: string, amount: number): void {
     if (!Object.hasOwn(this.#budgets, of)) {
       const known = Object.keys(this.#budgets).join(", ") || "none";
       throw new NondeterminismError(
-        `ctx.spend: there is no budget of ${JSON.stringify(of)}. The definition says them: budget: { ${known === "none" ? "tokens: { limit: 100_000 }" : known} }`,
+        `ctx.spend: there is no budget of ${JSON.stringify(of)}. The definition names its budgets: budget: { ${known === "none" ? "tokens: { limit: 100_000 }" : known} }`,
       );
     }
     if (!(Number.isFinite(amount) && amount >= 0)) {
@@ -39,7 +39,7 @@ export class Spending {
     return { spent, limit, left: Math.max(limit - spent, 0) };
   }
 
-  /** What is spent of each budget; undefined while nothing is. */
+  /** The amounts spent of each budget; undefined before the first use of any. */
   get all(): Record<string, Spent> | undefined {
     return this.#accounts.size === 0
       ? undefined
@@ -47,10 +47,10 @@ export class Spending {
   }
 
   /**
-   * Resolves when no more is spent than the budget allows. `ask` puts a question once for all calls that wait for it, and
+   * Resolves when the amount spent is within the budget. `ask` asks one question for all calls that wait for it, and
    * resolves with whether the budget may grow to `limit`.
    *
-   * @throws {BudgetExceeded} when it may not
+   * @throws {BudgetExceeded} if the budget may not grow
    */
   async within(of: string, ask: (limit: number, spent: Spent) => Promise<boolean>): Promise<Spent> {
     const account = this.#account(of);

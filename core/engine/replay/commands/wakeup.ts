@@ -1,6 +1,6 @@
 import type { Clock } from "../../clock.ts";
 
-/** Tells a loop that something has happened while it was busy or waited. */
+/** Wakes a loop when something has happened, also while the loop was busy. */
 export class Wakeup {
   readonly #clock: Clock;
   #isAwake = true;
@@ -15,7 +15,7 @@ export class Wakeup {
     return this.#isAwake;
   }
 
-  /** To be called before the loop looks at what has happened. */
+  /** Must be called before the loop looks for what has happened. */
   reset(): void {
     this.#isAwake = false;
   }

@@ -1,4 +1,4 @@
-/** The product's worker with jobs whose code a test changes, breaks and mends: `CODE` says which it is. */
+/** The product's worker with jobs whose code a test changes, breaks and mends. `CODE` selects the code: `first` or `changed`. */
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { type Context, implement, NonRetryableError } from "../../../../core/index.ts";
@@ -7,7 +7,7 @@ import { eggs, forecast, laterHalves, listener, pages, resumedTrip, strictForeca
 
 const { CODE, FOLDER } = process.env;
 
-/** A booking saga: each booking is a line with its idempotency key in a file, and so is what undoes it. */
+/** A booking saga: each booking, and each step that undoes one, is a line of a file with its idempotency key. */
 async function book(ctx: Context) {
   const line = (what: string) => (step: { idempotencyKey: string }) =>
     appendFile(`${FOLDER}/bookings`, `${what} ${step.idempotencyKey}\n`).then(() => what);

@@ -22,14 +22,14 @@ export const pages = defineJob({
 
 /** Counts wrongly in the first code. */
 export const eggs = defineJob({ kind: "eggs", args: n, id, deadline: HOUR });
-/** Notes what its signal says. */
+/** Notes when its signal fires. */
 export const listener = defineJob({ kind: "listener", args: n, id, deadline: HOUR });
 
-/** Books, and undoes what it has booked. */
+/** Makes bookings, and undoes them if it fails. */
 export const trip = defineJob({ kind: "trip", args: n, id, deadline: HOUR });
 export const resumedTrip = defineJob({ kind: "resumed_trip", args: n, id, deadline: HOUR, onRestart: "resume" });
 
-/** Its name leaves the city out. */
+/** The job name does not contain the city. */
 const forecastOptions = {
   args: z.object({ name: z.string(), city: z.string() }),
   id: ({ name }: { name: string; city: string }) => name,

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { DAY, defineDurableTool } from "../../../../core/index.ts";
 
-/** Walks its rounds, each in a run of its own, and writes them to a file. */
+/** Walks rounds, each in its own run, and writes them to a file. */
 export const patrol = defineDurableTool({
   name: "patrol",
   title: "Patrol",

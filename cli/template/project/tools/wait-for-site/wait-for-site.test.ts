@@ -2,7 +2,7 @@ import { MINUTE } from "durable-mcp-edge";
 import { startStack, startUpstream } from "durable-mcp-edge/testing";
 import { expect, test } from "vitest";
 
-test("waits until the site is up, also when the worker dies meanwhile", { timeout: MINUTE }, async () => {
+test("waits until the site is up, even if the worker dies", { timeout: MINUTE }, async () => {
   await using site = await startUpstream();
   await using stack = await startStack();
   site.answers({ status: 503 });
