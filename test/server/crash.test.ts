@@ -81,12 +81,13 @@ test("after a kill, the server has every acknowledged step and at most the one u
   const acknowledged = new Map<string, number>();
   let next = 0;
 
-  for (const steps of [...kills, undefined]) {
+  for (const [i, steps] of [...kills, undefined].entries()) {
     const { server, kill } = await start();
     for (const [id, done] of acknowledged) {
       const stage = await stageOf(server, id);
-      expect(stage, `${id}, killed after ${kills} steps`).toBeGreaterThanOrEqual(done);
-      expect(stage, `${id}, killed after ${kills} steps`).toBeLessThanOrEqual(done + 1);
+      const when = `${id}, after kill ${i}, which followed ${kills[i - 1]} steps`;
+      expect(stage, when).toBeGreaterThanOrEqual(done);
+      expect(stage, when).toBeLessThanOrEqual(done + 1);
       acknowledged.set(id, stage);
     }
     let stopped = false;
