@@ -271,7 +271,8 @@ test("after a secret is replaced, deliveries are signed with both for a while", 
   await ada.subscribe(receiver.url, before, narrowed);
   await ada.subscribe(receiver.url, after, narrowed);
   await ada.start(...timer("rotated"));
-  await until("a delivery that the secret before verifies", () => receiver.delivered.length > 0);
+  const delivery = await until("a delivery that the secret before verifies", () => receiver.delivered[0]);
+  expect([before, after, newSecret()].map(delivery.isSignedWith)).toEqual([true, true, false]);
 });
 
 test("a subscription without https, a public address, a secret or a caller is refused, and so is one too many", async () => {

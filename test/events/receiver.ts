@@ -14,6 +14,8 @@ export interface Delivered {
   id: string;
   subscription: string;
   at: number;
+  /** Whether one of its signatures is made with a secret. */
+  isSignedWith(secret: string): boolean;
   // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
   body: any;
 }
@@ -41,9 +43,15 @@ export async function startReceiver(secret: string) {
     request.on("end", () => {
       const text = Buffer.concat(parts).toString();
       const headers = request.headers as Record<string, string>;
-      try {
-        new Webhook(secret).verify(text, headers);
-      } catch {
+      const isSignedWith = (key: string) => {
+        try {
+          new Webhook(key).verify(text, headers);
+          return true;
+        } catch {
+          return false;
+        }
+      };
+      if (!isSignedWith(secret)) {
         forged.push(text);
         return response.writeHead(401).end();
       }
@@ -53,7 +61,7 @@ export async function startReceiver(secret: string) {
         return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(echo));
       }
       const { "webhook-id": id = "", "x-mcp-subscription-id": subscription = "" } = headers;
-      delivered.push({ id, subscription, at: Date.now(), body });
+      delivered.push({ id, subscription, at: Date.now(), isSignedWith, body });
       if (typeof state.answer === "number") response.writeHead(state.answer).end("x".repeat(100));
       else state.answer(response, request);
     });
