@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { bearerBindings, callerAt, listed, type TestCaller } from "./support.ts";
+import { bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
 const NAMES = ["ada", "bob", "cy", "di", "ed", "fay"];
 
@@ -109,8 +109,8 @@ describe("cancelling a gathering", () => {
         [bob, 1],
         [cy, 0],
       ] as const) {
-        const page = await listed(caller, { kind: "weather_data", limit: 100 });
-        const names = page?.jobs.map(({ job_name }: { job_name: string }) => job_name) ?? Array(times).fill(month.job);
+        const { jobs } = await caller.call("list_jobs", { kind: "weather_data", limit: 100 });
+        const names = jobs.map(({ job_name }: { job_name: string }) => job_name);
         expect(names.filter((name: string) => name === month.job)).toHaveLength(times);
       }
     }

@@ -53,6 +53,3 @@ export function callerAt(url: string, token: string): TestCaller {
     tasks: tasksAt(url, token),
   };
 }
-
-/** The caller's list of jobs. */
-export const listed = (caller: TestCaller, args: object = {}) => caller.call("list_jobs", args);

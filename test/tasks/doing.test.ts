@@ -4,7 +4,7 @@ import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { feedEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
-import { bearerBindings, callerAt, listed, type TestCaller } from "../auth/support.ts";
+import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { startGate } from "../support/gate.ts";
 import { TASKS } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -24,7 +24,7 @@ async function shown(job: string, taskId: string, meant: RegExp) {
     `all to say ${meant}`,
     async () => {
       const { statuses } = await ada.call("probe_status", { job_names: [job] });
-      const list = await listed(ada, { limit: 100 });
+      const list = await ada.call("list_jobs", { limit: 100 });
       const { statusMessage } = await ada.tasks.get(taskId);
       const said = [
         statuses[0].doing,
