@@ -1,6 +1,7 @@
 /** Pages of a deployment whose callers sign in: a job is visible only to its caller, and to visitors with a link to it. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Seal } from "../../functions/pages/seal.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
 import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -8,12 +9,13 @@ import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts"
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 const PUBLIC_URL = "https://tools.example";
+const VIEW_KEY = "v".repeat(32);
 
 let stack: Stack;
 let ada: TestCaller;
 let bob: TestCaller;
 beforeAll(async () => {
-  stack = await startStack({ bindings: { ...bearerBindings(TOKENS), PUBLIC_URL, VIEW_KEY: "v".repeat(32) } });
+  stack = await startStack({ bindings: { ...bearerBindings(TOKENS), PUBLIC_URL, VIEW_KEY } });
   ada = callerAt(stack.url, TOKENS.ada);
   bob = callerAt(stack.url, TOKENS.bob);
 });
@@ -64,7 +66,7 @@ async function callFrom(headers: Record<string, string>, name: string, args: obj
 
 test("views of a link have their own limit, and do not count as their owner's requests", async () => {
   await using limited = await startStack({
-    bindings: { ...bearerBindings(TOKENS), PUBLIC_URL, VIEW_KEY: "v".repeat(32), RATE_LIMIT: "30" },
+    bindings: { ...bearerBindings(TOKENS), PUBLIC_URL, VIEW_KEY, RATE_LIMIT: "30" },
     ...{ workers: 0, resonate: stack.resonate },
   });
   const owner = callerAt(limited.url, TOKENS.ada);
@@ -198,6 +200,16 @@ describe("a session", () => {
       const headers = { cookie: `session=${value}`, ...OWN };
       expect((await callFrom(headers, "list_jobs", {})).status).toBe(401);
     }
+  });
+
+  test("of another deployment, and a link, are refused", async () => {
+    const sealed = async (key: string, purpose: string) => {
+      const value = await new Seal(key).close(purpose, TOKENS.ada, Date.now() + 60_000);
+      return (await callFrom({ cookie: `session=${value}`, ...OWN }, "list_jobs", {})).status;
+    };
+    expect(await sealed(VIEW_KEY, "session")).toBe(200);
+    expect(await sealed("w".repeat(32), "session")).toBe(401);
+    expect(await sealed(VIEW_KEY, "link")).toBe(401);
   });
 });
 
