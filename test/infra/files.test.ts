@@ -180,7 +180,8 @@ describe("the workflows", () => {
     const writing = Object.entries(jobs).filter(([, job]) => Object.values(job.permissions ?? {}).includes("write"));
     expect(writing.map(([name]) => name)).toEqual(["scan", "release"]);
     for (const [name, job] of Object.entries(jobs)) expect([name, job.permissions?.contents]).toEqual([name, "read"]);
-    for (const [, job] of writing) expect(job.environment).toBeUndefined();
+    const deploying = Object.entries(jobs).filter(([, job]) => job.environment !== undefined);
+    expect(deploying.map(([name, job]) => [name, job.permissions])).toEqual([["deploy", { contents: "read" }]]);
   });
 
   test("sign the provenance and the packages of a release's image and of its edge", async () => {
