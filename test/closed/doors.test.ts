@@ -95,6 +95,8 @@ test.each<Attack>([
   ["an unknown filter", () => operating("jobs?state=all"), 400, /no such filter/],
   ["a job by a forged id", () => operating("job?job=..%2F..%2Fkey"), 404, /No job/],
   ["a job by an id of 10 KB", () => operating(`job?job=${"x".repeat(10_000)}`), 404, /No job/],
+  // The runtime refuses this one.
+  ["a job by an id of 100 KB", () => operating(`job?job=${"x".repeat(100_000)}`), 414, /URI too long/],
   ["a callback by GET", () => send(at("/callbacks/x"), { method: "GET" }), 404, /void/],
   ["a callback by the address of a page", () => send(at("/callbacks/x.y.z"), { body: {} }), 404, /void/],
   [
