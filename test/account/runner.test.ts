@@ -39,10 +39,6 @@ afterAll(() => cleanup.disposeAsync());
 const resonate = () => resonateAt(env.RESONATE_URL ?? "", undefined, token);
 const statusOf = async (job: string): Promise<string> =>
   (await client.callTool("probe_status", { job_names: [job] })).content.statuses[0].status;
-const taskOf = async (id: string): Promise<string> => {
-  const { data } = await resonate().call("task.get", { id });
-  return typeof data === "object" ? data.task.state : data;
-};
 
 /** Runs a command of an operator, to its end. */
 async function operate(...args: string[]): Promise<string> {
@@ -62,7 +58,7 @@ test("encrypted jobs run, and their stored arguments and results stay encrypted"
 test("jobs of a paused kind sleep until the kind is resumed", async () => {
   expect(await operate("pause", "timer")).toContain("are paused since");
   const { content } = await client.callTool("set_timer", { timer_name: "paused", seconds: 1 });
-  await until("it to sleep", async () => (await taskOf("timer_paused")) === "suspended");
+  await resonate().asleep("timer_paused");
   await until("its time to be over", () => Date.now() > Date.parse(content.fires_at) + 500);
   expect(await statusOf("timer_paused")).toBe("running");
   expect(await operate("resume", "timer")).toContain("go on");
@@ -114,7 +110,7 @@ test("a kind that the runner lacks is left to a worker, which also runs kinds th
   await until("the runner to see it", () => left().length > 0);
   // Other kinds go on in the meantime, and the runner neither claims this job nor looks at it again.
   await client.callTool("timer", { timer_name: "beside", seconds: 1 });
-  expect([await taskOf("foreign_one"), left().length]).toEqual(["pending", 1]);
+  expect([(await resonate().task("foreign_one"))?.state, left().length]).toEqual(["pending", 1]);
   await using _ = await startWorker(env, { script: "test/account/fixture/account-worker.ts" });
   const byWorker = { status: "complete", result: { by: "worker" } };
   expect((await foreign).content).toMatchObject(byWorker);

@@ -58,7 +58,7 @@ test("a paused kind waits until it is resumed, even across restarts of the worke
   expect(await command("pause", "timer")).toContain(`since ${since}`);
   const [timers] = JSON.parse(await command("jobs", "--json")).kinds;
   expect(timers).toEqual({ kind: "timer", running: 2, paused_since: Date.parse(since ?? ""), trouble: [] });
-  const tasks = await Promise.all(["one", "two"].map((name) => taskOf(`${namespace}timer_${name}`)));
+  const tasks = await Promise.all(["one", "two"].map((name) => resonate.task(`${namespace}timer_${name}`)));
   expect(tasks.map((task) => task?.state)).toEqual(["suspended", "suspended"]);
 
   expect(await command("resume", "timer")).toBe("Jobs of the kind timer go on.\n");
@@ -83,13 +83,13 @@ test("a blocked job is listed, and tried again by `retry`", async () => {
     {
       await using first = await worker("first");
       job = await startJob(store, titles, { n: 1 }, Date.now());
-      await until("it to sleep", async () => (await taskOf(job.id))?.state === "suspended" || undefined, 30_000);
+      await resonate.asleep(job.id, 30_000);
       expect(await command("retry", job.name)).toMatch(/^titles_1: it is not blocked/);
       first.signal("SIGKILL");
     }
     await using changed = await worker("changed");
     await changed.said(job.name, "job blocked");
-    await until("it to sleep", async () => (await taskOf(job.id))?.state === "suspended" || undefined, 30_000);
+    await resonate.asleep(job.id, 30_000);
     expect(await command("jobs")).toMatch(
       /^titles: 1 under way, 1 blocked, 0 failing, 0 asking\n {2}blocked {2}titles_1: /,
     );
@@ -129,8 +129,3 @@ test("a failed job is started again from its last good step by `retry`", async (
     await rm(folder, { recursive: true, force: true });
   }
 });
-
-async function taskOf(id: string) {
-  const { data } = await resonate.call("task.get", { id });
-  return typeof data === "object" ? data.task : undefined;
-}

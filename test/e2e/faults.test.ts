@@ -98,10 +98,8 @@ describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect })
     }
     const count = (month: typeof other) => stack.archive.control.count(month.archived);
     await client.callTool("start_gathering", cancelled.args);
-    await until("the job to sleep before its next attempt", async () => {
-      const { data } = await stack.resonate.call("task.get", { id: stack.namespace + cancelled.job });
-      return typeof data === "object" && data.task.state === "suspended";
-    });
+    // It sleeps before its next attempt.
+    await stack.resonate.asleep(stack.namespace + cancelled.job);
     const { content } = await client.callTool("cancel_job", { job_names: [cancelled.job] });
     expect(content).toEqual({ cancelled: [cancelled.job], already_finished: [], not_found: [] });
     const asked = count(cancelled);

@@ -80,12 +80,6 @@ const runnerOf = (stack: Stack, job: string) =>
     ),
   );
 
-const sleeping = (stack: Stack, job: string) =>
-  until(`${job} to sleep`, async () => {
-    const { data } = await resonate.call("task.get", { id: stack.namespace + job });
-    return typeof data === "object" && data.task.state === "suspended";
-  });
-
 describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, workers, recover) => {
   const [starter, collector] = workers === 1 ? CLIENTS : CLIENTS.toReversed();
   const connect = async (stack: Stack) => {
@@ -129,7 +123,7 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
     await using stack = await startStack({ resonate, workers, env: SHORT_LEASE });
     const { client, other } = await connect(stack);
     const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 5 });
-    await sleeping(stack, timer.promise_id);
+    await resonate.asleep(stack.namespace + timer.promise_id);
     const worker = await runnerOf(stack, timer.promise_id);
     await worker.end("SIGKILL");
     expect((await other.callTool("get_timer_status", { timer_name: "tea" })).content).toMatchObject({

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response } from "@resonatehq/sdk";
+import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response, type TaskRecord } from "@resonatehq/sdk";
 import { answers, type Program, run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
@@ -24,6 +24,10 @@ export interface Resonate extends AsyncDisposable {
   get(id: string): Promise<PromiseRecord | undefined>;
   /** Waits until the promise is settled and returns it decoded. */
   settled(id: string, ms?: number): Promise<PromiseRecord>;
+  /** The job's task; undefined when there is none. */
+  task(id: string): Promise<TaskRecord | undefined>;
+  /** Waits until every job sleeps, or awaits others: until its task is suspended. */
+  asleep(ids: string | readonly string[], ms?: number): Promise<void>;
 }
 
 type RequestData<K extends Request["kind"]> = Extract<Request, { kind: K }>["data"];
@@ -78,6 +82,10 @@ export function resonateAt(url: string, program: Program | undefined, token: str
     const res = await call("promise.get", { id });
     return res.head.status === 200 ? codec.decodePromise((res.data as { promise: PromiseRecord }).promise) : undefined;
   };
+  const task: Resonate["task"] = async (id) => {
+    const { data } = await call("task.get", { id });
+    return typeof data === "object" ? data.task : undefined;
+  };
   return {
     url,
     env: { RESONATE_URL: url, RESONATE_TOKEN: token ?? "" },
@@ -110,6 +118,12 @@ export function resonateAt(url: string, program: Program | undefined, token: str
         },
         ms,
       ),
+    task,
+    async asleep(ids, ms) {
+      const all = [ids].flat();
+      const areAsleep = async () => (await Promise.all(all.map(task))).every((each) => each?.state === "suspended");
+      await until(`${all.join(", ")} to sleep`, areAsleep, ms);
+    },
     async [Symbol.asyncDispose]() {
       await program?.[Symbol.asyncDispose]();
     },

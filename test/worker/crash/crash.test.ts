@@ -39,10 +39,6 @@ async function scene() {
         group,
       });
     },
-    task: async (id: string) => {
-      const { data } = await resonate.call("task.get", { id });
-      return typeof data === "object" ? data.task : undefined;
-    },
     [Symbol.asyncDispose]: () => archive[Symbol.asyncDispose](),
   };
 }
@@ -91,7 +87,7 @@ describe.concurrent("kill -9", () => {
     await the.gather();
     await first.said(JOB, "attempt failed");
     await until("the pause to be recorded", async () => (await resonate.get(journalEntryId(the.id, 1))) !== undefined);
-    await until("the job to pause", async () => (await the.task(the.id))?.state === state);
+    await until("the job to pause", async () => (await resonate.task(the.id))?.state === state);
     first.signal("SIGKILL");
     await first.exited;
     await using _second = await the.worker(SHORT_LEASE);
@@ -105,7 +101,7 @@ describe.concurrent("kill -9", () => {
     await using the = await scene();
     await using first = await the.worker(SHORT_LEASE);
     const { id, param } = await the.setTimer(3_000);
-    await until("the timer to sleep", async () => (await the.task(id))?.state === "suspended");
+    await resonate.asleep(id);
     first.signal("SIGKILL");
     await first.exited;
     await using _second = await the.worker(SHORT_LEASE);
@@ -195,7 +191,7 @@ test("the late result of a worker that was paused past its lease changes nothing
   await underway(the.archive);
   paused.signal("SIGSTOP");
   const dispatched = await until("its lease to lapse", async () => {
-    const task = await the.task(the.id);
+    const task = await resonate.task(the.id);
     return task?.state === "pending" ? task : undefined;
   });
   // Another worker takes the task and settles the job while the first one is stopped.

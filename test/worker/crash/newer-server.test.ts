@@ -49,9 +49,6 @@ test("a range learns at once that its months have ended, even after its worker h
     await resonate.start({ id, func: "weather_range", group, args, timeoutAt: Date.now() + 600_000 });
     return id;
   };
-  const task = async (id: string) => (await resonate.call("task.get", { id })).data as { task: { state: string } };
-  const sleeps = (id: string) =>
-    until("it to sleep", async () => (await task(id)).task.state === "suspended" || undefined, 60_000);
 
   archive.control.inject({ fault: { kind: "status", status: 503 }, times: 12 });
   const id = await gather(47.6, 12);
@@ -65,7 +62,7 @@ test("a range learns at once that its months have ended, even after its worker h
   // The months end after the worker that awaited them has died: the job checks them by itself after a while.
   archive.control.inject({ fault: { kind: "status", status: 503 } });
   const other = await gather(47.7, 2);
-  await sleeps(other);
+  await resonate.asleep(other, 60_000);
   first.signal("SIGKILL");
   archive.control.clear();
   await using _second = await start();

@@ -115,11 +115,7 @@ test("timers that fell due while the server was down end soon after it is back, 
     return id;
   };
   const ids = await Promise.all(Array.from({ length: 30 }, (_, n) => timer(first, n)));
-  const asleep = async (id: string) => {
-    const { data } = await first.call("task.get", { id });
-    return (data as { task: { state: string } }).task.state === "suspended";
-  };
-  await until("all to sleep", async () => (await Promise.all(ids.map(asleep))).every(Boolean));
+  await first.asleep(ids);
   first.program?.signal("SIGKILL");
   await first.program?.exited;
   await until("the timers to be due", () => Date.now() > Date.parse(fires_at));

@@ -43,10 +43,6 @@ async function scene(env: Record<string, string>) {
       return (await resonate.start({ id: `${namespace}timer_tea`, func: "timer", args, group })).id;
     },
     count: (kind: string) => gate.calls.filter((call) => call.kind === kind).length,
-    taskOf: async (id: string) => {
-      const { data } = await resonate.call("task.get", { id });
-      return typeof data === "object" ? data.task : undefined;
-    },
     async [Symbol.asyncDispose]() {
       await Promise.all([archive, gate].map((part) => part[Symbol.asyncDispose]()));
     },
@@ -64,7 +60,7 @@ describe.concurrent("a backlog", () => {
     await until("all but those past the bound to be taken", () => the.count("task.acquire") >= 22);
     // The backlog does not delay a timer.
     await resonate.settled(await the.setTimer(200));
-    const states = await Promise.all(ids.map(the.taskOf));
+    const states = await Promise.all(ids.map(resonate.task));
     // The jobs past the bound are left to other workers.
     expect(states.filter((task) => task?.state === "pending").length).toBeGreaterThan(0);
     await allSettled(ids);

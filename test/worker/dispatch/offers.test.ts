@@ -103,11 +103,7 @@ describe.runIf(binary).concurrent("after a dispatch that no worker received", { 
     await using _worker = await the.worker();
     const fires_at = new Date(Date.now() + 6_000).toISOString();
     const ids = await Promise.all(Array.from({ length: 30 }, (_, n) => the.timer(`t${n}`, fires_at)));
-    const isAsleep = async (id: string) => {
-      const { data } = await the.resonate.call("task.get", { id });
-      return (data as { task: { state: string } }).task.state === "suspended";
-    };
-    await until("all to sleep", async () => (await Promise.all(ids.map(isAsleep))).every(Boolean));
+    await the.resonate.asleep(ids);
     await the.killServer();
     await until("the timers to be due", () => Date.now() > Date.parse(fires_at));
     await the.bringServerBack();

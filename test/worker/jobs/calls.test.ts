@@ -112,8 +112,6 @@ test("a job that an operator retries waits for the jobs with its key that starte
   };
   const cancel = (name: string) =>
     resonate.call("promise.settle", { id: namespace + name, state: "rejected_canceled", value: {} });
-  const state = async (id: string) =>
-    ((await resonate.call("task.get", { id })).data as { task?: { state: string } }).task?.state;
 
   await startJob(store, job, { n: 1 }, Date.now());
   await begun(["stay begin 1"]);
@@ -121,7 +119,7 @@ test("a job that an operator retries waits for the jobs with its key that starte
   await startJob(store, job, { n: 2 }, Date.now());
   await begun(["stay begin 1", "stay begin 2"]);
   expect(await retryJob({ client, namespace }, "stay_1", true)).toBe("it is started again as stay_1~2");
-  await until("it to wait", async () => (await state(`${namespace}stay_1~2`)) === "suspended", 30_000);
+  await resonate.asleep(`${namespace}stay_1~2`, 30_000);
   await begun(["stay begin 1", "stay begin 2"]);
   await cancel("stay_2");
   await begun(["stay begin 1", "stay begin 2", "stay begin 1"]);
@@ -186,9 +184,7 @@ test("two starts that share a position run in the order in which it names them, 
   const start = (n: number) =>
     resonate.start({ id: id(n), func: "visit", args: { customer: "eve", n }, group, tags: { [ORDER]: next } });
   await start(3);
-  const state = async () =>
-    ((await resonate.call("task.get", { id: id(3) })).data as { task?: { state: string } }).task?.state;
-  await until("the later one to wait", async () => (await state()) === "suspended" || undefined, 30_000);
+  await resonate.asleep(id(3), 30_000);
   await start(2);
   // Much less than the 30 seconds after which a job no longer waits for an earlier one that does not exist.
   await resonate.settled(id(3), 25_000);

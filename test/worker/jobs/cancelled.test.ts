@@ -51,11 +51,6 @@ const cleaned = (name: string) =>
     },
     30_000,
   );
-const sleeps = (id: string) =>
-  until(`${id} to sleep`, async () => {
-    const { data } = await resonate.call("task.get", { id });
-    return (data as { task?: { state: string } }).task?.state === "suspended" || undefined;
-  });
 
 /** Counts the idempotency keys: all of them, and for each kind of request its keys and its requests. */
 async function keysOf(n: string) {
@@ -83,7 +78,7 @@ test.each(["sleep", "all"])(
   "a job that is cancelled in a %s undoes its work, and counts as cancelled at once",
   async (how) => {
     const { name, id } = await startJob(store, booking, { n: how, how }, Date.now());
-    await sleeps(id);
+    await resonate.asleep(id);
     expect(await store.cancel(name)).toMatchObject({ isOurs: true, promise: { state: "rejected_canceled" } });
     expect(await viewed(name)).toMatchObject({ status: "cancelled", cleanup: expect.stringMatching(/running|done/) });
     expect(await cleaned(name)).toMatchObject({ status: "cancelled", cleanup: "done" });
@@ -95,7 +90,7 @@ test("a start after a cancellation and its clean-up have new idempotency keys", 
   for (const attempt of ["booking_keys", "booking_keys~2"]) {
     const { name, id } = await startJob(store, booking, { n: "keys" }, Date.now());
     expect(name).toBe(attempt);
-    await sleeps(id);
+    await resonate.asleep(id);
     await store.cancel(name);
     expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
   }
@@ -136,7 +131,7 @@ test("a step whose worker died is named to the clean-up and not repeated", async
 
 test("a clean-up survives the death of its worker, and a new start waits for it", { timeout: 60_000 }, async () => {
   const { name, id } = await startJob(store, booking, { n: "killed" }, Date.now());
-  await sleeps(id);
+  await resonate.asleep(id);
   await writeFile(join(folder, "hold"), "");
   await store.cancel(name);
   await did("killed", "telling");
@@ -212,14 +207,14 @@ test("the clean-up after a deadline survives the death of its worker, before or 
 
 test("a clean-up that fails or runs out of time is reported in the job's error", async () => {
   const broken = await startJob(store, booking, { n: "broken", how: "broken" }, Date.now());
-  await sleeps(broken.id);
+  await resonate.asleep(broken.id);
   await store.cancel(broken.name);
   expect(await cleaned(broken.name)).toMatchObject({
     cleanup: "failed",
     error: expect.stringContaining("its clean-up failed: the mail is down"),
   });
   const late = await startJob(store, hasty, { n: "hasty", how: "once" }, Date.now());
-  await sleeps(late.id);
+  await resonate.asleep(late.id);
   await writeFile(join(folder, "hold"), "");
   await store.cancel(late.name);
   expect(await cleaned(late.name)).toMatchObject({

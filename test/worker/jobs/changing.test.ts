@@ -181,10 +181,7 @@ test("code that does not fit the journal visibly blocks a job until fitting code
 }, async () => {
   const { name, id } = await startJob(store, titles, { n: 1 }, Date.now());
   const says = async () => doing((await store.feeds.newest(id)).entry, Date.now()) ?? "";
-  await until("it to wait", async () => {
-    const { data } = await resonate.call("task.get", { id });
-    return (data as { task: { state: string } }).task.state === "suspended" || undefined;
-  });
+  await resonate.asleep(id);
   const wrong = await startJob(store, eggs, { n: 1 }, Date.now());
   expect(await ended(wrong.name)).toMatchObject({ value: new Error("11 eggs") });
   await worker[Symbol.asyncDispose]();

@@ -95,11 +95,7 @@ test("ids and random numbers from ctx are the same after the worker is killed, a
   const partial = async () =>
     (await partialOf(store, namespace + (await telling.name(told)), { limit: 1_000 }))?.values;
   const first = await until("a partial result", partial);
-  await until("both to sleep", async () =>
-    (await Promise.all(ids.map((id) => resonate.call("task.get", { id })))).every(
-      ({ data }) => typeof data === "object" && data.task.state === "suspended",
-    ),
-  );
+  await resonate.asleep(ids);
   await worker[Symbol.asyncDispose]();
   await launch();
   const results = await Promise.all(ids.map(async (id) => (await resonate.settled(id, 45_000)).value.data));
