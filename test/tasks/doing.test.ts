@@ -30,7 +30,7 @@ async function shown(job: string, taskId: string, meant: RegExp) {
         statuses[0].doing,
         // The status message of a task begins with the job name.
         statusMessage?.replace(`${job}: `, ""),
-        ...(list ? [list.jobs.find(({ job_name }: { job_name: string }) => job_name === job)?.doing] : []),
+        list.jobs.find(({ job_name }: { job_name: string }) => job_name === job)?.doing,
       ];
       return said.every((text) => meant.test(text ?? "")) || undefined;
     },
