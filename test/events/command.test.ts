@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { freePort } from "../../testing/stack/port.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
@@ -10,14 +11,18 @@ const TOKENS = { ada: "token-of-ada" };
 
 let stack: Stack;
 let ada: TestCaller;
+let unanswered: { url: string; commands: ReturnType<typeof command>[] };
 beforeAll(async () => {
+  // These commands take a minute, during which the other tests run.
+  const url = `http://127.0.0.1:${await freePort()}/mcp`;
+  unanswered = { url, commands: [["wait", "x"], ["events"]].map((args) => command(args, TOKENS.ada, url)) };
   stack = await startStack({ workers: 1, bindings: bearerBindings(TOKENS) });
   ada = callerAt(stack.url, TOKENS.ada);
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-const command = (args: string[], token = TOKENS.ada) =>
-  execa(process.execPath, [resolve("cli/main.ts"), ...args, "--url", stack.url], {
+const command = (args: string[], token = TOKENS.ada, url = stack.url) =>
+  execa(process.execPath, [resolve("cli/main.ts"), ...args, "--url", url], {
     env: { MCP_TOKEN: token },
     reject: false,
   });
@@ -92,4 +97,11 @@ test("events prints past events, and with --follow new ones, even across a resta
     0,
     expect.objectContaining({ eventId: "ended_timer_soon" }),
   ]);
+});
+
+test("a server that is not there is named, and has an exit code that no job has", async () => {
+  for (const ended of await Promise.all(unanswered.commands)) {
+    expect(ended).toMatchObject({ exitCode: 1, stdout: "", stderr: expect.stringContaining(unanswered.url) });
+    expect(ended.stderr).toContain("fetch failed");
+  }
 });
