@@ -1,21 +1,12 @@
-import { createServer } from "node:net";
 import { describe, expect, test, vi } from "vitest";
 import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";
-import { type Launcher, launch } from "./launcher.ts";
+import { end, launch, takePort } from "./launcher.ts";
 
 // Some of these tests start whole stacks, several at once.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const args = ["--sample-weather", "--memory"];
-
-async function takePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return { port: address.port, [Symbol.dispose]: () => void server.close() };
-}
 
 describe.concurrent("before it starts anything", () => {
   test.each([
@@ -97,8 +88,3 @@ describe.concurrent("its parts and services", () => {
     expect(launcher.output()).toContain(`${RESONATE_URL} (RESONATE_URL) is not ready`);
   });
 });
-
-async function end(launcher: Launcher): Promise<void> {
-  launcher.signal("SIGINT");
-  expect(await launcher.exited).toMatchObject({ exitCode: 0 });
-}

@@ -1,6 +1,5 @@
 /** Problems that users may have when they start the product for the first and the second time. */
 import { readFile, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -10,30 +9,17 @@ import { openReverseProxy } from "../../cli/process/replaceable-service.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";
-import { type Launcher, launch } from "./launcher.ts";
+import { end, launch, takePort } from "./launcher.ts";
 import { folder } from "./project.ts";
 
 // Some of these tests start whole stacks, several at once.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
-
-async function takePort(port = 0) {
-  const server = createServer().listen(port, "127.0.0.1");
-  await new Promise((resolve, reject) => server.once("listening", resolve).once("error", reject));
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return { port: address.port, [Symbol.dispose]: () => void server.close() };
-}
 
 /** The URL in a banner. */
 function urlIn(output: string): string {
   const [, url] = /MCP endpoint +(\S+)/.exec(output) ?? [];
   if (url === undefined) throw new Error(`no URL in ${output}`);
   return url;
-}
-
-async function end(launcher: Launcher): Promise<void> {
-  launcher.signal("SIGINT");
-  expect(await launcher.exited).toMatchObject({ exitCode: 0 });
 }
 
 async function durable(args: string[], env: Record<string, string> = {}) {

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { existsSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { resolve } from "node:path";
 import { execa } from "execa";
 import { startChild } from "../../cli/process/child.ts";
@@ -79,6 +81,20 @@ export async function launch(launching: LaunchOptions = {}) {
     interrupt: () => void process.kill(-program.pid, "SIGINT"),
   };
   return launcher;
+}
+
+/** Ends a launcher with SIGINT. Rejects if it fails. */
+export async function end(launcher: Launcher): Promise<void> {
+  launcher.signal("SIGINT");
+  const { exitCode } = await launcher.exited;
+  if (exitCode !== 0) throw new Error(`the launcher ended with ${exitCode}; it printed:\n${launcher.output()}`);
+}
+
+/** Takes a port, as another program does; by default, a free one. Rejects if it is taken already. */
+export async function takePort(port = 0): Promise<{ port: number } & Disposable> {
+  const server = createServer().listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return { port: (server.address() as AddressInfo).port, [Symbol.dispose]: () => void server.close() };
 }
 
 /** The command line that runs another one in a new terminal and passes its output on. */
