@@ -1,5 +1,5 @@
 /** The bounds of a wrapped server (calls at once, time, the size of a message), its progress and its log. */
-import { mkdtemp, readFile } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -9,7 +9,7 @@ import { until } from "../../testing/simulation/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 import { COUNTING, serve } from "./servers.ts";
-import { connect, wrapped } from "./support.ts";
+import { connect, linesOf, wrapped } from "./support.ts";
 
 /** The longest wait on a busy machine, in milliseconds. */
 const PATIENCE = 100_000;
@@ -29,7 +29,7 @@ async function counting(
   const tasks = tasksAt(stack.url);
   return {
     stack,
-    lines: async () => (await readFile(file, "utf8").catch(() => "")).split("\n").filter(Boolean),
+    lines: () => linesOf(file),
     logs: () => stack.workers[0]?.process.logs() ?? [],
     begin: async (name: string, args: object) => (await tasks.call(name, args)).taskId,
     tasks,

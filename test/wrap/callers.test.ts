@@ -1,5 +1,5 @@
 /** Which callers of a wrapped server share running jobs and fresh results, and whose credentials a call carries. */
-import { mkdtemp, readFile } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
@@ -7,13 +7,11 @@ import { until } from "../../testing/simulation/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 import { COUNTING, serve } from "./servers.ts";
-import { connect, structuredOf, wrapped } from "./support.ts";
+import { connect, linesOf, structuredOf, wrapped } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
 
 const callsFile = async () => join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
-
-const linesOf = async (file: string) => (await readFile(file, "utf8").catch(() => "")).split("\n").filter(Boolean);
 
 /** A stack that knows its callers, each of whom has a token. */
 async function forCallers(options: WrapOptions, env: Record<string, string> = {}) {

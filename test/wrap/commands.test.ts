@@ -8,7 +8,7 @@ import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { COUNTING, EVERYTHING } from "./servers.ts";
-import { connect, linesOf, SILENT, structuredOf } from "./support.ts";
+import { connect, isAlive, linesOf, SILENT, structuredOf } from "./support.ts";
 
 const MAIN = resolve("cli/main.ts");
 
@@ -83,14 +83,7 @@ test("a slow program is started once: the command says what it waits for, and th
   expect(more).toEqual([]);
   program.signal("SIGINT");
   expect(await program.exited).toMatchObject({ exitCode: 0 });
-  const isAlive = () => {
-    try {
-      return process.kill(pid ?? 0, 0);
-    } catch {
-      return false;
-    }
-  };
-  await until("the program to end", () => !isAlive(), 30_000);
+  await until("the program to end", () => !isAlive(pid ?? 0), 30_000);
 });
 
 test("two wrapped servers in one folder have their own addresses, tools, state and names", async () => {

@@ -1,16 +1,13 @@
 /** Every tool of the protocol's own example server answers through the wrap as it does without it. */
-import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { run, until } from "../../testing/simulation/program.ts";
-import { freePort } from "../../testing/stack/port.ts";
+import { until } from "../../testing/simulation/program.ts";
 import type { TestStack } from "../../testing/stack/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { subscribe } from "../tasks/support.ts";
+import { EVERYTHING, serve } from "./servers.ts";
 import { connect, structuredOf, wrapped } from "./support.ts";
-
-const EVERYTHING = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
 
 /** Every tool whose answer is always the same, with arguments. */
 const CALLS: readonly [tool: string, args: Record<string, unknown>][] = [
@@ -45,11 +42,8 @@ describe.each([
   [
     "http",
     async (): Promise<WrapOptions> => {
-      const port = await freePort();
-      const server = run(EVERYTHING, { args: ["streamableHttp"], env: { PORT: String(port) } });
-      closing.push(async () => server[Symbol.asyncDispose]());
-      await until("the server", () => server.output().includes("listening"));
-      return { name: "everything", url: `http://127.0.0.1:${port}/mcp`, allowPrivate: true };
+      const { url } = servers.use(await serve(EVERYTHING, ["streamableHttp"]));
+      return { name: "everything", url, allowPrivate: true };
     },
   ],
 ] as const)("over %s", (transport, options) => {
@@ -180,7 +174,5 @@ describe.each([
   );
 });
 
-const closing: (() => Promise<void>)[] = [];
-afterAll(async () => {
-  for (const close of closing) await close();
-});
+const servers = new AsyncDisposableStack();
+afterAll(() => servers.disposeAsync());

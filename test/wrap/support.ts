@@ -134,3 +134,11 @@ export async function linesOf(file: string, id = ""): Promise<string[]> {
   const text = await readFile(file, "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "" && line.endsWith(id));
 }
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -1,22 +1,19 @@
 /** How often calls reach a wrapped server while parts of the system are killed. The server counts. */
-import { mkdtemp, readFile } from "node:fs/promises";
+import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Program, run, until } from "../../../testing/simulation/program.ts";
-import { freePort } from "../../../testing/stack/port.ts";
+import { until } from "../../../testing/simulation/program.ts";
 import type { TestStack } from "../../../testing/stack/stack.ts";
 import { accept, tasksAt } from "../../tasks/support.ts";
-import { connect, type Structured, structuredOf, wrapped } from "../support.ts";
-
-const COUNTING = "test/wrap/counting.ts";
+import { COUNTING, type HttpServer, serve } from "../servers.ts";
+import { connect, linesOf, type Structured, structuredOf, wrapped } from "../support.ts";
 
 let folder: string;
 let file: string;
 let stack: TestStack;
 /** The lines that the server wrote for a call. */
-const seen = async (id: string) =>
-  (await readFile(file, "utf8").catch(() => "")).split("\n").filter((line) => line.endsWith(` ${id}`));
+const seen = (id: string) => linesOf(file, ` ${id}`);
 
 const reached = (id: string, times = 1) =>
   until(
@@ -46,19 +43,12 @@ const ended = async (name: string) => {
 };
 
 describe("over http", () => {
-  let server: Program;
-  const launch = async (port: number) => {
-    server = run(COUNTING, { env: { PORT: String(port), CALLS: file } });
-    await until("the server", () => server.output().includes("listening"));
-  };
-  let port: number;
+  let server: HttpServer;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "counting-"));
     file = join(folder, "calls");
-    port = await freePort();
-    await launch(port);
-    const url = `http://127.0.0.1:${port}/mcp`;
-    stack = await wrapped({ name: "counting", url, allowPrivate: true, after: 300 });
+    server = await serve(COUNTING, [], { CALLS: file });
+    stack = await wrapped({ name: "counting", url: server.url, allowPrivate: true, after: 300 });
   });
   afterAll(async () => {
     await stack?.[Symbol.asyncDispose]();
@@ -118,8 +108,8 @@ describe("over http", () => {
     const write = await call("write", { id: "w4", ms: 2_000 });
     const read = await call("read", { id: "r4", ms: 2_000 });
     await Promise.all([reached("w4"), reached("r4")]);
-    await server[Symbol.asyncDispose]();
-    await launch(port);
+    await server.kill();
+    await server.start();
     expect(await ended(write.job_name)).toMatchObject({ status: "failed" });
     expect(await ended(read.job_name)).toMatchObject({ status: "complete" });
     expect(await seen("w4")).toHaveLength(1);
@@ -129,9 +119,9 @@ describe("over http", () => {
   });
 
   test("a call to a server that is away waits for it and is sent once", async () => {
-    await server[Symbol.asyncDispose]();
+    await server.kill();
     const { job_name } = await call("write", { id: "w6" });
-    await launch(port);
+    await server.start();
     expect(await ended(job_name)).toMatchObject({ status: "complete" });
     expect(await seen("w6")).toHaveLength(1);
   });
@@ -232,7 +222,7 @@ describe("over http", () => {
     const { taskId } = await tasks.call("research", { id: "t1", ms: 4_000 });
     // The task is recorded before the server asks; the question then cannot be recorded.
     await until("the task to be looked at", async () =>
-      (await readFile(file, "utf8")).split("\n").some((line) => line.startsWith("looked")),
+      (await linesOf(file)).some((line) => line.startsWith("looked")),
     );
     await stack.resonate.kill();
     await until("the question", async () => (await seen("t1")).includes("asked t1"));

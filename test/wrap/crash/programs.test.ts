@@ -8,7 +8,7 @@ import type { Connection } from "../../../wrap/worker/connection/connection.ts";
 import { WrappedServer } from "../../../wrap/worker/wrapped-server.ts";
 import { tasksAt } from "../../tasks/support.ts";
 import { COUNTING, EVERYTHING } from "../servers.ts";
-import { answered, linesOf, restarted, SILENT, wrapped } from "../support.ts";
+import { answered, isAlive, linesOf, restarted, SILENT, wrapped } from "../support.ts";
 
 /** The longest wait on a busy machine, in milliseconds. */
 const PATIENCE = 60_000;
@@ -107,13 +107,6 @@ test("a program ends with a worker that stops, and some time after a worker that
   const env = { CALLS: join(root, "calls"), PIDS: root };
   const program = { command: process.execPath, args: [COUNTING], env };
   await using stack = await wrapped({ name: "counting", ...program, keep: 1_000 });
-  const isAlive = (pid: number) => {
-    try {
-      return process.kill(pid, 0);
-    } catch {
-      return false;
-    }
-  };
   const running = async () => (await readdir(root)).map(Number).filter((pid) => pid > 0 && isAlive(pid));
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {
     await stack.call("write", { id: signal });
