@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { startAuthorizationServer } from "../auth/authorization-server.ts";
-import { bearerBindings, callerAt } from "../auth/support.ts";
+import { bearer, bearerBindings, callerAt } from "../auth/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { rpc, rpcHeaders, rpcMessage } from "../support/rpc.ts";
@@ -48,7 +48,6 @@ function open(url: string, body: object, headers: Record<string, string> = {}): 
   });
 }
 
-const authorization = (token: string) => ({ authorization: `Bearer ${token}` });
 const wait = (name: string) => toolCall("await_result", { job_names: [name], timeout_seconds: 300 });
 
 /** Repeats a call until it succeeds, and returns its structured answer. A slow server's error says that this is safe. */
@@ -122,7 +121,7 @@ describe("a caller", () => {
   afterAll(() => stack?.[Symbol.asyncDispose]());
 
   test("has one limit for streams of all kinds, and other callers have their own", async () => {
-    const headers = authorization(TOKENS.ada);
+    const headers = bearer(TOKENS.ada);
     const task = await callerAt(stack.url, TOKENS.ada).tasks.call("timer", { timer_name: "long", seconds: 3_600 });
     const streams = await Promise.all(Array.from({ length: 4 }, () => open(stack.url, wait(name), headers)));
     const subscription = await subscribe(stack.url, [task.taskId], TOKENS.ada);
@@ -142,7 +141,7 @@ describe("a caller", () => {
     // A call that is answered at once takes no stream.
     const looked = await send(stack.url, { headers, body: toolCall("probe_status", { job_names: [name] }) });
     expect(looked.status).toBe(200);
-    const his = await open(stack.url, wait(name), authorization(TOKENS.bob));
+    const his = await open(stack.url, wait(name), bearer(TOKENS.bob));
     expect(his.status).toBe(200);
     for (const { leave } of streams) leave();
     subscription.leave();
@@ -166,7 +165,7 @@ test("a stream ends when the token that opened it expires, and a waiting call is
   const { taskId } = await callerAt(stack.url, await sign(60)).tasks.call("timer", { timer_name: "x", seconds: 3_600 });
   const short = await sign(3);
   await using subscription = await subscribe(stack.url, [taskId], short);
-  const waiting = await open(stack.url, wait("timer_x"), authorization(short));
+  const waiting = await open(stack.url, wait("timer_x"), bearer(short));
   await waiting.ended;
   expect(waiting.text()).toContain('"running":["timer_x"]');
   await subscription.ended;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
-import { request } from "node:http";
 import { createConnection } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { JSON_HEADERS, send } from "../closed/support.ts";
 import { CLIENTS } from "../support/clients.ts";
 import type { Gate } from "../support/gate.ts";
 import { type GatedStack, startGatedStack } from "../support/stack.ts";
@@ -13,8 +13,6 @@ beforeAll(async () => {
   gate = stack.gate;
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
-
-const JSON_HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 /** The headers and parameters that requests of an era have in addition to the call itself. */
 const ERAS = {
@@ -194,17 +192,8 @@ test.each(CLIENTS)("$kind gets a protocol error for an unknown tool", async ({ c
 });
 
 describe("a web page whose host name resolves to this machine", () => {
-  /** Sends a request with headers that `fetch` forbids. Resolves to the status. */
-  const send = (headers: Record<string, string>, path = "/mcp") =>
-    new Promise<number>((resolve, reject) => {
-      const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" });
-      const method = path === "/mcp" ? "POST" : "GET";
-      const req = request(stack.origin + path, { method, headers: { ...JSON_HEADERS, ...headers } }, (res) => {
-        res.resume();
-        resolve(res.statusCode ?? 0);
-      });
-      req.on("error", reject).end(method === "POST" ? body : undefined);
-    });
+  const lists = async (headers: Record<string, string>) =>
+    (await send(stack.url, { headers, body: { jsonrpc: "2.0", id: 1, method: "tools/list" } })).status;
 
   test.each([
     { host: "evil.example" },
@@ -214,14 +203,14 @@ describe("a web page whose host name resolves to this machine", () => {
     { origin: "http://localhost.evil.example" },
     { origin: "null" },
   ])("is refused by its headers: %j", async (headers) => {
-    expect(await send(headers)).toBe(403);
-    expect(await send(headers, "/ready")).toBe(403);
+    expect(await lists(headers)).toBe(403);
+    expect((await send(`${stack.origin}/ready`, { method: "GET", headers })).status).toBe(403);
   });
 
   test.each([{ host: "localhost:1" }, { host: "127.0.0.1" }, { origin: "http://localhost:3000" }])(
     "is refused, while a request with %j is accepted",
     async (headers) => {
-      expect(await send(headers)).toBe(200);
+      expect(await lists(headers)).toBe(200);
     },
   );
 });
