@@ -20,6 +20,15 @@ export interface AuthorizationServer extends AsyncDisposable {
   down: boolean;
 }
 
+/** The time in seconds, as in claims. */
+export const now = () => Math.floor(Date.now() / 1_000);
+
+/** Ada's valid claims for a resource, with `changes` applied; an undefined value removes its claim. */
+export function claimsOf(issuer: string, aud: string, changes: object = {}): JWTPayload {
+  const all = { iss: issuer, aud, sub: "ada", iat: now(), exp: now() + 60, scope: "mcp", ...changes };
+  return JSON.parse(JSON.stringify(all));
+}
+
 const ALGORITHM = "RS256";
 
 /** The redirect URI for tests that log a user in. Nothing listens there. */

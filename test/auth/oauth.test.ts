@@ -4,7 +4,7 @@ import { exportSPKI, importJWK, type JWTPayload, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { until } from "../../testing/simulation/program.ts";
-import { type AuthorizationServer, startAuthorizationServer } from "./authorization-server.ts";
+import { type AuthorizationServer, claimsOf, now, startAuthorizationServer } from "./authorization-server.ts";
 import { bearer, listTools } from "./support.ts";
 
 let server: AuthorizationServer;
@@ -31,13 +31,7 @@ function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
   return startEdge({ port: 0, bindings: { ...base, ...bindings } });
 }
 
-const now = () => Math.floor(Date.now() / 1_000);
-
-/** Valid claims with `changes` applied; an undefined value removes its claim. */
-function claims(changes: object = {}): JWTPayload {
-  const all = { iss: server.issuer, aud: url, sub: "ada", iat: now(), exp: now() + 60, scope: "mcp", ...changes };
-  return JSON.parse(JSON.stringify(all));
-}
+const claims = (changes?: object) => claimsOf(server.issuer, url, changes);
 
 const base64url = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 

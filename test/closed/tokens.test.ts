@@ -1,11 +1,10 @@
 /** Which tokens are accepted, how others are refused, and how often the authorization server is asked about them. */
-import type { JWTPayload } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
-import { type AuthorizationServer, startAuthorizationServer } from "../auth/authorization-server.ts";
+import { type AuthorizationServer, claimsOf, now, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings, listTools } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { call, names, send } from "./support.ts";
@@ -34,21 +33,7 @@ function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
   return startEdge({ port: 0, bindings: { ...resonate.env, ...ownGroup().env, ...base, ...bindings } });
 }
 
-const now = () => Math.floor(Date.now() / 1_000);
-
-/** Valid claims with `changes` applied; an undefined value removes its claim. */
-const claims = (changes: object = {}): JWTPayload =>
-  JSON.parse(
-    JSON.stringify({
-      iss: server.issuer,
-      aud: AUDIENCE,
-      sub: "ada",
-      iat: now(),
-      exp: now() + 60,
-      scope: "mcp",
-      ...changes,
-    }),
-  );
+const claims = (changes?: object) => claimsOf(server.issuer, AUDIENCE, changes);
 
 const statusOf = async (changes: object, header = {}, at = url) =>
   (await listTools(at, bearer(await server.sign(claims(changes), header)))).status;
