@@ -68,16 +68,16 @@ test("a caller's new jobs of one length are limited; existing jobs, other length
 });
 
 test("cancelling a shared month takes the edge few calls for each caller", async () => {
-  const [ada, bob] = [callerAt(stack.url, TOKENS.carol), callerAt(stack.url, TOKENS.dan)];
-  const { job_name } = await ada.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
-  await bob.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
-  const cancel = async (caller: typeof ada) => {
+  const [carol, dan] = [callerAt(stack.url, TOKENS.carol), callerAt(stack.url, TOKENS.dan)];
+  const { job_name } = await carol.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
+  await dan.call("start_gathering", { latitude: 2, longitude: 1, year: 2013, month: 1 });
+  const cancel = async (caller: typeof carol) => {
     const before = gate.calls.length;
     const outcome = await caller.call("cancel_job", { job_names: [job_name] });
     return { outcome, calls: gate.calls.length - before };
   };
-  expect(await cancel(ada)).toMatchObject({ outcome: { given_up: [job_name] }, calls: 3 });
-  expect(await cancel(bob)).toMatchObject({ outcome: { cancelled: [job_name] } });
+  expect(await cancel(carol)).toMatchObject({ outcome: { given_up: [job_name] }, calls: 3 });
+  expect(await cancel(dan)).toMatchObject({ outcome: { cancelled: [job_name] } });
 });
 
 /** The calls to the Resonate server for each of: a gathering, a timer, a look at a running job, and at a complete one. */
