@@ -1,7 +1,7 @@
 /** The pages in a real browser, on the whole product with the conformance suite's jobs, some of which ask questions. */
 import { readFile } from "node:fs/promises";
 import { execa } from "execa";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, BrowserContext, Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { SEATTLE } from "../support/months.ts";
@@ -36,6 +36,16 @@ describe.runIf(browser)("in a browser", () => {
   const begin = async (name: string, args: object) => {
     const { result } = await rpc(stack.url, "tools/call", { name, arguments: args });
     return result;
+  };
+  /** The streams that the pages of a context have open, as they change. */
+  const streamsOf = (context: BrowserContext) => {
+    const open = new Set<Request>();
+    context.on("request", (request) => {
+      if (request.headers()["mcp-method"] === "subscriptions/listen") open.add(request);
+    });
+    context.on("requestfailed", (request) => open.delete(request));
+    context.on("requestfinished", (request) => open.delete(request));
+    return open;
   };
   const jobPath = (name: string) => `/jobs/${encodeURIComponent(name)}`;
   const status = (page: Page, words: string) => page.locator(".facts .chip", { hasText: words }).waitFor();
@@ -204,12 +214,7 @@ describe.runIf(browser)("in a browser", () => {
     const names = Array.from({ length: 10 }, (_, i) => `tab ${i}`);
     await Promise.all(names.map((timer_name) => call("set_timer", { timer_name, seconds: 3_600 })));
     await using own = await visit(browser as Browser, stack.origin);
-    const open = new Set<unknown>();
-    own.context.on("request", (request) => {
-      if (request.headers()["mcp-method"] === "subscriptions/listen") open.add(request);
-    });
-    own.context.on("requestfailed", (request) => open.delete(request));
-    own.context.on("requestfinished", (request) => open.delete(request));
+    const open = streamsOf(own.context);
     const pages = await Promise.all(names.map((name) => own.open(jobPath(`timer_${name}`))));
     await Promise.all(pages.map((page) => status(page, "running")));
     // A stream is replaced by another one when a tab follows a further job.
@@ -221,12 +226,7 @@ describe.runIf(browser)("in a browser", () => {
   test("a hidden tab has no stream, and is updated when it is visible again", async () => {
     await call("set_timer", { timer_name: "hidden", seconds: 3_600 });
     await using own = await visit(browser as Browser, stack.origin);
-    const open = new Set<unknown>();
-    own.context.on("request", (request) => {
-      if (request.headers()["mcp-method"] === "subscriptions/listen") open.add(request);
-    });
-    own.context.on("requestfailed", (request) => open.delete(request));
-    own.context.on("requestfinished", (request) => open.delete(request));
+    const open = streamsOf(own.context);
     const page = await own.open(jobPath("timer_hidden"));
     await until("a stream", () => open.size === 1, PATIENCE);
     const turn = (state: string) =>
