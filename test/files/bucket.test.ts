@@ -2,7 +2,7 @@
  * Jobs whose files are in a bucket: R2 in an account whose jobs run inside its Workers, and S3 if `S3_URL`, `S3_KEY_ID` and
  * `S3_SECRET` are set.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
 import { folderOf } from "../../core/jobs/files/kept-files.ts";
@@ -12,7 +12,7 @@ import { until } from "../../testing/simulation/program.ts";
 import { callerAt } from "../auth/support.ts";
 import { rpc } from "../support/rpc.ts";
 import { startStack } from "../support/stack.ts";
-import { madeOf } from "./fixture/runs.ts";
+import { hashOf, madeOf } from "./fixture/runs.ts";
 
 const { S3_URL = "", S3_KEY_ID = "", S3_SECRET = "" } = process.env;
 const PUBLIC_URL = "https://jobs.example";
@@ -24,14 +24,12 @@ async function comesAndGoes(origin: string, kept: () => Promise<string[]>): Prom
   const before = await kept();
   const params = { name: "make_file", arguments: { name: "in a bucket", size: SIZE } };
   const { result } = await rpc(`${origin}/mcp`, "tools/call", params, { capabilities: {} });
-  const hash = createHash("sha256");
-  for (const bytes of madeOf("in a bucket", SIZE)) hash.update(bytes);
-  const sha256 = hash.digest("hex");
+  const sha256 = await hashOf(madeOf("in a bucket", SIZE));
   expect(result.structuredContent.result).toMatchObject({ read: sha256, file: { sha256, size: SIZE } });
   const [address = ""] = /https:[^\s"]+\/files\/[^\s"]+/.exec(JSON.stringify(result.content)) ?? [];
   const download = (headers = {}) => fetch(address.replace(PUBLIC_URL, origin), { headers });
   const whole = Buffer.from(await (await download()).arrayBuffer());
-  expect(createHash("sha256").update(whole).digest("hex")).toBe(sha256);
+  expect(await hashOf([whole])).toBe(sha256);
   const part = await download({ range: "bytes=5242870-5242970" }); // across the first two parts
   expect(Buffer.from(await part.arrayBuffer())).toEqual(whole.subarray(5_242_870, 5_242_971));
   // Only the file and its description are left, without the draft.

@@ -1,5 +1,5 @@
 /** Files of jobs, through the real edge and worker, which share a folder. */
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ import { currentClient } from "../support/clients.ts";
 import { startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { madeOf } from "./fixture/runs.ts";
+import { hashOf, madeOf } from "./fixture/runs.ts";
 
 const TOKENS = { ada: "token-of-ada", eve: "token-of-eve" };
 const PUBLIC_URL = "https://jobs.example";
@@ -53,11 +53,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const hashOf = (bytes: Iterable<Uint8Array>) => {
-  const hash = createHash("sha256");
-  for (const each of bytes) hash.update(each);
-  return hash.digest("hex");
-};
 const wholeOf = (name: string, size: number) => Buffer.concat([...madeOf(name, size)]);
 
 /** The paths of all files below a folder. */
@@ -85,7 +80,7 @@ test("a file is complete in another step, as a resource, and at its address, whe
   const size = 300_001; // encrypted in two pieces
   const whole = wholeOf("letter", size);
   const { file, read, links, line, url } = await made("letter", { file: "größe.txt", size });
-  const sha256 = hashOf([whole]);
+  const sha256 = await hashOf([whole]);
   expect(file).toMatchObject({ name: "größe.txt", mimeType: "text/plain", size, sha256, step: "make", attempt: 1 });
   expect(read).toBe(sha256);
   expect(links).toEqual([{ type: "resource_link", uri: file.uri, name: "größe.txt", mimeType: "text/plain", size }]);
@@ -95,7 +90,7 @@ test("a file is complete in another step, as a resource, and at its address, whe
   expect(result.contents).toEqual([{ uri: file.uri, mimeType: "text/plain", text: whole.toString() }]);
 
   const answer = await fetch(url);
-  expect(hashOf([new Uint8Array(await answer.arrayBuffer())])).toBe(sha256);
+  expect(await hashOf([new Uint8Array(await answer.arrayBuffer())])).toBe(sha256);
   expect(answer.status).toBe(200);
   expect(Object.fromEntries(answer.headers)).toMatchObject({
     "accept-ranges": "bytes",
@@ -156,7 +151,7 @@ test("a file is made from a text, bytes, a Blob, a stream, a response, an iterab
     ["path.json", "application/json"],
   ]);
   for (const { name, sha256, size } of files)
-    expect([name, sha256, size]).toEqual([name, hashOf([Buffer.from("forms")]), 5]);
+    expect([name, sha256, size]).toEqual([name, await hashOf([Buffer.from("forms")]), 5]);
   const before = await kept();
   await expect(store({ name: "failure", odd: "a failure" })).rejects.toThrow("the response has status 404");
   await expect(store({ name: "number", odd: "a number" })).rejects.toThrow("step.file takes a text, bytes, a Blob");
@@ -227,7 +222,7 @@ test("leftovers of attempts are removed: of failed ones, files that the value do
   await stack.workers[0]?.kill();
   await stack.workers[0]?.start();
   const again = await job;
-  expect(again.read).toBe(hashOf(madeOf("killed", size)));
+  expect(again.read).toBe(await hashOf(madeOf("killed", size)));
   expect(await left()).toBe(4);
 });
 
@@ -303,7 +298,7 @@ test("a malformed file name and a file beyond the reader's limits are refused wi
       "fetches no other address",
     );
   const given = await ada.call("take_file", { name: "data", file: "data:text/plain;base64,aGVsbG8=", type: "text/*" });
-  expect(given.result).toBe(hashOf([Buffer.from("hello")]));
+  expect(given.result).toBe(await hashOf([Buffer.from("hello")]));
 });
 
 test("an operator who blocks a caller also invalidates the addresses of the caller's files", async () => {
