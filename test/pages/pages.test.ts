@@ -118,6 +118,7 @@ describe.runIf(browser)("in a browser", () => {
       expect.stringMatching(/^tidy up: attempt 1 failed, not yet/),
       "tidy up done",
     ]);
+    expect(await page.getByText("Connection lost").count()).toBe(0);
     const { jobs } = await call("list_jobs", {});
     expect(jobs).toContainEqual(expect.objectContaining({ job_name: "open_question_tidied", cleanup: "done" }));
     await page.close();
