@@ -32,7 +32,8 @@ const WORDS: Record<Job["status"], string> = {
 };
 
 export function Card({ host, title, seen, follower, theme }: CardProps) {
-  const { job, result, notice, isLost } = seen;
+  const { job, result, lost } = seen;
+  const notice = lost === undefined ? seen.notice : `Not connected, trying again. ${lost}`;
   const files = useMemo(() => filesThrough(host, job?.chart, theme), [job?.chart, theme]);
   const asks = job?.questions?.length ?? 0;
   const status = asks > 0 ? "asks" : (job?.status ?? "running");
@@ -75,7 +76,7 @@ export function Card({ host, title, seen, follower, theme }: CardProps) {
       </div>
       {notice === undefined ? null : (
         <div class="notice" role="alert">
-          {isLost ? `Not connected, trying again. ${notice}` : notice}
+          {notice}
         </div>
       )}
     </>
