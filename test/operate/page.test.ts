@@ -99,4 +99,23 @@ describe.runIf(browser)("in a browser", () => {
     await page.waitForTimeout(6_000);
     expect(visitor.requests.slice(before)).toEqual([]);
   });
+
+  test("an overview that nobody waits for any more may fail", async () => {
+    await using visitor = await visit(browser as Browser, stack.origin);
+    const page = await visitor.open("/operate");
+    const choose = (span: string) => page.getByLabel("Span").selectOption(span);
+    await choose("day");
+    const held = Promise.withResolvers<Route>();
+    await page.route(/overview\?span=hour/, held.resolve);
+    await choose("hour");
+    const route = await held.promise;
+    const read = page.waitForResponse(/overview\?span=week/);
+    await choose("week");
+    await read;
+    const failed = page.waitForEvent("requestfailed");
+    await route.abort();
+    await failed;
+    await page.waitForTimeout(500);
+    expect(await page.getByText("Connection lost").count()).toBe(0);
+  });
 });
