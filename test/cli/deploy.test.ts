@@ -196,3 +196,14 @@ test("--remove asks for the name, and removes nothing if another name is given",
   expect((await deploy("--remove", "--yes")).exitCode).toBe(0);
   expect(edge()).toBeUndefined();
 });
+
+test("--remove keeps the edge if the container's Worker, which uses its objects, cannot be removed", async () => {
+  platform.hasContainers = true;
+  await deploy("--image", "docker.io/example/worker:1", "--no-wait");
+  const both = () => [platform.workers.has(NAME), platform.workers.has(`${NAME}-worker`)];
+  expect(both()).toEqual([true, true]);
+  platform.stays = `${NAME}-worker`;
+  expect([(await deploy("--remove", "--yes")).exitCode, both()]).toEqual([1, [true, true]]);
+  delete platform.stays;
+  expect([(await deploy("--remove", "--yes")).exitCode, both()]).toEqual([0, [false, false]]);
+});
