@@ -8,6 +8,7 @@ import { startJob } from "../../../core/jobs/starting/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import { booking, brief, hasty } from "../scripts/cancelled.ts";
 
@@ -120,6 +121,28 @@ test("the result of a step that was under way reaches the clean-up", async () =>
   await writeFile(join(folder, "ends paid"), "");
   expect(await cleaned(name)).toMatchObject({ cleanup: "done" });
   expect(await done("ends")).toEqual(["flight", "paying", "-flight 7 euros", "telling", "closed"]);
+});
+
+test("a cancellation while the worker's connection for news is lost stops the step under way as soon as it is back", async () => {
+  await using gate = await startGate(resonate.url);
+  const own = ownGroup();
+  await using _worker = await startWorker(
+    { ...resonate.env, ...own.env, RESONATE_URL: gate.url, FOLDER: folder },
+    { script: "test/worker/scripts/cancelled-worker.ts" },
+  );
+  const { group, namespace } = own;
+  const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
+  const ownStore = new RemoteStore(endpoint, [booking]);
+  const { name, id } = await startJob(ownStore, booking, { n: "heeds", how: "heeds" }, Date.now());
+  await did("heeds", "paying");
+  await until("the worker to listen", () =>
+    gate.calls.some((call) => call.kind === "promise.register_listener" && call.id === id),
+  );
+  gate.holdStreams(true);
+  gate.cutStreams();
+  await ownStore.cancel(name);
+  gate.holdStreams(false);
+  await did("heeds", "stopped");
 });
 
 test("a step whose worker died is named to the clean-up and not repeated", async () => {
