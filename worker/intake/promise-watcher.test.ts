@@ -52,3 +52,11 @@ test("a listener is told so as well if the connection is replaced while the list
   await watched;
   expect(told).toEqual(["a unsure"]);
 });
+
+test("a listener whose promise is no longer remembered is told so after a pause", async () => {
+  const { watcher, told, listener } = scene({ maxSize: 2_000 });
+  await watcher.watch("a", false, listener("a"));
+  for (const id of ["b", "c"]) watcher.settled(record(id, "resolved", "x".repeat(400)));
+  expect(told).toEqual([]);
+  await expect.poll(() => told, { timeout: 5_000 }).toEqual(["a unsure"]);
+});

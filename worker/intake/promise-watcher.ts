@@ -5,6 +5,9 @@ import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 /** The default bound on the memory for promises, in characters. */
 const MAX_SIZE = 32_000_000;
 
+/** How long after a promise was forgotten its listeners are called: if many are watched, each call may forget another. */
+const AFTER_FORGOTTEN = 1_000;
+
 /** Called with a promise that has settled; without it if its settlement may have been missed, until it is watched again. */
 type Listener = (promise?: PromiseRecord) => void;
 
@@ -32,6 +35,9 @@ export class PromiseWatcher {
     this.#watched = new LRUCache({
       maxSize,
       sizeCalculation: ({ promise }) => 500 + (promise.value.data?.length ?? 0),
+      dispose: ({ listeners }, _id, reason) => {
+        if (reason === "evict" && listeners.size > 0) setTimeout(() => tell(listeners), AFTER_FORGOTTEN).unref?.();
+      },
     });
   }
 
