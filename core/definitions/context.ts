@@ -58,7 +58,8 @@ export interface Log {
 }
 
 /**
- * Counts and measures for the worker's `/metrics`. Names are in snake case; each name always has the same labels.
+ * Counts and measures for the worker's `/metrics`. Names are in snake case; each name always has the same labels. A call that does
+ * not fit is logged, and records nothing.
  *
  * @example
  * ctx.metrics.count("pages", { status: "200" });
