@@ -99,6 +99,7 @@ export class Replay {
         return;
       case "sleep":
       case "ask":
+        if ("error" in event && event.error) break;
         this.#parts.awaitables.waitsFor(command, promise);
         command.isRunning = false;
         return;
@@ -120,15 +121,13 @@ export class Replay {
           else command.resolve({ winner: winner?.key, value: winner?.value });
         });
       }
-      default: {
-        const { error } = event;
-        // The record of an `emit` holds the size of the output, which the function does not get.
-        const value = event.kind === "emit" ? undefined : record.value;
-        return this.#settle(command, promise.createdAt, () =>
-          error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(value),
-        );
-      }
     }
+    const error = "error" in event ? event.error : undefined;
+    // The record of an `emit` holds the size of the output, which the function does not get.
+    const value = event.kind === "emit" ? undefined : record.value;
+    return this.#settle(command, promise.createdAt, () =>
+      error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(value),
+    );
   }
 
   /** Hands over the outcome of a sleep, a question, a callback or another job. */
