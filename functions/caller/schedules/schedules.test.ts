@@ -193,6 +193,21 @@ test("an unavailable server delays a firing, and a cancelled or paused schedule 
   expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
 });
 
+test("a queued firing waits while schedules are paused, and is made up when they go on", async () => {
+  const { pass, fired, end } = await deploy({ overlap: "queue" });
+  await pass(1);
+  await pass(1);
+  await end("23T130000Z");
+  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  await paused.pause("schedule");
+  await pass(0.01);
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z"]);
+  await paused.resume("schedule");
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
+});
+
 test("a definition's schedule is made once, replaced when it changes, and ended when it is removed", async () => {
   const { env } = begin();
   const storage = createStorage();
