@@ -88,8 +88,9 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
         ...numberIn("after", asked.after),
         ...numberIn("limit", asked.limit),
       };
+      // SQLite takes a negative limit for none.
       return answer({
-        entries: await callers.operate("trail", { ...page, limit: Math.min(page.limit ?? 100, 1_000) }),
+        entries: await callers.operate("trail", { ...page, limit: Math.min(Math.max(page.limit ?? 100, 0), 1_000) }),
       });
     }
     case "GET /operate/action":
