@@ -210,14 +210,17 @@ export class WebHooks {
       const now = Date.now();
       this.#expire(now);
       for (const subscription of this.#table.subscriptions()) this.#fill(subscription, now);
-      for (const delivery of this.#table.due(now, 200)) {
+      // A slow receiver with many messages does not delay those of others.
+      const load = ({ subscription, turn }: { subscription: string; turn: number }) =>
+        turn + (counts.get(subscription) ?? 0);
+      for (const delivery of this.#table.due(now, MOST.toOne).sort((a, b) => load(a) - load(b))) {
         const { subscription, position, type } = delivery;
         const key = `${subscription} ${type} ${position}`;
         const count = counts.get(subscription) ?? 0;
         if (under.has(key) || count >= MOST.toOne || under.size >= MOST.toAll) continue;
         if (!this.#take("deliveries")) {
-          this.#table.schedule(delivery, delivery.attempts, this.#minute.at + MINUTE);
-          continue;
+          this.#table.postpone(now, this.#minute.at + MINUTE);
+          break;
         }
         counts.set(subscription, count + 1);
         const attempt = this.#attempt(delivery)
