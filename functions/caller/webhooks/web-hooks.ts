@@ -4,6 +4,8 @@
  */
 import type { Caller } from "../../../core/definitions/caller.ts";
 import { Sealing } from "../../../core/store/sealing.ts";
+import { sha256Of } from "../../../core/store/sha256.ts";
+import { jsonOf } from "../../http/json.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
 import type { Occurrence } from "../schedules/occurrence.ts";
 import type { SeenSubscription } from "../seen.ts";
@@ -361,7 +363,8 @@ export class WebHooks {
     const body = JSON.stringify({ type: "verification", challenge });
     const hook: Hook = { url, secrets: [secret], id: `msg_verification_${challenge}`, subscription: id, body };
     const outcome = await post(this.#world.fetchTo(url), hook, true);
-    if (outcome.ok && echoed(outcome.text) === challenge) return undefined;
+    if (outcome.ok && (jsonOf(outcome.text) as { challenge?: unknown } | null)?.challenge === challenge)
+      return undefined;
     if (outcome.ok || outcome.status !== undefined) {
       const document = await readDocument(
         this.#world.fetchTo(url),
@@ -419,17 +422,8 @@ export class WebHooks {
 async function idOf({ key }: Caller, { url, name, narrowed }: HookKey): Promise<string> {
   const { jobNames = null, kinds = null, labels, schedule = [] } = narrowed;
   const text = JSON.stringify([key, url, name, jobNames, kinds, ...[schedule].flat(), ...(labels ? [{ labels }] : [])]);
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
-  return `sub_${Array.from(digest.slice(0, 12), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+  return `sub_${(await sha256Of(text)).slice(0, 24)}`;
 }
 
 const isBelow = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
-
-function echoed(text: string): unknown {
-  try {
-    return (JSON.parse(text) as { challenge?: unknown } | null)?.challenge;
-  } catch {
-    return undefined;
-  }
-}
