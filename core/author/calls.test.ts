@@ -154,6 +154,25 @@ test("an error of a registered class keeps its class after a step, as a NonRetry
   expect(await fails(refused)).toEqual(["not retryable", "because"]);
 });
 
+test("an error of a registered class keeps the fields that its class computes", async () => {
+  class Refused extends Error {
+    readonly #response = { status: 403 };
+    get status() {
+      return this.#response.status;
+    }
+    get code() {
+      return `E${this.status}`;
+    }
+  }
+  const job = defineJob({ kind: "refused", args: z.object({}), id: () => "x", errors: [Refused] });
+  const refused = implement(job, async (ctx) =>
+    ctx
+      .step("do", () => Promise.reject(new Refused("no")), { retry: false })
+      .catch((error: unknown) => error instanceof Refused && [error.status, error.code]),
+  );
+  expect((await replayed(refused, {})).result).toEqual([403, "E403"]);
+});
+
 test("any other error keeps its status and its cause", async () => {
   const cause = Object.assign(new Error("connection reset"), { code: "ECONNRESET" });
   const other = () => Promise.reject(Object.assign(new TypeError("fetch failed", { cause }), { status: 502 }));

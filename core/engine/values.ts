@@ -223,11 +223,20 @@ export function fromStored(
   const type = classes.find((each) => each.name === registered) ?? KNOWN.get(name);
   if (type) Object.setPrototypeOf(error, type.prototype);
   if (at !== undefined) Object.defineProperty(error, "at", { value: at });
-  if (error.name !== name) {
-    Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
-  }
-  const told = { ...fields, ...(code !== undefined && { code }), ...(status !== undefined && { status }) };
-  return Object.assign(error, told, attempts !== undefined && { attempts });
+  own(error, { name }, false);
+  own(error, {
+    ...fields,
+    ...(code !== undefined && { code }),
+    ...(status !== undefined && { status }),
+    ...(attempts !== undefined && { attempts }),
+  });
+  return error;
+}
+
+/** Gives an error own properties. Assignments would call the accessors of its class, and fail where there is no setter. */
+function own(error: Error, properties: Record<string, unknown>, enumerable = true): void {
+  for (const [name, value] of Object.entries(properties))
+    Object.defineProperty(error, name, { value, enumerable, configurable: true, writable: true });
 }
 
 /** The own fields of an error that JSON can hold; undefined if there are none, or if they are too large together. */
