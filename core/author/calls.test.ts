@@ -173,6 +173,19 @@ test("an error of a registered class keeps the fields that its class computes", 
   expect((await replayed(refused, {})).result).toEqual([403, "E403"]);
 });
 
+test("a registered error's own field named `at` comes back, and is not taken for a source line", async () => {
+  class Delayed extends Error {
+    at = "12:00";
+  }
+  const job = defineJob({ kind: "delayed", args: z.object({}), id: () => "x", errors: [Delayed] });
+  const delayed = implement(job, async (ctx) =>
+    ctx
+      .step("do", () => Promise.reject(new Delayed("no")), { retry: false })
+      .catch((error: unknown) => error instanceof Delayed && error.at),
+  );
+  expect((await replayed(delayed, {})).result).toBe("12:00");
+});
+
 test("any other error keeps its status and its cause", async () => {
   const cause = Object.assign(new Error("connection reset"), { code: "ECONNRESET" });
   const other = () => Promise.reject(Object.assign(new TypeError("fetch failed", { cause }), { status: 502 }));

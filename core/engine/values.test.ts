@@ -82,6 +82,7 @@ test("a programming error keeps its source line, and an error its causes", () =>
     cause: { message: "fetch failed", cause: { code: "ECONNRESET" } },
   });
   expect(toStored(reset)).not.toHaveProperty("at");
+  expect(toStored(Object.assign(new Error("late"), { at: "12:00" }))).not.toHaveProperty("at");
 });
 
 const thrownBy = (run: () => unknown): Error => {

@@ -206,11 +206,13 @@ export function toStored(
   };
 }
 
+/** The stored source lines of errors: a property of the error could be one of its class. */
+const lines = new WeakMap<Error, string>();
+
 /** The source line of a programming error; for other errors the message says enough. */
 function lineOf(thrown: unknown): { at?: string } {
-  if (thrown instanceof Error && typeof (thrown as StoredError).at === "string")
-    return { at: (thrown as StoredError).at as string };
-  const at = thrown instanceof Error && isFault(thrown) ? lineIn(thrown) : "";
+  if (!(thrown instanceof Error)) return {};
+  const at = lines.get(thrown) ?? (isFault(thrown) ? lineIn(thrown) : "");
   return at === "" ? {} : { at };
 }
 
@@ -222,7 +224,7 @@ export function fromStored(
   const error = new Error(message, cause && { cause: fromStored(cause, classes) });
   const type = classes.find((each) => each.name === registered) ?? KNOWN.get(name);
   if (type) Object.setPrototypeOf(error, type.prototype);
-  if (at !== undefined) Object.defineProperty(error, "at", { value: at });
+  if (at !== undefined) lines.set(error, at);
   own(error, { name }, false);
   own(error, {
     ...fields,
