@@ -118,6 +118,15 @@ test("ctx.timeout abandons work that takes too long, and no other", async () => 
   ]);
 });
 
+test("a step's own time-out is told from the end of ctx.timeout", async () => {
+  const late = () => Promise.reject(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
+  const fetched = (ctx: Context) =>
+    ctx
+      .timeout(HOUR, (c) => c.step("fetch", late, { retry: false }))
+      .catch((error: Error) => [error.name, error instanceof TimeoutError]);
+  expect((await replayed(fetched, {})).result).toEqual(["TimeoutError", false]);
+});
+
 class HttpError extends Error {
   override name = "HttpError";
   readonly status: number;
