@@ -279,6 +279,28 @@ test("a job whose budget asks goes on when more is allowed, and asks once for al
   expect(ended.result).toMatchObject({ failed: 4, spent: ["BudgetExceeded", expect.stringContaining("not allowed")] });
 });
 
+test("after a refusal, later calls fail with what is spent by then, and nobody is asked again", async () => {
+  const spends = async (ctx: Context) => {
+    const spent: unknown[] = [];
+    for (let i = 1; i <= 2; i++) await ctx.spend(60, { of: "tokens" }).catch((error) => spent.push(error.spent));
+    return spent;
+  };
+  const answers = { "tokens up to 100": { action: "decline" as const } };
+  expect((await replayed(budgeted(50, "ask", spends), {}, { answers })).result).toEqual([60, 120]);
+});
+
+test("a clean-up after an open question about the budget hears that the budget is exceeded", async () => {
+  const spends = async (ctx: Context) => {
+    const heard: unknown[] = [];
+    for (let i = 1; i <= 2; i++)
+      await ctx.spend(60, { of: "tokens" }).catch((error) => heard.push(error.name, error.message));
+    return heard;
+  };
+  const { result } = await replayed(budgeted(50, "ask", spends), {}, { deadline: HOUR });
+  const late = ["DeadlineExceeded", "the job did not finish before its deadline"];
+  expect(result).toEqual([...late, "BudgetExceeded", "120 of 50 tokens are spent: more was not allowed"]);
+});
+
 test("an amount that is not a number, and a budget that is not defined, are refused", async () => {
   const spends = (amount: number, of: string) =>
     replayed(

@@ -580,7 +580,8 @@ export class RetryableError extends Error {
 
 /**
  * The limits of what a job may spend, by the name of the budget. When a limit is exceeded, `fail` (the default) throws a
- * {@link BudgetExceeded}, and `ask` asks the user for more, again each time that is used up.
+ * {@link BudgetExceeded}, and `ask` asks the user for more, again each time that is used up. If the user does not allow
+ * more, or the job is cancelled or late before the answer, nobody is asked again: later calls throw a `BudgetExceeded`.
  *
  * @example
  * const budget: Budgets = { tokens: { limit: 100_000, onExceeded: "ask" }, pages: { limit: 500 } };
