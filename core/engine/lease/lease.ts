@@ -163,7 +163,6 @@ export class TaskLease implements Lease {
   #timeOf(when: When): { timeoutAt: number; isTimer: boolean } {
     // A timer whose time has passed is resolved when it is created: one request in place of two.
     if (when === "resolved") return { timeoutAt: this.#now() - 1, isTimer: true };
-    if (when === "open") return { timeoutAt: this.#deadline, isTimer: false };
     if ("until" in when) return { timeoutAt: Math.min(when.until, this.#deadline), isTimer: false };
     return { timeoutAt: when.due, isTimer: true };
   }

@@ -281,6 +281,42 @@ test("looks end with the last reason when their time is over, and at final error
   expect(looks).toBe(1);
 });
 
+/** The times of the looks, in milliseconds after the first, and of the end; nothing is ever found. */
+async function looksOf(times: { every: number; for?: number }, { skew = 0, isCold = false, deadline = DAY } = {}) {
+  const looks: number[] = [];
+  const simulated: SimulatedJob = new SimulatedJob(
+    (ctx: Context) => ctx.until("up", times, () => looks.push(simulated.clock.now()) < 0),
+    { deadline },
+  );
+  simulated.skew = skew;
+  for (;;) {
+    const end = await simulated.next();
+    const now = simulated.clock.now();
+    if (end.kind !== "asleep") return [...looks, now].map((at) => at - (looks[0] ?? 0));
+    if (isCold) simulated.forget();
+  }
+}
+
+test.each([0, 40, -40])(
+  "the last look is made when the time is over, by a server that is %i ms ahead",
+  async (skew) => {
+    for (const isCold of [false, true]) {
+      const looks = async (times: { every: number; for: number }) =>
+        (await looksOf(times, { skew, isCold })).map((at) => Math.round(at / MINUTE));
+      expect(await looks({ every: HOUR, for: 30 * MINUTE })).toEqual([0, 30, 30]);
+      expect(await looks({ every: 20 * MINUTE, for: 50 * MINUTE })).toEqual([0, 20, 40, 50, 50]);
+      expect(await looks({ every: 20 * MINUTE, for: 40 * MINUTE })).toEqual([0, 20, 40, 40]);
+      expect(await looks({ every: HOUR, for: 0 })).toEqual([0, 0]);
+    }
+  },
+);
+
+test("an until that may last longer than its job ends with the last regular look before the deadline", async () => {
+  const looks = await looksOf({ every: 25 * MINUTE, for: DAY }, { deadline: HOUR });
+  expect(looks).toEqual([0, 25 * MINUTE, 50 * MINUTE, 50 * MINUTE]);
+  expect(await looksOf({ every: 25 * MINUTE }, { deadline: HOUR })).toEqual(looks);
+});
+
 test("a look is refused if its value cannot be stored", async () => {
   const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: MINUTE }, () => new Response("up")));
   expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { name: "NondeterminismError" } });

@@ -6,6 +6,7 @@ import type { PromiseRecord } from "@resonatehq/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../../core/index.ts";
+import { retryJob } from "../../../core/jobs/operating/retry.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { childOf, ORDER } from "../../../core/store/codec.ts";
@@ -89,6 +90,41 @@ test("jobs with one key run one at a time, in the order of their starts, through
     const numbers = Array.from({ length: count }, (_, i) => i + 1);
     expect(once).toEqual(numbers.flatMap((n) => [`begin ${customer} ${n}`, `end ${customer} ${n}`]));
   }
+});
+
+test("a job that an operator retries waits for the jobs with its key that started since", {
+  timeout: 60_000,
+}, async () => {
+  const job = defineJob({
+    kind: "stay",
+    args: z.object({ n: z.number() }),
+    id: ({ n }) => n,
+    concurrency: { key: () => "all", limit: 1 },
+  });
+  const { url } = resonate;
+  const client = new ResonateClient({ url, token: process.env.RESONATE_TOKEN });
+  const store = new RemoteStore({ url, token: process.env.RESONATE_TOKEN, group, namespace }, [job], {}, client);
+  const begun = async (expected: string[]) => {
+    const lines = async () =>
+      (await readFile(visits, "utf8").catch(() => "")).split("\n").filter((line) => /^stay/.test(line));
+    await until(`${expected.length} to have begun`, async () => (await lines()).length >= expected.length, 30_000);
+    expect(await lines()).toEqual(expected);
+  };
+  const cancel = (name: string) =>
+    resonate.call("promise.settle", { id: namespace + name, state: "rejected_canceled", value: {} });
+  const state = async (id: string) =>
+    ((await resonate.call("task.get", { id })).data as { task?: { state: string } }).task?.state;
+
+  await startJob(store, job, { n: 1 }, Date.now());
+  await begun(["stay begin 1"]);
+  await cancel("stay_1");
+  await startJob(store, job, { n: 2 }, Date.now());
+  await begun(["stay begin 1", "stay begin 2"]);
+  expect(await retryJob({ client, namespace }, "stay_1", true)).toBe("it is started again as stay_1~2");
+  await until("it to wait", async () => (await state(`${namespace}stay_1~2`)) === "suspended", 30_000);
+  await begun(["stay begin 1", "stay begin 2"]);
+  await cancel("stay_2");
+  await begun(["stay begin 1", "stay begin 2", "stay begin 1"]);
 });
 
 /**
