@@ -179,7 +179,7 @@ export const status: string = (await jobs.wait(await jobs.start("waitForSite", {
     expect(Number(/gzip: ([\d.]+) KiB/.exec(said)?.[1])).toBeLessThan(700);
     await project.run("npm", "run", "build");
     expect((await files("dist")).filter((name) => name.includes("test"))).toEqual([]);
-  }, 60_000);
+  });
 
   test("is deployed with its worker in a container if the account has Containers", async () => {
     await using platform = await startPlatform();

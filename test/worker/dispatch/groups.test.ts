@@ -23,7 +23,7 @@ test("each job is run by a worker of its kind's group, however it is started", {
   );
 });
 
-test("a worker that would run none of its kinds does not start, and says why", { timeout: 60_000 }, async () => {
+test("a worker that would run none of its kinds does not start, and says why", async () => {
   await using worker = run(script, { env: { WORKER_GROUP: "nobody", HEALTH_PORT: "0" } });
   expect(await worker.exited).toMatchObject({ exitCode: 1 });
   expect(worker.logs().at(-1)).toMatchObject({

@@ -157,7 +157,7 @@ test("a step whose worker died is named to the clean-up and not repeated", async
   expect(await done("dead")).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
 });
 
-test("a clean-up survives the death of its worker, and a new start waits for it", { timeout: 60_000 }, async () => {
+test("a clean-up survives the death of its worker, and a new start waits for it", async () => {
   const { name, id } = await startJob(store, booking, { n: "killed" }, Date.now());
   await sleeps(id);
   await writeFile(join(folder, "hold"), "");
@@ -213,9 +213,7 @@ test("a start after a time-out and its clean-up have new idempotency keys", asyn
   expect(await keysOf("late")).toEqual(ofTwo);
 });
 
-test("the clean-up after a deadline survives the death of its worker, before or during the clean-up", {
-  timeout: 60_000,
-}, async () => {
+test("the clean-up after a deadline survives the death of its worker, before or during the clean-up", async () => {
   const [{ name }, before] = await Promise.all([
     startJob(store, brief, { n: "late killed", how: "wait" }, Date.now()),
     startJob(store, brief, { n: "late before", how: "step" }, Date.now()),
