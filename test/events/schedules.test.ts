@@ -89,9 +89,7 @@ test("an invalid schedule is refused at once", async () => {
     await expect(ada.call("schedule_job", { name: "wrong", ...tea, at: soon(), ...wrong })).rejects.toThrow(words);
 });
 
-test("a definition's schedule fires once even if everything is killed before; a replaced schedule does not fire", {
-  timeout: 120_000,
-}, async () => {
+test("a definition's schedule fires once even if everything is killed before; a replaced schedule does not fire", async () => {
   const data = await mkdtemp(join(tmpdir(), "scheduled-"));
   const bindings = { AT: "2100-01-01T00:00:00Z" };
   const programs = { edge: "test/events/scheduled/edge.ts", worker: "worker/main.ts" };

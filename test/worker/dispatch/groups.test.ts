@@ -6,7 +6,7 @@ import { startResonate } from "../../support/resonate.ts";
 
 const script = "test/worker/scripts/grouped-worker.ts";
 
-test("each job is run by a worker of its kind's group, however it is started", { timeout: 120_000 }, async () => {
+test("each job is run by a worker of its kind's group, however it is started", async () => {
   await using resonate = await startResonate();
   const { group, namespace, env } = ownGroup();
   const settings = { ...resonate.env, ...env, HEAVY_GROUP: `${group}.heavy` };
