@@ -33,7 +33,7 @@ const stores: [string, () => ObjectStore][] = [
 ];
 if (S3_URL) {
   const { S3_KEY_ID: FILES_KEY_ID, S3_SECRET: FILES_SECRET } = process.env;
-  stores.push(["S3", () => s3Of({ FILES_URL: `${S3_URL}/files-test`, FILES_KEY_ID, FILES_SECRET })]);
+  stores.push(["S3", () => s3Of({ FILES_URL: `${S3_URL}/files-test/a%20folder`, FILES_KEY_ID, FILES_SECRET })]);
 }
 
 async function* chunks(bytes: Uint8Array, size = 100_000) {

@@ -1,12 +1,13 @@
 /** How an operator retries a job that has failed or does not make progress. */
 import { REQUEST_TAG } from "../../definitions/job.ts";
-import { CLEANED_UP, EARLIER, encodeValue, lineage, RESERVATION } from "../../store/codec.ts";
+import { CLEANED_UP, EARLIER, encodeValue, lineage, ORDER, RESERVATION } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { cleanUpId, splitGeneration, withGeneration } from "../../store/ids.ts";
+import { chainLink, cleanUpId, splitGeneration, withGeneration } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
 import { doing } from "../feed/progress-feed.ts";
 import { ProgressFeeds } from "../feed/progress-feeds.ts";
+import { positionIn } from "../starting/order.ts";
 import { wakeupOf } from "../unhandled.ts";
 
 interface Server {
@@ -23,13 +24,17 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
   if (newest.state === "resolved") return "it is complete";
   if (n !== generation) return `a newer attempt is ${newest.id.slice(namespace.length)}: name that one`;
   const id = idOf(n + 1);
+  const timeoutAt = Date.now() + known.timeoutAt - known.createdAt;
   const { [REQUEST_TAG]: _request, [RESERVATION]: _reservation, [EARLIER]: _earlier, ...tags } = known.tags;
+  // Behind the jobs that have started since: these did not wait for an attempt that had ended.
+  const link = chainLink(tags[ORDER] ?? "");
+  const order = link && (await positionIn(link.chain, client, { id, timeoutAt }));
   const after = known.state === "rejected_canceled" && { [CLEANED_UP]: cleanUpId(known.id) };
   const data = {
     id,
-    timeoutAt: Date.now() + known.timeoutAt - known.createdAt,
+    timeoutAt,
     param: known.param,
-    tags: { ...tags, ...lineage(id), ...(!isFromStart && { [EARLIER]: known.id }), ...after },
+    tags: { ...tags, ...lineage(id), ...order, ...(!isFromStart && { [EARLIER]: known.id }), ...after },
   };
   await client.call({ kind: "promise.create", data });
   return `it is started again as ${id.slice(namespace.length)}`;

@@ -60,11 +60,7 @@ function startsIn({ param }: PromiseRecord): Start[] {
   return [{ job, by }, ...also];
 }
 
-/**
- * Takes a position for a job that is about to be created, and for all other starts of this process that wait for one. Returns
- * the job's tag. Needs one request, or two where many jobs start at once, if no other process has taken a position since the one
- * that `orders` remembers. Otherwise it searches for the end of the order first.
- */
+/** Takes a position in the order of a job that is about to be created. Returns the job's tag; none without a limit. */
 export async function takePosition<Args>(
   client: ResonateClient,
   namespace: string,
@@ -73,6 +69,20 @@ export async function takePosition<Args>(
 ): Promise<Record<string, string>> {
   if (!job.concurrency) return {};
   const chain = orderId(namespace, job.kind, await hashed(job.concurrency.key(args)));
+  return positionIn(chain, client, { id, timeoutAt }, orders);
+}
+
+/**
+ * Takes the next position of an order for a job, and for all other starts of this process that wait for one. Returns the job's
+ * tag. Needs one request, or two where many jobs start at once, if no other process has taken a position since the one that
+ * `orders` remembers. Otherwise it searches for the end of the order first.
+ */
+export async function positionIn(
+  chain: string,
+  client: ResonateClient,
+  { id, timeoutAt }: { id: string; timeoutAt: number },
+  orders: Orders = new Map(),
+): Promise<Record<string, string>> {
   const order = orders.get(chain) ?? { n: 0, at: 0, waiting: new Map() };
   const { waiting } = order;
   orders.delete(chain);

@@ -1,6 +1,7 @@
 /** Object store in a bucket of any store that speaks S3, by its URL and keys. */
 import { AwsClient } from "aws4fetch";
 import { pause } from "../pacing/backoff.ts";
+import { sha256Of } from "../sha256.ts";
 import { type ObjectStore, PART, type StoredObject } from "./objects.ts";
 
 interface S3Options {
@@ -40,16 +41,14 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
   const { origin, pathname } = new URL(url);
   const [, bucket = "", ...before] = pathname.replace(/\/+$/, "").split("/");
   const home = before.length > 0 ? `${before.join("/")}/` : "";
+  /** As keys have it: a path is percent-encoded. */
+  const prefixOfAll = decodeURIComponent(home);
 
   /** Sends a request and resolves to its answer, which may be 404. @throws {Error} with the store's words */
   const send = async (method: string, path: string, body: Uint8Array<ArrayBuffer> | string = "", headers = {}) => {
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
-    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     // The store checks the received bytes against this hash.
-    const signed = {
-      ...headers,
-      "x-amz-content-sha256": Array.from(hash, (b) => b.toString(16).padStart(2, "0")).join(""),
-    };
+    const signed = { ...headers, "x-amz-content-sha256": await sha256Of(bytes) };
     for (let n = 1; ; n++) {
       const request = { method, headers: signed, ...(method !== "GET" && { body: bytes }) };
       const answer = await client.fetch(`${origin}/${bucket}${path}`, request).catch((error: Error) => error);
@@ -114,16 +113,16 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
       return undefined;
     },
     async *list(prefix): AsyncGenerator<StoredObject> {
-      const query = { "list-type": "2", prefix: home + prefix };
+      const query = { "list-type": "2", prefix: prefixOfAll + prefix };
       for await (const entry of listed(query, "Contents", [["NextContinuationToken", "continuation-token"]]))
-        yield { key: inside(entry, "Key").slice(home.length), at: Date.parse(inside(entry, "LastModified")) };
+        yield { key: inside(entry, "Key").slice(prefixOfAll.length), at: Date.parse(inside(entry, "LastModified")) };
       const markers = [
         ["NextKeyMarker", "key-marker"],
         ["NextUploadIdMarker", "upload-id-marker"],
       ] as const;
-      for await (const entry of listed({ uploads: "", prefix: home + prefix }, "Upload", markers as never)) {
+      for await (const entry of listed({ uploads: "", prefix: prefixOfAll + prefix }, "Upload", markers as never)) {
         const key =
-          inside(entry, "Key").slice(home.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
+          inside(entry, "Key").slice(prefixOfAll.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
         yield { key, at: Date.parse(inside(entry, "Initiated")) };
       }
     },

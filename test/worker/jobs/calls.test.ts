@@ -6,6 +6,7 @@ import type { PromiseRecord } from "@resonatehq/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../../core/index.ts";
+import { retryJob } from "../../../core/jobs/operating/retry.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { childOf, ORDER } from "../../../core/store/codec.ts";
@@ -33,14 +34,14 @@ afterAll(async () => {
   await resonate?.[Symbol.asyncDispose]();
 });
 
-test("a job cancels a job that it has started by its handle", { timeout: 30_000 }, async () => {
+test("a job cancels a job that it has started by its handle", async () => {
   const id = `${namespace}impatient_1`;
   await resonate.start({ id, func: "impatient", args: { n: 1 }, group });
   expect((await resonate.settled(id)).value.data).toEqual(["late", "nap_1", "cancelled"]);
   expect((await resonate.settled(`${namespace}nap_1`)).state).toBe("rejected_canceled");
 });
 
-test("steps with a rate keep to it across all workers", { timeout: 60_000 }, async () => {
+test("steps with a rate keep to it across all workers", async () => {
   const ids = Array.from({ length: 10 }, (_, n) => `${namespace}rated_${n}`);
   await Promise.all(ids.map((id, n) => resonate.start({ id, func: "rated", args: { n }, group })));
   const begun = await Promise.all(ids.map(async (id) => (await resonate.settled(id, 30_000)).value.data as number));
@@ -51,9 +52,7 @@ test("steps with a rate keep to it across all workers", { timeout: 60_000 }, asy
   expect((begun.at(-1) ?? 0) - (begun[0] ?? 0)).toBeLessThan(12_000);
 });
 
-test("two jobs with one key run at once, and a job that is cancelled before its turn is skipped", {
-  timeout: 60_000,
-}, async () => {
+test("two jobs with one key run at once, and a job that is cancelled before its turn is skipped", async () => {
   const id = `${namespace}pairs_6`;
   await resonate.start({ id, func: "pairs", args: { n: 6 }, group });
   const fine = "fulfilled";
@@ -72,9 +71,7 @@ test("two jobs with one key run at once, and a job that is cancelled before its 
   expect(own).not.toContain("pair begin 4");
 });
 
-test("jobs with one key run one at a time, in the order of their starts, through kill -9", {
-  timeout: 90_000,
-}, async () => {
+test("jobs with one key run one at a time, in the order of their starts, through kill -9", async () => {
   const id = `${namespace}crowd_1`;
   const [customers, count] = [["ada", "bob"], 8];
   await resonate.start({ id, func: "crowd", args: { customers, count }, group, timeoutAt: Date.now() + 80_000 });
@@ -89,6 +86,39 @@ test("jobs with one key run one at a time, in the order of their starts, through
     const numbers = Array.from({ length: count }, (_, i) => i + 1);
     expect(once).toEqual(numbers.flatMap((n) => [`begin ${customer} ${n}`, `end ${customer} ${n}`]));
   }
+});
+
+test("a job that an operator retries waits for the jobs with its key that started since", async () => {
+  const job = defineJob({
+    kind: "stay",
+    args: z.object({ n: z.number() }),
+    id: ({ n }) => n,
+    concurrency: { key: () => "all", limit: 1 },
+  });
+  const { url } = resonate;
+  const client = new ResonateClient({ url, token: process.env.RESONATE_TOKEN });
+  const store = new RemoteStore({ url, token: process.env.RESONATE_TOKEN, group, namespace }, [job], {}, client);
+  const begun = async (expected: string[]) => {
+    const lines = async () =>
+      (await readFile(visits, "utf8").catch(() => "")).split("\n").filter((line) => /^stay/.test(line));
+    await until(`${expected.length} to have begun`, async () => (await lines()).length >= expected.length, 30_000);
+    expect(await lines()).toEqual(expected);
+  };
+  const cancel = (name: string) =>
+    resonate.call("promise.settle", { id: namespace + name, state: "rejected_canceled", value: {} });
+  const state = async (id: string) =>
+    ((await resonate.call("task.get", { id })).data as { task?: { state: string } }).task?.state;
+
+  await startJob(store, job, { n: 1 }, Date.now());
+  await begun(["stay begin 1"]);
+  await cancel("stay_1");
+  await startJob(store, job, { n: 2 }, Date.now());
+  await begun(["stay begin 1", "stay begin 2"]);
+  expect(await retryJob({ client, namespace }, "stay_1", true)).toBe("it is started again as stay_1~2");
+  await until("it to wait", async () => (await state(`${namespace}stay_1~2`)) === "suspended", 30_000);
+  await begun(["stay begin 1", "stay begin 2"]);
+  await cancel("stay_2");
+  await begun(["stay begin 1", "stay begin 2", "stay begin 1"]);
 });
 
 /**
@@ -123,7 +153,7 @@ function oneAtATime(kind: string) {
   return { job, requests, store, positions };
 }
 
-test("a start under a key costs three requests, however many were started before it", { timeout: 30_000 }, async () => {
+test("a start under a key costs three requests, however many were started before it", async () => {
   const { job, requests, store, positions } = oneAtATime("queued");
   const one = store();
   for (let n = 1; n <= 40; n++) await startJob(one, job, { n }, Date.now());
@@ -136,9 +166,7 @@ test("a start under a key costs three requests, however many were started before
   expect((await positions(43)).numbers).toEqual(Array.from({ length: 43 }, (_, i) => i + 1));
 });
 
-test("two starts that share a position run in the order in which it names them, even if the first job is created last", {
-  timeout: 60_000,
-}, async () => {
+test("two starts that share a position run in the order in which it names them, even if the first job is created last", async () => {
   const id = (n: number) => `${namespace}visit_eve_${n}`;
   const customers = { customers: ["eve"], count: 1 };
   await resonate.start({ id: `${namespace}crowd_eve`, func: "crowd", args: customers, group });
@@ -160,9 +188,7 @@ test("two starts that share a position run in the order in which it names them, 
   expect(lines).toEqual(["begin eve 2", "end eve 2", "begin eve 3", "end eve 3"]);
 });
 
-test("fifty simultaneous starts from two processes get one position each at the cost of a few requests", {
-  timeout: 60_000,
-}, async () => {
+test("fifty simultaneous starts from two processes get one position each at the cost of a few requests", async () => {
   const { job, requests, store, positions } = oneAtATime("crowded");
   const stores = [store(), store()];
   const count = 50;

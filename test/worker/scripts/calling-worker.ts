@@ -18,6 +18,7 @@ const visit = defineJob({
   concurrency: { key: ({ customer }) => customer, limit: 1 },
 });
 const pair = defineJob({ kind: "pair", args, id, concurrency: { key: () => "all", limit: 2 } });
+const stay = defineJob({ kind: "stay", args, id, concurrency: { key: () => "all", limit: 1 } });
 const pairs = defineJob({ kind: "pairs", args, id });
 const crowd = defineJob({
   kind: "crowd",
@@ -48,6 +49,10 @@ await runWorker({
       await ctx.step("begin", () => note(`pair begin ${n}`).then(() => null));
       await ctx.sleep("inside", 500);
       await ctx.step("end", () => note(`pair end ${n}`).then(() => null));
+    }),
+    implement(stay, async (ctx, { n }) => {
+      await ctx.step("begin", () => note(`stay begin ${n}`).then(() => null));
+      await ctx.sleep("an hour", HOUR);
     }),
     implement(pairs, async (ctx, { n: count }) => {
       const all = [];
