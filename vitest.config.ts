@@ -107,7 +107,7 @@ export default defineConfig({
     // This package imports JSON in a way that only bundlers accept.
     deps: { optimizer: { ssr: { enabled: true, include: ["@actions/workflow-parser"] } } },
     // Long, to end only tests that hang: tests start whole stacks, perhaps on a busy machine.
-    testTimeout: 90_000,
-    hookTimeout: 90_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
   },
 });

@@ -50,6 +50,7 @@ const Operate: FC = () => {
       setRefused(undefined);
       setLost(false);
     } catch (error) {
+      if (over.aborted) return;
       if (error instanceof Refused) setRefused(error);
       else setLost(true);
     }

@@ -12,6 +12,9 @@ import { Connections, type PollConnection } from "./wire/poll-connections.ts";
 /** The largest number of requests in one commit, so that a flood of requests does not hold up everything else. */
 const BATCH_SIZE = 250;
 
+/** How often a host drops listeners without a connection, in milliseconds. */
+export const LISTENER_INTERVAL = 120_000;
+
 /** The shortest time between two log lines about the same failure, in milliseconds. */
 const LOG_INTERVAL = 10_000;
 

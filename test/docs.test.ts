@@ -146,7 +146,7 @@ describe("the examples run:", () => {
     const [current] = CLIENTS;
     if (!current) throw new Error("there is no client");
     client = await current.connect(stack.url);
-  }, 60_000);
+  });
   afterAll(async () => {
     await client?.close();
     await stack?.[Symbol.asyncDispose]();

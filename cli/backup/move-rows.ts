@@ -19,6 +19,8 @@ const PAUSE = 100;
 
 /** The shortest time-out of a promise that is settled right after its creation, in milliseconds. */
 const MOMENT = 3_600_000;
+/** The lease on the task of a job that has ended, which is settled right after its creation. */
+const PID = "move";
 const LEASE = 60_000;
 
 export interface Moved {
@@ -94,10 +96,20 @@ async function movePromise(client: ResonateClient, promise: PromiseRecord): Prom
   }
   // `task.create` acquires the task at once, so that no worker gets a job that has ended.
   const action = { kind: "promise.create", data: created } as const;
-  const { task } = await ask(client, "task.create", { pid: "move", ttl: LEASE, action });
-  if (task === undefined) return; // The promise exists already.
-  const end = { kind: "promise.settle", data: settled } as const;
-  await ask(client, "task.fulfill", { id: task.id, version: task.version, action: end });
+  const { task } = await ask(client, "task.create", { pid: PID, ttl: LEASE, action }).catch((error) => {
+    // The task is taken: by this move, when it was interrupted or the answer was lost, or by a worker.
+    if (error instanceof Refused && error.status === 409) return ask(client, "task.get", { id });
+    throw error;
+  });
+  if (task.state === "acquired" && task.pid === PID) await ask(client, "promise.settle", settled);
+}
+
+class Refused extends Error {
+  readonly status: number;
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
 }
 
 /** Sends a request; encrypted values stay encrypted. @throws {Error} if the server refuses it, or it keeps failing */
@@ -109,7 +121,7 @@ async function ask<K extends OperationKind>(client: ResonateClient, kind: K, dat
     if (!(response instanceof Error) && response.status < 500) {
       const { head, data: answer } = await response.json();
       if (head.status < 300) return answer;
-      throw new Error(`The server refuses ${kind} of ${id}: ${head.status} ${JSON.stringify(answer)}`);
+      throw new Refused(`The server refuses ${kind} of ${id}: ${head.status} ${JSON.stringify(answer)}`, head.status);
     }
     if (attempt === ATTEMPTS) {
       const why = response instanceof Error ? String(response.cause ?? response) : `it answers ${response.status}`;

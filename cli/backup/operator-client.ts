@@ -13,6 +13,9 @@ export interface Page {
 /** The deployment has no Resonate server of its own, or does not make it public. */
 export class NoServer extends Error {}
 
+/** The server refused a request, and so did nothing. */
+export class Refused extends Error {}
+
 /** A client of the operators' API of callers' objects and of the account's own Resonate server, through the edge. */
 export class OperatorClient {
   readonly #edge: string;
@@ -48,9 +51,8 @@ export class OperatorClient {
         `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or another server runs there.`,
       );
     }
-    if (!response.ok || said?.refused !== undefined) {
-      throw new Error(said?.refused ?? `${url} answered ${response.status} ${text.slice(0, 200)}`);
-    }
+    if (said?.refused !== undefined) throw new Refused(said.refused);
+    if (!response.ok) throw new Error(`${url} answered ${response.status} ${text.slice(0, 200)}`);
     return said;
   }
 

@@ -14,7 +14,7 @@ import { spawnEdge } from "../launcher/local-edge.ts";
 import { newToken } from "../static-token.ts";
 import { FILES } from "../wrap/wrap-files.ts";
 import type { BackupHead, Line } from "./backup-file.ts";
-import { NoServer, OperatorClient } from "./operator-client.ts";
+import { NoServer, OperatorClient, Refused } from "./operator-client.ts";
 
 export const SOURCE_OPTIONS = {
   url: option("URL", "the deployment; needs an operator's token in OPERATOR_TOKEN (npm run deploy -- --operator NAME)"),
@@ -74,9 +74,13 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
         const rooms = batch.filter((line) => "room" in line);
         if (own.length > 0 && hasJobs) {
           const first: Record<string, string> = isFirst ? { first: "" } : {};
-          await operator.ask("POST", "rows", first, JSON.stringify(own));
-          // An interrupted restore leaves the server paused until the same command is repeated.
+          // An interrupted restore leaves the server paused until the same command is repeated. Without an answer, these rows may
+          // be written.
           stays = true;
+          await operator.ask("POST", "rows", first, JSON.stringify(own)).catch((error) => {
+            if (isFirst && error instanceof Refused) stays = false;
+            throw error;
+          });
           isFirst = false;
         }
         if (rooms.length > 0) await operator.putRooms(rooms);

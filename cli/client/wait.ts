@@ -18,6 +18,8 @@ ${TOKEN_USAGE}`,
 
 const CODES: Record<string, number> = { complete: 0, failed: 1, cancelled: 3, timed_out: 4, not_found: 5 };
 const STILL_RUNNING = 124;
+/** How many jobs one request may wait for. */
+const MOST = 100;
 
 export async function run(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
@@ -27,24 +29,29 @@ export async function run(args: string[]): Promise<void> {
   if (!(seconds > 0)) throw new WrongArguments("--timeout must be a number of seconds above 0.");
   const names = [...new Set(positionals)];
   const until = Date.now() + seconds * 1_000;
-  const connection = connectionTo(endpointOf(values.url));
+  const endpoint = endpointOf(values.url);
   const codes = new Map<string, number>();
-  try {
-    while (codes.size < names.length && Date.now() < until) {
-      const running = names.filter((name) => !codes.has(name));
-      const seconds = Math.max(1, Math.min(WAIT, Math.ceil((until - Date.now()) / 1_000)));
-      // The tool accepts at most a hundred names.
-      for (const name of await ended(connection, running.slice(0, 100), seconds)) {
-        const job = await connection.ask((client) => withResult(client, name));
-        codes.set(name, CODES[job.status] ?? 1);
-        if (names.length > 1) console.log(JSON.stringify(job));
-        else if (job.status === "complete") console.log(JSON.stringify(job.result));
-        else console.error(`${name} ${job.status}: ${job.error ?? "no reason given"}`);
+  const waitFor = async (some: readonly string[]) => {
+    const connection = connectionTo(endpoint);
+    const running = () => some.filter((name) => !codes.has(name));
+    try {
+      while (running().length > 0 && Date.now() < until) {
+        const seconds = Math.max(1, Math.min(WAIT, Math.ceil((until - Date.now()) / 1_000)));
+        for (const name of await ended(connection, running(), seconds)) {
+          const job = await connection.ask((client) => withResult(client, name));
+          codes.set(name, CODES[job.status] ?? 1);
+          if (names.length > 1) console.log(JSON.stringify(job));
+          else if (job.status === "complete") console.log(JSON.stringify(job.result));
+          else console.error(`${name} ${job.status}: ${job.error ?? "no reason given"}`);
+        }
       }
+    } finally {
+      await connection.close();
     }
-  } finally {
-    await connection.close();
-  }
+  };
+  const parts: string[][] = [];
+  for (let n = 0; n < names.length; n += MOST) parts.push(names.slice(n, n + MOST));
+  await Promise.all(parts.map(waitFor));
   for (const name of names) {
     process.exitCode = codes.get(name) ?? STILL_RUNNING;
     if (process.exitCode !== 0) return;

@@ -200,12 +200,17 @@ async function remove(args: readonly string[], project: Project, config: Configu
   // The typed name replaces wrangler's own questions.
   const way = isDry ? [] : ["--force"];
   // The container's Worker is removed first, because it uses the edge's objects.
-  if (await account?.bindings(workerName(name))) await removeContainer(project, way);
+  const hasContainer = (await account?.bindings(workerName(name))) !== undefined;
+  if (hasContainer && !(await removeContainer(project, way))) return;
   const { exitCode } = await runWrangler(["delete", ...others, ...way]);
   process.exitCode = exitCode;
 }
 
-async function removeContainer({ root, name }: Project, others: readonly string[]): Promise<void> {
+/** Removes the container's Worker. Resolves with false, and the command fails, if wrangler cannot. */
+async function removeContainer({ root, name }: Project, others: readonly string[]): Promise<boolean> {
   const config = await containerConfig(root, name);
-  if (config !== undefined) await runWrangler(["delete", "--config", config, ...others]);
+  if (config === undefined) return true;
+  const { exitCode } = await runWrangler(["delete", "--config", config, ...others]);
+  if (exitCode !== 0) process.exitCode = exitCode;
+  return exitCode === 0;
 }

@@ -86,10 +86,9 @@ export function swallowedByNpm(
 ): string | undefined {
   if (env.npm_lifecycle_event === undefined) return undefined;
   const given = (name: string) => env[`npm_config_${name.replaceAll("-", "_")}`];
-  const flags = ["memory", "plain", ...services.map(({ option }) => option.name)].filter(
-    (name) => given(name) === "true",
-  );
-  const named = ["port", "resonate-port", "worker-port", "data", "config"].filter((name) => given(name));
+  const options = Object.entries(optionsOf(services));
+  const flags = options.flatMap(([name, { type }]) => (type === "boolean" && given(name) === "true" ? name : []));
+  const named = options.flatMap(([name, { type }]) => (type === "string" && given(name) ? name : []));
   if (flags.length + named.length === 0) return undefined;
   const alone = named.length === 1 && args.length === 1 ? args[0] : undefined;
   const values = named.map((name) => {

@@ -9,7 +9,7 @@ const REFRESH = 500;
 const MOMENT = 50;
 /** How often running jobs are polled, in milliseconds, because no log line reports that a sleeping job was cancelled. */
 const POLL = 2_000;
-/** The largest number of jobs in one poll. */
+/** The largest number of jobs in one poll: more of them take turns. */
 const MOST_POLLED = 20;
 /** The largest number of failure reasons that are remembered as printed. */
 const MOST_SAID = 10_000;
@@ -33,6 +33,8 @@ export class Console {
   /** The reasons of failures of child jobs that were printed. */
   readonly #said = new Set<string>();
   readonly #timers: NodeJS.Timeout[] = [];
+  /** How many of the running jobs have had their turn in polls. */
+  #polled = 0;
   #soon: NodeJS.Timeout | undefined;
   #linkTo: (job: string) => string | undefined = () => undefined;
   #isClosed = false;
@@ -102,7 +104,10 @@ export class Console {
   }
 
   async #poll(hasEnded: EndedJob): Promise<void> {
-    for (const job of this.#jobs.names.slice(0, MOST_POLLED)) {
+    const { names } = this.#jobs;
+    const from = this.#polled < names.length ? this.#polled : 0;
+    this.#polled = from + MOST_POLLED;
+    for (const job of names.slice(from, this.#polled)) {
       const ended = await hasEnded(job);
       if (!ended || this.#isClosed) continue;
       const took = this.#jobs.end(job);

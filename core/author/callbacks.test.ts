@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { orderRun } from "../../docs/examples/order/order.run.ts";
 import { replayed } from "../../testing/replayed.ts";
-import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { type Context, HOUR } from "../definitions/context.ts";
+import { callbackOf } from "../engine/guard/seeded.ts";
 
 const posted: { path: string; key: string; body: string }[] = [];
 const env = { SERVICES_URL: "" };
@@ -51,6 +52,21 @@ test("a value sent before the job waits is kept, and callbacks side by side have
   expect(await job.toEnd()).toEqual({ kind: "complete", value: ["a", [2]] });
   expect(urls.size).toBe(2);
 });
+
+test.each([
+  ["an object", { amount: 12 }, { amount: 12 }],
+  ["a text that is no JSON", "paid", "paid"],
+  ["JSON as text, as from the address", '{"amount":12}', { amount: 12 }],
+  ["nothing", undefined, null],
+])(
+  "a callback that is settled at the Resonate server itself, with %s, has that value",
+  async (_what, value, expected) => {
+    const job = new SimulatedJob((async (ctx: Context) => [await ctx.callback("paid").result]) as never);
+    await job.execute();
+    job.sim.settle(callbackOf(JOB, "paid"), "resolved", value);
+    expect(await job.toEnd()).toEqual({ kind: "complete", value: [expected] });
+  },
+);
 
 test("a sent value that does not fit the schema is an error", async () => {
   const wrong = replayed(orderRun, { number: 9 }, { env, callbacks: { payment: { amount: "much" } } });

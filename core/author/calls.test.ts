@@ -118,6 +118,15 @@ test("ctx.timeout abandons work that takes too long, and no other", async () => 
   ]);
 });
 
+test("a step's own time-out is told from the end of ctx.timeout", async () => {
+  const late = () => Promise.reject(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
+  const fetched = (ctx: Context) =>
+    ctx
+      .timeout(HOUR, (c) => c.step("fetch", late, { retry: false }))
+      .catch((error: Error) => [error.name, error instanceof TimeoutError]);
+  expect((await replayed(fetched, {})).result).toEqual(["TimeoutError", false]);
+});
+
 class HttpError extends Error {
   override name = "HttpError";
   readonly status: number;
@@ -152,6 +161,38 @@ test("an error of a registered class keeps its class after a step, as a NonRetry
   expect(await fails(gone)).toEqual(["it answered 410", true, "nginx"]);
   const refused = () => Promise.reject(new NonRetryableError("no", { cause: new Error("because") }));
   expect(await fails(refused)).toEqual(["not retryable", "because"]);
+});
+
+test("an error of a registered class keeps the fields that its class computes", async () => {
+  class Refused extends Error {
+    readonly #response = { status: 403 };
+    get status() {
+      return this.#response.status;
+    }
+    get code() {
+      return `E${this.status}`;
+    }
+  }
+  const job = defineJob({ kind: "refused", args: z.object({}), id: () => "x", errors: [Refused] });
+  const refused = implement(job, async (ctx) =>
+    ctx
+      .step("do", () => Promise.reject(new Refused("no")), { retry: false })
+      .catch((error: unknown) => error instanceof Refused && [error.status, error.code]),
+  );
+  expect((await replayed(refused, {})).result).toEqual([403, "E403"]);
+});
+
+test("a registered error's own field named `at` comes back, and is not taken for a source line", async () => {
+  class Delayed extends Error {
+    at = "12:00";
+  }
+  const job = defineJob({ kind: "delayed", args: z.object({}), id: () => "x", errors: [Delayed] });
+  const delayed = implement(job, async (ctx) =>
+    ctx
+      .step("do", () => Promise.reject(new Delayed("no")), { retry: false })
+      .catch((error: unknown) => error instanceof Delayed && error.at),
+  );
+  expect((await replayed(delayed, {})).result).toBe("12:00");
 });
 
 test("any other error keeps its status and its cause", async () => {
@@ -236,6 +277,28 @@ test("a job whose budget asks goes on when more is allowed, and asks once for al
   const declined = { "tokens up to 100": { action: "decline" as const } };
   const ended = await replayed(budgeted(50, "ask", research), {}, { answers: declined });
   expect(ended.result).toMatchObject({ failed: 4, spent: ["BudgetExceeded", expect.stringContaining("not allowed")] });
+});
+
+test("after a refusal, later calls fail with what is spent by then, and nobody is asked again", async () => {
+  const spends = async (ctx: Context) => {
+    const spent: unknown[] = [];
+    for (let i = 1; i <= 2; i++) await ctx.spend(60, { of: "tokens" }).catch((error) => spent.push(error.spent));
+    return spent;
+  };
+  const answers = { "tokens up to 100": { action: "decline" as const } };
+  expect((await replayed(budgeted(50, "ask", spends), {}, { answers })).result).toEqual([60, 120]);
+});
+
+test("a clean-up after an open question about the budget hears that the budget is exceeded", async () => {
+  const spends = async (ctx: Context) => {
+    const heard: unknown[] = [];
+    for (let i = 1; i <= 2; i++)
+      await ctx.spend(60, { of: "tokens" }).catch((error) => heard.push(error.name, error.message));
+    return heard;
+  };
+  const { result } = await replayed(budgeted(50, "ask", spends), {}, { deadline: HOUR });
+  const late = ["DeadlineExceeded", "the job did not finish before its deadline"];
+  expect(result).toEqual([...late, "BudgetExceeded", "120 of 50 tokens are spent: more was not allowed"]);
 });
 
 test("an amount that is not a number, and a budget that is not defined, are refused", async () => {

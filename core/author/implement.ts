@@ -1,8 +1,8 @@
 import type * as z from "zod";
-import { $ZodAsyncError } from "zod/v4/core"; // Not as `z.core`, which would load all of zod, with its languages.
 import type { Context, JobContext } from "../definitions/context.ts";
 import { NondeterminismError } from "../definitions/context.ts";
 import type { Job } from "../definitions/job.ts";
+import { parsedAtOnce, problemsOf } from "../engine/parsed.ts";
 import { changed, returned, storable } from "../engine/values.ts";
 
 /**
@@ -91,16 +91,16 @@ export function implement<Args, Result, Env = unknown>(
 
 /** The arguments of a job's next run, as they are stored. @throws {NondeterminismError} if they do not fit */
 export function nextArgs(job: Job, args: unknown): unknown {
-  const { success, data, error } = parsedAtOnce(job, args);
+  const { success, data, error } = parsedArgs(job, args);
   if (success) return data;
-  throw new NondeterminismError(`ctx.continueAs: these are not arguments of ${job.kind}: ${problems(error)}`);
+  throw new NondeterminismError(`ctx.continueAs: these are not arguments of ${job.kind}: ${problemsOf(error)}`);
 }
 
 function parsed<Args>(job: Job<Args>, args: unknown): Args {
-  const { success, data, error } = parsedAtOnce(job, args);
+  const { success, data, error } = parsedArgs(job, args);
   const once = "Stored arguments are what the schema made of them, which it must";
   if (!success)
-    throw new NondeterminismError(`these are not arguments of ${job.kind}: ${problems(error)}. ${once} accept`);
+    throw new NondeterminismError(`these are not arguments of ${job.kind}: ${problemsOf(error)}. ${once} accept`);
   const path = changed(args, data);
   if (path === undefined) return data;
   throw new NondeterminismError(
@@ -108,16 +108,9 @@ function parsed<Args>(job: Job<Args>, args: unknown): Args {
   );
 }
 
-/** Refuses asynchronous schemas: each replay would run their checks again, which could then decide otherwise. */
-function parsedAtOnce<Args>(job: Job<Args>, args: unknown) {
-  try {
-    return job.args.safeParse(args);
-  } catch (error) {
-    if (!(error instanceof $ZodAsyncError)) throw error;
-    throw new NondeterminismError(
-      `the arguments of ${job.kind} are checked by something asynchronous, and again when the job runs. Do that in a step`,
-    );
-  }
+function parsedArgs<Args>({ kind, args: schema }: Job<Args>, args: unknown) {
+  const words = `the arguments of ${kind} are checked by something asynchronous, and again when the job runs. Do that in a step`;
+  return parsedAtOnce(schema, args, () => new NondeterminismError(words));
 }
 
 function checked(job: Job, result: unknown): unknown {
@@ -126,9 +119,6 @@ function checked(job: Job, result: unknown): unknown {
   const outcome = job.result?.safeParse(value);
   if (!outcome || outcome.success) return value;
   throw new NondeterminismError(
-    `the function returned a value that does not fit the output of ${job.kind}: ${problems(outcome.error)}`,
+    `the function returned a value that does not fit the output of ${job.kind}: ${problemsOf(outcome.error)}`,
   );
 }
-
-const problems = (error: z.ZodError): string =>
-  error.issues.map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message)).join("; ");

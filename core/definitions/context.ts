@@ -58,7 +58,8 @@ export interface Log {
 }
 
 /**
- * Counts and measures for the worker's `/metrics`. Names are in snake case; each name always has the same labels.
+ * Counts and measures for the worker's `/metrics`. Names are in snake case; each name always has the same labels. A call that does
+ * not fit is logged, and records nothing.
  *
  * @example
  * ctx.metrics.count("pages", { status: "200" });
@@ -336,8 +337,9 @@ export interface Context<Env = unknown> {
   /**
    * Calls `check` every `every` milliseconds until it returns a truthy value, and returns that value. Holds no worker
    * between two looks, and records no look that finds nothing. A look that throws has found nothing, except for errors
-   * that are never retried: `until` throws those. After `for` milliseconds (default: at the job's deadline) it throws a
-   * `NonRetryableError`.
+   * that are never retried: `until` throws those. After `for` milliseconds it makes a last look, and throws a
+   * `NonRetryableError` if that finds nothing. Without `for`, or if the job's deadline comes first, the last look is the last
+   * regular one before the deadline.
    *
    * @example await ctx.until("up", { every: 30 * SECOND, for: DAY }, async () => (await fetch(url)).ok);
    */
@@ -580,7 +582,8 @@ export class RetryableError extends Error {
 
 /**
  * The limits of what a job may spend, by the name of the budget. When a limit is exceeded, `fail` (the default) throws a
- * {@link BudgetExceeded}, and `ask` asks the user for more, again each time that is used up.
+ * {@link BudgetExceeded}, and `ask` asks the user for more, again each time that is used up. If the user does not allow
+ * more, or the job is cancelled or late before the answer, nobody is asked again: later calls throw a `BudgetExceeded`.
  *
  * @example
  * const budget: Budgets = { tokens: { limit: 100_000, onExceeded: "ask" }, pages: { limit: 500 } };

@@ -95,6 +95,16 @@ describe("a definition", () => {
       () => defineJob({ kind: "a", args: z.object({}), id: () => "x", freshFor: Number.NaN }),
       "a: NaN is not a number of milliseconds",
     ],
+    [
+      "a retention that is not a number",
+      () => defineJob({ kind: "a", args: z.object({}), id: () => "x", keepFor: Number.NaN }),
+      "a: NaN is not a number of milliseconds",
+    ],
+    [
+      "a clean-up in words",
+      () => defineJob({ kind: "a", args: z.object({}), id: () => "x", cleanup: { for: "1 h" as never } }),
+      "a: 1 h is not a number of milliseconds",
+    ],
   ])("with %s is refused", (_what, make, word) => {
     expect(make).toThrow(word);
   });

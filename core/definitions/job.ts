@@ -218,7 +218,9 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
   if (group !== undefined && !/^(?!default$)[\w.-]+$/.test(group)) {
     throw new Error(`${kind}: a group is letters, digits, "_", "-" and ".", not ${JSON.stringify(group)}.`);
   }
-  for (const span of [deadline, freshFor ?? 0]) {
+  const { keepFor, cleanup } = options;
+  const cleanupTime = cleanup?.for ?? DEFAULT_CLEANUP;
+  for (const span of [deadline, freshFor ?? 0, keepFor === "forever" ? 0 : (keepFor ?? 0), cleanupTime]) {
     if (typeof span !== "function" && !Number.isFinite(span)) {
       throw new Error(`${kind}: ${span} is not a number of milliseconds.`);
     }
@@ -238,7 +240,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     shared,
     runs,
     group,
-    keepFor: options.keepFor,
+    keepFor,
     async name(args) {
       const id = await options.id?.(args);
       if (typeof id === "string" ? id === "" : !Number.isFinite(id)) {
@@ -265,7 +267,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     restarts: (reason, args) => restarts(reason, args),
     onRestart: options.onRestart,
     otherArguments: options.otherArguments ?? "note",
-    cleanupTime: options.cleanup?.for ?? DEFAULT_CLEANUP,
+    cleanupTime,
     answers,
     ...(options.view && { view: options.view }),
     ...(options.errors && { errors: options.errors }),

@@ -1,10 +1,12 @@
 /** Appends the records of one execution: decides their order, the batches, and which awaited outcomes each lists. */
 import { journalEntryId } from "../store/ids.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
+import { JobFull } from "./lease/lease.ts";
 import type { Command } from "./replay/commands/command.ts";
 import type { Wakeup } from "./replay/commands/wakeup.ts";
 import type { Replay } from "./replay/replay.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
+import { type StoredError, toStored } from "./values.ts";
 
 /** The most awaited outcomes that one record lists. */
 const MOST_HEARD = 100;
@@ -67,14 +69,24 @@ export class JournalWriter {
     }
   }
 
-  /** Writes records at once. A crash may lose any of them, so each lists all awaited outcomes. @throws {LeaseLost} */
+  /**
+   * Writes records at once. A crash may lose any of them, so each lists all awaited outcomes. Instead of an outcome or a
+   * question that the job has no room for, an error is recorded, so that the function hears of it.
+   *
+   * @throws {LeaseLost}
+   */
   async append(batch: readonly Pick<Posted, "event" | "when">[]): Promise<JournalRecord[]> {
     const first = this.#journal.last + 1;
     const after = this.#heard.length > 0 && { after: this.#heard };
     const promises = await Promise.all(
       batch.map(({ event, when }, i) => {
-        const whole = { ...event, ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
-        return this.#lease.create(journalEntryId(this.#lease.run, first + i), whole, when);
+        const id = journalEntryId(this.#lease.run, first + i);
+        const more = { ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
+        return this.#lease.create(id, { ...event, ...more }, when).catch((error) => {
+          const failure = error instanceof JobFull && failing(event, toStored(error));
+          if (!failure) throw error;
+          return this.#lease.create(id, { ...failure, ...more }, "resolved");
+        });
       }),
     );
     this.#heard = [];
@@ -122,4 +134,10 @@ export class JournalWriter {
   leave({ path }: Command, event?: JournalEntry): void {
     this.#lease.leave?.(path, event).catch(() => {});
   }
+}
+
+/** The entry by which a call fails whose own entry cannot be stored. */
+function failing({ kind, op }: JournalEntry, error: StoredError): JournalEntry | undefined {
+  const isCall = kind === "step" || kind === "start" || kind === "until" || kind === "emit" || kind === "ask";
+  return isCall ? { kind, op, error } : undefined;
 }

@@ -31,7 +31,9 @@ export type JournalEntry = {
   /** `failed`: the branch that ended first or all of `ctx.any` failed, or the time of `ctx.timeout` was up. */
   | { kind: "race"; winner: string; failed?: true }
   | { kind: "sleep" }
-  | { kind: "ask"; question: Question }
+  /** A question that the job had no room for holds the error in its place. */
+  | { kind: "ask"; question: Question; error?: never }
+  | { kind: "ask"; question?: never; error: StoredError }
   /** An `atMostOnce` step, or the first look of an `until`, begins; `at` in milliseconds since the epoch. */
   | { kind: "begin"; of: "step" | "until"; at: number }
   /** An attempt failed, and the next one is due when this promise resolves. */

@@ -7,10 +7,10 @@ import type { JournalEntry, JournalRecord } from "./journal.ts";
 import type { Carried, ExecutionState, Run } from "./state.ts";
 
 /**
- * When a new promise settles: at once, at `due`, or when somebody settles it, by the job's deadline or by `until` at
- * the latest. In milliseconds since the epoch.
+ * When a new promise settles: at once, at `due`, or when somebody settles it, by `until` and the job's deadline at the
+ * latest. In milliseconds since the epoch.
  */
-export type When = "resolved" | { due: number } | "open" | { until: number };
+export type When = "resolved" | { due: number } | { until: number };
 
 /** The requests that an execution may make of the server, under the lease on the job's task. */
 export interface Lease {

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { NondeterminismError, NonRetryableError, ProtocolFailure } from "../definitions/context.ts";
+import {
+  NondeterminismError,
+  NonRetryableError,
+  ProtocolFailure,
+  RetryableError,
+  TimeoutError,
+} from "../definitions/context.ts";
 import { difference, fromStored, isFinal, MAX_RESULT, storable, toStored } from "./values.ts";
 
 const cycle: { self?: unknown } = {};
@@ -68,6 +74,21 @@ test("an error, or another thrown value, comes back with its name, message and c
   expect(toStored(odd)).toEqual({ name: "n".repeat(100), message: "odd" });
 });
 
+test("an error of this package keeps its class, and another of the same name does not get it", () => {
+  const own = [new TimeoutError("late"), new NonRetryableError("no"), new RetryableError("wait", { retryAfter: 7 })];
+  for (const error of own) expect(fromStored(toStored(error))).toBeInstanceOf(error.constructor);
+  expect(fromStored(toStored(own[2]))).toMatchObject({ retryAfter: 7 });
+  const other = fromStored(toStored(new DOMException("late", "TimeoutError")));
+  expect(other).toMatchObject({ name: "TimeoutError", message: "late" });
+  expect(other).not.toBeInstanceOf(TimeoutError);
+  expect(fromStored(toStored(other))).not.toBeInstanceOf(TimeoutError);
+});
+
+test("an error whose record has only a name, as earlier versions and the engine write it, has the class of that name", () => {
+  expect(fromStored({ name: "TimeoutError", message: "late" })).toBeInstanceOf(TimeoutError);
+  expect(fromStored({ name: "NonRetryableError", message: "no" })).toBeInstanceOf(NonRetryableError);
+});
+
 test("a programming error keeps its source line, and an error its causes", () => {
   const fault = thrownBy(() => (undefined as unknown as { y: number }).y);
   const kept = toStored(fromStored(toStored(fault)));
@@ -82,6 +103,7 @@ test("a programming error keeps its source line, and an error its causes", () =>
     cause: { message: "fetch failed", cause: { code: "ECONNRESET" } },
   });
   expect(toStored(reset)).not.toHaveProperty("at");
+  expect(toStored(Object.assign(new Error("late"), { at: "12:00" }))).not.toHaveProperty("at");
 });
 
 const thrownBy = (run: () => unknown): Error => {

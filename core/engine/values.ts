@@ -174,7 +174,7 @@ export interface StoredError {
   code?: string | number;
   status?: string | number;
   cause?: StoredError;
-  /** The name of its class, if the definition registers it. */
+  /** The name of its class, if the definition registers it; `Error`, if only its name is one of this package's errors. */
   class?: string;
   /** The own fields of an error whose class is known. */
   fields?: Record<string, unknown>;
@@ -192,42 +192,58 @@ export function toStored(
 ): StoredError {
   const { name, message, code, status, cause } = parts(thrown);
   const registered = thrown instanceof Error ? classes.find((each) => thrown.constructor === each) : undefined;
-  const fields = registered || KNOWN.has(name) ? fieldsOf(thrown) : undefined;
+  const known = KNOWN.get(name);
+  const isKnown = known !== undefined && thrown instanceof known;
+  // `AbortSignal.timeout` and other libraries have a `TimeoutError` as well.
+  const type = registered?.name ?? (known && !isKnown ? "Error" : undefined);
+  const fields = registered || isKnown ? fieldsOf(thrown) : undefined;
   return {
     name,
     message: message.slice(0, MAX_MESSAGE) || "failed without giving a reason",
     ...(code !== undefined && { code }),
     ...(status !== undefined && { status }),
     ...(cause !== undefined && depth < MAX_CAUSES && { cause: toStored(cause, undefined, classes, depth + 1) }),
-    ...(registered && { class: registered.name }),
+    ...(type !== undefined && { class: type }),
     ...(fields && { fields }),
     ...(attempts !== undefined && { attempts }),
     ...lineOf(thrown),
   };
 }
 
+/** The stored source lines of errors: a property of the error could be one of its class. */
+const lines = new WeakMap<Error, string>();
+
 /** The source line of a programming error; for other errors the message says enough. */
 function lineOf(thrown: unknown): { at?: string } {
-  if (thrown instanceof Error && typeof (thrown as StoredError).at === "string")
-    return { at: (thrown as StoredError).at as string };
-  const at = thrown instanceof Error && isFault(thrown) ? lineIn(thrown) : "";
+  if (!(thrown instanceof Error)) return {};
+  const at = lines.get(thrown) ?? (isFault(thrown) ? lineIn(thrown) : "");
   return at === "" ? {} : { at };
 }
 
 /** The error as the function sees it, at the first run and in replays. */
 export function fromStored(
-  { name, message, code, status, cause, class: registered, fields, attempts, at }: StoredError,
+  { name, message, code, status, cause, class: className, fields, attempts, at }: StoredError,
   classes: readonly ErrorClass[] = [],
 ): Error {
   const error = new Error(message, cause && { cause: fromStored(cause, classes) });
-  const type = classes.find((each) => each.name === registered) ?? KNOWN.get(name);
+  // Most records of this package's errors have only the name.
+  const type = classes.find((each) => each.name === className) ?? (className === "Error" ? undefined : KNOWN.get(name));
   if (type) Object.setPrototypeOf(error, type.prototype);
-  if (at !== undefined) Object.defineProperty(error, "at", { value: at });
-  if (error.name !== name) {
-    Object.defineProperty(error, "name", { value: name, configurable: true, writable: true });
-  }
-  const told = { ...fields, ...(code !== undefined && { code }), ...(status !== undefined && { status }) };
-  return Object.assign(error, told, attempts !== undefined && { attempts });
+  if (at !== undefined) lines.set(error, at);
+  own(error, { name }, false);
+  own(error, {
+    ...fields,
+    ...(code !== undefined && { code }),
+    ...(status !== undefined && { status }),
+    ...(attempts !== undefined && { attempts }),
+  });
+  return error;
+}
+
+/** Gives an error own properties. Assignments would call the accessors of its class, and fail where there is no setter. */
+function own(error: Error, properties: Record<string, unknown>, enumerable = true): void {
+  for (const [name, value] of Object.entries(properties))
+    Object.defineProperty(error, name, { value, enumerable, configurable: true, writable: true });
 }
 
 /** The own fields of an error that JSON can hold; undefined if there are none, or if they are too large together. */

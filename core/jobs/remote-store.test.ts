@@ -115,3 +115,18 @@ test("the server is not asked about a name that no job can have", async () => {
   }
   expect(asked).toBe(0);
 });
+
+test("a start while the Resonate server and the caller's record are away fails once, without a second rejection", async () => {
+  script = [answer(400)];
+  const reserve = () => Promise.reject(new ResonateUnavailable("the record is away"));
+  const scope = { records: () => ({ reserve }) as never };
+  const away = new RemoteStore({ url: server.url, group: "workers", namespace: "" }, [], scope);
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => void unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  const start = away.create({ ...timer, runs: "edge" }, "timer_tea", { timer_name: "tea", fires_at }, 0);
+  await expect(start).rejects.toThrow("malformed");
+  await new Promise((resolve) => setTimeout(resolve));
+  process.off("unhandledRejection", note);
+  expect(unhandled).toEqual([]);
+});

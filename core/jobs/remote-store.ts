@@ -219,6 +219,7 @@ export class RemoteStore {
     const given = this.#scope.labels.length > 0 ? this.#scope.labels : before;
     const labels = labelsIn([...given, ...(job.labels?.(args) ?? [])]);
     const noted = this.#noteStart(job, name, args, { now, deadline, labels });
+    noted.catch(() => {}); // It is awaited below, unless another error comes first.
     const call = {
       func: job.kind,
       args: [args],

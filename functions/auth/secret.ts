@@ -5,3 +5,7 @@ type WorkerdCrypto = SubtleCrypto & { timingSafeEqual(a: BufferSource, b: Buffer
 export function isSame(known: ArrayBufferView<ArrayBuffer>, given: ArrayBufferView<ArrayBuffer>): boolean {
   return known.byteLength === given.byteLength && (crypto.subtle as WorkerdCrypto).timingSafeEqual(known, given);
 }
+
+/** The token that a request shows; undefined without one. */
+export const bearerIn = (headers: Headers): string | undefined =>
+  /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];

@@ -3,6 +3,7 @@ import { builtInTool, refusal, ToolError } from "../../core/author/tool.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { jobName } from "../../core/tools/arguments.ts";
+import { jsonOf } from "../http/json.ts";
 import { checkAnswer } from "../tasks/answer.ts";
 
 const NAME = "answer_question";
@@ -85,13 +86,4 @@ export async function giveAnswer(
   }
   if (!(await store.feeds.answer(open.promiseId, checked.answer)))
     throw refused(`question: ${JSON.stringify(key)} was answered by somebody else meanwhile.`);
-}
-
-/** Parsed JSON; undefined for other text. */
-export function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

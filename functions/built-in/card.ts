@@ -3,8 +3,9 @@ import * as z from "zod";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import { JobStatus } from "../../core/jobs/status.ts";
 import { check, nameText } from "../../core/tools/arguments.ts";
+import { jsonOf } from "../http/json.ts";
 import { loadLazy } from "../load-lazy.ts";
-import { giveAnswer, jsonOf, jsonText } from "./answer-question.ts";
+import { giveAnswer, jsonText } from "./answer-question.ts";
 
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
 const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;

@@ -5,6 +5,7 @@ import { startJob } from "../../core/jobs/starting/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/store/ids.ts";
 import { check } from "../../core/tools/arguments.ts";
+import { jsonOf } from "../http/json.ts";
 import { loadTimes } from "../schedules/load-times.ts";
 import { type Schedule, schedule } from "../schedules/schedule.ts";
 import { SHORTEST } from "../schedules/shortest.ts";
@@ -92,11 +93,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
   });
 
 function objectIn(text: string | undefined): Record<string, unknown> | undefined {
-  if (text === undefined) return {};
-  try {
-    const value = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = text === undefined ? {} : jsonOf(text);
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : undefined;
 }

@@ -372,7 +372,7 @@ test("a caller's record is removed within a day after its promises were removed,
 });
 
 /** The object of a caller who has subscribed, over storage that outlasts it. `receive` answers as its receiver. */
-async function subscribed(receive: (id: string, request: RequestInit) => Response | Promise<Response>) {
+async function subscribed(receive: (id: string, url: string) => Response | Promise<Response>) {
   const TOKEN = { name: "ada", sha256: "0".repeat(64) };
   const env = {
     AUTH_MODE: "bearer",
@@ -386,7 +386,7 @@ async function subscribed(receive: (id: string, request: RequestInit) => Respons
     const { type, challenge } = JSON.parse(String(init.body));
     return type === "verification"
       ? Response.json({ challenge })
-      : receive(new Headers(init.headers).get("webhook-id") ?? "", init);
+      : receive(new Headers(init.headers).get("webhook-id") ?? "", String(url));
   });
   const alarm = { at: 0 };
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
@@ -484,6 +484,35 @@ test("a receiver that fails for an hour is left alone until its client, who can 
   expect(receive).toHaveBeenCalled();
   expect(await status()).toMatchObject({ active: true, lastError: null });
 });
+
+test.each([3, 8])(
+  "%i slow receivers with full backlogs do not delay the events of another subscription",
+  async (slow) => {
+    const prompt = "https://prompt.example.com/";
+    const received: string[] = [];
+    const slowly: (() => void)[] = [];
+    const { object, start, end, idOf, caller, request } = await subscribed((id, url) => {
+      const answer = new Response(null, { status: 204 });
+      if (url !== prompt) return new Promise((resolve) => slowly.push(() => resolve(answer)));
+      received.push(id);
+      return answer;
+    });
+    for (let n = 1; n < slow; n++) await object.subscribe(caller, { ...request, url: `https://slow${n}.example.com/` });
+    await object.subscribe(caller, { ...request, url: prompt, narrowed: { jobNames: ["timer_late"] } });
+    const endJob = async (name: string) => {
+      await start(name, 10);
+      await end(name);
+      await object.heard(KEY, [idOf(name)], []);
+    };
+    for (let n = 0; n < 120; n++) await endJob(`timer_${n}`);
+    await vi.waitFor(() => expect(slowly.length).toBe(Math.min(4 * slow, 24)));
+    vi.advanceTimersByTime(1_000);
+    await endJob("timer_late");
+    // Eight receivers take all places, so the event needs the first that becomes free.
+    if (slow === 8) slowly[0]?.();
+    await vi.waitFor(() => expect(received).toEqual(["ended_timer_late"]));
+  },
+);
 
 test("of 10,000 subscriptions 50 are granted, and only 10 new receivers a minute are asked whether they want deliveries", async () => {
   const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }));

@@ -208,17 +208,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       await this.#begin(key);
       if (most.jobs > 0) await this.#takeover.seal(job.period);
       if (most.bytes > 0) await this.#looks.size(most.bytes);
-      const answer = this.#reserve(job, most);
-      if (answer === "reserved") {
-        this.#figure.started += 1;
-        this.#tellOperators();
-        this.#watch.onStart();
-        if (!this.#hearing || this.#hearing.pause > HEARING.first) {
-          this.#hear();
-          if (this.#hearing) await this.#arm();
-        }
-        if (job.kind === schedule.kind) await this.#arm();
-      }
+      const answer = await this.#reserve(job, most);
       if (answer === "full") await this.#looks.lookIn(job.period);
       else if (answer === "stored") await this.#looks.lookAt(this.#looks.overdue(LOOKS));
       else return answer;
@@ -633,8 +623,19 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#jobs.set("chores", String(Date.now() + (isBusy ? SOON : DAY)));
   }
 
-  #reserve(job: StartedJob, most: Most) {
-    return this.#jobs.transaction(() => this.#jobs.reserve(job, most, Date.now()));
+  /** Enters a job in the record, and follows it if it is new. */
+  async #reserve(job: StartedJob, most: Most): Promise<Reserved> {
+    const answer = this.#jobs.transaction(() => this.#jobs.reserve(job, most, Date.now()));
+    if (answer !== "reserved") return answer;
+    this.#figure.started += 1;
+    this.#tellOperators();
+    this.#watch.onStart();
+    if (!this.#hearing || this.#hearing.pause > HEARING.first) {
+      this.#hear();
+      if (this.#hearing) await this.#arm();
+    }
+    if (job.kind === schedule.kind) await this.#arm();
+    return answer;
   }
 
   /** Begins the record of a caller, and waits for some steps of its takeover. */

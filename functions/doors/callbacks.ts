@@ -8,6 +8,7 @@ import { rootOf } from "../../core/store/ids.ts";
 import type { Edge } from "../app/parts.ts";
 import { isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
+import { jsonOf } from "../http/json.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 
 /** The largest body, in bytes. */
@@ -84,11 +85,8 @@ async function settle(
 function parsedAs(text: string, type: string): { value: unknown } | undefined {
   if (text === "") return { value: null };
   if (!/\bjson\b/i.test(type)) return { value: text };
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return undefined;
-  }
+  const value = jsonOf(text);
+  return value === undefined ? undefined : { value };
 }
 
 /** Why a value does not fit the schema that the job waits for; undefined where it fits. */

@@ -9,6 +9,7 @@ import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
 import type { identify } from "../app/admission.ts";
 import type { Visit } from "../app/parts.ts";
+import { bearerIn } from "../auth/secret.ts";
 import { assetResponse } from "../http/assets.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { aboutOf } from "../pages/about.ts";
@@ -132,7 +133,7 @@ async function openLink(c: Visit): Promise<Response> {
 
 async function signIn(c: Visit, identify: Identify): Promise<Response> {
   const { edge, line } = c.var;
-  const token = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1] ?? "";
+  const token = bearerIn(c.req.raw.headers) ?? "";
   const identified = isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
   if (identified instanceof Response) return identified;
   const cookie = await session(edge.pages, token, identified.expires, isSecure(c));

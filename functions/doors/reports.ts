@@ -4,7 +4,9 @@ import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
 import type { Edge } from "../app/parts.ts";
+import { bearerIn } from "../auth/secret.ts";
 import { readBytes } from "../http/bounded-body.ts";
+import { jsonOf } from "../http/json.ts";
 
 const Ids = z.record(z.string(), z.array(z.string())).default({});
 const count = z.number().nonnegative();
@@ -44,13 +46,13 @@ const answer = (status: number, error: string) => Response.json({ error }, { sta
 export async function receive(request: Request, _env: object, { config, callers }: Edge): Promise<Response> {
   if (request.method !== "POST") return answer(404, "Not found.");
   const { VIEW_KEY, isOperated } = config;
-  const [, shown] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+  const shown = bearerIn(request.headers);
   if (!VIEW_KEY || !callers || !shown || !(await isReportToken(VIEW_KEY, shown)))
     return answer(401, "Reports are taken from workers alone.");
   const body = await readBytes(request, MAX_REPORT);
   if (body === 413) return answer(413, `A body has up to ${MAX_REPORT} bytes.`);
   if (body === 408) return answer(408, "The body did not arrive in time.");
-  const { data } = Batch.safeParse(parsed(new TextDecoder().decode(body)));
+  const { data } = Batch.safeParse(jsonOf(new TextDecoder().decode(body)));
   if (!data) return answer(400, "The body is not a batch of reports.");
   const { ended, started, worker } = data;
   const keys = [...new Set([...Object.keys(ended), ...Object.keys(started)])];
@@ -60,12 +62,4 @@ export async function receive(request: Request, _env: object, { config, callers 
   if (worker && isOperated) await callers.operate("report", worker);
   const headers = { [FORM_HEADER]: `${FORM}`, ...(!isOperated && { [UNREAD]: "worker" }) };
   return new Response(null, { status: 204, headers });
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -4,7 +4,9 @@
  */
 import { keysOf } from "../../core/definitions/caller.ts";
 import { fetchFrom } from "../../core/store/object-address.ts";
+import { sha256Of } from "../../core/store/sha256.ts";
 import type { Edge } from "../app/parts.ts";
+import { bearerIn } from "../auth/secret.ts";
 import type { RoomListMethods } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/bounded-body.ts";
@@ -50,7 +52,7 @@ async function atDoor(request: Request, path: string, env: DoorEnv): Promise<Req
   if (!isPoll && !isOperators && !(isCall && method === "POST")) return new Response(null, { status: 404 });
   const most = isOperators ? MAX_ROWS : MAX_BODY;
   const known = [...hashesIn(env.OPERATOR_TOKENS), ...(isOperators ? [] : hashesIn(env.RESONATE_TOKENS))];
-  const [, shown] = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
+  const shown = bearerIn(headers);
   if (!isCall && Number(headers.get("content-length") ?? 0) > most) return tooLarge(most);
   if (!isCall) return shown !== undefined && (await isKnown(shown, known)) ? request : unauthorized();
   // In the protocol the token is in the body, in the head of each request.
@@ -90,6 +92,5 @@ function hashesIn(tokens: string | undefined): string[] {
 
 /** The time that a comparison of hashes takes reveals nothing about the token. */
 async function isKnown(token: string, known: readonly string[]): Promise<boolean> {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
-  return known.includes(Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join(""));
+  return known.includes(await sha256Of(token));
 }

@@ -80,7 +80,7 @@ const Progress = z.object({
 const Output = z.object({
   ...ofAJob,
   offset: z.int(),
-  output: z.unknown(),
+  output: z.unknown().optional(),
   summary: z.object({ characters: z.int(), part: z.string() }).optional(),
 });
 

@@ -44,9 +44,7 @@ export async function exportSpan(span: RequestSpan, env: TraceEnv): Promise<void
   if (spans.length === 0) return;
   gathered = [];
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint = "", OTEL_EXPORTER_OTLP_HEADERS: more = "" } = env;
-  const headers = new Headers({ "content-type": "application/json" });
-  for (const [, name = "", value = ""] of more.matchAll(/([^,=]+)=([^,]*)/g))
-    headers.set(name.trim(), decodeURIComponent(value.trim()));
+  const headers = headersIn(more);
   const resource = { attributes: attributesOf({ "service.name": env.OTEL_SERVICE_NAME ?? "durable-mcp-edge" }) };
   const scopeSpans = [{ scope: { name: "durable-mcp-edge" }, spans }];
   const sent = await fetch(`${endpoint.replace(/\/$/, "")}/v1/traces`, {
@@ -56,6 +54,26 @@ export async function exportSpan(span: RequestSpan, env: TraceEnv): Promise<void
     signal: AbortSignal.timeout(PATIENCE),
   }).catch(() => undefined);
   await sent?.body?.cancel();
+}
+
+/** The headers of a request to the collector. One that cannot be sent is left out, so that the spans are not lost. */
+function headersIn(more: string): Headers {
+  const headers = new Headers({ "content-type": "application/json" });
+  for (const [, name = "", value = ""] of more.matchAll(/([^,=]+)=([^,]*)/g)) {
+    try {
+      headers.set(name.trim(), decoded(value.trim()));
+    } catch {}
+  }
+  return headers;
+}
+
+/** A value without its URL encoding. Text that is not encoded correctly is taken as it is, such as a password with `%`. */
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
 }
 
 /** The span in OTLP, with the names of the semantic conventions for MCP. */

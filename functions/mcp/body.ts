@@ -1,5 +1,6 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 import { BODY_TIME, isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
+import { jsonOf } from "../http/json.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
@@ -22,12 +23,8 @@ export async function readBody(request: Request): Promise<Body> {
   if (body === 413) return tooLarge();
   if (body === 408) return tooSlow();
   const text = new TextDecoder().decode(body);
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    return new Request(url, { method, headers, body: text, signal });
-  }
+  const parsed = jsonOf(text);
+  if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
   return isTooDeep(text)
     ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed)
     : { parsed, weight: Math.ceil(text.length / CHARACTERS) };

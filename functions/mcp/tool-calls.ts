@@ -13,7 +13,6 @@ import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { labelsIn } from "../../core/jobs/caller/labels.ts";
 import { type DurablePromise, SearchRefused } from "../../core/jobs/remote-store.ts";
-import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { check } from "../../core/tools/arguments.ts";
 import {
   type CallToolResult,
@@ -30,8 +29,7 @@ import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
-import { checkAnswer } from "../tasks/answer.ts";
-import { createTask, type JobLinks, missingTasksCapability, promiseOf, type TaskService } from "../tasks/service.ts";
+import { answerTask, createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
@@ -221,15 +219,8 @@ export class ToolCalls {
     signal: AbortSignal,
   ): Promise<DurablePromise | undefined> {
     if (!this.#tasks) return undefined;
-    const promise = await promiseOf(this.#tasks, requestState, { ...scope, signal });
-    const { questions } = await jobSnapshotOf(scope.store, promise, signal);
-    for (const [key, { promiseId, question }] of questions) {
-      if (!Object.hasOwn(responses, key)) continue;
-      const checked = await checkAnswer(question, responses[key]);
-      if ("reason" in checked)
-        throw new ToolError(`Nothing was done: ${key}: ${checked.reason}. The question stays open.`);
-      await scope.store.feeds.answer(promiseId, checked.answer);
-    }
+    const { promise, misfit } = await answerTask(this.#tasks, requestState, responses, { ...scope, signal });
+    if (misfit) throw new ToolError(`Nothing was done: ${misfit.key}: ${misfit.reason}. The question stays open.`);
     return promise;
   }
 

@@ -1,13 +1,12 @@
 /** Who is an operator: the holder of an operator's token, a caller whose OAuth token says so, or this machine's user. */
 import { parse, serialize } from "hono/utils/cookie";
 import type { OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
+import { sha256Of } from "../../core/store/sha256.ts";
 import type { Edge } from "../app/parts.ts";
 import { isLoopback } from "../auth/auth-config.ts";
-import { isSame } from "../auth/secret.ts";
+import { bearerIn, isSame } from "../auth/secret.ts";
+import { SESSION } from "../pages/cookies.ts";
 import { isOwnPage } from "../pages/sessions.ts";
-
-/** How long a browser stays signed in, in milliseconds. */
-const SESSION = 12 * 3_600_000;
 
 const PURPOSE = "operator";
 const cookieName = (isSecure: boolean) => (isSecure ? "__Host-operator" : "operator");
@@ -26,8 +25,8 @@ export async function operatorOf(request: Request, env: OperatorEnv, edge: Edge)
     return site === null || site === "same-origin" ? "this machine" : refusal(403, "Only a page of this server may.");
   }
   if (!env.OPERATOR_TOKENS && !env.OAUTH_OPERATE_SCOPE) return refusal(404, "Not found.");
-  const [, token] = /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "") ?? [];
-  const who = token === undefined ? await inSession(request, env, edge) : await holderOf(await hashOf(token), env);
+  const token = bearerIn(headers);
+  const who = token === undefined ? await inSession(request, env, edge) : await holderOf(await sha256Of(token), env);
   if (who !== undefined) return who;
   const scope = env.OAUTH_OPERATE_SCOPE;
   if (scope && edge.auth.presentsToken(await edge.pages.withSession(request))) {
@@ -49,8 +48,7 @@ export async function session(request: Request, env: OperatorEnv, edge: Edge): P
   const of = (value: string, maxAge: number) =>
     serialize(cookieName(isSecure), value, { path: "/", maxAge, secure: isSecure, httpOnly: true, sameSite: "Strict" });
   if (request.method === "DELETE") return of("", 0);
-  const [, token = ""] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
-  const hash = await hashOf(token);
+  const hash = await sha256Of(bearerIn(request.headers) ?? "");
   if ((await holderOf(hash, env)) === undefined) return undefined;
   // The session holds the token's hash, so it ends when the token is no longer listed.
   const sealed = await edge.pages.seal?.close(PURPOSE, hash, Date.now() + SESSION);
@@ -65,11 +63,6 @@ async function inSession(request: Request, env: OperatorEnv, edge: Edge): Promis
 }
 
 const utf8 = new TextEncoder();
-
-async function hashOf(token: string): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", utf8.encode(token)));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
 
 /** The name that belongs to the hash of a token. All are compared, so that the time taken does not reveal which one matched. */
 async function holderOf(hash: string, { OPERATOR_TOKENS }: OperatorEnv): Promise<string | undefined> {

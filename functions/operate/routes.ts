@@ -5,6 +5,7 @@ import type { Edge } from "../app/parts.ts";
 import { type DoorEnv, operateRooms } from "../doors/resonate.ts";
 import { assetResponse } from "../http/assets.ts";
 import { readBytes } from "../http/bounded-body.ts";
+import { jsonOf } from "../http/json.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
 import type { Action, Filter, Span } from "./calls.ts";
@@ -88,8 +89,9 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
         ...numberIn("after", asked.after),
         ...numberIn("limit", asked.limit),
       };
+      // SQLite takes a negative limit for none.
       return answer({
-        entries: await callers.operate("trail", { ...page, limit: Math.min(page.limit ?? 100, 1_000) }),
+        entries: await callers.operate("trail", { ...page, limit: Math.min(Math.max(page.limit ?? 100, 0), 1_000) }),
       });
     }
     case "GET /operate/action":
@@ -97,7 +99,7 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
     case "POST /operate/act": {
       const body = await readBytes(request, MAX_BODY);
       if (typeof body === "number") return refuse(body, "The body is too large, or did not arrive.");
-      const { data } = Asked.safeParse(parsed(body));
+      const { data } = Asked.safeParse(jsonOf(new TextDecoder().decode(body)));
       if (!data) return refuse(400, `The body is not an action: ${ACTIONS}.`);
       if ((data.do === "retry" || data.do === "cancel") && !data.jobs === !data.filter)
         return refuse(400, `${data.do} takes either jobs or a filter.`);
@@ -114,14 +116,6 @@ const numberIn = <Name extends string>(name: Name, value: string | undefined) =>
   (value !== undefined && Number.isSafeInteger(Number(value)) ? { [name]: Number(value) } : {}) as {
     [N in Name]?: number;
   };
-
-function parsed(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return undefined;
-  }
-}
 
 /** The alerts in the format of Prometheus: 1 while an alert holds. */
 function metricsOf(alerts: readonly { name: string }[]): string {

@@ -4,7 +4,7 @@ import type { Caller } from "../../core/definitions/caller.ts";
 import { cookieOfRequest, isOwnPage, type Linked, type Pages, pathOf, sessionCookie } from "./sessions.ts";
 
 /** How long a browser stays signed in, in milliseconds. */
-const SESSION = 12 * 3_600_000;
+export const SESSION = 12 * 3_600_000;
 
 /** A link is exchanged for a cookie with a path of its own, so a browser with many links sends only the one it uses. */
 const LINK_COOKIE = "link";

@@ -1,12 +1,10 @@
 /** The methods of the Tasks extension, as handlers of the SDK. */
 import type { ClientCapabilities, Server, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import type { AnswerEntry } from "../../core/jobs/feed/progress-feed.ts";
-import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import { scopeOf } from "../http/scope.ts";
-import { checkAnswer } from "./answer.ts";
 import {
+  answerTask,
   getTask,
   missingTasksCapability,
   orUnavailable,
@@ -33,7 +31,8 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
   });
   server.setRequestHandler("tasks/update", { params }, async ({ taskId }, context) => {
     const request = requestOf(context);
-    await orUnavailable(service, updateTask(service, taskId, responsesOf(context), request));
+    const { misfit } = await orUnavailable(service, answerTask(service, taskId, responsesOf(context), request));
+    if (misfit) throw invalidAnswer(misfit.key, misfit.reason);
     return {};
   });
 }
@@ -70,29 +69,6 @@ function responsesOf({ mcpReq }: ServerContext): Record<string, unknown> {
     );
   }
   return { ...inputResponses, ...Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined])) };
-}
-
-/**
- * Answers the open questions that `responses` names, and ignores keys of questions that are unknown or answered. One answer
- * that does not fit its question is an error, and then none is taken.
- */
-async function updateTask(
-  service: TaskService,
-  taskId: unknown,
-  responses: Record<string, unknown>,
-  request: TaskRequest,
-) {
-  const promise = await promiseOf(service, taskId, request);
-  const { store } = request;
-  const { questions } = await jobSnapshotOf(store, promise, request.signal);
-  const answers: { promiseId: string; answer: AnswerEntry }[] = [];
-  for (const [key, { promiseId, question }] of questions) {
-    if (!Object.hasOwn(responses, key)) continue;
-    const checked = await checkAnswer(question, responses[key]);
-    if ("reason" in checked) throw invalidAnswer(key, checked.reason);
-    answers.push({ promiseId, answer: checked.answer });
-  }
-  await Promise.all(answers.map(({ promiseId, answer }) => store.feeds.answer(promiseId, answer)));
 }
 
 function invalidAnswer(key: string, reason: string): ProtocolError {

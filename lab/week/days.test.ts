@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { type DayEnd, simulateDays } from "./days.ts";
 
-test("with jobs every day, the server's stored data levels off", { timeout: 120_000 }, async () => {
+test("with jobs every day, the server's stored data levels off", async () => {
   const ends: DayEnd[] = [];
   const [days, jobs] = [4, 48];
   const options = { days, jobs, parts: 3, callers: 2, retentionDays: 1, restarts: false };

@@ -5,7 +5,7 @@ import type { Chart, drawChart } from "../chart/chart.ts";
 import { type FileSource, Files } from "../job/files.tsx";
 import { Partial } from "../job/partial.tsx";
 import { Tree } from "../job/tree.tsx";
-import { lengthOf, Time, useNow } from "../lib/components.tsx";
+import { dateIn, lengthOf, Time, useNow } from "../lib/components.tsx";
 import { Fields, valuesOf } from "../lib/form.tsx";
 import type { FormSchema } from "../lib/server.ts";
 import type { Follower, Seen } from "./follow.ts";
@@ -32,7 +32,8 @@ const WORDS: Record<Job["status"], string> = {
 };
 
 export function Card({ host, title, seen, follower, theme }: CardProps) {
-  const { job, result, notice, isLost } = seen;
+  const { job, result, lost } = seen;
+  const notice = lost === undefined ? seen.notice : `Not connected, trying again. ${lost}`;
   const files = useMemo(() => filesThrough(host, job?.chart, theme), [job?.chart, theme]);
   const asks = job?.questions?.length ?? 0;
   const status = asks > 0 ? "asks" : (job?.status ?? "running");
@@ -75,7 +76,7 @@ export function Card({ host, title, seen, follower, theme }: CardProps) {
       </div>
       {notice === undefined ? null : (
         <div class="notice" role="alert">
-          {isLost ? `Not connected, trying again. ${notice}` : notice}
+          {notice}
         </div>
       )}
     </>
@@ -232,12 +233,6 @@ async function loaded(host: Host, uri: string): Promise<Draw> {
   }
   if (!drawing.drawChart) throw new Error("the chart's program was not run");
   return drawing.drawChart;
-}
-
-function dateIn(value: unknown, path: string): number | undefined {
-  const found = path.split(".").reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], value);
-  const time = typeof found === "string" ? Date.parse(found) : Number.NaN;
-  return Number.isNaN(time) ? undefined : time;
 }
 
 interface QuestionProps {

@@ -8,8 +8,8 @@ export interface Seen {
   /** Present once the job's result has been read. */
   result?: { value: unknown };
   notice?: string | undefined;
-  /** Whether the last poll failed; polling continues. */
-  isLost?: boolean;
+  /** Why the last poll failed; polling continues. */
+  lost?: string;
 }
 
 /** The pauses between polls, in milliseconds: short at first and after an action, then growing. */
@@ -108,7 +108,7 @@ export class Follower {
         this.#show({ job, result: { value } });
       }
     } catch (error) {
-      this.#show({ ...this.#seen, isLost: true, notice: (error as Error).message });
+      this.#show({ ...this.#seen, lost: (error as Error).message });
     } finally {
       this.#isLooking = false;
       if (!this.#isOver) this.#later();

@@ -1,7 +1,7 @@
 import { type FC, useState } from "hono/jsx/dom";
 import { columnsOf } from "../chart/columns.ts";
 import { Chart } from "../chart/drawn.tsx";
-import { lengthOf, Scroll, Section, Table, Time, useNow } from "../lib/components.tsx";
+import { dateIn, lengthOf, Scroll, Section, Table, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
 
@@ -77,9 +77,8 @@ const Beginning: FC<{ text: string; characters: number }> = ({ text, characters 
 
 const Countdown: FC<{ job: JobInfo; until: string }> = ({ job, until }) => {
   const now = useNow();
-  const moment = (job.args as Record<string, unknown> | null)?.[until];
-  const due = typeof moment === "string" ? Date.parse(moment) : Number.NaN;
-  if (Number.isNaN(due)) return <Tree value={job.result} />;
+  const due = dateIn(job.args, until);
+  if (due === undefined) return <Tree value={job.result} />;
   const began = Date.parse(job.started_at);
   const left = job.status === "running" ? Math.max(0, due - now) : 0;
   return (

@@ -50,6 +50,7 @@ export function useJob(name: string) {
         waits = found.waits;
         if (hasEnded) {
           unfollow?.();
+          unfollow = undefined;
           isStreamed = false;
         } else if (found.task !== undefined && !unfollow) {
           unfollow = follow(found.task, {

@@ -118,6 +118,15 @@ export const StatusChip: FC<{ status: Status; asks?: boolean }> = ({ status, ask
   <span class={`chip ${asks ? "asks" : status}`}>{asks ? "asks you" : status.replace("_", " ")}</span>
 );
 
+/** The time at a path in a value, in milliseconds since the epoch; undefined if there is none. */
+export function dateIn(value: unknown, path: string): number | undefined {
+  const found = path
+    .split(".")
+    .reduce<unknown>((at, key) => (at as Record<string, unknown> | null | undefined)?.[key], value);
+  const time = typeof found === "string" ? Date.parse(found) : Number.NaN;
+  return Number.isNaN(time) ? undefined : time;
+}
+
 /** A moment in the viewer's time zone. */
 export const Time: FC<{ at: string | number }> = ({ at }) => {
   const date = new Date(at);

@@ -1,11 +1,11 @@
-import { type FC, useEffect, useState } from "hono/jsx/dom";
+import { type FC, useState } from "hono/jsx/dom";
 import { Tree } from "../job/tree.tsx";
-import { Fact, Notice, Scroll, Section, StatusChip, Time } from "../lib/components.tsx";
+import { Fact, Notice, Scroll, Section, StatusChip, Time, usePolling } from "../lib/components.tsx";
 import type { Status } from "../lib/server.ts";
 import { Act, jobLink } from "./acting.tsx";
 import { job as ask, type OneJob } from "./ask.ts";
 
-/** How often the job is read, in milliseconds. */
+/** How often the job is read while the page is visible, in milliseconds. */
 const EVERY = 5_000;
 
 const size = (bytes: number) => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} KB`);
@@ -15,12 +15,16 @@ export const Job: FC<{ name: string }> = ({ name }) => {
   const [job, setJob] = useState<OneJob | undefined>(undefined);
   const [values, setValues] = useState<Pick<OneJob, "args" | "result"> | undefined>(undefined);
   const [problem, setProblem] = useState("");
-  const read = () => ask(name, false).then(setJob, (error) => setProblem(error.message));
-  useEffect(() => {
-    void read();
-    const timer = setInterval(read, EVERY);
-    return () => clearInterval(timer);
-  }, []);
+  const [refusal, setRefusal] = useState("");
+  const read = () =>
+    ask(name, false).then(
+      (found) => {
+        setJob(found);
+        setProblem("");
+      },
+      (error) => setProblem(error.message),
+    );
+  usePolling(read, EVERY);
   if (problem !== "") return <Notice kind="error">{problem}</Notice>;
   if (!job) return <p class="muted">…</p>;
   const isRunning = job.status === "running";
@@ -113,6 +117,7 @@ export const Job: FC<{ name: string }> = ({ name }) => {
         </ol>
       </Section>
       <Section id="values" title="Arguments and result">
+        {!values && refusal !== "" && <Notice kind="error">{refusal}</Notice>}
         {values ? (
           <Tree value={values} />
         ) : (
@@ -122,7 +127,7 @@ export const Job: FC<{ name: string }> = ({ name }) => {
               onClick={() =>
                 ask(name, true).then(
                   ({ args, result }) => setValues({ args, result }),
-                  (error) => setProblem(error.message),
+                  (error) => setRefusal(error.message),
                 )
               }
             >

@@ -15,9 +15,7 @@ import type { Change } from "./records.ts";
 import { carryOut, handleDue } from "./state-machine.ts";
 import { Store } from "./store.ts";
 
-test("answers, messages and state equal those of the state machine in memory, across restarts", {
-  timeout: 60_000,
-}, () => {
+test("answers, messages and state equal those of the state machine in memory, across restarts", () => {
   const statuses = new Set<string>();
   fc.assert(
     fc.property(history, (steps) => {

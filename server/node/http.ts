@@ -10,6 +10,7 @@ import { Store } from "../engine/store.ts";
 import type { Resonate } from "../resonate.ts";
 import { MAX_BODY, respondTo, TOO_LARGE } from "../wire/answer.ts";
 import { decodePart } from "../wire/poll-address.ts";
+import { KEEP_ALIVE } from "../wire/poll-connections.ts";
 import { openDatabase } from "./database.ts";
 import { NodeSql } from "./node-sql.ts";
 import { TimedResonate } from "./timed-resonate.ts";
@@ -19,13 +20,6 @@ const MEMORY = ":memory:";
 
 /** How long open answers may still take when the server is closed, in milliseconds. */
 const CLOSE_GRACE = 200;
-
-/**
- * How often a comment is written to each event stream, in milliseconds. It shows the reader that the connection is alive,
- * and reveals a dead connection to this server.
- */
-const KEEP_ALIVE = 5_000;
-const COMMENT = ": keep-alive\n\n";
 
 export interface ServerOptions {
   /** 0 for any free port. */
@@ -103,8 +97,8 @@ class Streams {
   readonly #open = new Set<ServerResponse>();
   readonly #timer = setInterval(() => {
     // A stream that is not read has enough bytes waiting.
-    for (const stream of this.#open) if (!stream.writableNeedDrain) stream.write(COMMENT);
-  }, KEEP_ALIVE);
+    for (const stream of this.#open) if (!stream.writableNeedDrain) stream.write(KEEP_ALIVE.comment);
+  }, KEEP_ALIVE.interval);
 
   add(stream: ServerResponse): void {
     this.#open.add(stream);
@@ -200,7 +194,7 @@ async function push(req: IncomingMessage, res: ServerResponse, host: Host, group
     resonate.disconnect(connection);
   });
   res.writeHead(200, headers);
-  res.write(COMMENT);
+  res.write(KEEP_ALIVE.comment);
   streams.add(res);
   for (;;) {
     const messages = await resonate.next(connection);

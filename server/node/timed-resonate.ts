@@ -1,13 +1,11 @@
 import { type SweepPosition, sweep } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
-import { Resonate, type ServerLog } from "../resonate.ts";
+import { LISTENER_INTERVAL, Resonate, type ServerLog } from "../resonate.ts";
 
 /** How often time-outs are handled, in milliseconds. Under little load, no timer is later than this. */
 const TICK_INTERVAL = 50;
 /** How long to wait after a failed write, in milliseconds. */
 const FAILURE_PAUSE = 1_000;
-/** How often listeners without a connection are dropped, in milliseconds. */
-const LISTENER_INTERVAL = 120_000;
 
 /** The server in a process: timers handle time-outs and the retention. */
 export class TimedResonate extends Resonate {

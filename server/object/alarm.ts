@@ -36,6 +36,8 @@ export class Alarm {
   /** The time of the last alarm. The platform ignores an alarm that is set to the same time while that one is handled. */
   #fired = 0;
   #isHandling = false;
+  /** The end of the pause after the last alarm, if it could not write. */
+  #pausedTo = 0;
   #sweepAt: number;
   #sweptTo: SweepPosition | undefined;
 
@@ -75,16 +77,17 @@ export class Alarm {
       console.error(JSON.stringify({ level: "error", msg: "alarm failed", ...withStacks({ err: error }) }));
     } finally {
       this.#isHandling = false;
-      this.set(isWritable ? 0 : Date.now() + FAILURE_PAUSE);
+      this.#pausedTo = isWritable ? 0 : Date.now() + FAILURE_PAUSE;
+      this.set();
     }
   }
 
-  /** Sets the alarm to the next time-out, but not before `earliest`. */
-  set(earliest = 0): void {
+  /** Sets the alarm to the next time-out. */
+  set(): void {
     if (this.#isHandling) return;
     const { resonate, storage, pausedUntil, onSet, files } = this.#parts;
     const due = Math.min(resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep(), files.due);
-    const time = Math.max(due, earliest, pausedUntil(), this.#fired + 1);
+    const time = Math.max(due, this.#pausedTo, pausedUntil(), this.#fired + 1);
     if (time === Number.POSITIVE_INFINITY) return;
     // An alarm that is too early does no harm: it finds nothing due and sets the next one.
     if (this.#time !== undefined && this.#time <= time) return;

@@ -1,14 +1,9 @@
-import type { Resonate } from "../resonate.ts";
-import type { PollConnection } from "../wire/poll-connections.ts";
+import { LISTENER_INTERVAL, type Resonate } from "../resonate.ts";
+import { KEEP_ALIVE, type PollConnection } from "../wire/poll-connections.ts";
 import type { Serving } from "./serving.ts";
 
-/** Written at the start and then every {@link KEEP_ALIVE} milliseconds, to show the reader that the connection is alive. */
-const COMMENT = new TextEncoder().encode(": keep-alive\n\n");
-const KEEP_ALIVE = 5_000;
-/** How often listeners without a connection are dropped, in milliseconds. */
-const LISTENER_INTERVAL = 120_000;
-
 const encoder = new TextEncoder();
+const COMMENT = encoder.encode(KEEP_ALIVE.comment);
 
 /** The open event streams. Timers keep an object awake, and run only while a stream is open. */
 export class PollStreams {
@@ -82,7 +77,7 @@ export class PollStreams {
     this.#open.set(controller, connection);
     if (this.#timers.length > 0) return;
     this.#timers = [
-      setInterval(() => this.#keepAlive(), KEEP_ALIVE),
+      setInterval(() => this.#keepAlive(), KEEP_ALIVE.interval),
       setInterval(() => this.#resonate.dropDisconnectedListeners(), LISTENER_INTERVAL),
     ];
   }

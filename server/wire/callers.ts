@@ -10,9 +10,6 @@ export interface Owner {
   namespace: string;
 }
 
-/** The end of the ids of the records that the caller with this key has started shared jobs. */
-export const sharedBy = startRecordEnd;
-
 /**
  * Removes up to `limit` of a caller's promises, with their tasks, listeners and callbacks: first the promises whose ids begin
  * with the caller's key, then the records of the shared jobs that it started. Returns their number; 0 when none is left.
@@ -49,4 +46,4 @@ export async function countOf(sql: Sql, { caller, namespace }: Owner): Promise<n
 const OWN = "id >= ?1 AND id < ?2";
 const ownOf = (key: string, namespace: string) => idsFrom(namespace + key);
 const SHARED = "substr(id, 1, length(?1)) = ?1 AND substr(id, -length(?2)) = ?2";
-const sharedOf = (key: string, namespace: string) => [namespace, sharedBy(key)];
+const sharedOf = (key: string, namespace: string) => [namespace, startRecordEnd(key)];

@@ -8,6 +8,12 @@ const MAX_WAITING = 100;
 /** How many characters may wait for all readers together. Further messages are dropped. */
 const MAX_WAITING_CHARACTERS = 64 * 1024 * 1024;
 
+/**
+ * The comment that is written to each event stream at the start and then every `interval` milliseconds. It shows the reader
+ * that the connection is alive, and reveals a dead connection to this server.
+ */
+export const KEEP_ALIVE = { interval: 5_000, comment: ": keep-alive\n\n" };
+
 export class PollConnection {
   readonly group: string;
   readonly id: string;

@@ -62,4 +62,4 @@ test("jobs go on with code that is older than the tables; where it must not use 
       status: "complete",
     });
   });
-}, 120_000);
+});

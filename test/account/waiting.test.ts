@@ -39,9 +39,7 @@ async function multiply(): Promise<void> {
     COMMIT;`);
 }
 
-test("100,000 unclaimed jobs wait, and are handed over, in a heap of a few megabytes", {
-  timeout: 120_000,
-}, async () => {
+test("100,000 unclaimed jobs wait, and are handed over, in a heap of a few megabytes", async () => {
   {
     const { server } = await start(await freePort());
     const job = promise("job", { group: "g", timeoutAt: Date.now() + 86_400_000 });

@@ -110,9 +110,7 @@ test("concurrent starts get exactly the quota", async () => {
   expect((await Promise.all(starts)).filter(Boolean).length).toBe(MOST);
 });
 
-test("a reservation comes back when its job ends before its time, by itself or cancelled", {
-  timeout: 180_000,
-}, async () => {
+test("a reservation comes back when its job ends before its time, by itself or cancelled", async () => {
   await inOneHour();
   await stack.addWorker();
   const [ada] = isolates("ends");
@@ -148,7 +146,7 @@ test("a reservation comes back when its job ends before its time, by itself or c
   expect(costs.toSorted((a, b) => a - b)[Math.floor(costs.length / 2)]).toBe(1);
 });
 
-test("a range counts as its months, which take no reservations of their own", { timeout: 120_000 }, async () => {
+test("a range counts as its months, which take no reservations of their own", async () => {
   const [ada] = isolates("months");
   for (const latitude of [47.6, 47.7]) {
     const range = { latitude, longitude: -122.3, from: "2012-01", to: "2013-08", confirm: true };
@@ -158,9 +156,7 @@ test("a range counts as its months, which take no reservations of their own", { 
   }
 });
 
-test("a reservation comes back if the edge died before it created the job, or if nobody reported the job's end", {
-  timeout: 120_000,
-}, async () => {
+test("a reservation comes back if the edge died before it created the job, or if nobody reported the job's end", async () => {
   await inOneHour();
   await using stack = await serve({ MAX_JOBS: "2", RESONATE_URL: gate.url });
   const ada = callerAt(stack.url, TOKENS.restarts ?? "");
@@ -219,9 +215,7 @@ test("without the CALLER binding a quota refuses every start; without a quota jo
   expect(await listed(bob)).toEqual(["timer_searched for"]);
 });
 
-test("an edge that restarts, with or without its objects' storage, still counts and lists the started jobs", {
-  timeout: 120_000,
-}, async () => {
+test("an edge that restarts, with or without its objects' storage, still counts and lists the started jobs", async () => {
   const [ada] = isolates("restarts");
   const names = Array.from({ length: MOST - 2 }, (_, i) => `s${i}`);
   for (const name of names) expect(await timer(ada, name)).toBe(true);

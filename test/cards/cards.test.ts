@@ -169,6 +169,18 @@ describe.runIf(browser)("a card in its host", () => {
     await status(opened.card, "Cancelled");
   });
 
+  test("shows that it does not reach its server only while that is so", async () => {
+    await using opened = await open("set_timer", { timer_name: "lost", seconds: 3_600 });
+    await status(opened.card, "Running");
+    const refuse = (tools: string[]) =>
+      opened.page.evaluate((given) => (window as unknown as { host: Host }).host.refuse(given), tools);
+    await refuse(["job_card"]);
+    const alert = opened.card.getByRole("alert");
+    await alert.filter({ hasText: "Not connected, trying again. The user does not allow job_card" }).waitFor();
+    await refuse([]);
+    await alert.waitFor({ state: "detached" });
+  });
+
   test("loads nothing from elsewhere, violates no policy, and is small", async () => {
     const origins = new Set(requests.map((url) => new URL(url).origin));
     expect([...origins].filter((origin) => origin !== host.origin && origin !== stack.origin)).toEqual([]);

@@ -177,7 +177,7 @@ test("at a terminal it makes a caller and asks once about workers elsewhere; a l
   expect([late.exitCode, late.output]).toEqual([1, expect.stringContaining("without a location of its own")]);
   expect((await deploy("--location", "mars")).output).toContain("--location needs one of wnam");
   expect(platform.uploads.length).toBe(before);
-}, 120_000);
+});
 
 test("at a terminal it names the Worker that a removal would break, and asks one question before it removes", async () => {
   // A Worker of another project that uses objects of this one.
@@ -187,7 +187,7 @@ test("at a terminal it names the Worker that a removal would break, and asks one
   expect([removed.exitCode, platform.workers.has("asked")]).toEqual([0, false]);
   expect(removed.output).toContain("another uses it, and will break");
   expect(removed.output.match(/are you sure|\? /gi)).toBeNull();
-}, 120_000);
+});
 
 test("--remove asks for the name, and removes nothing if another name is given", async () => {
   const { exitCode, output } = await deploy("--remove");
@@ -195,4 +195,15 @@ test("--remove asks for the name, and removes nothing if another name is given",
   expect(edge()).toBeDefined();
   expect((await deploy("--remove", "--yes")).exitCode).toBe(0);
   expect(edge()).toBeUndefined();
+});
+
+test("--remove keeps the edge if the container's Worker, which uses its objects, cannot be removed", async () => {
+  platform.hasContainers = true;
+  await deploy("--image", "docker.io/example/worker:1", "--no-wait");
+  const both = () => [platform.workers.has(NAME), platform.workers.has(`${NAME}-worker`)];
+  expect(both()).toEqual([true, true]);
+  platform.stays = `${NAME}-worker`;
+  expect([(await deploy("--remove", "--yes")).exitCode, both()]).toEqual([1, [true, true]]);
+  delete platform.stays;
+  expect([(await deploy("--remove", "--yes")).exitCode, both()]).toEqual([0, [false, false]]);
 });

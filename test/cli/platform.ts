@@ -16,6 +16,8 @@ export interface Platform extends AsyncDisposable {
   readonly applications: readonly { name: string; configuration: { image: string } }[];
   /** Whether the account has Containers. */
   hasContainers: boolean;
+  /** The name of a Worker that is not removed on request. */
+  stays?: string;
 }
 
 export interface DeployedWorker {
@@ -30,7 +32,7 @@ export async function startPlatform(): Promise<Platform> {
   const workers = new Map<string, DeployedWorker>();
   const uploads: string[] = [];
   const applications: Platform["applications"][number][] = [];
-  const account = { hasContainers: false };
+  const account: Pick<Platform, "hasContainers" | "stays"> = { hasContainers: false };
   const server = await serveHttp(async (req, res) => {
     const path = new URL(req.url ?? "/", "http://platform").pathname.replace(/^\/accounts\/[^/]+(\/workers)?/, "");
     const say = (status: number, body: object) => {
@@ -81,6 +83,7 @@ export async function startPlatform(): Promise<Platform> {
       case "GET /workers/NAME":
         return ok({ subdomain: { enabled: true, previews_enabled: true } });
       case "DELETE /services/NAME":
+        if (name === account.stays) return say(403, { errors: [{ code: 10_000, message: "it stays" }] });
         workers.delete(name);
         return ok(null);
       case "GET /containers/me":

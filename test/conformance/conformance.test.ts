@@ -72,7 +72,7 @@ test.for([
   expect(idle).toEqual(withoutChecks);
 });
 
-test("every scenario of the Tasks extension passes", { timeout: 60_000 }, async ({ annotate }) => {
+test("every scenario of the Tasks extension passes", async ({ annotate }) => {
   // The suite has these scenarios, with a few others, among the pending ones.
   const { summary, passed, idle } = await run("tasks", ["--suite", "pending"]);
   await annotate(summary);

@@ -67,7 +67,7 @@ test.concurrent("events-discovery and events-poll", async () => {
   await expect(caller.poll({ ...ENDED, arguments: { schedule: 12345 } })).rejects.toMatchObject({ code: -32602 });
 });
 
-test.concurrent("events-push", { timeout: 90_000 }, async () => {
+test.concurrent("events-push", async () => {
   const refused = streamAt(stack.url, { name: "nothing.such" }, AbortSignal.timeout(9_000), TOKENS.push);
   expect((await refused.next()).value).toMatchObject({ error: { code: -32011 } });
   await using caller = await eventsAt(stack.url, TOKENS.push);
@@ -154,7 +154,7 @@ test.concurrent("events-webhook", async () => {
   for (const address of [url, `${url}?never`]) await expect(end(address)).rejects.toMatchObject({ code: -32011 });
 });
 
-test.concurrent("events-webhook-delivery", { timeout: 60_000 }, async () => {
+test.concurrent("events-webhook-delivery", async () => {
   await using caller = await subscriber(TOKENS.delivery);
   const kinds = { kept: 204, flaky: 503, gone: 410, large: 413, moved: 302 } as const;
   await using started = new AsyncDisposableStack();

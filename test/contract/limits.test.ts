@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { promise, startServer, unique } from "./server.ts";
 
-test("one connection too many is refused with 503, until one is closed", { timeout: 20_000 }, async () => {
+test("one connection too many is refused with 503, until one is closed", async () => {
   // A separate server, since other tests could not connect to a full one.
   await using server = await startServer({ own: true });
   const group = unique("g");

@@ -15,9 +15,7 @@ const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 const ENDED = { name: "job.ended" };
 const operator = newToken();
 
-test("a restore brings back events and web hooks, with older cursors truncated, but not those of a forgotten caller", {
-  timeout: 120_000,
-}, async () => {
+test("a restore brings back events and web hooks, with older cursors truncated, but not those of a forgotten caller", async () => {
   const dir = await mkdtemp(join(tmpdir(), "rooms-"));
   const start = async (name: string) => {
     const data = join(dir, name);

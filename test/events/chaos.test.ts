@@ -12,9 +12,7 @@ import { eventsAt } from "./support.ts";
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 const JOBS = 4;
 
-test("while edge, worker and server are killed, each end reaches each receiver of its caller and no other", {
-  timeout: 120_000,
-}, async () => {
+test("while edge, worker and server are killed, each end reaches each receiver of its caller and no other", async () => {
   const data = await mkdtemp(join(tmpdir(), "events-"));
   await using stack = await startStack({
     own: { data },

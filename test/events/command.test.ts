@@ -51,6 +51,14 @@ test("wait prints a line for each of several jobs, and gives up after --timeout"
   ]);
 });
 
+test("wait prints the end of a job behind more than a hundred that run", async () => {
+  const names = Array.from({ length: 101 }, (_, n) => `of many ${n}`);
+  await Promise.all(names.slice(0, -1).map((name) => timer(name, 600)));
+  await timer("of many 100");
+  const { exitCode, stdout } = await command(["wait", ...names.map((name) => `timer_${name}`), "--timeout", "5"]);
+  expect([exitCode, JSON.parse(stdout)]).toEqual([124, expect.objectContaining({ job_name: "timer_of many 100" })]);
+});
+
 test("a result of any length is printed whole", async () => {
   const args = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2013-12" };
   const { job_name } = await ada.call("weather_range", args);

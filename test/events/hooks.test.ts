@@ -142,9 +142,7 @@ test("the receiver in the documentation accepts deliveries, and refuses a forged
   expect([forged.status, kept.length]).toEqual([401, 1]);
 });
 
-test("a failed delivery is repeated with the same id, even if the edge was killed in between", {
-  timeout: 60_000,
-}, async () => {
+test("a failed delivery is repeated with the same id, even if the edge was killed in between", async () => {
   await using ada = await hooksAt(TOKENS.ada);
   await using receiver = await startReceiver(newSecret());
   await using other = await startReceiver(newSecret());
@@ -188,9 +186,7 @@ test("a receiver that hangs, redirects, is gone or answers endlessly does not de
   for (const one of hostile) await one[Symbol.asyncDispose]();
 });
 
-test("an event that was given up is reported as a gap, after 413 as well, and by the next subscribe after 410", {
-  timeout: 60_000,
-}, async () => {
+test("an event that was given up is reported as a gap, after 413 as well, and by the next subscribe after 410", async () => {
   await using bob = await hooksAt(TOKENS.bob);
   await using receiver = await startReceiver(newSecret());
   const { url, secret, delivered, state } = receiver;
@@ -355,9 +351,7 @@ test("a caller that requests hundreds of subscriptions gets fifty, while another
   expect([...flooded.delivered, ...receiver.forged]).toEqual([]);
 });
 
-test("a caller whose token is removed, or who is blocked, is only notified that its subscription has ended", {
-  timeout: 60_000,
-}, async () => {
+test("a caller whose token is removed, or who is blocked, is only notified that its subscription has ended", async () => {
   const bindings: Record<string, string> = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };
   await using own = await startStack({ resonate, workers: 1, bindings });
   await using receivers = new AsyncDisposableStack();

@@ -7,9 +7,7 @@ import { eventsAt } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 
-test("an author's events and partial results come in order, once each, even if the worker is killed", {
-  timeout: 90_000,
-}, async () => {
+test("an author's events and partial results come in order, once each, even if the worker is killed", async () => {
   await using stack = await startStack({
     programs: { edge: "test/events/telling/edge.ts", worker: "test/events/telling/worker.ts" },
     bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" },
@@ -63,9 +61,7 @@ test("an author's events and partial results come in order, once each, even if t
   expect(wrong.content[0]).toMatchObject({ text: expect.stringMatching(/ctx\.event\(.*its payload does not fit/) });
 });
 
-test("a type of events that a new deployment lacks is reported as not found, and its web hooks are terminated", {
-  timeout: 60_000,
-}, async () => {
+test("a type of events that a new deployment lacks is reported as not found, and its web hooks are terminated", async () => {
   const programs = { edge: "test/events/telling/edge.ts", worker: "test/events/telling/worker.ts" };
   const bindings = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };
   await using stack = await startStack({ programs, bindings, workers: 0 });

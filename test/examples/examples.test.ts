@@ -169,4 +169,4 @@ test("all examples together keep their work when their worker is killed", async 
   await stack.clock.advance(12 * 86_400_000);
   const { jobs } = await stack.call("list_jobs", { status: "timed_out" });
   expect(jobs).toMatchObject([{ job_name: "release_9", status: "timed_out" }]);
-}, 180_000);
+});

@@ -1,6 +1,6 @@
 /** An incident in a real browser: from the alert to the cause, and to a retry of all jobs. */
 import { mkdir } from "node:fs/promises";
-import type { Browser } from "playwright-core";
+import type { Browser, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import { callerAt } from "../auth/support.ts";
@@ -81,5 +81,41 @@ describe.runIf(browser)("in a browser", () => {
     await onPhone.getByRole("heading", { name: "Kinds" }).waitFor();
     expect(await onPhone.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
     if (pictures) await onPhone.screenshot({ path: `${pictures}/operate-phone.png`, fullPage: true });
+  });
+
+  test("the page of a job shows a lost connection only while it is lost, and requests nothing while it is hidden", async () => {
+    await callerAt(stack.url, "").call("set_timer", { timer_name: "lost", seconds: 3_600 });
+    await using visitor = await visit(browser as Browser, stack.origin);
+    const page = await visitor.open("/operate#job=timer_lost");
+    await page.getByRole("heading", { name: "Journal" }).waitFor();
+    await page.route(/operate\/job/, (route) => route.abort());
+    const notice = page.getByText("Failed to fetch");
+    await notice.waitFor();
+    await page.unroute(/operate\/job/);
+    await notice.waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "Journal" }).waitFor();
+    await page.evaluate(`Object.defineProperty(document, "visibilityState", { value: "hidden" })`);
+    const before = visitor.requests.length;
+    await page.waitForTimeout(6_000);
+    expect(visitor.requests.slice(before)).toEqual([]);
+  });
+
+  test("an overview that nobody waits for any more may fail", async () => {
+    await using visitor = await visit(browser as Browser, stack.origin);
+    const page = await visitor.open("/operate");
+    const choose = (span: string) => page.getByLabel("Span").selectOption(span);
+    await choose("day");
+    const held = Promise.withResolvers<Route>();
+    await page.route(/overview\?span=hour/, held.resolve);
+    await choose("hour");
+    const route = await held.promise;
+    const read = page.waitForResponse(/overview\?span=week/);
+    await choose("week");
+    await read;
+    const failed = page.waitForEvent("requestfailed");
+    await route.abort();
+    await failed;
+    await page.waitForTimeout(500);
+    expect(await page.getByText("Connection lost").count()).toBe(0);
   });
 });

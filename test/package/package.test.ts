@@ -161,7 +161,7 @@ export const status: string = (await jobs.wait(await jobs.start("waitForSite", {
     const again = project.run("npx", "durable-mcp-edge", "new", "--tool", "daily-report");
     await expect(again).rejects.toThrow("\ntools/daily-report is there already.");
     expect(await project.run("npm", "test")).toMatch(/Tests .*2 passed/);
-  }, 120_000);
+  });
 
   test("bundles for Cloudflare with all its modules, and compiles its worker", async () => {
     const said = await project.run("npm", "run", "deploy", "--", "--dry-run");
@@ -179,7 +179,7 @@ export const status: string = (await jobs.wait(await jobs.start("waitForSite", {
     expect(Number(/gzip: ([\d.]+) KiB/.exec(said)?.[1])).toBeLessThan(700);
     await project.run("npm", "run", "build");
     expect((await files("dist")).filter((name) => name.includes("test"))).toEqual([]);
-  }, 60_000);
+  });
 
   test("is deployed with its worker in a container if the account has Containers", async () => {
     await using platform = await startPlatform();
@@ -200,7 +200,7 @@ export const status: string = (await jobs.wait(await jobs.start("waitForSite", {
     expect(bound("my-server")).toContain("WORKER WorkerContainer my-server-worker");
     expect(bound("my-server-worker")).toEqual(["RESONATE ResonateObject my-server", "WORKER WorkerContainer"]);
     expect(platform.applications).toMatchObject([{ configuration: { image } }]);
-  }, 120_000);
+  });
 });
 
 /** Kills a process, unless it has already ended with another one. */
@@ -286,7 +286,7 @@ describe("the server", () => {
     expect(site.requests.length).toBe(2);
     process.kill(-program.pid, "SIGINT"); // to the whole process group, as Ctrl-C does
     await program.exited;
-  }, 120_000);
+  });
 });
 
 describe("in one account", () => {
@@ -325,7 +325,7 @@ describe("in one account", () => {
     const [{ job_name }] = (await client.callTool("list_jobs", {})).content.jobs;
     const { content } = await client.callTool("await_result", { job_names: [job_name], timeout_seconds: 60 });
     expect(content).toEqual({ results: { [job_name]: { url: site.url, status: 204 } }, errors: {}, running: [] });
-  }, 180_000);
+  });
 });
 
 describe("the package alone in an empty folder", () => {
@@ -337,7 +337,7 @@ describe("the package alone in an empty folder", () => {
     const options = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"];
     const args = ["install", ...options, join(project.root, "vendor", tarball)];
     await execa("npm", args, { cwd: folder, env: project.env, extendEnv: false });
-  }, 120_000);
+  });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
   test("installs no package that bundles, compiles or deploys", async () => {

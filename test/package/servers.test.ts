@@ -25,7 +25,7 @@ describe("a server with timers only", () => {
   let stack: TestStack;
   beforeAll(async () => {
     stack = await startStack({ edge: "test/package/timer/edge.ts", worker: "test/package/timer/worker.ts" });
-  }, 60_000);
+  });
   afterAll(() => stack?.[Symbol.asyncDispose]());
 
   test("describes its own tools and no others", async () => {
@@ -49,7 +49,6 @@ describe("a server with timers only", () => {
 
   test.for(["2025-11-25", "2026-07-28"])(
     "passes the conformance suite of revision %s, except for scenarios that call the suite's own tools",
-    { timeout: 60_000 },
     async (revision) => {
       const folder = await mkdtemp(join(tmpdir(), "conformance-"));
       try {
@@ -75,7 +74,7 @@ describe("a server with tools of unusual names and types", () => {
   beforeAll(async () => {
     stack = await startStack({ edge: "test/package/brewery/edge.ts", worker: "test/package/brewery/worker.ts" });
     client = await currentClient.connect(stack.url);
-  }, 60_000);
+  });
   afterAll(async () => {
     await client?.close();
     await stack?.[Symbol.asyncDispose]();

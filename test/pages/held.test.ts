@@ -8,7 +8,7 @@ const programs = { edge: "test/wrap/list/held-edge.ts", worker: "worker/main.ts"
 const LINE = "+ <b>leak</b> is new";
 const browser = await startBrowser();
 
-test("the front page of a local stack shows them as text", { timeout: 120_000 }, async () => {
+test("the front page of a local stack shows them as text", async () => {
   await using stack = await startStack({ workers: 0, programs, bindings: { OPERATE: "local" } });
   const { held } = await (await fetch(`${stack.origin}/pages/about`)).json();
   expect(held).toEqual([{ server: "acme", lines: [LINE] }]);

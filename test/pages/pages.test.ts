@@ -113,6 +113,20 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
+  test("a countdown may go to a moment within another argument", async () => {
+    await call("set_timer", { timer_name: "nested", seconds: 3_600 });
+    await using own = await visit(browser as Browser, stack.origin);
+    await own.context.route(/pages\/job\?/, async (route) => {
+      const response = await route.fetch();
+      const job = await response.json();
+      const view = { as: "countdown", until: "tea.at" };
+      await route.fulfill({ response, json: { ...job, args: { tea: { at: job.args.fires_at } }, view } });
+    });
+    const page = await own.open(jobPath("timer_nested"));
+    const left = page.getByRole("region", { name: "Time left" });
+    await left.getByText(/^\d+ min( \d+ s)?$/).waitFor();
+  });
+
   test("the page shows the clean-up of a cancelled job step by step, and the list shows its outcome", async () => {
     await begin("open_question", { name: "tidied" });
     const page = await visitor.open(jobPath("open_question_tidied"));
@@ -128,6 +142,7 @@ describe.runIf(browser)("in a browser", () => {
       expect.stringMatching(/^tidy up: attempt 1 failed, not yet/),
       "tidy up done",
     ]);
+    expect(await page.getByText("Connection lost").count()).toBe(0);
     const { jobs } = await call("list_jobs", {});
     expect(jobs).toContainEqual(expect.objectContaining({ job_name: "open_question_tidied", cleanup: "done" }));
     await page.close();

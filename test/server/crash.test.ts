@@ -72,9 +72,7 @@ async function stageOf(server: Server, id: string): Promise<number> {
   return stage + 1;
 }
 
-test("after a kill, the server has every acknowledged step and at most the one under way, and jobs go on", {
-  timeout: 30_000,
-}, async () => {
+test("after a kill, the server has every acknowledged step and at most the one under way, and jobs go on", async () => {
   /** The number of steps acknowledged before each kill: counted, so that a slow machine proves as much as a fast one. */
   const kills = fc.sample(fc.integer({ min: 60, max: 400 }), 4);
   /** The number of acknowledged steps of each job. */
@@ -127,9 +125,7 @@ test("after a kill, the server has every acknowledged step and at most the one u
   expect(acknowledged.size).toBeGreaterThan(20);
 });
 
-test("time-outs that fell due while the server was down are handled as soon as it is back", {
-  timeout: 45_000,
-}, async () => {
+test("time-outs that fell due while the server was down are handled as soon as it is back", async () => {
   let timeoutAt = 0;
   {
     const { server, kill } = await start();

@@ -72,7 +72,7 @@ export const client2025: ClientKind = {
 export const CLIENTS: readonly ClientKind[] = [currentClient, client2025];
 
 /** The time after which a client gives up a call, in milliseconds. It is longer than any call of a test waits. */
-const PATIENCE = 60_000;
+const PATIENCE = 150_000;
 
 async function wrap(client: Client | Client2025, revision: () => string | undefined): Promise<McpClient> {
   // The clients share these methods. Their types differ only in parts that no test uses.

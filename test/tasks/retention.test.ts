@@ -38,4 +38,4 @@ test("a job is removed after its retention, and a new job of its name does not b
     delete process.env.RETENTION_DAYS;
     await rm(data, { recursive: true, force: true });
   }
-}, 60_000);
+});

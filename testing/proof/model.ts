@@ -96,6 +96,7 @@ class Model {
   /** Whether values that depend on the number of earlier calls are replaced by constants. */
   readonly isUncounted: boolean;
   readonly #asked = new Map<string, Promise<void>>();
+  readonly #refused = new Set<string>();
   #hasFailed = false;
 
   constructor(program: ProgramTree, beginning: Beginning, isUncounted = false) {
@@ -139,25 +140,26 @@ class Model {
         : { ...account, left: Math.max(account.limit - account.spent, 0) };
     while (account.spent > account.limit) {
       if (!("onExceeded" in budget)) throw new BudgetExceeded(of, spent());
-      const asked = this.#asked.get(of) ?? this.#askFor(of, account, base, spent);
+      if (this.#refused.has(of)) throw new BudgetExceeded(of, spent(), "more was not allowed");
+      const asked = this.#asked.get(of) ?? this.#askFor(of, account, base);
       this.#asked.set(of, asked);
       await asked;
     }
     return spent();
   }
 
-  async #askFor(
-    of: string,
-    account: { spent: number; limit: number },
-    base: number,
-    spent: () => Spent,
-  ): Promise<void> {
+  async #askFor(of: string, account: { spent: number; limit: number }, base: number): Promise<void> {
     const limit = Math.ceil(account.spent / base) * base;
     const path = `${of} up to ${limit}`;
-    const answer = (await this.open(path, async () => ({ value: answerTo(path) }))) as { action: string };
-    if (answer.action !== "accept") throw new BudgetExceeded(of, spent(), "more was not allowed");
-    account.limit = limit;
-    this.#asked.delete(of);
+    let isAllowed = false;
+    try {
+      const answer = (await this.open(path, async () => ({ value: answerTo(path) }))) as { action: string };
+      isAllowed = answer.action === "accept";
+    } finally {
+      if (!isAllowed) this.#refused.add(of);
+      this.#asked.delete(of);
+    }
+    if (isAllowed) account.limit = limit;
   }
 
   ready(): string[] {

@@ -91,7 +91,7 @@ function parseLine(line: string): LogLine[] {
 const START = 60_000;
 
 /** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `what` after `ms` milliseconds */
-export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 45_000): Promise<NonNullable<T>> {
+export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 90_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
   // The pauses grow, because a condition may make requests.
   for (let pause = 10; ; pause = Math.min(1.5 * pause, 250)) {

@@ -43,10 +43,8 @@ describe("a stack in a test", async () => {
     await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
     const waits = stack.call("await_result", { job_names: ["timer_tea"] });
     const forgotten = stack.call("await_result", { job_names: ["timer_tea"] });
-    const begun = performance.now();
     await stack.edge.kill();
     await expect(waits).rejects.toThrow(/^(the edge ended during the call of await_result|fetch failed)$/);
-    expect(performance.now() - begun).toBeLessThan(2_000);
     expect(forgotten).toBeInstanceOf(Promise);
     await stack.edge.start();
     expect(await stack.call("list_jobs")).toMatchObject({ jobs: [{ job_name: "timer_tea" }] });

@@ -247,7 +247,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
         return { url, send: async (value) => post(await url(), value) };
       },
     }),
-    started: (name) => until(`a job ${name}`, () => findJob(server, name)),
+    started: (name) => until(`a job ${name}`, () => findJob(server, name), 45_000),
     edge,
     workers,
     addWorker,

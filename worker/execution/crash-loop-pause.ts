@@ -1,8 +1,9 @@
-import { type Mark, markedBefore, markId, needsMark, restAfter } from "../../core/engine/lease/crash-loop.ts";
+import { type Mark, markedBefore, needsMark, restAfter } from "../../core/engine/lease/crash-loop.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { isLost, lostWords } from "../../core/jobs/unhandled.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { executionMarkId } from "../../core/store/ids.ts";
 import type { JobExecution } from "./ending.ts";
 
 /**
@@ -16,15 +17,15 @@ export async function suspendCrashLoop(
   const { id, version } = lease;
   if (!needsMark(cached.journal, version)) return false;
   let before: PromiseRecord | undefined;
-  for (const each of markedBefore(cached.journal, version)) before ??= await lease.get(markId(id, each));
+  for (const each of markedBefore(cached.journal, version)) before ??= await lease.get(executionMarkId(id, each));
   const { begun, rests }: Mark = before ? (decodeValue(before.param) as Mark) : { begun: 0 };
   const rest = rests ? 0 : restAfter(begun);
   if (rest === 0 || (await isMismatched(id, feeds))) {
-    await lease.create(markId(id, version), { begun: begun + 1 } satisfies Mark, "resolved");
+    await lease.create(executionMarkId(id, version), { begun: begun + 1 } satisfies Mark, "resolved");
     return false;
   }
   const due = Math.ceil(Date.now() + rest);
-  const mark = await lease.create(markId(id, version), { begun, rests: true } satisfies Mark, { due });
+  const mark = await lease.create(executionMarkId(id, version), { begun, rests: true } satisfies Mark, { due });
   log.error({ reason: lostWords(due) }, "job blocked");
   await reporter.blocked(lostWords(due));
   return lease.suspend([mark.id]);

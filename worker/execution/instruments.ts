@@ -20,8 +20,8 @@ interface WriteLine {
 
 /** Counters and traces. `job` is a kind of job. */
 export interface Instruments {
-  /** The metrics that durable functions record themselves. */
-  metrics: Metrics;
+  /** The metrics that a job's function records itself; the log is the job's. */
+  metrics(log: LineLog): Metrics;
   settled(job: string, outcome: "complete" | "failed"): void;
   retried(job: string): void;
   leaseLost(job: string): void;

@@ -118,7 +118,7 @@ export class JobSetup {
       owner,
       env: env ? this.#environments.get(env) : {},
       log: logOf(log),
-      metrics: instruments.metrics,
+      metrics: instruments.metrics(log),
       signal,
       start: async (child, given) => {
         settlement.start(); // a cancelled job must not start more

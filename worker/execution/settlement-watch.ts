@@ -4,12 +4,15 @@ import type { PromiseWatcher } from "../intake/promise-watcher.ts";
 /** An execution that runs longer than this watches its job's promise, in milliseconds. */
 const LONG = 2_000;
 
+/** The pause before the promise is read again when the server could not be reached, in milliseconds. */
+const READ_AGAIN_AFTER = 5_000;
+
 /** Aborts an execution when its job is settled by a cancellation or by another worker. */
 export class SettlementWatch {
   readonly #id: string;
   readonly #watcher: PromiseWatcher;
   readonly #execution: AbortController;
-  readonly #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout;
   #state: "idle" | "watching" | "closed" = "idle";
 
   constructor(id: string, watcher: PromiseWatcher, execution: AbortController) {
@@ -30,8 +33,13 @@ export class SettlementWatch {
     clearTimeout(this.#timer);
   }
 
-  async #look(): Promise<void> {
-    const promise = await this.#watcher.watch(this.#id, false, () => void this.#look()).catch(() => undefined);
-    if (this.#state === "watching" && promise && promise.state !== "pending") this.#execution.abort(SETTLED);
-  }
+  readonly #look = async (): Promise<void> => {
+    if (this.#state !== "watching") return;
+    try {
+      const promise = await this.#watcher.watch(this.#id, false, this.#look);
+      if (this.#state === "watching" && promise && promise.state !== "pending") this.#execution.abort(SETTLED);
+    } catch {
+      if (this.#state === "watching") this.#timer = setTimeout(this.#look, READ_AGAIN_AFTER);
+    }
+  };
 }

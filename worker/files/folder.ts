@@ -73,7 +73,11 @@ function bytesIn(file: FileHandle, at: number, length = Number.POSITIVE_INFINITY
     async pull(controller) {
       const { byobRequest } = controller;
       const into = byobRequest?.view as Uint8Array;
-      const { bytesRead } = await file.read(into, 0, Math.min(into.byteLength, end - at), at);
+      const read = file.read(into, 0, Math.min(into.byteLength, end - at), at);
+      const { bytesRead } = await read.catch(async (error) => {
+        await file.close().catch(() => {});
+        throw error;
+      });
       at += bytesRead;
       if (bytesRead === 0) {
         await file.close();

@@ -5,16 +5,23 @@ import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 /** The default bound on the memory for promises, in characters. */
 const MAX_SIZE = 32_000_000;
 
+/** How long after a promise was forgotten its listeners are called: if many are watched, each call may forget another. */
+const AFTER_FORGOTTEN = 1_000;
+
+/** Called with a promise that has settled; without it if its settlement may have been missed, until it is watched again. */
+type Listener = (promise?: PromiseRecord) => void;
+
 interface Watched {
   promise: PromiseRecord;
   /** The connection over which its settlement is reported. */
   connection: number;
-  listeners: Set<() => void>;
+  listeners: Set<Listener>;
 }
 
 /**
  * Remembers promises that jobs wait for, and reports when they settle. Asks the server once for each promise, and again at the
- * next `watch` after the connection was lost, because a settlement may have been missed.
+ * next `watch` after the connection was lost, because a settlement may have been missed. The standalone server's connections are
+ * also replaced while they are quiet.
  */
 export class PromiseWatcher {
   readonly #client: ResonateClient;
@@ -28,14 +35,18 @@ export class PromiseWatcher {
     this.#watched = new LRUCache({
       maxSize,
       sizeCalculation: ({ promise }) => 500 + (promise.value.data?.length ?? 0),
+      dispose: ({ listeners }, _id, reason) => {
+        if (reason === "evict" && listeners.size > 0) setTimeout(() => tell(listeners), AFTER_FORGOTTEN).unref?.();
+      },
     });
   }
 
-  /** Must be called when a connection is open at this address. */
+  /** Must be called when a connection is open at this address. Calls all listeners, as settlements may have been missed. */
   connected(address: string): void {
     this.#address = address;
     this.#connection += 1;
     this.#isConnected = true;
+    for (const { listeners } of [...this.#watched.values()]) tell(listeners);
   }
 
   disconnected(): void {
@@ -46,14 +57,14 @@ export class PromiseWatcher {
   settled(promise: PromiseRecord): void {
     const watched = this.#watched.get(promise.id);
     this.#watched.set(promise.id, { promise, connection: this.#connection, listeners: new Set() });
-    for (const listener of watched?.listeners ?? []) listener();
+    if (watched) tell(watched.listeners, promise);
   }
 
   /**
    * Resolves with the promise, or undefined if there is none. Calls `listener` when it settles. With `fresh`, asks the server
    * even if a pending promise is remembered.
    */
-  async watch(id: string, fresh: boolean, listener: () => void): Promise<PromiseRecord | undefined> {
+  async watch(id: string, fresh: boolean, listener: Listener): Promise<PromiseRecord | undefined> {
     const watched = this.#watched.get(id);
     if (watched && watched.promise.state !== "pending") return watched.promise;
     if (watched && !fresh && this.#isConnected && watched.connection === this.#connection) {
@@ -67,6 +78,7 @@ export class PromiseWatcher {
     if (latest && latest.promise.state !== "pending") return latest.promise;
     const listeners = new Set(promise.state === "pending" ? [...(latest?.listeners ?? []), listener] : []);
     this.#watched.set(id, { promise, connection, listeners });
+    if (promise.state === "pending" && connection !== this.#connection) listener();
     return promise;
   }
 
@@ -80,4 +92,8 @@ export class PromiseWatcher {
     const answer = await this.#client.send("promise.get", { id }, { origin: id });
     return answer.status === 200 ? answer.data.promise : undefined;
   }
+}
+
+function tell(listeners: Iterable<Listener>, promise?: PromiseRecord): void {
+  for (const listener of [...listeners]) listener(promise);
 }

@@ -1,7 +1,7 @@
 /** The metrics of the worker, in the Prometheus text format. The label `job` is the kind of job. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics } from "../../core/definitions/context.ts";
-import type { Instruments } from "../execution/instruments.ts";
+import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";
 import { inSpan, isTracing, spanOf, surroundingSpan } from "./spans.ts";
 import { contained } from "./uncaught.ts";
 
@@ -32,15 +32,32 @@ export const unhandled = counter(
   "job",
 );
 
-const jobMetrics: Metrics = {
-  count(name, labels = {}) {
-    own(Counter, `durable_job_${name}_total`, labels, {}).inc(labels);
-  },
-  observe(name, seconds, labels = {}) {
-    const buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
-    own(Histogram, `durable_job_${name}_seconds`, labels, { buckets }).observe(labels, seconds);
-  },
-};
+const BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+
+/** The metrics of durable functions that a call did not fit, because each is logged once. */
+const misfits = new Set<string>();
+
+/** Records what durable functions count and measure. A call that does not fit its metric is logged: it must not fail a job. */
+function jobMetrics(log: LineLog): Metrics {
+  const fitting = (metric: string, record: () => void) => {
+    try {
+      record();
+    } catch (error) {
+      if (!misfits.has(metric)) log.warn({ metric, reason: reasonOf(error) }, "not recorded in the metrics");
+      misfits.add(metric);
+    }
+  };
+  return {
+    count(name, labels = {}) {
+      const metric = `durable_job_${name}_total`;
+      fitting(metric, () => own(Counter, metric, labels, {}).inc(labels));
+    },
+    observe(name, seconds, labels = {}) {
+      const metric = `durable_job_${name}_seconds`;
+      fitting(metric, () => own(Histogram, metric, labels, { buckets: BUCKETS }).observe(labels, seconds));
+    },
+  };
+}
 
 function own<M extends Counter | Histogram>(
   Kind: new (options: { name: string; help: string; labelNames: string[]; registers: Registry[] }) => M,

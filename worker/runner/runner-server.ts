@@ -44,7 +44,7 @@ interface Unblock {
 
 /** A Cloudflare Worker serves no metrics of its own: figures come from its logs on the platform. */
 const instruments: Instruments = {
-  metrics: { count: () => {}, observe: () => {} },
+  metrics: () => ({ count: () => {}, observe: () => {} }),
   settled: () => {},
   retried: () => {},
   leaseLost: () => {},

@@ -1,5 +1,6 @@
 /** Reports changes of a wrapped server's resource. For each change a job waits at a worker, and ends when it happens. */
 import type { CallContext } from "../../core/author/tool.ts";
+import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Asked, asked } from "./asking.ts";
 
 /** How long to wait for one job, in milliseconds: a little longer than the job lasts. */
@@ -30,7 +31,7 @@ export async function watchResource(
     }
     const { at } = Object(found?.state === "resolved" ? found.value : undefined);
     if (at === undefined) {
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      await pause(PAUSE, signal);
       continue;
     }
     if (since !== undefined && since !== at) onUpdated();

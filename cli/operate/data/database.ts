@@ -42,3 +42,21 @@ DO $$ BEGIN
 ${checks.join("\n")}
 END $$;`;
 }
+
+/** How many numbered jobs or promises one transaction removes. */
+export const BATCH = 500;
+
+/** The end of a script for `psql`: removes the promises that the rows of `tables` number, or says that it does not. */
+export function removal(tables: readonly string[], apply: boolean): string {
+  if (!apply) return "\\echo nothing was removed: this is what --apply would remove";
+  const loops = tables.map(
+    (table) => `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM ${table}); BEGIN
+  FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
+    DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > n0 AND n <= n0 + ${BATCH});
+    COMMIT;
+  END LOOP;
+END $$;`,
+  );
+  return `${loops.join("\n")}
+\\echo removed`;
+}

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { keysOf } from "../../../core/definitions/caller.ts";
+import { startRecordEnd } from "../../../core/store/ids.ts";
 import { openDatabase } from "../../../server/node/database.ts";
 import { NodeSql } from "../../../server/node/node-sql.ts";
-import { countOf, forgetSome, type Owner, sharedBy } from "../../../server/wire/callers.ts";
+import { countOf, forgetSome, type Owner } from "../../../server/wire/callers.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { DATA } from "../../launcher/data-directory.ts";
-import { checkPostgres, checkSqlite, quote } from "./database.ts";
+import { BATCH, checkPostgres, checkSqlite, quote, removal } from "./database.ts";
 
 const OPTIONS = {
   sqlite: option("FILE", "the file of a Resonate server 0.9.8; the server may run"),
@@ -32,15 +33,12 @@ static token, or the name that the log gives to the caller of an OAuth token. Wi
   OPTIONS,
 );
 
-/** How many promises one transaction removes. */
-const BATCH = 500;
-
 /** An SQL condition for a caller's promises: ids that begin with its key, and its records about shared jobs. */
 async function condition({ caller, namespace }: Owner): Promise<string> {
   const begins = (text: string) => `substr(id, 1, ${text.length}) = ${quote(text)}`;
   const ends = (text: string) => `substr(id, length(id) - ${text.length - 1}) = ${quote(text)}`;
   const parts = (await keysOf(caller)).map(
-    (key) => `${begins(namespace + key)} OR (${begins(namespace)} AND ${ends(sharedBy(key))})`,
+    (key) => `${begins(namespace + key)} OR (${begins(namespace)} AND ${ends(startRecordEnd(key))})`,
   );
   return parts.join(" OR ");
 }
@@ -108,17 +106,10 @@ async function sumOf(some: () => Promise<number>): Promise<number> {
 
 /** Does the same as {@link forget} for Postgres, as a script for `psql`. */
 export async function postgresScript(owner: Owner, apply: boolean): Promise<string> {
-  const removal = `DO $$ DECLARE last BIGINT := (SELECT count(*) FROM forgotten); BEGIN
-  FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
-    DELETE FROM promises WHERE id IN (SELECT id FROM forgotten WHERE n > n0 AND n <= n0 + ${BATCH});
-    COMMIT;
-  END LOOP;
-END $$;
-\\echo removed`;
   return `${checkPostgres()}
 ${selection(await condition(owner))};
 SELECT count(*) AS promises FROM forgotten;
-${apply ? removal : "\\echo nothing was removed: this is what --apply would remove"}
+${removal(["forgotten"], apply)}
 `;
 }
 

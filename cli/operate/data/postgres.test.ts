@@ -25,7 +25,7 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
   let postgres: Postgres;
   beforeAll(async () => {
     postgres = await startPostgres();
-  }, 60_000);
+  });
   afterAll(() => postgres?.[Symbol.asyncDispose]());
   beforeEach(() =>
     postgres.psql(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; SET search_path = public; ${schema}`),

@@ -14,12 +14,9 @@ import {
 import { BOOKKEEPING_RETENTION } from "../../../core/store/sequence.ts";
 import { SUPPORTED_RELEASE } from "../../../core/store/support.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
-import { checkPostgres, checkSqlite, quote } from "./database.ts";
+import { BATCH, checkPostgres, checkSqlite, quote, removal } from "./database.ts";
 
 const DAY = 86_400_000;
-
-/** How many jobs one transaction removes. */
-const BATCH = 500;
 
 /** Jobs of `namespace` are kept for `days` after their end, unless their definition says otherwise. */
 interface Wanted {
@@ -84,17 +81,8 @@ export function retainSqlite(file: string, wanted: Wanted, apply: boolean) {
   }
 }
 
-const removed = (table: string) => `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM ${table}); BEGIN
-  FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
-    DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > n0 AND n <= n0 + ${BATCH});
-    COMMIT;
-  END LOOP;
-END $$;`;
-
 /** Does the same as {@link retainSqlite} for Postgres, as a script for `psql`. */
 export function postgresScript(wanted: Wanted, apply: boolean): string {
-  const removal = `${["expired_jobs", "expired_bookkeeping"].map(removed).join("\n")}
-\\echo removed`;
   return `${checkPostgres()}
 ${selection(wanted, "postgres")};
 CREATE INDEX ON expired_jobs (n);
@@ -102,7 +90,7 @@ CREATE INDEX ON expired_jobs (id);
 ${expiredBookkeeping(wanted, "postgres")};
 CREATE INDEX ON expired_bookkeeping (n);
 ${COUNTS};
-${apply ? removal : "\\echo nothing was removed: this is what --apply would remove"}
+${removal(["expired_jobs", "expired_bookkeeping"], apply)}
 `;
 }
 

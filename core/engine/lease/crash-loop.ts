@@ -7,7 +7,6 @@
  * versions passed without a record, executions were lost or never began; from then on each one is marked when it begins.
  */
 import { MINUTE } from "../../definitions/context.ts";
-import { executionMarkId } from "../../store/ids.ts";
 import type { Journal, JournalEntry } from "../journal.ts";
 
 /** How many executions in a row may end without a record. */
@@ -29,8 +28,6 @@ export interface Mark {
   /** The job rests until the mark settles, and then runs in any case. */
   rests?: boolean;
 }
-
-export const markId = executionMarkId;
 
 /** The record of an execution that has nothing else to record. */
 export const SIGN: JournalEntry = { kind: "heard", op: "" };

@@ -132,6 +132,39 @@ describe("the storage of a job", () => {
     expect(stored).toBeLessThan(68_000_000);
   });
 
+  test.each<[string, (ctx: JobContext<object>) => Promise<unknown>]>([
+    [
+      "a question",
+      async (ctx) => {
+        for (let n = 0; n < 67; n++) await ctx.step(`keep ${n}`, () => "x".repeat(999_000));
+        await ctx.step("keep a little", () => "x".repeat(160_000));
+        const requestedSchema = { type: "object" as const, properties: {} };
+        await ctx.ask("long", { message: "x".repeat(19_000), requestedSchema });
+      },
+    ],
+    [
+      "one of the values that steps return at once",
+      (ctx) =>
+        ctx.all(
+          Array.from({ length: 80 }, (_, n) => n),
+          (on) => on.step("keep", () => "x".repeat(999_000)),
+        ),
+    ],
+  ])("refuses %s beyond its limit, and the function cleans up", async (_what, exceed) => {
+    const ended: string[] = [];
+    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
+      try {
+        await exceed(ctx);
+      } catch (error) {
+        await ctx.step("give back", () => void ended.push("given back"));
+        throw error;
+      }
+    });
+    const end = await job.toEnd();
+    expect(end.kind === "failed" && String(end.error)).toMatch(/has stored 67108864 bytes, as many as one may/);
+    expect(ended).toEqual(["given back"]);
+  });
+
   test("has one limit for all runs of the job together", async () => {
     const job = new SimulatedJob(
       async (

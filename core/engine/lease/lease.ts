@@ -25,7 +25,10 @@ export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">>
 /** The bytes stored for a job, without its files and of its files, and their newest mark: see `size.ts`. */
 type Counted = { readonly stored: number; readonly files: number; marked: number };
 
-/** Reads a promise and subscribes to news of it. News may come without the promise, which then has to be read. */
+/**
+ * Reads a promise and subscribes to news of it. News comes without the promise if its settlement may have been missed: then it has
+ * to be read.
+ */
 export type Watch = (
   id: string,
   fresh: boolean,
@@ -78,6 +81,8 @@ export class TaskLease implements Lease {
   #stored = 0;
   #files = 0;
   onNews: (promise?: PromiseRecord) => void = () => {};
+  /** One function for all promises and reads, because a watcher keeps each listener that it is given. */
+  readonly #hear = (promise?: PromiseRecord) => this.onNews(promise);
 
   /** Without `watch`, promises are read and no news comes. */
   constructor(
@@ -158,7 +163,6 @@ export class TaskLease implements Lease {
   #timeOf(when: When): { timeoutAt: number; isTimer: boolean } {
     // A timer whose time has passed is resolved when it is created: one request in place of two.
     if (when === "resolved") return { timeoutAt: this.#now() - 1, isTimer: true };
-    if (when === "open") return { timeoutAt: this.#deadline, isTimer: false };
     if ("until" in when) return { timeoutAt: Math.min(when.until, this.#deadline), isTimer: false };
     return { timeoutAt: when.due, isTimer: true };
   }
@@ -190,7 +194,7 @@ export class TaskLease implements Lease {
     const isFirst = !this.#watched.has(id);
     this.#watched.add(id);
     const isFresh = fresh || (isFirst && (await this.#mayHaveMissed));
-    return this.#watch(id, isFresh, (promise) => this.onNews(promise));
+    return this.#watch(id, isFresh, this.#hear);
   }
 
   /** Whether the last wake-up promise ended by itself: then news of any awaited promise may have been missed. */
@@ -213,14 +217,16 @@ export class TaskLease implements Lease {
     await this.create(id, undefined, { due: Math.ceil(now + rest) });
     const own = ids.filter((each) => !others.includes(each));
     if ((await this.#suspend([...own, id], [])) !== "asleep") return false;
-    const wake = () => {
+    const wake = (promise?: PromiseRecord) => {
+      // Waking all such jobs whenever a connection is replaced would cost more than the time until they wake by themselves.
+      if (!promise) return;
       // If this request fails, the promise still times out by itself.
       this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }, this.id).catch(() => {});
     };
     for (const other of others) {
       const promise = await this.#watch(other, false, wake).catch(() => undefined);
       if (promise && promise.state !== "pending") {
-        wake();
+        wake(promise);
         break;
       }
     }

@@ -79,11 +79,14 @@ export class FunctionRun implements Guarded {
     this.cause = cause;
     this.#now = Math.max(this.#now, at);
     this.#looks = 0;
-    hand();
-    await whenDrained(() => {
-      this.isOpen = false;
-      windowed(-1);
-    });
+    try {
+      hand();
+    } finally {
+      await whenDrained(() => {
+        this.isOpen = false;
+        windowed(-1);
+      });
+    }
     for (const action of this.#afterwards.splice(0)) action();
   }
 

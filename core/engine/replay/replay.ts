@@ -99,6 +99,7 @@ export class Replay {
         return;
       case "sleep":
       case "ask":
+        if ("error" in event && event.error) break;
         this.#parts.awaitables.waitsFor(command, promise);
         command.isRunning = false;
         return;
@@ -120,15 +121,13 @@ export class Replay {
           else command.resolve({ winner: winner?.key, value: winner?.value });
         });
       }
-      default: {
-        const { error } = event;
-        // The record of an `emit` holds the size of the output, which the function does not get.
-        const value = event.kind === "emit" ? undefined : record.value;
-        return this.#settle(command, promise.createdAt, () =>
-          error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(value),
-        );
-      }
     }
+    const error = "error" in event ? event.error : undefined;
+    // The record of an `emit` holds the size of the output, which the function does not get.
+    const value = event.kind === "emit" ? undefined : record.value;
+    return this.#settle(command, promise.createdAt, () =>
+      error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(value),
+    );
   }
 
   /** Hands over the outcome of a sleep, a question, a callback or another job. */
@@ -138,7 +137,7 @@ export class Replay {
       if (command.kind === "sleep") command.resolve(undefined);
       else if (command.kind === "ask") command.resolve(isResolved ? decodeValue(settled.value) : { action: "cancel" });
       else if (command.kind === "callback") {
-        if (isResolved) command.resolve(JSON.parse(String(decodeValue(settled.value))));
+        if (isResolved) command.resolve(sentIn(settled));
         else command.reject(new TimeoutError(`nothing was sent to the callback "${command.path}" in time`));
       } else if (isResolved) command.resolve(decodeValue(settled.value));
       else command.reject(new JobFailed(command.name, ...whyNot(settled)));
@@ -187,4 +186,14 @@ function whyNot({ state, value }: PromiseRecord): [status: string, reason: strin
   const thrown = decodeValue(value);
   if (isLate(thrown)) return ["timed_out", thrown.message];
   return ["failed", thrown instanceof Error ? thrown.message : String(thrown ?? "no reason given")];
+}
+
+/** The value sent to a callback: JSON as text from its address, any value if somebody settled its promise at the server. */
+function sentIn({ value }: PromiseRecord): unknown {
+  const sent = decodeValue(value);
+  try {
+    return typeof sent === "string" ? JSON.parse(sent) : (sent ?? null);
+  } catch {
+    return sent;
+  }
 }

@@ -27,19 +27,21 @@ export interface StepParts {
   readonly report: Pick<StateReport, "progress">;
 }
 
+/** How long an attempt holds a place of its `concurrency` while it waits for its `rate`, in milliseconds. */
+const LONGEST_HELD = MINUTE;
+
 /** Runs `fn` when its `rate` and its `concurrency` allow it: outside of windows, where calls of the context are refused. */
 export async function attempt(
   parts: StepParts,
   command: Command,
   fn: StepFunction,
-  { concurrency, rate, timeout = concurrency && MINUTE }: Pick<StepOptions, "concurrency" | "rate" | "timeout"> = {},
+  limits: Pick<StepOptions, "concurrency" | "rate" | "timeout"> = {},
 ): Promise<unknown> {
+  const { timeout = limits.concurrency && MINUTE } = limits;
   const { runtime, lease, signal, report, clock } = parts;
   const { owner = "", env, log, metrics } = runtime;
   const deadline = parts.run.waitsUntil;
-  if (rate) await runtime.limit?.(checked(command, rate), signal);
-  const leave =
-    concurrency && (await runtime.limit?.({ ...checked(command, concurrency), time: timeout ?? MINUTE }, signal));
+  const leave = await admitted(parts, command, limits, timeout ?? MINUTE);
   const number = command.attempts + 1;
   const abort = new AbortController();
   command.abort = abort;
@@ -77,6 +79,36 @@ export async function attempt(
     // The signal of an ended attempt must not fire at the end of the execution.
     delete command.abort;
     leave?.();
+  }
+}
+
+/**
+ * Waits until the limits of a step allow an attempt of up to `time` milliseconds; resolves with the function that frees its
+ * place. The rate comes last: attempts that had passed it while they waited for a place could begin together. An attempt that
+ * waits long for its rate gives its place to others, whose steps may have no rate, and begins to wait again.
+ */
+async function admitted(
+  { runtime: { limit }, signal, clock }: StepParts,
+  command: Command,
+  { concurrency, rate }: Pick<StepOptions, "concurrency" | "rate">,
+  time: number,
+): Promise<(() => void) | undefined> {
+  const place = concurrency && { ...checked(command, concurrency), time: time + (rate ? LONGEST_HELD : 0) };
+  const pace = rate && checked(command, rate);
+  for (;;) {
+    const leave = place && (await limit?.(place, signal));
+    if (!pace) return leave;
+    const late = new AbortController();
+    const cancel = leave && clock.after(LONGEST_HELD, () => late.abort(late));
+    try {
+      await limit?.(pace, AbortSignal.any([signal, late.signal]));
+      return leave;
+    } catch (error) {
+      leave?.();
+      if (error !== late) throw error;
+    } finally {
+      cancel?.();
+    }
   }
 }
 

@@ -11,6 +11,7 @@ import {
   SECOND,
 } from "../../definitions/context.ts";
 import { LeaseLost, type Runnable } from "../execution.ts";
+import type { Runtime } from "../runtime.ts";
 
 /** A step that fails so many times, and the attempts that it has seen. */
 function failing(times: number, error: () => unknown = () => new Error("503")) {
@@ -280,6 +281,42 @@ test("looks end with the last reason when their time is over, and at final error
   expect(looks).toBe(1);
 });
 
+/** The times of the looks, in milliseconds after the first, and of the end; nothing is ever found. */
+async function looksOf(times: { every: number; for?: number }, { skew = 0, isCold = false, deadline = DAY } = {}) {
+  const looks: number[] = [];
+  const simulated: SimulatedJob = new SimulatedJob(
+    (ctx: Context) => ctx.until("up", times, () => looks.push(simulated.clock.now()) < 0),
+    { deadline },
+  );
+  simulated.skew = skew;
+  for (;;) {
+    const end = await simulated.next();
+    const now = simulated.clock.now();
+    if (end.kind !== "asleep") return [...looks, now].map((at) => at - (looks[0] ?? 0));
+    if (isCold) simulated.forget();
+  }
+}
+
+test.each([0, 40, -40])(
+  "the last look is made when the time is over, by a server that is %i ms ahead",
+  async (skew) => {
+    for (const isCold of [false, true]) {
+      const looks = async (times: { every: number; for: number }) =>
+        (await looksOf(times, { skew, isCold })).map((at) => Math.round(at / MINUTE));
+      expect(await looks({ every: HOUR, for: 30 * MINUTE })).toEqual([0, 30, 30]);
+      expect(await looks({ every: 20 * MINUTE, for: 50 * MINUTE })).toEqual([0, 20, 40, 50, 50]);
+      expect(await looks({ every: 20 * MINUTE, for: 40 * MINUTE })).toEqual([0, 20, 40, 40]);
+      expect(await looks({ every: HOUR, for: 0 })).toEqual([0, 0]);
+    }
+  },
+);
+
+test("an until that may last longer than its job ends with the last regular look before the deadline", async () => {
+  const looks = await looksOf({ every: 25 * MINUTE, for: DAY }, { deadline: HOUR });
+  expect(looks).toEqual([0, 25 * MINUTE, 50 * MINUTE, 50 * MINUTE]);
+  expect(await looksOf({ every: 25 * MINUTE }, { deadline: HOUR })).toEqual(looks);
+});
+
 test("a look is refused if its value cannot be stored", async () => {
   const simulated = new SimulatedJob((ctx: Context) => ctx.until("up", { every: MINUTE }, () => new Response("up")));
   expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { name: "NondeterminismError" } });
@@ -367,4 +404,93 @@ test("a lease that is lost before a step is recorded ends the execution", async 
   });
   await expect(simulated.execute()).rejects.toThrow(LeaseLost);
   expect(simulated.paths()).toEqual([]);
+});
+
+/** Keeps limits as workers do, in turns. Notes by how much a place was held beyond the time that it was asked for. */
+function limits(simulated: () => SimulatedJob) {
+  const taken = new Map<string, number>();
+  const waiting = new Map<string, Set<() => void>>();
+  const noted = { overtime: 0 };
+  const free = (key: string) => {
+    const [next] = waiting.get(key) ?? [];
+    if (next) next();
+    else taken.set(key, (taken.get(key) ?? 0) - 1);
+  };
+  const limit: NonNullable<Runtime["limit"]> = async ({ name, limit: most, per, time = 0 }, signal) => {
+    const { clock } = simulated();
+    const key = per === undefined ? name : `${name} per ${per}`;
+    const queue = waiting.get(key) ?? new Set();
+    waiting.set(key, queue);
+    if ((taken.get(key) ?? 0) < most) taken.set(key, (taken.get(key) ?? 0) + 1);
+    else {
+      await new Promise<void>((resolve, reject) => {
+        const turn = () => {
+          queue.delete(turn);
+          resolve();
+        };
+        queue.add(turn);
+        signal.addEventListener("abort", () => queue.delete(turn) && reject(signal.reason));
+      });
+    }
+    if (per !== undefined) {
+      clock.after(per, () => free(key));
+      return () => {};
+    }
+    const since = clock.now();
+    return () => {
+      noted.overtime = Math.max(noted.overtime, clock.now() - since - time);
+      free(key);
+    };
+  };
+  return { limit, noted };
+}
+
+test("a rate holds for attempts that have waited for a place, and the wait for a rate ends before the place does", async () => {
+  const { limit, noted } = limits(() => simulated);
+  const begun: number[] = [];
+  const simulated: SimulatedJob = new SimulatedJob(
+    (ctx: Context) =>
+      ctx.all([1, 2, 3, 4, 5, 6, 7, 8], (on, n) =>
+        on.step(
+          "ask",
+          async () => {
+            begun.push(simulated.clock.now());
+            await simulated.clock.pause(n <= 2 ? 30 * MINUTE : SECOND);
+            return n;
+          },
+          {
+            concurrency: { name: "upstream", limit: 2 },
+            rate: { name: "upstream", limit: 1, per: 5 * MINUTE },
+            timeout: HOUR,
+          },
+        ),
+      ),
+    { limit },
+  );
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
+  expect(begun).toHaveLength(8);
+  const apart = begun.slice(1).map((at, i) => at - (begun[i] ?? 0));
+  expect(Math.min(...apart)).toBeGreaterThanOrEqual(5 * MINUTE);
+  expect(noted.overtime).toBe(0);
+});
+
+test("a step that waits long for its rate leaves its place to others", async () => {
+  const { limit } = limits(() => simulated);
+  const concurrency = { name: "upstream", limit: 1 };
+  const begun = new Map<string, number>();
+  const simulated: SimulatedJob = new SimulatedJob(
+    async (ctx: Context) => {
+      const note = (name: string) => () => void begun.set(name, simulated.clock.now());
+      const rate = { name: "slow", limit: 1, per: HOUR };
+      await ctx.step("first", note("first"), { concurrency, rate });
+      const second = ctx.step("second", note("second"), { concurrency, rate });
+      await ctx.step("other", note("other"), { concurrency });
+      await second;
+    },
+    { limit },
+  );
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
+  const after = (name: string) => (begun.get(name) ?? 0) - (begun.get("first") ?? 0);
+  expect(after("other")).toBeLessThanOrEqual(2 * MINUTE);
+  expect(after("second")).toBeGreaterThanOrEqual(HOUR);
 });

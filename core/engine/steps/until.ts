@@ -1,6 +1,7 @@
 /**
- * The looks of an `until`. They are due at whole multiples of `every` after the first, and the pause before each is a
- * promise whose id holds the number of the look. Looks leave no records, so each costs the same however many came before.
+ * The looks of an `until`. They are due at whole multiples of `every` after the first, and the last one when `for` has passed.
+ * The pause before each is a promise whose id holds the number of the look. Looks leave no records, so each costs the same
+ * however many came before.
  */
 import { NondeterminismError, SECOND } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
@@ -22,10 +23,14 @@ export async function performLooks(
   const op = command.path;
   if (!command.begun) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
   const { n, at } = command.begun ?? { n: 0, at: 0 };
-  const end = Math.min(at + (patience ?? Number.POSITIVE_INFINITY), run.waitsUntil - SECOND);
+  const span = patience ?? Number.POSITIVE_INFINITY;
+  // Before the job's deadline the last look is a regular one, so that time is left for what the function does next.
+  const end = Math.min(at + span, run.waitsUntil - SECOND);
   for (let k = Math.floor((clock.now() - at) / every) + 1; ; k++) {
-    const due = Math.ceil(at + k * every);
-    const isLast = due > end;
+    const next = k * every > span ? at + span : at + k * every;
+    // By the server's clock `for` may have passed a little earlier: then the pause that ends with it is the one before.
+    const isLast = next > end || clock.now() >= end || (k - 1) * every >= span;
+    const due = Math.ceil(next);
     const id = lookId(lease.run, n, k);
     // The execution that creates the next pause makes the look before it; an execution that finds the pause does not.
     const by = crypto.randomUUID();

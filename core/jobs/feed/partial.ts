@@ -47,7 +47,7 @@ const MOST = 100;
 
 /**
  * Returns the partial results after the first `from`: as many as fit into `limit` characters of JSON, but at least one. One that
- * is more than twice as long is cut to its beginning. Undefined if the job has emitted no result yet.
+ * is more than twice as long is cut to its beginning. Undefined if the job has emitted nothing yet.
  */
 export async function partialOf(
   store: Pick<RemoteStore, "child">,
@@ -67,7 +67,7 @@ export async function partialOf(
   for (let n = from + 1; values.length < MOST; n += AT_ONCE) {
     const read = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => store.child(outputId(id, n + i), signal)));
     for (const promise of read) {
-      if (!promise) return values.length > 0 || from > 0 ? partial(false) : undefined;
+      if (!promise) return from + passed > 0 ? partial(false) : undefined;
       const value = decodeValue(promise.param) ?? null;
       if (isEvent(value)) {
         passed += 1;

@@ -59,7 +59,7 @@ function entryOf(n: number, promise: PromiseRecord): TimelineEntry | undefined {
     if (promise.state !== "pending") entry.over = promise.settledAt ?? promise.timeoutAt;
     if ("error" in event && event.error) entry.error = event.error.message;
     if (kind === "retry") entry.attempt = event.attempt;
-    if (kind === "ask") entry.message = event.question.message;
+    if (kind === "ask" && event.question) entry.message = event.question.message;
     if (kind === "cancelled" && event.by) entry.by = event.by;
     return entry;
   } catch {

@@ -15,7 +15,8 @@ import type { AttemptFiles, OfAttempt } from "../../engine/runtime.ts";
 import { base64ToBytes } from "../../store/base64.ts";
 import { chunksOf } from "../../store/files/objects.ts";
 import { splitKey } from "../../store/ids.ts";
-import { folderOf, hex, type KeptFiles, streamOf } from "./kept-files.ts";
+import { sha256Of } from "../../store/sha256.ts";
+import { folderOf, type KeptFiles, streamOf } from "./kept-files.ts";
 
 export const KEEPS_NO_FILES =
   "this deployment keeps no files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
@@ -52,9 +53,8 @@ export function attemptFiles(
 
   /** Removes the files of earlier attempts at this step: they did not succeed, so no journal entry refers to those files. */
   const begin = async (files: KeptFiles) => {
-    const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(`${run}\n${step}`));
     const folder = await folderOf(promiseId);
-    const stem = hex(new Uint8Array(digest)).slice(0, 16);
+    const stem = (await sha256Of(`${run}\n${step}`)).slice(0, 16);
     const from = `${folder}/${stem}-`;
     for await (const { key } of files.location.objects.list(from)) {
       const [theirs = 0, number = 0] = key.slice(from.length).split(".").map(Number);

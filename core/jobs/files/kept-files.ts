@@ -10,6 +10,7 @@ import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { bytesOf, chunksOf, inPieces, type ObjectStore, PART } from "../../store/files/objects.ts";
 import { splitGeneration } from "../../store/ids.ts";
 import { Sealing } from "../../store/sealing.ts";
+import { hex, sha256Of } from "../../store/sha256.ts";
 
 /** The SHA-256 of a stream. */
 export interface Hash {
@@ -158,13 +159,11 @@ const DAMAGED = "the file is not what was stored: its checksum or its length dif
 /** The folder of the files of all generations of a job's name. A hash, as the name may be too long or not valid for a folder. */
 export async function folderOf(promiseId: string): Promise<string> {
   const { base } = splitGeneration(promiseId);
-  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(base)))).slice(0, 40);
+  return (await sha256Of(base)).slice(0, 40);
 }
 
 /** Whether a key belongs to a file, a description or an unfinished write of either. The store may hold foreign objects too. */
 export const isKeptKey = (key: string): boolean => /^[0-9a-f]{40}\/[0-9a-f]{16}-\d+\.\d+\.\d+/.test(key);
-
-export const hex = (bytes: Uint8Array): string => Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
 
 const imported = (secret: Uint8Array<ArrayBuffer>) =>
   crypto.subtle.importKey("raw", secret, "AES-GCM", false, ["encrypt", "decrypt"]);

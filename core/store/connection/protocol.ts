@@ -100,8 +100,8 @@ interface Operations {
   "task.get": { data: { id: string }; answer: { task: TaskRecord } };
   "task.create": {
     data: { pid: string; ttl: number; action: Action<"promise.create", Create> };
-    /** `task` is undefined if the promise existed already. */
-    answer: { task?: TaskRecord; promise: PromiseRecord; preload: PromiseRecord[] };
+    /** The task of a promise that has settled is `fulfilled`, and not acquired. */
+    answer: { task: TaskRecord; promise: PromiseRecord; preload: PromiseRecord[] };
   };
   /**
    * `records` asks an embedded server for the job's journal entries from that number on, and for those that resumed the task; 0

@@ -1,6 +1,7 @@
 /** Object store in a bucket of any store that speaks S3, by its URL and keys. */
 import { AwsClient } from "aws4fetch";
 import { pause } from "../pacing/backoff.ts";
+import { sha256Of } from "../sha256.ts";
 import { type ObjectStore, PART, type StoredObject } from "./objects.ts";
 
 interface S3Options {
@@ -46,12 +47,8 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
   /** Sends a request and resolves to its answer, which may be 404. @throws {Error} with the store's words */
   const send = async (method: string, path: string, body: Uint8Array<ArrayBuffer> | string = "", headers = {}) => {
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
-    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     // The store checks the received bytes against this hash.
-    const signed = {
-      ...headers,
-      "x-amz-content-sha256": Array.from(hash, (b) => b.toString(16).padStart(2, "0")).join(""),
-    };
+    const signed = { ...headers, "x-amz-content-sha256": await sha256Of(bytes) };
     for (let n = 1; ; n++) {
       const request = { method, headers: signed, ...(method !== "GET" && { body: bytes }) };
       const answer = await client.fetch(`${origin}/${bucket}${path}`, request).catch((error: Error) => error);

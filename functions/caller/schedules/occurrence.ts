@@ -128,12 +128,13 @@ async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
   return { question: key, message, answered_by: answeredBy, answer_schema: requestedSchema };
 }
 
-/** A partial result with its offset, or the payload of an author's event; null or empty once the job is removed. */
+/** A partial result with its offset, or the payload of an author's event; without its value once the job is removed. */
 async function toldOf(event: LoggedEvent, { client }: Telling): Promise<object> {
   const { told } = JSON.parse(event.data) as { told: number };
   const record = await client.call({ kind: "promise.get", data: { id: outputId(event.job, told) } });
   const value = record && decodeValue(record.param);
   if (event.name !== JOB_OUTPUT) return value ? { payload: (value as { payload: unknown }).payload } : {};
+  if (!record) return { offset: told - 1 };
   const text = JSON.stringify(value ?? null);
   if (text.length <= MAX_RESULT) return { offset: told - 1, output: value ?? null };
   const part = text.slice(0, boundary(text, FIRST_PART));

@@ -58,12 +58,14 @@ function begin() {
 }
 
 /** A caller with one schedule. */
-async function deploy(change: Partial<Schedule>) {
+async function deploy(change: Partial<Schedule>, quota = 100) {
   const { jobs, sim, state, env } = begin();
-  const object = new CallerObject({ storage: createStorage() }, env);
+  const alarm = { at: 0 };
+  const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
+  const object = new CallerObject({ storage }, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
   const { record: records } = new Callers({ idFromName: () => ({}), get: () => object }, "");
-  const store = new RemoteStore(endpoint, jobs, { quota: 100, records }).as({ id: "a", key: KEY, label: "a" }, "r");
+  const store = new RemoteStore(endpoint, jobs, { quota, records }).as({ id: "a", key: KEY, label: "a" }, "r");
   const base = { name: "s", tool: "report", arguments: { of: "x" }, missed: "skip", overlap: "skip" } as const;
   const spec: Schedule = { ...base, when: { every: 3_600, from: BEGAN }, ...change };
   await startJob(store, schedule as Job, spec, Date.now());
@@ -76,6 +78,8 @@ async function deploy(change: Partial<Schedule>) {
     sim,
     store,
     state,
+    spec,
+    alarm,
     seen: (job?: string) => object.seen(KEY, job),
     /** Lets `count` minutes pass one by one. Each job ends within the minute in which it starts. */
     async minutes(count: number) {
@@ -189,6 +193,21 @@ test("an unavailable server delays a firing, and a cancelled or paused schedule 
   expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
 });
 
+test("a queued firing waits while schedules are paused, and is made up when they go on", async () => {
+  const { pass, fired, end } = await deploy({ overlap: "queue" });
+  await pass(1);
+  await pass(1);
+  await end("23T130000Z");
+  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  await paused.pause("schedule");
+  await pass(0.01);
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z"]);
+  await paused.resume("schedule");
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
+});
+
 test("a definition's schedule is made once, replaced when it changes, and ended when it is removed", async () => {
   const { env } = begin();
   const storage = createStorage();
@@ -263,6 +282,16 @@ test("a caller has a bounded number of schedules, and is told how to make room f
   await expect(make(200)).rejects.toThrow(/may have 100 schedules: end one with cancel_job/);
   await store.cancel("schedule_n1");
   await make(200);
+});
+
+test("a schedule fires although its start succeeds only after a look has found that an earlier job has ended", async () => {
+  const { sim, store, spec, alarm, pass } = await deploy({}, 1);
+  // The record does not hear of this end.
+  await sim.send("promise.settle", { id: `${KEY}schedule_s`, state: "rejected_canceled", value: {} });
+  await startJob(store, schedule as Job, { ...spec, name: "next" }, Date.now());
+  expect(alarm.at).toBeLessThanOrEqual(Date.now());
+  await pass(0);
+  expect((await store.feeds.newest(`${KEY}schedule_next`)).entry?.message).toBe("fires next 2026-11-23T13:00:00.000Z");
 });
 
 test("a schedule that fires each minute does not fill the server with its progress entries", async () => {

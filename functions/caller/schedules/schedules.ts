@@ -167,17 +167,19 @@ export class Schedules {
     const last = await lastBetween(spec.when, after, now);
     const next = await nextAfter(spec.when, now);
     const isMissed = last !== undefined && now - last > LATE && spec.missed === "skip";
-    const isPaused = last !== undefined && (await this.#paused.find(schedule.kind)) !== undefined;
     let { running, queued } = row;
     const told: string[] = JSON.parse(row.told);
     let firing = queued ?? undefined;
+    const mayFire = last !== undefined || firing !== undefined;
+    const isPaused = mayFire && (await this.#paused.find(schedule.kind)) !== undefined;
     if (last !== undefined) {
       if (isMissed || isPaused) told.unshift(`${stamp(last)} ${isPaused ? "paused" : "missed"}`);
       else if (spec.overlap !== "skip" || !(await this.#isRunning(running))) firing = last;
       else told.unshift(`${stamp(last)} skipped, as ${this.#world.nameOf(running ?? "")} still runs`);
     }
     queued = null;
-    if (firing !== undefined && spec.overlap === "queue" && (await this.#isRunning(running))) queued = firing;
+    const mustWait = async () => isPaused || (spec.overlap === "queue" && (await this.#isRunning(running)));
+    if (firing !== undefined && (await mustWait())) queued = firing;
     else if (firing !== undefined) {
       const { base } = splitGeneration(this.#world.nameOf(row.id));
       const started = await this.#start(spec, firing, isOfDefinition(base));

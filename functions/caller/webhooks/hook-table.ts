@@ -121,13 +121,23 @@ export class HookTable {
     return isThere;
   }
 
-  /** The due messages, the earliest first, without those of suspended subscriptions. */
-  due(now: number, limit: number): Delivery[] {
+  /**
+   * The due messages, the earliest first: up to `each` of each subscription that is not suspended. `turn` is a message's place
+   * among those of its subscription.
+   */
+  due(now: number, each: number): (Delivery & { turn: number })[] {
     return this.all(
-      `SELECT deliveries.* FROM deliveries JOIN subscriptions ON id = subscription
-       WHERE active = 1 AND next_at <= ? ORDER BY next_at, position LIMIT ?`,
-      ...[now, limit],
-    ) as unknown as Delivery[];
+      `SELECT * FROM (
+         SELECT *, row_number() OVER (PARTITION BY subscription ORDER BY next_at, position) AS turn FROM deliveries
+         WHERE next_at <= ? AND subscription IN (SELECT id FROM subscriptions WHERE active = 1)
+       ) WHERE turn <= ? ORDER BY next_at, position`,
+      ...[now, each],
+    ) as unknown as (Delivery & { turn: number })[];
+  }
+
+  /** Delays all due messages. */
+  postpone(now: number, next_at: number): void {
+    this.all("UPDATE deliveries SET next_at = ? WHERE next_at <= ?", next_at, now);
   }
 
   /** When the next delivery is due; undefined where there is none. */

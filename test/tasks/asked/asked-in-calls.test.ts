@@ -41,6 +41,25 @@ test("a job asks in the answer to its call, and the repeated call with the user'
   expect(forged.error?.code).toBe(-32602);
 });
 
+test("two answers of which only one fits: neither is taken, and both questions stay open", async () => {
+  const args = { name: "one fits in a call" };
+  const ask = async () => {
+    for (;;) {
+      const { result } = await call("multi_input", args);
+      if (Object.keys(result.inputRequests).length === 2) return result;
+    }
+  };
+  const { requestState, inputRequests } = await ask();
+  const [name = "", sure = ""] = Object.keys(inputRequests);
+  const inputResponses = { [name]: accept({ name: "Ada" }), [sure]: accept({ confirm: 1 }) };
+  const { result } = await call("multi_input", args, { requestState, inputResponses });
+  expect(result).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringContaining(`Nothing was done: ${sure}`) }],
+  });
+  expect(Object.keys((await call("multi_input", args)).result.inputRequests)).toEqual([name, sure]);
+});
+
 test("a confirmation in the arguments does not count from a client that can ask its user", async () => {
   const args = { ...longRange(), confirm: true };
   const { result } = await call("weather_range", args);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { VERSION_TAG } from "../../../core/definitions/job.ts";
-import { markId } from "../../../core/engine/lease/crash-loop.ts";
+import { executionMarkId } from "../../../core/store/ids.ts";
 import { run, until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
@@ -134,10 +134,10 @@ test("a job that ended each of its workers is left alone for a while and says so
   await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
   // After that time the job is run again, whether its code is mended or not.
-  const rest = (await resonate.get(markId(id, 9))) as { state: string; timeoutAt: number };
+  const rest = (await resonate.get(executionMarkId(id, 9))) as { state: string; timeoutAt: number };
   expect(rest.state).toBe("pending");
   expect(rest.timeoutAt - Date.now()).toBeLessThan(80_000);
-  await resonate.call("promise.settle", { id: markId(id, 9), state: "resolved", value: {} });
+  await resonate.call("promise.settle", { id: executionMarkId(id, 9), state: "resolved", value: {} });
   expect(await worker.exited).toMatchObject({ exitCode: 3 });
 });
 
@@ -169,7 +169,7 @@ async function mark(id: string, version: number, begun: number): Promise<void> {
     "resonate:scope": "global",
     "resonate:timer": "true",
   };
-  await resonate.call("promise.create", { id: markId(id, version), timeoutAt: Date.now() + 1, param, tags });
+  await resonate.call("promise.create", { id: executionMarkId(id, version), timeoutAt: Date.now() + 1, param, tags });
 }
 
 test("a worker whose thread is blocked ends and names the blocking line", async () => {

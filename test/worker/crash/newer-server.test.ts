@@ -21,9 +21,7 @@ interface Suspension {
   actions: { data: { awaited: string } }[];
 }
 
-test("a range learns at once that its months have ended, even after its worker has died", {
-  timeout: 180_000,
-}, async () => {
+test("a range learns at once that its months have ended, even after its worker has died", async () => {
   await using archive = await startSampleArchive();
   await using gate = await startGate(resonate.url);
   let refused = 0;

@@ -6,7 +6,7 @@ import { startResonate } from "../../support/resonate.ts";
 
 const script = "test/worker/scripts/grouped-worker.ts";
 
-test("each job is run by a worker of its kind's group, however it is started", { timeout: 120_000 }, async () => {
+test("each job is run by a worker of its kind's group, however it is started", async () => {
   await using resonate = await startResonate();
   const { group, namespace, env } = ownGroup();
   const settings = { ...resonate.env, ...env, HEAVY_GROUP: `${group}.heavy` };
@@ -23,7 +23,7 @@ test("each job is run by a worker of its kind's group, however it is started", {
   );
 });
 
-test("a worker that would run none of its kinds does not start, and says why", { timeout: 60_000 }, async () => {
+test("a worker that would run none of its kinds does not start, and says why", async () => {
   await using worker = run(script, { env: { WORKER_GROUP: "nobody", HEALTH_PORT: "0" } });
   expect(await worker.exited).toMatchObject({ exitCode: 1 });
   expect(worker.logs().at(-1)).toMatchObject({

@@ -13,9 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-test("three workers together keep to the limit of requests, and one that dies does not delay the others for long", {
-  timeout: 120_000,
-}, async () => {
+test("three workers together keep to the limit of requests, and one that dies does not delay the others for long", async () => {
   await using archive = await startSampleArchive();
   const { group, namespace, env } = ownGroup();
   const settings = {

@@ -97,7 +97,7 @@ async function scene() {
   };
 }
 
-describe.runIf(binary).concurrent("after a dispatch that no worker received", { timeout: 120_000 }, () => {
+describe.runIf(binary).concurrent("after a dispatch that no worker received", () => {
   test("because the server was killed, timers that fell due in the meantime end soon after it is back", async () => {
     await using the = await scene();
     await using _worker = await the.worker();

@@ -34,14 +34,14 @@ afterAll(async () => {
   await resonate?.[Symbol.asyncDispose]();
 });
 
-test("a job cancels a job that it has started by its handle", { timeout: 30_000 }, async () => {
+test("a job cancels a job that it has started by its handle", async () => {
   const id = `${namespace}impatient_1`;
   await resonate.start({ id, func: "impatient", args: { n: 1 }, group });
   expect((await resonate.settled(id)).value.data).toEqual(["late", "nap_1", "cancelled"]);
   expect((await resonate.settled(`${namespace}nap_1`)).state).toBe("rejected_canceled");
 });
 
-test("steps with a rate keep to it across all workers", { timeout: 60_000 }, async () => {
+test("steps with a rate keep to it across all workers", async () => {
   const ids = Array.from({ length: 10 }, (_, n) => `${namespace}rated_${n}`);
   await Promise.all(ids.map((id, n) => resonate.start({ id, func: "rated", args: { n }, group })));
   const begun = await Promise.all(ids.map(async (id) => (await resonate.settled(id, 30_000)).value.data as number));
@@ -52,9 +52,7 @@ test("steps with a rate keep to it across all workers", { timeout: 60_000 }, asy
   expect((begun.at(-1) ?? 0) - (begun[0] ?? 0)).toBeLessThan(12_000);
 });
 
-test("two jobs with one key run at once, and a job that is cancelled before its turn is skipped", {
-  timeout: 60_000,
-}, async () => {
+test("two jobs with one key run at once, and a job that is cancelled before its turn is skipped", async () => {
   const id = `${namespace}pairs_6`;
   await resonate.start({ id, func: "pairs", args: { n: 6 }, group });
   const fine = "fulfilled";
@@ -73,9 +71,7 @@ test("two jobs with one key run at once, and a job that is cancelled before its 
   expect(own).not.toContain("pair begin 4");
 });
 
-test("jobs with one key run one at a time, in the order of their starts, through kill -9", {
-  timeout: 90_000,
-}, async () => {
+test("jobs with one key run one at a time, in the order of their starts, through kill -9", async () => {
   const id = `${namespace}crowd_1`;
   const [customers, count] = [["ada", "bob"], 8];
   await resonate.start({ id, func: "crowd", args: { customers, count }, group, timeoutAt: Date.now() + 80_000 });
@@ -92,9 +88,7 @@ test("jobs with one key run one at a time, in the order of their starts, through
   }
 });
 
-test("a job that an operator retries waits for the jobs with its key that started since", {
-  timeout: 60_000,
-}, async () => {
+test("a job that an operator retries waits for the jobs with its key that started since", async () => {
   const job = defineJob({
     kind: "stay",
     args: z.object({ n: z.number() }),
@@ -157,7 +151,7 @@ function oneAtATime(kind: string) {
   return { job, requests, store, positions };
 }
 
-test("a start under a key costs three requests, however many were started before it", { timeout: 30_000 }, async () => {
+test("a start under a key costs three requests, however many were started before it", async () => {
   const { job, requests, store, positions } = oneAtATime("queued");
   const one = store();
   for (let n = 1; n <= 40; n++) await startJob(one, job, { n }, Date.now());
@@ -170,9 +164,7 @@ test("a start under a key costs three requests, however many were started before
   expect((await positions(43)).numbers).toEqual(Array.from({ length: 43 }, (_, i) => i + 1));
 });
 
-test("two starts that share a position run in the order in which it names them, even if the first job is created last", {
-  timeout: 60_000,
-}, async () => {
+test("two starts that share a position run in the order in which it names them, even if the first job is created last", async () => {
   const id = (n: number) => `${namespace}visit_eve_${n}`;
   const customers = { customers: ["eve"], count: 1 };
   await resonate.start({ id: `${namespace}crowd_eve`, func: "crowd", args: customers, group });
@@ -192,9 +184,7 @@ test("two starts that share a position run in the order in which it names them, 
   expect(lines).toEqual(["begin eve 2", "end eve 2", "begin eve 3", "end eve 3"]);
 });
 
-test("fifty simultaneous starts from two processes get one position each at the cost of a few requests", {
-  timeout: 60_000,
-}, async () => {
+test("fifty simultaneous starts from two processes get one position each at the cost of a few requests", async () => {
   const { job, requests, store, positions } = oneAtATime("crowded");
   const stores = [store(), store()];
   const count = 50;

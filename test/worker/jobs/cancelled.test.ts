@@ -8,6 +8,7 @@ import { startJob } from "../../../core/jobs/starting/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import { booking, brief, hasty } from "../scripts/cancelled.ts";
 
@@ -117,6 +118,28 @@ test("the result of a step that was under way reaches the clean-up", async () =>
   expect(await done("ends")).toEqual(["flight", "paying", "-flight 7 euros", "telling", "closed"]);
 });
 
+test("a cancellation while the worker's connection for news is lost stops the step under way as soon as it is back", async () => {
+  await using gate = await startGate(resonate.url);
+  const own = ownGroup();
+  await using _worker = await startWorker(
+    { ...resonate.env, ...own.env, RESONATE_URL: gate.url, FOLDER: folder },
+    { script: "test/worker/scripts/cancelled-worker.ts" },
+  );
+  const { group, namespace } = own;
+  const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
+  const ownStore = new RemoteStore(endpoint, [booking]);
+  const { name, id } = await startJob(ownStore, booking, { n: "heeds", how: "heeds" }, Date.now());
+  await did("heeds", "paying");
+  await until("the worker to listen", () =>
+    gate.calls.some((call) => call.kind === "promise.register_listener" && call.id === id),
+  );
+  gate.holdStreams(true);
+  gate.cutStreams();
+  await ownStore.cancel(name);
+  gate.holdStreams(false);
+  await did("heeds", "stopped");
+});
+
 test("a step whose worker died is named to the clean-up and not repeated", async () => {
   const { name } = await startJob(store, booking, { n: "dead", how: "ends" }, Date.now());
   await did("dead", "paying");
@@ -129,7 +152,7 @@ test("a step whose worker died is named to the clean-up and not repeated", async
   expect(await done("dead")).toEqual(["flight", "paying", "-flight pay", "telling", "closed"]);
 });
 
-test("a clean-up survives the death of its worker, and a new start waits for it", { timeout: 60_000 }, async () => {
+test("a clean-up survives the death of its worker, and a new start waits for it", async () => {
   const { name, id } = await startJob(store, booking, { n: "killed" }, Date.now());
   await resonate.asleep(id);
   await writeFile(join(folder, "hold"), "");
@@ -185,9 +208,7 @@ test("a start after a time-out and its clean-up have new idempotency keys", asyn
   expect(await keysOf("late")).toEqual(ofTwo);
 });
 
-test("the clean-up after a deadline survives the death of its worker, before or during the clean-up", {
-  timeout: 60_000,
-}, async () => {
+test("the clean-up after a deadline survives the death of its worker, before or during the clean-up", async () => {
   const [{ name }, before] = await Promise.all([
     startJob(store, brief, { n: "late killed", how: "wait" }, Date.now()),
     startJob(store, brief, { n: "late before", how: "step" }, Date.now()),

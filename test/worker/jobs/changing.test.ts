@@ -176,9 +176,7 @@ test("a function's signal does not fire when its job sleeps or ends, and fires o
   expect([await heard(1), await heard(2)]).toEqual(["", "x"]);
 });
 
-test("code that does not fit the journal visibly blocks a job until fitting code is back", {
-  timeout: 150_000,
-}, async () => {
+test("code that does not fit the journal visibly blocks a job until fitting code is back", async () => {
   const { name, id } = await startJob(store, titles, { n: 1 }, Date.now());
   const says = async () => doing((await store.feeds.newest(id)).entry, Date.now()) ?? "";
   await resonate.asleep(id);

@@ -65,4 +65,4 @@ test("a worker is unhealthy until it has reached its server", async () => {
   await using _late = await startResonate({ own: true, port });
   await until("the worker to be healthy", async () => (await status()) === 200, 30_000);
   expect(worker.output()).not.toContain("fatal");
-}, 60_000);
+});

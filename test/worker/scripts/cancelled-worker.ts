@@ -37,7 +37,12 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
         return ["7 euros"];
       });
       await ctx.sleep("an hour", HOUR);
-    } else if (how === "wait") await ctx.ask("go on", { message: "Go on?", requestedSchema });
+    } else if (how === "heeds")
+      await ctx.step("pay", async ({ signal }) => {
+        await write("paying");
+        await after(3_600_000, undefined, { signal }).catch(() => write("stopped"));
+      });
+    else if (how === "wait") await ctx.ask("go on", { message: "Go on?", requestedSchema });
     else await ctx.sleep("an hour", HOUR);
     return "booked";
   } catch (error) {

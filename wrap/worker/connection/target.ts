@@ -60,8 +60,8 @@ export function logLines(stderr: Readable | null, log: Log): () => string {
   let count = 0;
   let rest = "";
   let last = "";
-  stderr?.on("data", (chunk: Buffer) => {
-    const lines = (rest + chunk.toString("utf8")).split("\n");
+  stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+    const lines = (rest + chunk).split("\n");
     rest = (lines.pop() ?? "").slice(0, MAX_LINE);
     for (const line of lines) {
       const now = Math.floor(Date.now() / 1_000);

@@ -143,7 +143,7 @@ function use(socket: Socket): void {
     socket.end(`x${JSON.stringify({ message: error.message, code: error.code })}\n`, quit);
   });
   program.stdout?.on("data", lineReader(MAX_MESSAGE, fromProgram, dropped));
-  program.stderr?.on("data", (chunk: Buffer) => say(user, "s", JSON.stringify(chunk.toString("utf8"))));
+  program.stderr?.setEncoding("utf8").on("data", (chunk: string) => say(user, "s", JSON.stringify(chunk)));
   program.stdin?.on("error", () => {});
   program.once("close", exited);
 }

@@ -1,6 +1,6 @@
 /** The form of a question, and the answers that fit it. */
 import type { ZodType } from "zod";
-import { $ZodAsyncError, toJSONSchema } from "zod/v4/core";
+import { toJSONSchema } from "zod/v4/core";
 import {
   type Answer,
   NondeterminismError,
@@ -8,6 +8,7 @@ import {
   type Question,
   type TypedQuestion,
 } from "../../../definitions/context.ts";
+import { parsedAtOnce, problemsOf } from "../../parsed.ts";
 
 /** The question as it is stored. @throws {NondeterminismError} if it cannot be shown as a form */
 export function formOf(name: string, asked: Question | TypedQuestion<unknown>): Question {
@@ -59,14 +60,7 @@ export function received<T>(name: string, schema: ZodType<T>, value: unknown): T
   throw new NonRetryableError(`what was sent to the callback "${name}" does not fit: ${problemsOf(error)}`);
 }
 
-const problemsOf = ({ issues }: { issues: readonly { path: PropertyKey[]; message: string }[] }): string =>
-  issues.map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message)).join("; ");
-
 function parsed<T>(name: string, schema: ZodType<T>, content: unknown) {
-  try {
-    return schema.safeParse(content);
-  } catch (error) {
-    if (!(error instanceof $ZodAsyncError)) throw error;
-    throw new NonRetryableError(`"${name}": its schema checks something asynchronously. Do that in a step`);
-  }
+  const words = `"${name}": its schema checks something asynchronously. Do that in a step`;
+  return parsedAtOnce(schema, content, () => new NonRetryableError(words));
 }

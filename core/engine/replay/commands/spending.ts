@@ -9,6 +9,8 @@ interface Account {
   limit: number;
   /** The question whether more may be spent, while it is open. */
   asked?: Promise<void>;
+  /** The user did not allow more, or the job was cancelled or late before the answer: nobody is asked again. */
+  isRefused?: boolean;
 }
 
 export class Spending {
@@ -56,6 +58,7 @@ export class Spending {
     const account = this.#account(of);
     while (account.spent > account.limit) {
       if (this.#budgets[of]?.onExceeded !== "ask") throw new BudgetExceeded(of, this.of(of));
+      if (account.isRefused) throw new BudgetExceeded(of, this.of(of), "more was not allowed");
       account.asked ??= this.#more(of, account, ask);
       await account.asked;
     }
@@ -65,9 +68,14 @@ export class Spending {
   async #more(of: string, account: Account, ask: (limit: number, spent: Spent) => Promise<boolean>): Promise<void> {
     const base = this.#budgets[of]?.limit ?? 0;
     const limit = base > 0 ? Math.ceil(account.spent / base) * base : account.spent;
-    if (!(await ask(limit, this.of(of)))) throw new BudgetExceeded(of, this.of(of), "more was not allowed");
-    account.limit = limit;
-    delete account.asked;
+    let isAllowed = false;
+    try {
+      isAllowed = await ask(limit, this.of(of));
+    } finally {
+      account.isRefused = !isAllowed;
+      delete account.asked;
+    }
+    if (isAllowed) account.limit = limit;
   }
 
   #account(of: string): Account {

@@ -1,0 +1,33 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { serveHttp } from "../../testing/stack/http-server.ts";
+import type { Line } from "./backup-file.ts";
+import { openServer } from "./paused-server.ts";
+
+beforeEach(() => {
+  vi.stubEnv("OPERATOR_TOKEN", "token");
+  return () => vi.unstubAllEnvs();
+});
+
+async function* rows(): AsyncGenerator<Line> {
+  yield { table: "promises", row: { id: "job" } };
+}
+
+test.each([
+  ["stays paused if the answer to the first rows is lost, for these may be written", undefined, false],
+  ["goes on if it refuses them", { refused: "The server has jobs already." }, true],
+])("a deployment that is restored %s", async (_what, answer, goesOn) => {
+  const asked: string[] = [];
+  await using server = await serveHttp(({ url = "" }, response) => {
+    const path = url.replace("/resonate/operate/", "");
+    asked.push(path);
+    if (!path.startsWith("rows")) response.end(JSON.stringify({ key: null }));
+    else if (answer) response.end(JSON.stringify(answer));
+    else response.destroy();
+  });
+  const restored = async () => {
+    await using deployment = await openServer({ url: server.url, data: "" });
+    await deployment.restore(deployment.head, rows());
+  };
+  await expect(restored()).rejects.toThrow(answer?.refused ?? "cannot be reached");
+  expect(asked).toEqual(["rest?", "key?", "rows?first=", ...(goesOn ? ["wake?"] : [])]);
+});

@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import { machineClock } from "../clock.ts";
+import { Wakeup } from "./commands/wakeup.ts";
+import { FunctionRun } from "./function-run.ts";
+
+test("a window closes when its outcome cannot be handed over", async () => {
+  const about = { isReplaying: false, isStrict: true, startedAt: 0, deadline: 1 };
+  const run = new FunctionRun(machineClock, new Wakeup(machineClock), about);
+  const handed = run.moveOn(() => {
+    throw new Error("no such outcome");
+  });
+  await expect(handed).rejects.toThrow("no such outcome");
+  expect(run.isOpen).toBe(false);
+});

@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { PromiseWatcher } from "./promise-watcher.ts";
+
+const record = (id: string, state = "pending", data = "") => ({ id, state, value: { data } }) as PromiseRecord;
+
+/** A watcher in front of a server that knows every promise, and the requests that it makes. */
+function scene({ maxSize = 100_000, answer = async () => {} } = {}) {
+  const requests: string[] = [];
+  const send = async (kind: string, data: { id?: string; awaited?: string }) => {
+    const id = data.awaited ?? data.id ?? "";
+    requests.push(`${kind} ${id}`);
+    await answer();
+    return { status: 200, data: { promise: record(id) } };
+  };
+  const watcher = new PromiseWatcher({ send } as unknown as ResonateClient, maxSize);
+  watcher.connected("poll://uni@group/1");
+  const told: string[] = [];
+  const listener = (id: string) => (promise?: PromiseRecord) => told.push(`${id} ${promise?.state ?? "unsure"}`);
+  return { watcher, requests, told, listener };
+}
+
+test("a settlement is told with the promise, once", async () => {
+  const { watcher, requests, told, listener } = scene();
+  await watcher.watch("a", false, listener("a"));
+  watcher.settled(record("a", "resolved"));
+  watcher.settled(record("a", "resolved"));
+  expect(told).toEqual(["a resolved"]);
+  expect((await watcher.watch("a", false, listener("a")))?.state).toBe("resolved");
+  expect(requests).toEqual(["promise.register_listener a"]);
+});
+
+test("the listeners of a lost connection are told that they may have missed something", async () => {
+  const { watcher, requests, told, listener } = scene();
+  for (const id of ["a", "b"]) await watcher.watch(id, false, listener(id));
+  watcher.settled(record("b", "resolved"));
+  watcher.disconnected();
+  expect(told).toEqual(["b resolved"]);
+  watcher.connected("poll://uni@group/1.1");
+  expect(told).toEqual(["b resolved", "a unsure"]);
+  await watcher.watch("a", false, listener("a"));
+  expect(requests.filter((request) => request === "promise.register_listener a")).toHaveLength(2);
+});
+
+test("a listener is told so as well if the connection is replaced while the listener is registered", async () => {
+  const answered = Promise.withResolvers<void>();
+  const { watcher, told, listener } = scene({ answer: () => answered.promise });
+  const watched = watcher.watch("a", false, listener("a"));
+  watcher.connected("poll://uni@group/1.1");
+  answered.resolve();
+  await watched;
+  expect(told).toEqual(["a unsure"]);
+});
+
+test("a listener whose promise is no longer remembered is told so after a pause", async () => {
+  const { watcher, told, listener } = scene({ maxSize: 2_000 });
+  await watcher.watch("a", false, listener("a"));
+  for (const id of ["b", "c"]) watcher.settled(record(id, "resolved", "x".repeat(400)));
+  expect(told).toEqual([]);
+  await expect.poll(() => told, { timeout: 5_000 }).toEqual(["a unsure"]);
+});
