@@ -20,6 +20,10 @@ const CODES: Record<string, number> = { complete: 0, failed: 1, cancelled: 3, ti
 const STILL_RUNNING = 124;
 /** How many jobs one request may wait for. */
 const MOST = 100;
+/** How long after --timeout an answer may still arrive, in milliseconds. */
+const GRACE = 1_000;
+/** The longest time of a timer, in seconds. */
+const LONGEST_TIMER = 2_000_000;
 
 export async function run(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
@@ -31,20 +35,24 @@ export async function run(args: string[]): Promise<void> {
   const until = Date.now() + seconds * 1_000;
   const endpoint = endpointOf(values.url);
   const codes = new Map<string, number>();
+  // A server that does not answer is asked again for longer than that.
+  const limit = seconds < LONGEST_TIMER ? AbortSignal.timeout(seconds * 1_000 + GRACE) : undefined;
   const waitFor = async (some: readonly string[]) => {
     const connection = connectionTo(endpoint);
     const running = () => some.filter((name) => !codes.has(name));
     try {
       while (running().length > 0 && Date.now() < until) {
         const seconds = Math.max(1, Math.min(WAIT, Math.ceil((until - Date.now()) / 1_000)));
-        for (const name of await ended(connection, running(), seconds)) {
-          const job = await connection.ask((client) => withResult(client, name));
+        for (const name of await ended(connection, running(), seconds, limit)) {
+          const job = await connection.ask((client) => withResult(client, name), limit);
           codes.set(name, CODES[job.status] ?? 1);
           if (names.length > 1) console.log(JSON.stringify(job));
           else if (job.status === "complete") console.log(JSON.stringify(job.result));
           else console.error(`${name} ${job.status}: ${job.error ?? "no reason given"}`);
         }
       }
+    } catch (error) {
+      if (!limit?.aborted) throw error;
     } finally {
       await connection.close();
     }

@@ -51,6 +51,11 @@ test("wait prints a line for each of several jobs, and gives up after --timeout"
   ]);
 });
 
+test("wait gives up after --timeout also if no server answers", async () => {
+  const url = `http://127.0.0.1:${await freePort()}/mcp`;
+  expect(await command(["wait", "x", "--timeout", "2"], TOKENS.ada, url)).toMatchObject({ exitCode: 124, stdout: "" });
+});
+
 test("wait prints the end of a job behind more than a hundred that run", async () => {
   const names = Array.from({ length: 101 }, (_, n) => `of many ${n}`);
   await Promise.all(names.slice(0, -1).map((name) => timer(name, 600)));
