@@ -12,18 +12,25 @@ test("values of headers and variables become secrets, and the options contain on
   expect(url.options).toEqual({
     name: "acme",
     url: "https://mcp.acme.example/mcp",
-    headers: { Authorization: "$(WRAP_SECRET_1)", "x-team": "$(WRAP_SECRET_2)" },
+    headers: { Authorization: "$(WRAP_SECRET_ACME_1)", "x-team": "$(WRAP_SECRET_ACME_2)" },
     allowPrivate: true,
   });
-  expect(url.secrets).toEqual({ WRAP_SECRET_1: "Bearer a:b", WRAP_SECRET_2: "reports" });
+  expect(url.secrets).toEqual({ WRAP_SECRET_ACME_1: "Bearer a:b", WRAP_SECRET_ACME_2: "reports" });
   const command = of("--env TOKEN --env MODE=a=b -- python report_server.py --env X", { TOKEN: "the shell's" });
   expect(command.options).toMatchObject({
     name: "report-server",
     command: "python",
     args: ["report_server.py", "--env", "X"],
-    env: { TOKEN: "$(WRAP_SECRET_1)", MODE: "$(WRAP_SECRET_2)" },
+    env: { TOKEN: "$(WRAP_SECRET_REPORT_SERVER_1)", MODE: "$(WRAP_SECRET_REPORT_SERVER_2)" },
   });
-  expect(command.secrets).toEqual({ WRAP_SECRET_1: "the shell's", WRAP_SECRET_2: "a=b" });
+  expect(command.secrets).toEqual({ WRAP_SECRET_REPORT_SERVER_1: "the shell's", WRAP_SECRET_REPORT_SERVER_2: "a=b" });
+});
+
+test("the secrets of two servers have different variables, also if --name names the server", () => {
+  const one = of("--header Authorization:a https://mcp.acme.example/mcp");
+  const other = of("--name acme-2 --header Authorization:b https://mcp.acme.example/mcp");
+  expect(one.secrets).toEqual({ WRAP_SECRET_ACME_1: "a" });
+  expect(other.secrets).toEqual({ WRAP_SECRET_ACME_2_1: "b" });
 });
 
 test("headers and variables from files become secrets as well, and no argument exposes them", async () => {
@@ -33,14 +40,14 @@ test("headers and variables from files become secrets as well, and no argument e
   await writeFile(variables, "TOKEN='of ada'\nMODE=b\n");
   const url = of(`--header-file ${headers} https://mcp.acme.example/mcp`);
   expect(url).toMatchObject({
-    options: { headers: { Authorization: "$(WRAP_SECRET_1)", "x-team": "$(WRAP_SECRET_2)" } },
-    secrets: { WRAP_SECRET_1: "Bearer a:b", WRAP_SECRET_2: "reports" },
+    options: { headers: { Authorization: "$(WRAP_SECRET_ACME_1)", "x-team": "$(WRAP_SECRET_ACME_2)" } },
+    secrets: { WRAP_SECRET_ACME_1: "Bearer a:b", WRAP_SECRET_ACME_2: "reports" },
     isExposed: false,
   });
   const command = of(`--env-file ${variables} -- python report_server.py`);
   expect(command).toMatchObject({
-    options: { env: { MODE: "$(WRAP_SECRET_1)", TOKEN: "$(WRAP_SECRET_2)" } },
-    secrets: { WRAP_SECRET_1: "b", WRAP_SECRET_2: "of ada" },
+    options: { env: { MODE: "$(WRAP_SECRET_REPORT_SERVER_1)", TOKEN: "$(WRAP_SECRET_REPORT_SERVER_2)" } },
+    secrets: { WRAP_SECRET_REPORT_SERVER_1: "b", WRAP_SECRET_REPORT_SERVER_2: "of ada" },
     isExposed: false,
   });
   await writeFile(headers, "Bearer-without-a-name");

@@ -68,11 +68,13 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   if (url === undefined && (values.header || headerFile)) {
     throw new Error("--header is for a URL: a command takes --env.");
   }
+  const serverName = values.name ?? nameOf(url, command);
   const secrets: Record<string, string> = {};
   const hidden = (value: string): string => {
-    const name = `WRAP_SECRET_${Object.keys(secrets).length + 1}`;
-    secrets[name] = value;
-    return `$(${name})`;
+    // With the server's name in it, because the servers of one project share their worker's environment.
+    const variable = `WRAP_SECRET_${serverName.toUpperCase().replace(/\W/g, "_")}_${Object.keys(secrets).length + 1}`;
+    secrets[variable] = value;
+    return `$(${variable})`;
   };
   const fromFile = headerFile === undefined ? [] : readFileSync(headerFile, "utf8").split("\n");
   const listed = fromFile.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
@@ -109,7 +111,7 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   ]);
   const [program = "", ...programArgs] = command;
   const options: WrapOptions = {
-    name: values.name ?? nameOf(url, command),
+    name: serverName,
     ...(url === undefined
       ? { command: program, args: programArgs, cwd: resolve(".") }
       : { url, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }),

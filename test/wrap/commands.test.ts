@@ -143,7 +143,7 @@ test("sync adds a server to a project, and updates the snapshots of the servers 
   await writeFile(join(root, "package.json"), JSON.stringify({ name: "mine", type: "module" }));
   const added = await said(["sync", "--env", `CALLS=${file}`, "--", process.execPath, COUNTING], root);
   expect(added.output).toContain("tools/counting holds it. Name it in the two lists:");
-  expect(added.output).toContain("The worker's environment needs WRAP_SECRET_1");
+  expect(added.output).toContain("The worker's environment needs WRAP_SECRET_COUNTING_1");
   const snapshot = await readFile(join(root, "tools/counting/counting.snapshot.ts"), "utf8");
   expect(snapshot).toContain('"Writes."');
   const again = await said(["sync", "--env", `CALLS=${file}`, "--", process.execPath, COUNTING], root);
