@@ -39,6 +39,30 @@ test.each([
   expect(await check(place, given)).toEqual({ args });
 });
 
+const open = inputOf(
+  z.object({
+    note: z.string().nullable().optional(),
+    word: z.union([z.string(), z.number()]).optional(),
+    pair: z.union([z.object({ pair: z.number() }), z.boolean()]).optional(),
+    day: z.iso.date().nullable().optional(),
+    kind: z.enum(["a", "b"]).nullable().optional(),
+    count: z.int().nullable().optional(),
+    plain: z.string().optional(),
+  }),
+);
+
+test.each([
+  [{ note: null }, { note: null }],
+  [{ note: "", word: "" }, { note: "", word: "" }],
+  [{ pair: { pair: 1 } }, { pair: { pair: 1 } }],
+  [{ day: null, kind: null, count: null }, { day: null, kind: null, count: null }],
+  [{ day: "", kind: "", count: "" }, {}],
+  [{ plain: null, word: null }, {}],
+  [{ plain: "" }, { plain: "" }],
+])("of %j, what the schema of a union takes stays, and what it does not take is left out", async (given, args) => {
+  expect(await check(open, given)).toEqual({ args });
+});
+
 test("a missing argument is named, and so are unknown arguments that were sent instead", async () => {
   expect(await check(place, { lat: 5, job_name: "x", colour: "red" })).toEqual({
     problems: [
