@@ -47,7 +47,8 @@ const Answer = z.union([
 /** A connection that is opened anew after a failure. */
 export class Connection {
   readonly #options: ConnectionOptions;
-  #client: Client | undefined;
+  #opened: { client: Client; ready: Promise<void> } | undefined;
+  #isClosed = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -65,7 +66,18 @@ export class Connection {
 
   /** The answer to a request. @throws {Error} where the server refuses it, or does not answer for a minute */
   ask<T>(request: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    return this.#patiently(async () => request(await this.#connected()), signal);
+    return this.#patiently(async () => {
+      this.#opened ??= this.#open();
+      const { client, ready } = this.#opened;
+      try {
+        await ready;
+        return await request(client);
+      } catch (error) {
+        // After a refusal or an abortion the client, which other calls use too, is still good.
+        if (!(error instanceof ToolRefused) && !signal?.aborted) await this.#discard(client);
+        throw error;
+      }
+    }, signal);
   }
 
   /** The structured content of a tool's answer. @throws {ToolRefused} */
@@ -114,10 +126,15 @@ export class Connection {
     });
   }
 
+  /** Ends the calls under way. */
   async close(): Promise<void> {
-    const client = this.#client;
-    this.#client = undefined;
-    await client?.close().catch(() => {});
+    this.#isClosed = true;
+    if (this.#opened) await this.#discard(this.#opened.client);
+  }
+
+  async #discard(client: Client): Promise<void> {
+    if (this.#opened?.client === client) this.#opened = undefined;
+    await client.close().catch(() => {});
   }
 
   async #patiently<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -127,24 +144,20 @@ export class Connection {
         return await request();
       } catch (error) {
         signal?.throwIfAborted();
-        await this.close();
-        if (!isPassing(error) || Date.now() - begun > PATIENCE) throw this.#explained(error);
+        if (error instanceof ToolRefused) throw error;
+        if (this.#isClosed || !isPassing(error) || Date.now() - begun > PATIENCE) throw this.#explained(error);
         await new Promise((resolve) => setTimeout(resolve, PAUSE));
       }
     }
   }
 
-  async #connected(): Promise<Client> {
-    if (this.#client) return this.#client;
+  #open() {
     const client = new Client(this.#info, { capabilities, versionNegotiation: { mode: "auto" } });
     const requestInit = { headers: this.#headers };
-    await client.connect(new StreamableHTTPClientTransport(this.#options.url, { requestInit }));
-    this.#client = client;
-    return client;
+    return { client, ready: client.connect(new StreamableHTTPClientTransport(this.#options.url, { requestInit })) };
   }
 
   #explained(error: unknown): Error {
-    if (error instanceof ToolRefused) return error;
     const { message, cause } = error as Error & { cause?: Error };
     const { url, advice = "" } = this.#options;
     const isRefused = /\b(401|403)\b|unauthorized|forbidden/i.test(message);
@@ -164,9 +177,13 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Whether the same request may succeed later: nobody answered, or the server said that it cannot now. */
+/**
+ * Whether the same request may succeed later: nobody answered, the server said that it cannot now, or another call found their
+ * client broken.
+ */
 function isPassing(error: unknown): boolean {
-  const { message, code } = error as Error & { code?: unknown };
+  const { message, code, status = 0 } = error as Error & { code?: unknown; status?: number };
   if (/fetch failed|ECONN|socket|terminated|timed out|\b(429|5\d\d)\b|unavailable/i.test(message)) return true;
-  return code === -32603;
+  if (/connection closed|not connected|aborted/i.test(message)) return true;
+  return code === -32603 || status === 429 || status >= 500;
 }

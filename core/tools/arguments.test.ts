@@ -53,9 +53,15 @@ const open = inputOf(
 
 test.each([
   [{ note: null }, { note: null }],
-  [{ note: "", word: "" }, { note: "", word: "" }],
+  [
+    { note: "", word: "" },
+    { note: "", word: "" },
+  ],
   [{ pair: { pair: 1 } }, { pair: { pair: 1 } }],
-  [{ day: null, kind: null, count: null }, { day: null, kind: null, count: null }],
+  [
+    { day: null, kind: null, count: null },
+    { day: null, kind: null, count: null },
+  ],
   [{ day: "", kind: "", count: "" }, {}],
   [{ plain: null, word: null }, {}],
   [{ plain: "" }, { plain: "" }],
