@@ -1,3 +1,7 @@
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import type { Line } from "./backup-file.ts";
@@ -31,3 +35,20 @@ test.each([
   await expect(restored()).rejects.toThrow(answer?.refused ?? "cannot be reached");
   expect(asked).toEqual(["rest?", "key?", "rows?first=", ...(goesOn ? ["wake?"] : [])]);
 });
+
+test("a folder without state is not backed up, and only a restore makes it one with state", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "paused-"));
+  const data = join(folder, "data");
+  await expect(openServer({ data })).rejects.toThrow(`There is no state in ${data}.`);
+  expect(existsSync(data)).toBe(false);
+  {
+    await using server = await openServer({ data }, true);
+    expect(await server.restore({ key: null }, none())).toBe(0);
+  }
+  {
+    await using _server = await openServer({ data });
+  }
+  await rm(folder, { recursive: true });
+});
+
+async function* none(): AsyncGenerator<Line> {}

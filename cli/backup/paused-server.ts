@@ -46,8 +46,9 @@ export interface ServerOptions {
   data: string;
 }
 
-export function openServer({ url, data }: ServerOptions): Promise<PausedServer> {
-  return url === undefined ? openFolder(data) : openDeployment(new OperatorClient(url));
+/** Opens a server. `makes` tells whether to make the state of a directory that has none. @throws {Error} if it has none */
+export function openServer({ url, data }: ServerOptions, makes = false): Promise<PausedServer> {
+  return url === undefined ? openFolder(data, makes) : openDeployment(new OperatorClient(url));
 }
 
 async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
@@ -113,7 +114,10 @@ async function pause(operator: OperatorClient): Promise<boolean> {
   }
 }
 
-async function openFolder(data: string): Promise<PausedServer> {
+async function openFolder(data: string, makes: boolean): Promise<PausedServer> {
+  // With a Resonate server elsewhere, a directory has callers' objects alone.
+  const hasState = existsSync(join(data, "resonate.db")) || existsSync(join(data, "objects"));
+  if (!makes && !hasState) throw new Error(`There is no state in ${data}.`);
   // Fails with an explanation if a running server has the lock.
   const { db } = openDatabase(data);
   const sql = new NodeSql(db);

@@ -39,7 +39,7 @@ export async function run(args: string[]): Promise<void> {
     return;
   }
   const backup = from === undefined ? await inBucket(new OperatorClient(url ?? ""), bucket ?? "") : await inFile(from);
-  await using server = await openServer(options);
+  await using server = await openServer(options, true);
   const count = await server.restore(backup.head, backup.rows);
   if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
   if (!server.hasJobs) console.log("The jobs are restored with the database of the Resonate server.");
