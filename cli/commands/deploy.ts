@@ -85,6 +85,10 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   const { exitCode, targets } = await deployEdge(worker !== undefined || isDry);
   process.exitCode = exitCode;
   if (exitCode !== 0) return;
+  const url = targets.find((target) => target.startsWith("https://"))?.replace(/\/+$/, "");
+  const tokens = { caller, worker: forWorker.made, operator: forOperator.made };
+  // At once, because the edge has them now: if a later part fails, the next deployment makes none.
+  if (!isDry) showTokens(url ?? "https://ITS-ADDRESS", project, tokens);
   if (!worker && !(await deployWorker())) return;
   // Edge and containers bind to each other, so the first time the edge is deployed again once the containers exist.
   if (!worker && !isDry && !hasOwn && choice?.isDeployed) process.exitCode = (await deployEdge(true)).exitCode;
@@ -93,11 +97,8 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
     if (!hasCallers) console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
     return;
   }
-  const url = targets.find((target) => target.startsWith("https://"))?.replace(/\/+$/, "");
-  const tokens = { caller, worker: forWorker.made, operator: forOperator.made };
   const isCallable = !needsCaller || caller !== undefined;
   if (url !== undefined && isCallable && !options.noWait) await examined(url, tokens);
-  showTokens(url ?? "https://ITS-ADDRESS", project, tokens);
   if (!isCallable) {
     const command = typed(project, "deploy");
     console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which makes a caller.`);

@@ -207,3 +207,17 @@ test("--remove keeps the edge if the container's Worker, which uses its objects,
   delete platform.stays;
   expect([(await deploy("--remove", "--yes")).exitCode, both()]).toEqual([0, [false, false]]);
 });
+
+test("a first deployment whose container fails has shown the caller's token, which no later one makes again", async () => {
+  platform.hasContainers = true;
+  platform.refuses = "half-worker";
+  const first = ["--name", "half", "--caller", "ada", "--image", "docker.io/example/worker:1", "--no-wait"];
+  const { exitCode, output } = await deploy(...first);
+  delete platform.refuses;
+  expect([exitCode, platform.workers.has("half-worker")]).toEqual([1, false]);
+  const sha256 = createHash("sha256")
+    .update(/dme_[\w-]+/.exec(output)?.[0] ?? "")
+    .digest("hex");
+  const callers = bound("BEARER_TOKENS", platform.workers.get("half"))?.text ?? "[]";
+  expect(JSON.parse(callers)).toEqual([{ name: "ada", sha256 }]);
+});

@@ -18,6 +18,8 @@ export interface Platform extends AsyncDisposable {
   hasContainers: boolean;
   /** The name of a Worker that is not removed on request. */
   stays?: string;
+  /** The name of a Worker whose uploads are refused. */
+  refuses?: string;
 }
 
 export interface DeployedWorker {
@@ -32,7 +34,7 @@ export async function startPlatform(): Promise<Platform> {
   const workers = new Map<string, DeployedWorker>();
   const uploads: string[] = [];
   const applications: Platform["applications"][number][] = [];
-  const account: Pick<Platform, "hasContainers" | "stays"> = { hasContainers: false };
+  const account: Pick<Platform, "hasContainers" | "stays" | "refuses"> = { hasContainers: false };
   const server = await serveHttp(async (req, res) => {
     const path = new URL(req.url ?? "/", "http://platform").pathname.replace(/^\/accounts\/[^/]+(\/workers)?/, "");
     const say = (status: number, body: object) => {
@@ -65,6 +67,7 @@ export async function startPlatform(): Promise<Platform> {
       case "POST /scripts/NAME/assets-upload-session":
         return ok({ jwt: "done", buckets: [] });
       case "PUT /scripts/NAME": {
+        if (name === account.refuses) return say(400, { errors: [{ code: 10_021, message: "it is refused" }] });
         uploads.push(name);
         workers.set(name, await uploaded(req, worker));
         return ok({
