@@ -97,7 +97,9 @@ function filledIn(field: FormSchema, texts: string[]): unknown {
     case "boolean":
       return texts.length > 0;
     case "array":
-      return texts;
+      if (choicesOf(field.items ?? {})) return texts;
+      // The server reads the text as a JSON list, or as the one text of a list.
+      return text.trim() === "" ? undefined : text;
     case "number":
     case "integer":
       return text === "" ? undefined : Number(text);
@@ -134,12 +136,14 @@ const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
   }
   const choices = choicesOf(typeOf(field) === "array" ? (field.items ?? {}) : field);
   if (choices && typeOf(field) === "array") {
+    const chosen = listIn(value).map(shown);
     return (
       <fieldset class="field">
         <legend>{label}</legend>
         {choices.map((choice) => (
           <label class="check" key={choice.value}>
-            <input type="checkbox" name={name} value={choice.value} /> {choice.title}
+            <input type="checkbox" name={name} value={choice.value} checked={chosen.includes(choice.value)} />{" "}
+            {choice.title}
           </label>
         ))}
         {hint}

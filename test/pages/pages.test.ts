@@ -113,6 +113,39 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
+  test("a job with lists is started again with the same lists", async () => {
+    await call("set_timer", { timer_name: "listed", seconds: 3_600 });
+    await call("cancel_job", { job_names: ["timer_listed"] });
+    await using own = await visit(browser as Browser, stack.origin);
+    const list = (items: object) => ({ type: "array", items });
+    const lists = {
+      words: list({ type: "string" }),
+      none: list({ type: "string" }),
+      days: list({ enum: ["mo", "tu"] }),
+    };
+    await own.context.route(/pages\/about/, async (route) => {
+      const response = await route.fetch();
+      const about = await response.json();
+      for (const { name, inputSchema } of about.tools) {
+        if (name === "set_timer" || name === "timer") Object.assign(inputSchema.properties, lists);
+      }
+      await route.fulfill({ response, json: about });
+    });
+    await own.context.route(/pages\/job\?/, async (route) => {
+      const response = await route.fetch();
+      const job = await response.json();
+      await route.fulfill({ response, json: { ...job, args: { ...job.args, words: ["a", "b"], days: ["tu"] } } });
+    });
+    const page = await own.open(jobPath("timer_listed"));
+    await page.getByRole("button", { name: "Start again" }).click();
+    const [request] = await Promise.all([
+      page.waitForRequest((each) => each.headers()["mcp-method"] === "tools/call"),
+      page.getByRole("button", { name: "Start", exact: true }).click(),
+    ]);
+    const { words, none, days } = request.postDataJSON().params.arguments;
+    expect([words, none, days]).toEqual(['["a","b"]', undefined, ["tu"]]);
+  });
+
   test("a countdown may go to a moment within another argument", async () => {
     await call("set_timer", { timer_name: "nested", seconds: 3_600 });
     await using own = await visit(browser as Browser, stack.origin);
