@@ -4,6 +4,7 @@ import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import type { ShownFile } from "../job/files.tsx";
 import type { FormSchema } from "../lib/server.ts";
+import { wholeOf } from "../lib/whole.ts";
 import type { Host } from "./host.ts";
 
 /** A file of a job, with its download address if the deployment has one. */
@@ -46,20 +47,8 @@ export async function call(host: Host, name: string, args: Record<string, unknow
 const MOST_PARTS = 40;
 
 /** A job's result, or those of its fields that the job's view shows. @throws {Error} if it cannot be read */
-export async function resultOf(host: Host, job: string, view: View | undefined): Promise<unknown> {
-  const fields = fieldsOf(view);
-  let text = "";
-  for (let part = 0, offset = 0; part < MOST_PARTS; part += 1) {
-    const asked = { job_names: [job], result: "full", ...(fields && { fields }), ...(offset > 0 && { offset }) };
-    const [status] = (await call(host, "probe_status", asked)).statuses as Record<string, unknown>[];
-    if (!status || !("summary" in status)) return status?.result;
-    const summary = status.summary as { part: string; next_offset?: number };
-    text += summary.part;
-    if (summary.next_offset === undefined) return JSON.parse(text);
-    offset = summary.next_offset;
-  }
-  throw new Error("The result is too large to be shown here.");
-}
+export const resultOf = (host: Host, job: string, view: View | undefined): Promise<unknown> =>
+  wholeOf((args) => call(host, "probe_status", args), { job, fields: fieldsOf(view), most: MOST_PARTS });
 
 /** The fields of a result that a chart shows. */
 function fieldsOf(view: View | undefined): string[] | undefined {

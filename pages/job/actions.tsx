@@ -3,7 +3,7 @@ import { columnsOf, csvOf } from "../chart/columns.ts";
 import { Notice } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
 import { SchemaForm } from "../lib/form.tsx";
-import { call, type JobInfo, startJob, type ToolInfo } from "../lib/server.ts";
+import { call, type JobInfo, resultOf, startJob, type ToolInfo } from "../lib/server.ts";
 
 interface ActionProps {
   job: JobInfo;
@@ -15,6 +15,7 @@ interface ActionProps {
 export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
   const [problem, setProblem] = useState("");
   const [isAgain, setAgain] = useState(false);
+  const [isReading, setReading] = useState(false);
   const isRunning = job.status === "running";
   const columns = job.view?.as === "chart" ? columnsOf(job.view, job.result) : undefined;
   const cancel = async () => {
@@ -22,6 +23,14 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
     setProblem("");
     await call("cancel_job", { job_names: [job.job_name] }).catch((error) => setProblem(error.message));
     onDone();
+  };
+  const save = async () => {
+    setProblem("");
+    setReading(true);
+    await resultOf(job)
+      .then((result) => download(`${job.job_name}.json`, "application/json", JSON.stringify(result, null, 2)))
+      .catch((error) => setProblem(error.message));
+    setReading(false);
   };
   return (
     <section aria-label="Actions">
@@ -38,10 +47,7 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
           </button>
         )}
         {job.status === "complete" && (
-          <button
-            type="button"
-            onClick={() => download(`${job.job_name}.json`, "application/json", JSON.stringify(job.result, null, 2))}
-          >
+          <button type="button" disabled={isReading} onClick={save}>
             Download JSON
           </button>
         )}

@@ -68,8 +68,8 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
 const Beginning: FC<{ text: string; characters: number }> = ({ text, characters }) => (
   <Section id="result" title="Result">
     <p class="muted">
-      It has {characters} characters as JSON text, of which these are the first. A client reads all of it, in parts:
-      with probe_status, or as a resource.
+      It has {characters} characters as JSON text, of which these are the first. Download JSON has all of it; a client
+      reads it in parts: with probe_status, or as a resource.
     </p>
     <span class="leaf">{text} …</span>
   </Section>

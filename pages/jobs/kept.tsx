@@ -2,7 +2,7 @@
 import { type FC, useState } from "hono/jsx/dom";
 import { Notice, Section } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
-import { call, job, type ListedJob, Refused } from "../lib/server.ts";
+import { call, job, type ListedJob, probeStatus, Refused, resultOf } from "../lib/server.ts";
 
 /** The number of jobs in one request of a list or a removal. */
 const BATCH = 100;
@@ -72,7 +72,8 @@ async function save(say: (text: string) => void): Promise<string> {
       next = timeline.next;
     }
     const { task: _task, may_write: _may, timeline: _timeline, ...rest } = found;
-    all.push({ ...rest, timeline: entries });
+    const whole = "result" in found && { result: await resultOf(found, (args) => patiently(() => probeStatus(args))) };
+    all.push({ ...rest, ...whole, timeline: entries });
     say(`${all.length} read …`);
   }
   download("jobs.json", "application/json", JSON.stringify(all, null, 2));

@@ -3,7 +3,9 @@ import type { FileReference } from "../../core/definitions/file.ts";
 import type { View } from "../../core/definitions/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import { partsIn } from "../../core/store/parts.ts";
 import type { Seen } from "../../functions/caller/seen.ts";
+import { wholeOf } from "./whole.ts";
 
 const REVISION = "2026-07-28";
 const META = "io.modelcontextprotocol";
@@ -128,6 +130,13 @@ export async function job(name: string, from: number): Promise<JobInfo> {
   const path = link === null ? "/pages/job" : `/pages/link/${encodeURIComponent(link)}`;
   return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from) })}`));
 }
+
+/** A job's result. Of one that is stored in parts, the job itself has the beginning alone. @throws {Refused} */
+export async function resultOf({ job_name, result }: JobInfo, probe = probeStatus): Promise<unknown> {
+  return partsIn(result) ? wholeOf(probe, { job: job_name }) : result;
+}
+
+export const probeStatus = (args: object) => call<Record<string, unknown>>("probe_status", args);
 
 /** How many bytes of a text file are shown. */
 const SHOWN = 256 * 1024;

@@ -354,6 +354,31 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
+  test("a result that is stored in parts is downloaded whole, alone and with all jobs", async () => {
+    const { job_name } = await call("start_gathering", JULY);
+    await call("await_result", { job_names: [job_name] });
+    await using own = await visit(browser as Browser, stack.origin);
+    await own.context.route(/pages\/job\?/, async (route) => {
+      const response = await route.fetch();
+      const job = await response.json();
+      const result = { "durable-mcp:parts": { text: "{", characters: 1e6 } };
+      await route.fulfill({ response, json: job.job_name === job_name ? { ...job, result } : job });
+    });
+    const saved = async (path: string, button: string) => {
+      const page = await own.open(path);
+      const [file] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: button }).click(),
+      ]);
+      return JSON.parse(await readFile(await file.path(), "utf8"));
+    };
+    const result = { daily: { time: expect.any(Array) } };
+    expect(await saved(jobPath(job_name), "Download JSON")).toMatchObject(result);
+    expect(await saved("/jobs", "Download all")).toContainEqual(
+      expect.objectContaining({ job_name, result: expect.objectContaining(result) }),
+    );
+  });
+
   test("the list shows schedules and clients that listen, and ends a schedule", async () => {
     const listens = { name: "job.ended", cursor: null, arguments: { kinds: ["timer"] } };
     await rpc(stack.url, "events/poll", listens);

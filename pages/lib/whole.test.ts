@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { wholeOf } from "./whole.ts";
+
+const RESULT = { words: ["one", "two", "three"] };
+
+/** Answers with parts of ten characters, as the tool `probe_status` does. */
+const inParts = async ({ offset = 0 }: { offset?: number }) => {
+  const part = JSON.stringify(RESULT).slice(offset, offset + 10);
+  const isLast = part.length < 10;
+  return { statuses: [{ summary: { part, ...(!isLast && { next_offset: offset + 10 }) } }] };
+};
+
+test("a result that fits into one answer is read at once, and a larger one in parts", async () => {
+  const once = async () => ({ statuses: [{ status: "complete", result: RESULT }] });
+  expect(await wholeOf(once, { job: "a" })).toEqual(RESULT);
+  expect(await wholeOf(inParts, { job: "a" })).toEqual(RESULT);
+  await expect(wholeOf(inParts, { job: "a", most: 2 })).rejects.toThrow("too large");
+});
