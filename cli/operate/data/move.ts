@@ -28,7 +28,8 @@ the new server with the file that is printed. A move that was interrupted can be
   kept      names, arguments, results, errors; the steps that running jobs have done; deadlines, and when timers fire;
             questions
   not kept  start and end times: ended jobs count as ended now, for retention too. Task ids, which contain the start time:
-            the same call returns a new one
+            the same call returns a new one. The time that running jobs have seen (\`ctx.now()\`), which restarts at the move:
+            one whose function depends on it may then be blocked, so let those jobs end first
   again     a step that was under way runs again, as after a crash`,
   OPTIONS,
 );
