@@ -8,6 +8,7 @@ test.each([
 ])("%s", async (_what, record, data) => {
   const event = { id: "e", name: JOB_OUTPUT, at: 0, job: "count_a", kind: "count", data: JSON.stringify({ told: 1 }) };
   const client = { call: async () => record } as never;
-  const telling = { client, feeds: {} as never, namespace: "", key: "", labels: [], pageOf: async () => undefined };
+  const none = { feeds: {} as never, namespace: "", key: "", labels: [], pageOf: async () => undefined };
+  const telling = { ...none, client, isLast: true };
   expect((await occurrenceOf(event, telling)).data).toEqual({ job_name: "count_a", kind: "count", ...data });
 });

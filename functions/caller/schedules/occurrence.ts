@@ -85,6 +85,8 @@ export interface Telling {
   namespace: string;
   key: string;
   labels: readonly string[];
+  /** Whether the log has no later event of the same type and job name. */
+  isLast: boolean;
   /** The address of a job's page; undefined where there is none. */
   pageOf(name: string): Promise<string | undefined>;
 }
@@ -105,9 +107,11 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   };
 }
 
-async function endOf(event: LoggedEvent, { client }: Telling, name: string): Promise<object> {
+async function endOf(event: LoggedEvent, { client, isLast }: Telling, name: string): Promise<object> {
   const { state, startedAt, settledAt } = JSON.parse(event.data);
-  const record = await client.call({ kind: "promise.get", data: { id: event.job } });
+  const found = await client.call({ kind: "promise.get", data: { id: event.job } });
+  // A job that was removed may have been followed by another one of its name, whose promise says nothing about this end.
+  const record = isLast && found?.state !== "pending" ? found : undefined;
   const { result, ...view } = viewOf(name, {
     state: record?.state ?? state,
     value: record && decodeValue(record.value),
