@@ -528,6 +528,38 @@ test("a receiver that fails for an hour is left alone until its client, who can 
   expect(await status()).toMatchObject({ active: true, lastError: null });
 });
 
+test.each(["has expired", "was ended by its owner"])(
+  "a subscription that is made again after it %s begins at its own cursor",
+  async (how) => {
+    const received: string[] = [];
+    const { object, start, end, idOf, caller, request } = await subscribed((id) => {
+      received.push(id);
+      return new Response(null, { status: 204 });
+    });
+    const page = await object.events(caller, { name: "job.ended", narrowed: {}, cursor: null, limit: 1 });
+    if (!("done" in page)) throw new Error(page.failed.message);
+    await start("timer_a", 10);
+    await end("timer_a");
+    await object.heard(KEY, [idOf("timer_a")], []);
+    await vi.waitFor(() => expect(received).toEqual(["ended_timer_a"]));
+    if (how === "has expired") {
+      await object.subscribe(caller, { ...request, ttlMs: MINUTE });
+      vi.setSystemTime(Date.now() + 2 * MINUTE);
+      await object.alarm();
+    } else {
+      const seen = await object.seen(KEY);
+      await object.seen(KEY, undefined, "done" in seen ? seen.done.subscriptions[0]?.id : "");
+      await vi.waitFor(() => expect(received.at(-1)).toMatch(/^msg_terminated/));
+      // The answer is noted right after.
+      await object.alarm();
+    }
+    received.splice(0);
+    await object.subscribe(caller, { ...request, cursor: page.done.cursor });
+    await object.alarm();
+    expect(received).toEqual(["ended_timer_a"]);
+  },
+);
+
 test.each([3, 8])(
   "%i slow receivers with full backlogs do not delay the events of another subscription",
   async (slow) => {
