@@ -130,6 +130,9 @@ export class Journal {
     return this.events.at(-1)?.n ?? 0;
   }
 
+  /** The paths of the calls that the function gave up, and whose outputs are written nevertheless. */
+  readonly outputs = new Set<string>();
+
   /** Roughly how much memory it takes, in bytes. */
   size = 0;
 

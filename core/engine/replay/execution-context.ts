@@ -20,7 +20,7 @@ import {
   type TypedQuestion,
   type Winner,
 } from "../../definitions/context.ts";
-import { EVENT } from "../../definitions/event.ts";
+import { EVENT, LEFT_OUT } from "../../definitions/event.ts";
 import { outputId } from "../../store/ids.ts";
 import { bytesIn } from "../../store/size.ts";
 import type { Clock } from "../clock.ts";
@@ -28,6 +28,7 @@ import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { callbackOf, seededNumber, seededUuid } from "../guard/seeded.ts";
 import { sourceLine } from "../guard/source-line.ts";
+import { JobFull } from "../lease/lease.ts";
 import type { Lease, Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
 import { storable } from "../values.ts";
@@ -83,7 +84,7 @@ const LAST = "It is a function's last call: return ctx.continueAs(args)";
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events">;
+  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events" | "outputs">;
   readonly lease: Pick<Lease, "id" | "run" | "create">;
   readonly run: Pick<
     FunctionRun,
@@ -448,13 +449,20 @@ export class ExecutionContext implements Context {
     });
   }
 
-  /** Appends a partial result or an event to the outputs of the job. */
+  /** Appends a partial result or an event to the outputs of the job. An output that has a number is always written. */
   #tell(command: Command, value: unknown): void {
     const { commands, lease } = this.#parts;
     commands.emitted += 1;
     const id = outputId(lease.id, commands.emitted);
     // The record holds the size of the output, which counts among the bytes that the job stores.
-    const fn = async () => bytesIn((await lease.create(id, value, "resolved")).param);
+    const fn = async () => {
+      const output = await lease.create(id, value, "resolved").catch(async (error) => {
+        if (error instanceof JobFull) await lease.create(id, LEFT_OUT, "resolved");
+        throw error;
+      });
+      return bytesIn(output.param);
+    };
+    commands.outputs.set(command, fn);
     command.work = { do: "attempt", fn, options: START_OPTIONS };
   }
 

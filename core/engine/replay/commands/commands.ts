@@ -44,6 +44,9 @@ export class Commands {
     return this.#byPath.keys();
   }
 
+  /** Writes the output of each `ctx.emit` and `ctx.event` without a record, perhaps again. */
+  readonly outputs = new Map<Command, () => Promise<unknown>>();
+
   /** How many partial results and events the job has emitted, in all runs, and how many of them are events. */
   emitted: number;
   events: number;
