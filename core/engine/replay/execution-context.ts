@@ -84,7 +84,10 @@ const LAST = "It is a function's last call: return ctx.continueAs(args)";
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events" | "outputs">;
+  readonly commands: Pick<
+    Commands,
+    "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events" | "outputs"
+  >;
   readonly lease: Pick<Lease, "id" | "run" | "create">;
   readonly run: Pick<
     FunctionRun,

@@ -16,7 +16,7 @@ const outputsOf = ({ sim }: SimulatedJob, most: number): unknown[] =>
 const fails = async () => Promise.reject(new Error("it is down"));
 
 /** Two steps whose outcomes are written together, so that the second comes before the output that follows the first begins. */
-const both = (ctx: Context, then: () => Promise<unknown>) => ({
+const both = (then: () => Promise<unknown>) => ({
   a: async (c: Context) => {
     await c.step("x", () => 1);
     await c.emit("given up");
@@ -29,7 +29,7 @@ const both = (ctx: Context, then: () => Promise<unknown>) => ({
 
 test("an output that a race gives up before it begins is written, and so are those after it", async () => {
   const simulated = new SimulatedJob(async (ctx: Context) => {
-    await ctx.race(both(ctx, async () => 1));
+    await ctx.race(both(async () => 1));
     await ctx.emit("later");
     await ctx.sleep("a while", HOUR);
   });
@@ -39,7 +39,7 @@ test("an output that a race gives up before it begins is written, and so are tho
 
 test("an output that a failed item of ctx.all gives up is written", async () => {
   const simulated = new SimulatedJob(async (ctx: Context) => {
-    const { a, b } = both(ctx, fails);
+    const { a, b } = both(fails);
     await ctx.all([a, b], (c, item) => item(c), { key: String }).catch(() => {});
     await ctx.emit("later");
   });
@@ -72,7 +72,7 @@ test("an output that the deadline gives up is written before those of the clean-
 
 test("a worker that died left no gap: the next one writes the output, and remembers that it is written", async () => {
   const simulated = new SimulatedJob(async (ctx: Context) => {
-    await ctx.race(both(ctx, async () => 1));
+    await ctx.race(both(async () => 1));
     for (let i = 1; ; i++) await ctx.sleep(`night ${i}`, HOUR);
   });
   await simulated.next();
