@@ -186,20 +186,22 @@ export class JobSetup {
     }
     lease.run = runId(promise.id, cached.journal.run?.n ?? 1);
     lease.counted = cached.journal;
-    const earlier = promise.tags[EARLIER];
-    if (earlier !== undefined && !cached.journal.run && !cached.memo)
-      Object.assign(cached, await this.#resume(promise.id, earlier, lease, log));
+    if (!cached.journal.run && !cached.memo) Object.assign(cached, await this.resumption(promise, lease, log));
     return cached;
   }
 
-  /** The steps that the job keeps of the attempt that it resumes. Records once, with the job, whether it resumes and why not. */
-  async #resume(
-    id: string,
-    earlier: string,
+  /**
+   * What the first run of a job takes over from the attempt that it resumes, if any. Records once, with the job, whether it resumes
+   * and why not.
+   */
+  async resumption(
+    { id, tags }: PromiseRecord,
     lease: TaskLease,
     log: LineLog,
   ): Promise<Pick<CachedJob, "memo" | "args">> {
     const { store, nameOf } = this.options;
+    const earlier = tags[EARLIER];
+    if (earlier === undefined) return {};
     const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
     const own = store.onBehalfOf(id);
     const steps = await stepsToKeep(before.events, async (path) => {
