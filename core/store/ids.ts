@@ -114,6 +114,10 @@ export const feedEntryId = (job: string, n: number): string => child(job, "u", n
 /** The `n`th partial result of a job, counted from 1. */
 export const outputId = (job: string, n: number): string => child(job, "o", n);
 
+/** Whether a promise is a partial result or an event of the job. */
+export const isOutput = (id: string, job: string): boolean =>
+  id.startsWith(job) && /^:o\d+$/.test(id.slice(job.length));
+
 /** The pause before the `k`th look of an `until` that the journal entry `n` begins. */
 export const lookId = (job: string, n: number, k: number): string => child(job, "w", `${n}.${k}`);
 
