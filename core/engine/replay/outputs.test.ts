@@ -70,16 +70,28 @@ test("an output that the deadline gives up is written before those of the clean-
   expect(outputsOf(simulated, 2)).toEqual(["first", "clean-up"]);
 });
 
-test("a worker that died left no gap: the next one writes the output, and remembers that it is written", async () => {
-  const simulated = new SimulatedJob(async (ctx: Context) => {
+test("an output that was given up by a worker that died before it wrote it is written by the next, and only once", async () => {
+  let dies = true;
+  const simulated: SimulatedJob = new SimulatedJob(async (ctx: Context) => {
     await ctx.race(both(async () => 1));
+    if (dies) simulated.stop.abort();
     for (let i = 1; ; i++) await ctx.sleep(`night ${i}`, HOUR);
   });
+  await expect(simulated.execute()).rejects.toThrow("the job is no longer run here");
+  expect(outputsOf(simulated, 1)).toEqual([undefined]);
+  dies = false;
+  simulated.sim.kill(JOB);
+  simulated.forget();
   await simulated.next();
+  expect(outputsOf(simulated, 2)).toEqual(["given up", undefined]);
   await simulated.next();
   const warm = simulated.cost.requests;
   await simulated.next();
   expect(simulated.cost.requests).toBe(warm);
+  // Without the memory of it, the output would be written again in each execution.
+  simulated.journal.outputs.clear();
+  await simulated.next();
+  expect(simulated.cost.requests).toBe(warm + 1);
 });
 
 test("an output that the job has no room for leaves a placeholder, which readers pass", async () => {
