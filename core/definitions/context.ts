@@ -368,8 +368,8 @@ export interface Context<Env = unknown> {
 
   /**
    * As {@link all}, but every item runs to its end: returns for each `{ status: "fulfilled", value }` or
-   * `{ status: "rejected", reason }`, in the order of the items. Temporal: `Promise.allSettled`; Restate:
-   * `RestatePromise.allSettled`.
+   * `{ status: "rejected", reason }`, in the order of the items. After a cancellation or the deadline it begins no further
+   * items: they are rejected as well. Temporal: `Promise.allSettled`; Restate: `RestatePromise.allSettled`.
    *
    * @example const ended = await ctx.allSettled(urls, async (ctx, url) => ctx.step("title", () => titleOf(url)));
    */

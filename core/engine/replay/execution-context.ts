@@ -325,7 +325,10 @@ export class ExecutionContext implements Context {
     fn: (ctx: Context, item: Item, index: number) => Promise<T>,
     options: AllOptions<Item> = {},
   ): Promise<PromiseSettledResult<T>[]> {
+    const { run } = this.#parts;
+    const { window } = run;
     const settled = async (ctx: Context, item: Item, i: number): Promise<PromiseSettledResult<T>> => {
+      if (run.told && this.#endsWhole({ window })) return { status: "rejected", reason: run.told.error };
       try {
         return { status: "fulfilled", value: await fn(ctx, item, i) };
       } catch (reason) {

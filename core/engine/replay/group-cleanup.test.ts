@@ -111,6 +111,22 @@ test("a ctx.all that a cancellation or the deadline ends names the items that it
   expect((await replayed(all, {}, { deadline: HOUR })).result).toEqual(["DeadlineExceeded", ["4", "5"]]);
 });
 
+test("after a cancellation or the deadline, ctx.allSettled begins no further items", async () => {
+  const begun: number[] = [];
+  const each = async (ctx: Context, i: number) => {
+    if (i < 2) return ctx.sleep("a while", MINUTE);
+    begun.push(i);
+    return ctx.callback("sent").result;
+  };
+  const settled = async (ctx: Context) => {
+    const ends = await ctx.allSettled([0, 1, 2, 3, 4, 5], each, { concurrency: 2 });
+    return ends.map((end) => (end.status === "rejected" ? (end.reason as Error).name : end.status));
+  };
+  const late = Array<string>(4).fill("DeadlineExceeded");
+  expect((await replayed(settled, {}, { deadline: HOUR })).result).toEqual(["fulfilled", "fulfilled", ...late]);
+  expect([...new Set(begun)]).toEqual([2, 3]);
+});
+
 test("a job goes on whose clean-up an earlier version recorded, in which the first branch or item ended a group", async () => {
   const done: string[] = [];
   const release = (ctx: Context) =>
