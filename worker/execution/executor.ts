@@ -109,9 +109,9 @@ export class Executor {
     let reporter: Reporter | undefined;
     try {
       const lease = this.#setup.leaseOn(acquired);
+      // The clean-up may undo the steps that the job would keep, so it must have ended before the earlier journal is read.
+      if (await this.#waitsForCleanUp(promise, lease)) return "asleep";
       const cached = await this.#setup.journalOf(acquired, lease, log);
-      if (cached.journal.last === 0 && !cached.journal.run && (await this.#waitsForCleanUp(promise, lease)))
-        return "asleep";
       const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
       reporter = new Reporter(this.#setup.options.store.feeds, promise, newestEntry, log);
       return await this.#replay({ acquired, lease, cached, reporter, kind, job, log }, found, stop);
