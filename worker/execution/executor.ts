@@ -142,12 +142,13 @@ export class Executor {
     const { task, promise } = acquired;
     const { store, watcher, instruments, reports } = this.#setup.options;
     const isContinued = cached.journal.version === task.version - 1;
-    if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const { concurrency } = implementation.job;
+    // A job that waits for its turn runs no code that could end its worker, and leaves no records, so it comes before the check.
     if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
       const end = await this.#takeTurn(execution, concurrency.limit);
       if (end) return conclude(end, execution, { cache: this.#setup.cache, instruments, reports });
     }
+    if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
     const about = { stop, settlement, children, seed, cleanup, storage };
