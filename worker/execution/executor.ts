@@ -131,6 +131,7 @@ export class Executor {
       return "left";
     } finally {
       cancelDeadline();
+      reporter?.close();
       stop.abort(ENDED);
     }
   }
@@ -138,7 +139,7 @@ export class Executor {
   /** One execution: replays the function over its journal, and goes on from there. @throws {LeaseLost} */
   async #replay(execution: JobExecution, found: Exclude<FoundCode, string>, stop: AbortController): Promise<Ending> {
     const { seed, cleanup, storage, implementation } = found;
-    const { acquired, cached, reporter } = execution;
+    const { acquired, cached } = execution;
     const { task, promise } = acquired;
     const { store, watcher, instruments, reports } = this.#setup.options;
     const isContinued = cached.journal.version === task.version - 1;
@@ -168,7 +169,6 @@ export class Executor {
       throw error;
     } finally {
       settlement.close();
-      reporter.close();
     }
   }
 
