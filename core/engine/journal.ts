@@ -45,9 +45,10 @@ export type JournalEntry = {
   | { kind: "heard" }
   /**
    * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
-   * are the open commands that certainly had no effect.
+   * are the open commands that certainly had no effect. `whole`: the open groups end with their last item or branch; in
+   * records of earlier versions, which lack it, they ended with the first.
    */
-  | { kind: "cancelled"; by?: "deadline"; unbegun?: string[] }
+  | { kind: "cancelled"; by?: "deadline"; unbegun?: string[]; whole?: true }
 );
 
 /** An entry with the promise that holds it. */

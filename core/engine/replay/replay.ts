@@ -83,6 +83,7 @@ export class Replay {
         const unbegun = new Set("unbegun" in event ? event.unbegun : []);
         const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
         const error = new Told(unfinished.map(({ path }) => path));
+        if ("whole" in event) run.told = { error, window: run.window };
         for (const { reject } of open) reject(error);
       },
       undefined,

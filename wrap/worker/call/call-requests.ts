@@ -171,8 +171,7 @@ export class CallRequests {
     if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !isPermitted) {
       throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
     }
-    const take = () => this.#server.takeSlot(jobName, signal, step);
-    const slot = calls.slotOf(jobName) ?? (await take());
+    const slot = calls.slotOf(jobName) ?? (await this.#server.takeSlot(jobName, signal, step));
     try {
       if (signal.aborted) throw new Error("the job is no longer run here");
       const connection = await this.#connect(step);
@@ -181,10 +180,15 @@ export class CallRequests {
       calls.usePermit(jobName);
       const call = this.#send(connection, awaited, isPermitted ? undefined : kept?.keeper);
       calls.put(jobName, call);
-      const seat = new Seat(slot, take);
+      // The call outlives this execution, and gets its answer from the next one.
+      const over = new AbortController();
+      const seat = new Seat(slot, () => this.#server.takeSlot(jobName, over.signal, step));
       // A process that serves only this call stays with it, also while a question waits.
       if (options.processes === undefined) call.seat = seat;
-      void this.#dropLostSession(call, connection, step).finally(() => seat.end());
+      void this.#dropLostSession(call, connection, step).finally(() => {
+        over.abort();
+        seat.end();
+      });
       return call;
     } catch (error) {
       if (calls.isPermitted(jobName)) calls.permit(jobName);

@@ -198,7 +198,12 @@ export class CommandExecutor {
     if (this.#isDue && !needed.some((command) => endsBy(command, runtime.deadline))) {
       const id = deadlineId(lease.id);
       const wakes = await lease.create(id, undefined, { due: Math.ceil(runtime.deadline) });
-      if (wakes.state === "pending") ids.push(id);
+      if (wakes.state !== "pending") {
+        // By the server's clock the deadline has come.
+        await this.#expire();
+        return false;
+      }
+      ids.push(id);
     }
     if (await lease.suspend(ids)) return true;
     await this.#lookFor(needed);

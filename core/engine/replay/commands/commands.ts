@@ -135,7 +135,7 @@ function comesAfter(earlier: Command, window: number, cause: Command | undefined
 }
 
 /** Whether an error only says that the job is to end. */
-const isTold = (error: unknown): boolean => error instanceof JobCancelled || error instanceof DeadlineExceeded;
+export const isTold = (error: unknown): boolean => error instanceof JobCancelled || error instanceof DeadlineExceeded;
 
 /** A name within a path, where `/` separates contexts and `#` precedes a count. */
 export const escaped = (name: string): string => name.replace(/[%/#]/g, (character) => encodeURIComponent(character));
