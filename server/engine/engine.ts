@@ -65,7 +65,7 @@ export class Engine {
     return outcome;
   }
 
-  /** Removes all generations of a job's name, unless one is pending: a remaining generation would still hold the name. */
+  /** Removes all generations of a job's name, unless one or its clean-up is pending: a remaining one would still hold the name. */
   #forget(id: string): { status: 200 | 404 | 422 } {
     const { base } = splitGeneration(rootOf(id));
     const generations = this.#store.generations(base);

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { LOG_LEVEL_META_KEY } from "@modelcontextprotocol/client";
 import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
+import { machineClock } from "../../../core/engine/clock.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { splitKey } from "../../../core/store/ids.ts";
 import { type CallArgs, isMethod, NOT_DONE } from "../../call-job.ts";
@@ -91,7 +92,7 @@ export class CallRequests {
         sentAt === undefined ? new NonRetryableError(`${options.name}: ${why}`) : unknownEffect(options, sentAt, why),
       );
     };
-    const timer = timeout === undefined ? undefined : setTimeout(onTimeout, timeout);
+    const cancelTimeout = timeout === undefined ? undefined : machineClock.after(timeout, onTimeout);
     let event: CallEvent;
     try {
       event = await Promise.race([call.event(n), abandoned.promise, ...watches]);
@@ -103,7 +104,7 @@ export class CallRequests {
     } finally {
       clearTimeout(silence);
       step.signal.removeEventListener("abort", onAbort);
-      clearTimeout(timer);
+      cancelTimeout?.();
       call.onProgress = undefined;
     }
     const isNewest = call.session.protocolVersion === undefined;
