@@ -138,14 +138,9 @@ export class Executor {
 
   /** One execution: replays the function over its journal, and goes on from there. @throws {LeaseLost} */
   async #replay(execution: JobExecution, found: Exclude<FoundCode, string>, stop: AbortController): Promise<Ending> {
-<<<<<<< HEAD
     const { cleanup, storage, implementation } = found;
-    const { acquired, cached, reporter } = execution;
-    const { seed = found.seed } = cached;
-=======
-    const { seed, cleanup, storage, implementation } = found;
     const { acquired, cached } = execution;
->>>>>>> main
+    const { seed = found.seed } = cached;
     const { task, promise } = acquired;
     const { store, watcher, instruments, reports } = this.#setup.options;
     const isContinued = cached.journal.version === task.version - 1;
