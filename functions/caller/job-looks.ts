@@ -144,9 +144,11 @@ export class JobLooks {
       const known = end < 0 ? records : records.slice(0, end);
       const now = Date.now();
       this.#jobs.transaction(() => {
-        for (const [i, record] of known.entries())
-          if (record && record.createdAt > now - EVENT_RETENTION)
-            this.#log.append(toldEvent({ id, name, kind }, from + i, record), now);
+        for (const [i, record] of known.entries()) {
+          const isRecent = record && record.createdAt > now - EVENT_RETENTION;
+          const event = isRecent && toldEvent({ id, name, kind }, from + i, record);
+          if (event) this.#log.append(event, now);
+        }
       });
       if (known.length > 0) this.#world.onNews();
       isMore = known.length === TOLD;
