@@ -18,6 +18,9 @@ export const LISTENER_INTERVAL = 120_000;
 /** The shortest time between two log lines about the same failure, in milliseconds. */
 const LOG_INTERVAL = 10_000;
 
+/** How many characters of a schedule's id are logged. */
+const MOST_LOGGED = 200;
+
 export interface ServerLog {
   error(fields: object, message: string): void;
 }
@@ -52,7 +55,9 @@ export class Resonate {
   constructor(store: Store, host: Host) {
     this.#store = store;
     this.#host = host;
-    this.#engine = new Engine(store, (group) => this.#hasWorker(group));
+    const onSkipped = (err: unknown, schedule: string) =>
+      host.log.error({ err, schedule: schedule.slice(0, MOST_LOGGED) }, "a schedule was skipped");
+    this.#engine = new Engine(store, (group) => this.#hasWorker(group), onSkipped);
     this.#dispatcher = new Dispatcher(this.#connections, store, (group) => host.onWorkerMissing?.(group));
   }
 

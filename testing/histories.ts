@@ -6,7 +6,7 @@ import { Execution, type Lease, LeaseLost, type Runnable } from "../core/engine/
 import type { History } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
 import type { PromiseRecord } from "../core/store/connection/protocol.ts";
-import { runId } from "../core/store/ids.ts";
+import { isOutput, runId } from "../core/store/ids.ts";
 import { silent, uncounted } from "./simulation/simulated-job.ts";
 
 const END = "the history ends here";
@@ -54,7 +54,8 @@ async function problemOf(
   const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
   const lease: Lease = {
     ...{ id, run: runId(id, run?.n ?? 1), version: 1 },
-    create: over,
+    // The outputs of calls that the function gave up have no record.
+    create: async (of) => (isOutput(of, id) ? pending(of) : over()),
     get,
     watch: get,
     suspend: over,

@@ -4,7 +4,7 @@ import { type CallContext, type ServerBehind, type Tool, ToolError } from "../co
 import { hashed, type Job } from "../core/definitions/job.ts";
 import type { DurablePromise } from "../core/jobs/durable-promise.ts";
 import { startJob } from "../core/jobs/starting/start.ts";
-import { splitGeneration } from "../core/store/ids.ts";
+import { escapeId, splitGeneration, unescapeId } from "../core/store/ids.ts";
 import { presentJob } from "../core/tools/present.ts";
 import { callAtOnce, cancelCall, type Told, type Worker } from "./at-once.ts";
 import { levelFor, tellLogs } from "./behind/logs.ts";
@@ -139,12 +139,11 @@ async function identified(
   const { [JOB_NAME]: name, ...rest } = given;
   const args = named ? rest : given;
   if (named && name !== undefined && name !== null && name !== "") {
-    if (typeof name !== "string" || name.length > MAX_KEY + job.prefix.length + tool.name.length) {
+    const key = typeof name === "string" ? keyIn(name, job.prefix + escapeId(`${tool.name}.`)) : undefined;
+    if (key === undefined || key.length > MAX_KEY) {
       throw new ToolError(`Nothing was done: ${JOB_NAME} must be a text of up to ${MAX_KEY} characters.`);
     }
-    // The full job name from an earlier answer works as well.
-    const whole = `${job.prefix}${tool.name}.`;
-    return { key: name.startsWith(whole) ? splitGeneration(name.slice(whole.length)).base : name, args };
+    return { key, args };
   }
   if (idempotencyKey !== undefined && !shared) {
     return { key: idempotencyKey.length > MAX_KEY ? await hashed(idempotencyKey) : idempotencyKey, args };
@@ -152,6 +151,10 @@ async function identified(
   if (freshFor !== undefined) return { key: await hashed(canonical(args)), args };
   return { key: crypto.randomUUID(), args, isNew: true };
 }
+
+/** The key that a caller gives: the key itself, or the full job name from an earlier answer. */
+const keyIn = (name: string, beginning: string): string =>
+  name.startsWith(beginning) ? unescapeId(splitGeneration(name.slice(beginning.length)).base) : name;
 
 function preview(value: unknown): string {
   const text = JSON.stringify(value);

@@ -8,7 +8,7 @@ import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { newestRun, runIn } from "../../core/engine/runs.ts";
 import type { Run } from "../../core/engine/state.ts";
-import type { Resumption } from "../../core/jobs/durable-promise.ts";
+import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
 import { fromBase64, toBase64 } from "../../core/store/base64.ts";
 import { decodeValue, EARLIER, STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
@@ -67,7 +67,6 @@ type Get = (id: string) => Promise<PromiseRecord | undefined>;
 interface Call {
   func?: string;
   args?: unknown[];
-  seed?: string;
   cleanup?: number;
 }
 
@@ -85,7 +84,7 @@ async function* historiesOf(server: Server, job: string, fields: ReadonlySet<str
   };
   const first = {
     version: promise.tags[VERSION_TAG] === undefined ? undefined : Number(promise.tags[VERSION_TAG]),
-    seed: call.seed,
+    seed: await firstSeed(promise, get),
     args: redacted(await firstArgs(promise, call, get), fields),
     startedAt: promise.createdAt,
   };

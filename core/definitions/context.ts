@@ -368,8 +368,8 @@ export interface Context<Env = unknown> {
 
   /**
    * As {@link all}, but every item runs to its end: returns for each `{ status: "fulfilled", value }` or
-   * `{ status: "rejected", reason }`, in the order of the items. Temporal: `Promise.allSettled`; Restate:
-   * `RestatePromise.allSettled`.
+   * `{ status: "rejected", reason }`, in the order of the items. After a cancellation or the deadline it begins no further
+   * items: they are rejected as well. Temporal: `Promise.allSettled`; Restate: `RestatePromise.allSettled`.
    *
    * @example const ended = await ctx.allSettled(urls, async (ctx, url) => ctx.step("title", () => titleOf(url)));
    */
@@ -663,6 +663,9 @@ export class JobFailed extends Error {
  * clean-up. Before that, steps under way have a few seconds to end, if their worker is alive. `unfinished` names those that
  * did not end, and those whose outcome would have ended the function: whether they had their effect is unknown.
  *
+ * An open `all`, `race`, `any` or `timeout` then ends when all its items or branches have ended, so that each cleans up. A
+ * branch that returns a value wins over those that throw.
+ *
  * @example
  * try {
  *   await ctx.step("reserve", ({ idempotencyKey }) => fetch(`${url}?key=${idempotencyKey}`, { method: "PUT" }).then(() => 1));
@@ -684,7 +687,8 @@ export class JobCancelled extends Error {
 
 /**
  * The job's deadline has come: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` can
- * clean up, for as long as `cleanup` in the definition allows. A value that the function then returns is its result.
+ * clean up, for as long as `cleanup` in the definition allows. A value that the function then returns is its result. Items
+ * and branches clean up as after a cancellation: see {@link JobCancelled}.
  * `unfinished` names the steps that were under way and did not end: whether they had their effect is unknown.
  *
  * @example

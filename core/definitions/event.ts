@@ -3,6 +3,9 @@ import type * as z from "zod";
 /** The key that tells an event from a partial result among the outputs of a job. */
 export const EVENT = "durable-mcp:event";
 
+/** Stands among the outputs for one that the job had no room for: readers pass it. */
+export const LEFT_OUT = { [EVENT]: "" };
+
 /**
  * A type of events that a job sends with `ctx.event`.
  *

@@ -56,6 +56,8 @@ export class JournalWriter {
   /** Writes as many posted records as may be under way at once, and hands them over in order. */
   async flush(replay: Pick<Replay, "hand">): Promise<void> {
     const posted = this.#posted.filter(({ command }) => !command.isOver);
+    // Work that waits for its record notices that it has been given up, and frees its place.
+    for (const { command, written } of this.#posted) if (command.isOver) written.resolve();
     const batch = posted.slice(0, maxUnderWay(this.#journal.events.length));
     this.#posted = posted.slice(batch.length);
     if (batch.length === 0) return;

@@ -45,9 +45,10 @@ export type JournalEntry = {
   | { kind: "heard" }
   /**
    * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
-   * are the open commands that certainly had no effect.
+   * are the open commands that certainly had no effect. `whole`: the open groups end with their last item or branch; in
+   * records of earlier versions, which lack it, they ended with the first.
    */
-  | { kind: "cancelled"; by?: "deadline"; unbegun?: string[] }
+  | { kind: "cancelled"; by?: "deadline"; unbegun?: string[]; whole?: true }
 );
 
 /** An entry with the promise that holds it. */
@@ -129,6 +130,9 @@ export class Journal {
   get last(): number {
     return this.events.at(-1)?.n ?? 0;
   }
+
+  /** The paths of the calls that the function gave up, and whose outputs are written nevertheless. */
+  readonly outputs = new Set<string>();
 
   /** Roughly how much memory it takes, in bytes. */
   size = 0;

@@ -1,7 +1,7 @@
 import type { Job } from "../definitions/job.ts";
-import { STARTER } from "../store/codec.ts";
+import { decodeValue, EARLIER, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { splitKey } from "../store/ids.ts";
+import { resumptionId, splitKey } from "../store/ids.ts";
 
 /** A job's promise with decoded values, and a name without the namespace and the caller's key. */
 export interface DurablePromise {
@@ -35,15 +35,29 @@ export interface DurablePromise {
   /** The name of the attempt that this one was asked to resume, if any. */
   earlier: string | undefined;
   /** How that went: see {@link Resumption}. */
-  resumption?: Resumption;
+  resumption?: { from: string } | { anew: string };
   /** The state and value of a cancelled job's clean-up. */
   cleanup?: Pick<PromiseRecord, "state"> & { value: unknown };
   /** A start's remark on the job that it found. */
   note?: string;
 }
 
-/** How an attempt that was asked to resume began: after the finished steps of `from`, or from the start, as `anew` explains. */
-export type Resumption = { from: string } | { anew: string };
+/**
+ * How an attempt that was asked to resume began: after the finished steps of `from` and with the random values of its last run, or
+ * from the start, as `anew` explains. Resumptions of earlier versions have no `seed`.
+ */
+export type Resumption = { from: string; seed?: string } | { anew: string };
+
+/** The seed with which a job's first run began: its own, or that of the attempt which it resumed. */
+export async function firstSeed(
+  job: PromiseRecord | undefined,
+  get: (id: string) => Promise<PromiseRecord | undefined>,
+): Promise<string | undefined> {
+  const told = job?.tags[EARLIER] === undefined ? undefined : await get(resumptionId(job.id));
+  const seedIn = (record?: PromiseRecord) =>
+    record && (decodeValue(record.param) as { seed?: string } | undefined)?.seed;
+  return seedIn(told) ?? seedIn(job);
+}
 
 /** The key of the caller for whom a job was started; empty if there is none. `name` is the job's id without the namespace. */
 export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): string =>

@@ -318,7 +318,7 @@ export class RemoteStore {
     ]);
     return {
       ...promise,
-      ...(told && { resumption: decodeValue(told.param) as Resumption }),
+      ...(told && { resumption: withoutSeed(decodeValue(told.param) as Resumption) }),
       ...(cleanup && { cleanup: { state: cleanup.state, value: decodeValue(cleanup.value) } }),
     };
   }
@@ -373,6 +373,7 @@ export class RemoteStore {
     try {
       const { status } = await this.#client.send("promise.forget", { id }, { origin: id });
       if (status === 422) return "running";
+      this.feeds.forget(id);
       await record?.forget(id, false);
       return "forgotten";
     } catch (error) {
@@ -613,6 +614,8 @@ export class RemoteStore {
 /** Whether a promise says all about its job. Otherwise {@link RemoteStore.get} also reads its resumption and clean-up. */
 const isWhole = ({ earlier, state, job }: DurablePromise): boolean =>
   earlier === undefined && (state !== "rejected_canceled" || !cleansUp(job));
+
+const withoutSeed = (resumption: Resumption) => ("from" in resumption ? { from: resumption.from } : resumption);
 
 const whole = (promise: DurablePromise | undefined) => (promise && isWhole(promise) ? promise : undefined);
 

@@ -29,6 +29,7 @@ import {
   splitKey,
   startRecordEnd,
   startRecordId,
+  unescapeId,
   unhandledWakeupId,
   withGeneration,
 } from "./ids.ts";
@@ -90,6 +91,15 @@ describe("a job's id", () => {
       }),
     );
   });
+});
+
+test("every escaped text leads back to its origin", () => {
+  const escapes = fc.stringMatching(/^([%~: 0-9au]|3A|%253A|%7e|%20|%a0|%u2028|\u3000)*$/);
+  fc.assert(
+    fc.property(fc.oneof(text, escapes), (one) => {
+      expect(unescapeId(escapeId(one))).toBe(one);
+    }),
+  );
 });
 
 test("every escaped text may be a name, and different texts stay different", () => {

@@ -33,11 +33,12 @@ const HOLDS_RESERVED = new RegExp(RESERVED, "u");
 
 const hex = (character: string): string => character.charCodeAt(0).toString(16).toUpperCase();
 
+/** Matches what follows the `%` of an escape. */
+const CODE = `${hex(CHILD)}|${hex(GENERATION)}|25|[01][0-9A-F]|7F|[89][0-9A-F]|[2A]0$|u[0-9A-F]{4}`;
+
 /** Matches reserved characters, a space at the end, and each `%` that looks like the beginning of an escape. */
-const TO_ESCAPE = new RegExp(
-  `${RESERVED}|\\s$|%(?=${hex(CHILD)}|${hex(GENERATION)}|25|[01][0-9A-F]|7F|[89][0-9A-F]|[2A]0$|u[0-9A-F]{4})`,
-  "giu",
-);
+const TO_ESCAPE = new RegExp(`${RESERVED}|\\s$|%(?=${CODE})`, "giu");
+const ESCAPED = new RegExp(`%(${CODE})`, "g");
 
 /** Whether a text, without a generation, may be a job's name. */
 export const mayBeName = (text: string): boolean => !HOLDS_RESERVED.test(text);
@@ -49,6 +50,10 @@ export function escapeId(text: string): string {
     return code.length > 2 ? `%u${code.padStart(4, "0")}` : `%${code.padStart(2, "0")}`;
   });
 }
+
+/** The text from which {@link escapeId} made `escaped`. */
+export const unescapeId = (escaped: string): string =>
+  escaped.replace(ESCAPED, (_, code: string) => String.fromCharCode(Number.parseInt(code.replace("u", ""), 16)));
 
 const NUMBERED = new RegExp(`^(.*)${GENERATION}([1-9]\\d{0,8})$`, "s");
 
@@ -113,6 +118,10 @@ export const feedEntryId = (job: string, n: number): string => child(job, "u", n
 
 /** The `n`th partial result of a job, counted from 1. */
 export const outputId = (job: string, n: number): string => child(job, "o", n);
+
+/** Whether a promise is a partial result or an event of the job. */
+export const isOutput = (id: string, job: string): boolean =>
+  id.startsWith(job) && /^:o\d+$/.test(id.slice(job.length));
 
 /** The pause before the `k`th look of an `until` that the journal entry `n` begins. */
 export const lookId = (job: string, n: number, k: number): string => child(job, "w", `${n}.${k}`);

@@ -5,7 +5,7 @@ import { type StartedJob, startedJob } from "../../core/jobs/caller/caller-recor
 import { reservationFor, tagOf } from "../../core/jobs/caller/reservation.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
-import { cleanUpId, storedMarkId } from "../../core/store/ids.ts";
+import { cleanUpId, feedEntryId, outputId, storedMarkId } from "../../core/store/ids.ts";
 import { STORED } from "../../core/store/size.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
@@ -425,6 +425,49 @@ test("a web hook that a crash cuts off is sent again, as the next attempt is sto
   expect(attempts.map(({ id }) => id)).toEqual(["ended_timer_cut", "ended_timer_cut"]);
 });
 
+test.each(["forget_jobs", "the retention"])(
+  "a job that is started again after %s has removed it has its events, and one that still exists has none again",
+  async (by) => {
+    const received: string[] = [];
+    const { object, awake, start, end, idOf, sim, caller, request } = await subscribed((id) => {
+      received.push(id);
+      return new Response(null, { status: 204 });
+    });
+    for (const name of ["job.question", "job.progress", "job.output"])
+      await object.subscribe(caller, { ...request, name });
+    const id = idOf("timer_a");
+    const question = { message: "Go on?", requestedSchema: { type: "object", properties: {} } };
+    const entry = { message: "asks", questions: { go: { promiseId: "p", question } }, emitted: 1 };
+    const told = ["ended_timer_a", "output_timer_a_1", "progress_timer_a_1", "question_timer_a_go"];
+    const play = async (object: CallerObject) => {
+      for (const [child, param] of [[outputId(id, 1), "leaf"] as const, [feedEntryId(id, 1), entry] as const]) {
+        const call = childOf(child, Date.now() - 1, { param, tags: { "resonate:timer": "true" } });
+        await sim.send(call.kind, call.data);
+      }
+      vi.setSystemTime(Date.now() + MINUTE);
+      await object.alarm();
+      await end("timer_a");
+      await object.heard(KEY, [id], []);
+      await object.alarm();
+      return received.splice(0).sort();
+    };
+    await start("timer_a", 10);
+    expect(await play(object)).toEqual(told);
+    vi.setSystemTime(Date.now() + 1_000);
+    await start("timer_a", 10);
+    await object.heard(KEY, [id], []);
+    await object.alarm();
+    expect(received).toEqual([]);
+    vi.setSystemTime(Date.now() + MINUTE);
+    sim.forget(id);
+    const isTold = by === "forget_jobs";
+    if (isTold) await object.forget(id, false);
+    const startedAt = Date.now();
+    await start("timer_a", 10);
+    expect(await play(isTold ? object : awake())).toEqual(told.map((event) => `${event}@${startedAt}`));
+  },
+);
+
 test("a subscription to a job of thirty days costs little while nothing happens, even if the object is evicted each time", async () => {
   const receive = vi.fn(() => new Response(null, { status: 204 }));
   const { state, awake, alarm, start } = await subscribed(receive);
@@ -484,6 +527,38 @@ test("a receiver that fails for an hour is left alone until its client, who can 
   expect(receive).toHaveBeenCalled();
   expect(await status()).toMatchObject({ active: true, lastError: null });
 });
+
+test.each(["has expired", "was ended by its owner"])(
+  "a subscription that is made again after it %s begins at its own cursor",
+  async (how) => {
+    const received: string[] = [];
+    const { object, start, end, idOf, caller, request } = await subscribed((id) => {
+      received.push(id);
+      return new Response(null, { status: 204 });
+    });
+    const page = await object.events(caller, { name: "job.ended", narrowed: {}, cursor: null, limit: 1 });
+    if (!("done" in page)) throw new Error(page.failed.message);
+    await start("timer_a", 10);
+    await end("timer_a");
+    await object.heard(KEY, [idOf("timer_a")], []);
+    await vi.waitFor(() => expect(received).toEqual(["ended_timer_a"]));
+    if (how === "has expired") {
+      await object.subscribe(caller, { ...request, ttlMs: MINUTE });
+      vi.setSystemTime(Date.now() + 2 * MINUTE);
+      await object.alarm();
+    } else {
+      const seen = await object.seen(KEY);
+      await object.seen(KEY, undefined, "done" in seen ? seen.done.subscriptions[0]?.id : "");
+      await vi.waitFor(() => expect(received.at(-1)).toMatch(/^msg_terminated/));
+      // The answer is noted right after.
+      await object.alarm();
+    }
+    received.splice(0);
+    await object.subscribe(caller, { ...request, cursor: page.done.cursor });
+    await object.alarm();
+    expect(received).toEqual(["ended_timer_a"]);
+  },
+);
 
 test.each([3, 8])(
   "%i slow receivers with full backlogs do not delay the events of another subscription",

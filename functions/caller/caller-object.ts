@@ -249,6 +249,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
+    this.#feeds.forget(id);
     // The sweep removes files that this leaves behind.
     if (!isHidden)
       await keptFilesOf(this.#env)
@@ -462,6 +463,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const labels = this.#jobs.labelsOf(event.job);
     return occurrenceOf(event, {
       labels,
+      isLast: this.#log.isLast(event),
       client: this.#client,
       feeds: this.#feeds,
       namespace,

@@ -2,7 +2,7 @@
  * An append-only log of the events of a caller's jobs, in the order in which the caller's object learned of them. A cursor
  * names a position in it. The log holds references: what a job produced is read from its promise when an event is delivered.
  */
-import { splitGeneration } from "../../core/store/ids.ts";
+import { idsFrom, splitGeneration } from "../../core/store/ids.ts";
 import type { CallerStorage, SqlValue } from "./storage.ts";
 
 /** How long an event is kept, in milliseconds. */
@@ -90,11 +90,18 @@ export class EventLog {
     this.#last = undefined;
   }
 
-  /** Appends an event unless its id is in the log. Returns whether it is new. */
+  /**
+   * Appends an event unless it is in the log. Returns whether it is new. If the log still has an event with this id of an earlier
+   * job of the same name, which was removed, the new event's id also holds the start of its job.
+   */
   append({ id, name, at, job, kind, data }: LoggedEvent, now: number): boolean {
-    if (this.#all("SELECT 1 FROM events WHERE id = ?", id).length > 0) return false;
+    const startedAt = this.#startOf(job);
+    const where = "id = ? OR (id >= ? AND id < ?)";
+    const rows = this.#all(`SELECT at, logged_at FROM events WHERE ${where}`, id, ...idsFrom(`${id}@`));
+    if (rows.some((row) => row.at === at || Number(row.logged_at) >= startedAt)) return false;
+    const own = rows.length > 0 ? `${id}@${startedAt}` : id;
     const position = this.#head() + 1;
-    this.#all("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", position, id, name, at, now, job, kind, data);
+    this.#all("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", position, own, name, at, now, job, kind, data);
     this.#last = position;
     return true;
   }
@@ -105,10 +112,29 @@ export class EventLog {
     return row?.at == null ? undefined : Number(row.at);
   }
 
-  /** The number of a job's last output (partial result or author's event) in the log; 0 where there is none. */
-  lastTold(job: string): number {
-    const [row] = this.#all("SELECT max(json_extract(data, '$.told')) AS told FROM events WHERE job = ?", job);
-    return Number(row?.told ?? 0);
+  /**
+   * The number of a job's last output (partial result or author's event) in the log; 0 where there is none. `startedAt` is the
+   * job's start where the promise says it: that in the table may be a later request for the same job.
+   */
+  lastTold(job: string, startedAt = Number.MAX_VALUE): number {
+    const since = Math.min(startedAt, this.#startOf(job));
+    const select = "SELECT max(json_extract(data, '$.told')) AS told FROM events WHERE job = ? AND logged_at >= ?";
+    return Number(this.#all(select, job, since)[0]?.told ?? 0);
+  }
+
+  /** Whether no later event has the same type and job name. */
+  isLast({ id, name, job }: LoggedEvent): boolean {
+    const [row] = this.#all(
+      "SELECT id FROM events WHERE job = ? AND name = ? ORDER BY position DESC LIMIT 1",
+      job,
+      name,
+    );
+    return row?.id === id;
+  }
+
+  /** When a job was started. Events that were logged before are those of an earlier job of its name, which was removed. */
+  #startOf(job: string): number {
+    return Number(this.#all("SELECT started_at FROM jobs WHERE id = ?", job)[0]?.started_at ?? 0);
   }
 
   read({ name, jobs, kinds, labels, schedule, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {

@@ -76,9 +76,11 @@ export class JobLooks {
 
   /** Records the observed state of jobs. `isSized`: includes the bytes that workers have marked, as in {@link #withMarks}. */
   async note(jobs: readonly SeenJob[], onlyKnown: boolean, isSized = false): Promise<void> {
-    const ended = jobs.filter(({ id, state }) => state && state !== "pending" && this.#jobs.isPending(id));
+    const ended = jobs.filter(
+      (job): job is StartedJob => job.state !== undefined && job.state !== "pending" && this.#jobs.isPending(job.id),
+    );
     // The last outputs of a job are logged before its end.
-    if (this.#world.isToldWanted()) await Promise.all(ended.map(({ id }) => this.#noteTold(id)));
+    if (this.#world.isToldWanted()) await Promise.all(ended.map(({ id, startedAt }) => this.#noteTold(id, startedAt)));
     for (const job of ended.filter(isCut)) {
       this.#jobs.resize(job.id, Date.now());
       this.#cutOff += 1;
@@ -129,11 +131,11 @@ export class JobLooks {
     await this.lookAt(this.#jobs.leastSeen(LOOKS), { isSized: true });
   }
 
-  /** Logs the new outputs of a job, in their order. */
-  async #noteTold(id: string): Promise<void> {
+  /** Logs the new outputs of a job, in their order. `startedAt`: its start, where the promise says it. */
+  async #noteTold(id: string, startedAt?: number): Promise<void> {
     const [name, kind] = [this.#world.nameOf(id), this.#jobs.kindOf(id)];
     if (kind === undefined) return;
-    for (let from = this.#log.lastTold(id) + 1, isMore = true; isMore; from += TOLD) {
+    for (let from = this.#log.lastTold(id, startedAt) + 1, isMore = true; isMore; from += TOLD) {
       const numbers = Array.from({ length: TOLD }, (_, i) => from + i);
       const get = (n: number) => this.#client.call({ kind: "promise.get", data: { id: outputId(id, n) } });
       const records = await Promise.all(numbers.map(get));
@@ -142,9 +144,11 @@ export class JobLooks {
       const known = end < 0 ? records : records.slice(0, end);
       const now = Date.now();
       this.#jobs.transaction(() => {
-        for (const [i, record] of known.entries())
-          if (record && record.createdAt > now - EVENT_RETENTION)
-            this.#log.append(toldEvent({ id, name, kind }, from + i, record), now);
+        for (const [i, record] of known.entries()) {
+          const isRecent = record && record.createdAt > now - EVENT_RETENTION;
+          const event = isRecent && toldEvent({ id, name, kind }, from + i, record);
+          if (event) this.#log.append(event, now);
+        }
       });
       if (known.length > 0) this.#world.onNews();
       isMore = known.length === TOLD;

@@ -152,6 +152,8 @@ export class Watch {
       const told = open?.heard.get(rootOf(id));
       if (isRoot(id)) open?.heard.delete(id);
       else if (told && Date.now() < this.#feedsUntil) return readFeed(rootOf(id), told, channel);
+      // Nothing more is pushed of the feed until it is read again.
+      else if (told) told.isRead = false;
     };
     await subscribe(
       opener as never,

@@ -61,7 +61,8 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   const { edge, line } = c.var;
   const { pages, rateLimit } = edge;
   const name = c.req.query("name") ?? "";
-  const link = c.req.path === "/pages/job" ? undefined : await linked(pages, c.req.raw, name);
+  const isLink = c.req.path !== "/pages/job";
+  const link = isLink ? await linked(pages, c.req.raw, name, await blockedIn(c)) : undefined;
   const identified = await identify(c.req.raw, edge, line);
   if (identified instanceof Response && !link) return identified;
   // A link leads to the job of its caller, even if the viewer has a job of the same name.
@@ -125,8 +126,12 @@ async function showTold(c: Visit, identify: Identify): Promise<Response> {
   return c.json(seen ?? {}, 200, PRIVATE);
 }
 
+/** The callers whom operators block. */
+const blockedIn = async (c: Visit) => (await c.var.edge.settings?.())?.blocked;
+
 async function openLink(c: Visit): Promise<Response> {
-  const found = await follow(c.var.edge.pages, c.req.path.slice("/view/".length), isSecure(c));
+  const sealed = c.req.path.slice("/view/".length);
+  const found = await follow(c.var.edge.pages, sealed, isSecure(c), await blockedIn(c));
   if (!found) return c.text("This link is void, or its time is over.", 404, PRIVATE);
   return c.body(null, 303, { ...PRIVATE, location: found.path, "set-cookie": found.cookie });
 }

@@ -29,7 +29,8 @@ import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
-import { answerTask, createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
+import { answerTask } from "../tasks/answer.ts";
+import { createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { readConfig } from "../app/config.ts";
-import { follow, session } from "./cookies.ts";
+import { follow, linked, session } from "./cookies.ts";
 import { Seal } from "./seal.ts";
 import { Pages } from "./sessions.ts";
 
@@ -46,6 +46,16 @@ describe("a link to a job", () => {
   ])("is void with %s", async (_what, env) => {
     const sealed = sealedIn(await pages().urlOf("timer_tea", ada));
     expect(await follow(pages(env), sealed, true)).toBeUndefined();
+  });
+
+  test("is void when operators block its caller, for a browser that has opened it as well", async () => {
+    const sealed = sealedIn(await pages().urlOf("timer_tea", ada));
+    expect(await follow(pages(), sealed, true, ["ada"])).toBeUndefined();
+    const { cookie = "" } = (await follow(pages(), sealed, true, ["bob"])) ?? {};
+    const headers = { cookie: cookie.split(";")[0] ?? "", "sec-fetch-site": "same-origin" };
+    const request = new Request("https://tools.example/pages/link/x", { headers });
+    expect(await linked(pages(), request, "timer_tea", ["bob"])).toEqual(ada);
+    expect(await linked(pages(), request, "timer_tea", ["ada"])).toBeUndefined();
   });
 
   test("is void when its caller is blocked by any of its names", async () => {

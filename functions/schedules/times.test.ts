@@ -37,6 +37,61 @@ test("an hour that a day skips, or has twice, fires once on that day", async () 
   expect(autumn.map((time) => time.slice(0, 10))).toEqual(["2026-10-25", "2026-10-26"]);
 });
 
+/** The firings that a schedule decides on if it looks whenever one is due, and each `every` milliseconds. */
+async function decided(when: When, from: string, until: string, every = Number.POSITIVE_INFINITY): Promise<string[]> {
+  const found: string[] = [];
+  for (let after = at(from); ; ) {
+    const due = (await nextAfter(when, after)) ?? Number.POSITIVE_INFINITY;
+    // An alarm is a little late.
+    const now = Math.min(due, after + every) + 50;
+    if (now > at(until)) break;
+    const last = await lastBetween(when, after, now);
+    if (last !== undefined) found.push(new Date(last).toISOString().slice(5, 16));
+    after = now;
+  }
+  return found;
+}
+
+test.each([
+  ["30 2 * * *", "Europe/Zurich", "03-28T00", "03-31T00", ["03-28T01:30", "03-29T01:30", "03-30T00:30"]],
+  ["30 2 * * 0", "Europe/Zurich", "03-28T00", "04-06T00", ["03-29T01:30", "04-05T00:30"]],
+  ["*/20 2 * * *", "Europe/Zurich", "03-29T00", "03-29T23", ["03-29T01:00", "03-29T01:20", "03-29T01:40"]],
+  [
+    "0 */6 * * *",
+    "Europe/Zurich",
+    "03-29T00",
+    "03-30T00",
+    ["03-29T04:00", "03-29T10:00", "03-29T16:00", "03-29T22:00"],
+  ],
+  ["30 2 * * *", "America/New_York", "03-07T00", "03-10T00", ["03-07T07:30", "03-08T07:30", "03-09T06:30"]],
+  ["15 0 * * *", "America/Santiago", "09-05T00", "09-08T00", ["09-05T04:15", "09-06T04:15", "09-07T03:15"]],
+  ["30 2 * * *", "Europe/Zurich", "10-24T00", "10-27T00", ["10-24T00:30", "10-25T00:30", "10-26T01:30"]],
+  ["30 2 * * 0", "Europe/Zurich", "10-24T00", "11-02T00", ["10-25T00:30", "11-01T01:30"]],
+  ["*/20 2 * * *", "Europe/Zurich", "10-24T12", "10-25T12", ["10-25T00:00", "10-25T00:20", "10-25T00:40"]],
+  ["30 1 * * *", "America/New_York", "10-31T00", "11-03T00", ["10-31T05:30", "11-01T05:30", "11-02T06:30"]],
+  ["15 23 * * *", "America/Santiago", "04-04T00", "04-07T00", ["04-04T02:15", "04-05T02:15", "04-06T03:15"]],
+])("%s in %s fires once on the days on which clocks change (%s to %s)", async (cron, timezone, from, until, times) => {
+  const when = { cron, timezone };
+  const days = [`2026-${from}:00:00Z`, `2026-${until}:00:00Z`] as const;
+  expect(await decided(when, ...days)).toEqual(times);
+  // A firing that waits for the one before has the schedule look again and again.
+  expect(await decided(when, ...days, 25 * 60_000)).toEqual(times);
+  // After an outage only the last is found.
+  const [last] = times.slice(-1);
+  const found = await lastBetween(when, at(days[0]), at(days[1]));
+  expect(new Date(found ?? 0).toISOString().slice(5, 16)).toBe(last);
+});
+
+test.each([
+  ["03-29T00:30", "03-29T01:30"],
+  ["10-25T00:30", "10-25T01:30"],
+])("a schedule that fires each minute does so through the change of clocks (%s)", async (from, until) => {
+  const when = { cron: "* * * * *", timezone: "Europe/Zurich" };
+  const days = [`2026-${from}:00Z`, `2026-${until}:30Z`] as const;
+  const minutes = Array.from({ length: 60 }, (_, n) => new Date(at(days[0]) + (n + 1) * 60_000).toISOString());
+  expect(await decided(when, ...days)).toEqual(minutes.map((time) => time.slice(5, 16)));
+});
+
 test("an interval counts from its start, and a single time fires once", async () => {
   const from = at("2026-01-01T00:00:00Z");
   expect(await firings({ every: 3_600, from }, "2026-01-01T05:10:00Z", 2)).toEqual([

@@ -3,10 +3,13 @@ import { CronExpressionParser } from "cron-parser";
 import type { When } from "./schedule.ts";
 import { SHORTEST } from "./shortest.ts";
 
+/** The most that clocks are changed by at once, in milliseconds. */
+const CHANGE = 2 * 3_600_000;
+
 /** The first firing after a time; undefined where there is none. Times are in milliseconds since the epoch. */
 export async function nextAfter(when: When, after: number): Promise<number | undefined> {
   const { cron, at, every, from = 0 } = when;
-  if (cron !== undefined) return expression(when, after).next().getTime();
+  if (cron !== undefined) return firings(when, after).next().value;
   if (every !== undefined) {
     const step = every * 1_000;
     return from + Math.max(1, Math.floor((after - from) / step) + 1) * step;
@@ -18,17 +21,35 @@ export async function nextAfter(when: When, after: number): Promise<number | und
 /** The last firing after `after` and not after `until`; undefined where there is none. */
 export async function lastBetween(when: When, after: number, until: number): Promise<number | undefined> {
   const { cron, at, every, from = 0 } = when;
+  // Looks ahead in growing spans: looking back, the library finds other firings where clocks change.
+  for (let span = CHANGE; cron !== undefined; span *= 2) {
+    const begin = Math.max(after, until - span);
+    let found: number | undefined;
+    for (const time of firings(when, begin)) {
+      if (time > until) break;
+      found = time;
+    }
+    if (found !== undefined || begin === after) return found;
+  }
   const step = (every ?? 0) * 1_000;
-  const last =
-    cron !== undefined
-      ? // The library looks at whole seconds before the given one.
-        expression(when, until + 1_000)
-          .prev()
-          .getTime()
-      : every !== undefined
-        ? from + Math.floor((until - from) / step) * step
-        : Date.parse(at ?? "");
+  const last = every !== undefined ? from + Math.floor((until - from) / step) * step : Date.parse(at ?? "");
   return last > after && last <= until && last > from ? last : undefined;
+}
+
+/**
+ * The firings of a cron schedule after a time. The library must pass a change of the clocks on its way to know which hour is
+ * skipped or repeated, so it begins before a change that has just been.
+ */
+function* firings(when: When, after: number): Generator<number, never> {
+  const offset = (time: number) =>
+    expression({ ...when, cron: "* * * * * *" }, time)
+      .next()
+      .getUTCOffset();
+  const found = expression(when, offset(after - CHANGE) === offset(after) ? after : after - CHANGE);
+  for (;;) {
+    const time = found.next().getTime();
+    if (time > after) yield time;
+  }
 }
 
 function expression({ cron = "", timezone: tz = "UTC" }: When, currentDate: number) {

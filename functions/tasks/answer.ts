@@ -1,6 +1,9 @@
-/** Checks answers to questions of jobs. */
+/** Checks answers to questions of jobs, and answers the questions of a task. */
 import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
+import type { DurablePromise } from "../../core/jobs/remote-store.ts";
+import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { loadSdk } from "../http/load-sdk.ts";
+import { promiseOf, type TaskRequest, type TaskService } from "./service.ts";
 
 const MAX_ANSWER = 10_000;
 
@@ -42,4 +45,30 @@ export async function formOf({ properties, required, additionalProperties }: Que
     required: Array.isArray(required) ? required : [],
     additionalProperties: additionalProperties !== false,
   });
+}
+
+/**
+ * Answers the open questions of a task that `responses` names, and ignores keys of questions that are unknown or answered. If an
+ * answer does not fit its question, none is taken, and `misfit` says why.
+ *
+ * @throws {ProtocolError} -32602 when no task of this caller has the id
+ */
+export async function answerTask(
+  service: TaskService,
+  taskId: unknown,
+  responses: Record<string, unknown>,
+  request: TaskRequest,
+): Promise<{ promise: DurablePromise; misfit?: { key: string; reason: string } }> {
+  const promise = await promiseOf(service, taskId, request);
+  const { store, signal } = request;
+  const { questions } = await jobSnapshotOf(store, promise, signal);
+  const answers: { promiseId: string; answer: AnswerEntry }[] = [];
+  for (const [key, { promiseId, question }] of questions) {
+    if (!Object.hasOwn(responses, key)) continue;
+    const checked = await checkAnswer(question, responses[key]);
+    if ("reason" in checked) return { promise, misfit: { key, reason: checked.reason } };
+    answers.push({ promiseId, answer: checked.answer });
+  }
+  await Promise.all(answers.map(({ promiseId, answer }) => store.feeds.answer(promiseId, answer)));
+  return { promise };
 }

@@ -3,8 +3,8 @@ import type { ClientCapabilities, Server, ServerContext } from "@modelcontextpro
 import * as z from "zod";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import { scopeOf } from "../http/scope.ts";
+import { answerTask } from "./answer.ts";
 import {
-  answerTask,
   getTask,
   missingTasksCapability,
   orUnavailable,

@@ -1,6 +1,5 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
-import type { AnswerEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { withMedia } from "../../core/tools/answers.ts";
@@ -8,7 +7,6 @@ import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import type { LoadFiles } from "../files/files.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
-import { checkAnswer } from "./answer.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask } from "./task.ts";
 
@@ -112,30 +110,4 @@ export async function promiseOf(service: TaskService, taskId: unknown, request: 
   const promise = await findPromise(service, taskId, request);
   if (!promise) throw unknownTask();
   return promise;
-}
-
-/**
- * Answers the open questions of a task that `responses` names, and ignores keys of questions that are unknown or answered. If an
- * answer does not fit its question, none is taken, and `misfit` says why.
- *
- * @throws {ProtocolError} -32602 when no task of this caller has the id
- */
-export async function answerTask(
-  service: TaskService,
-  taskId: unknown,
-  responses: Record<string, unknown>,
-  request: TaskRequest,
-): Promise<{ promise: DurablePromise; misfit?: { key: string; reason: string } }> {
-  const promise = await promiseOf(service, taskId, request);
-  const { store, signal } = request;
-  const { questions } = await jobSnapshotOf(store, promise, signal);
-  const answers: { promiseId: string; answer: AnswerEntry }[] = [];
-  for (const [key, { promiseId, question }] of questions) {
-    if (!Object.hasOwn(responses, key)) continue;
-    const checked = await checkAnswer(question, responses[key]);
-    if ("reason" in checked) return { promise, misfit: { key, reason: checked.reason } };
-    answers.push({ promiseId, answer: checked.answer });
-  }
-  await Promise.all(answers.map(({ promiseId, answer }) => store.feeds.answer(promiseId, answer)));
-  return { promise };
 }

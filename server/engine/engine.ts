@@ -3,8 +3,9 @@ import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from
 import { rootOf, splitGeneration } from "../../core/store/ids.ts";
 import { parsePollAddress } from "../wire/poll-address.ts";
 import { acquireWithRecords } from "./acquired-records.ts";
-import type { Change, Operation, Outcome } from "./records.ts";
-import { carryOut, handleDue, RETRY_INTERVAL } from "./state-machine.ts";
+import type { Change, Operation, Outcome, State } from "./records.ts";
+import { TransactionOver } from "./sql.ts";
+import { carryOut, handleDue, RETRY_INTERVAL, skip } from "./state-machine.ts";
 import type { DueTask, Store } from "./store.ts";
 import { WorkingSet } from "./working-set.ts";
 
@@ -30,14 +31,21 @@ const TICK_SIZE = 100;
 export class Engine {
   readonly #store: Store;
   readonly #hasWorker: ((group: string) => boolean) | undefined;
+  readonly #onSkipped: ((error: unknown, schedule: string) => void) | undefined;
 
   /**
    * `hasWorker` tells whether a worker of a group is connected. The unclaimed tasks of a group without a worker are parked;
    * the others are dispatched again at growing intervals. Without `hasWorker`, each is dispatched again every 30 seconds.
+   * `onSkipped` is told of a schedule that could not fire.
    */
-  constructor(store: Store, hasWorker?: (group: string) => boolean) {
+  constructor(
+    store: Store,
+    hasWorker?: (group: string) => boolean,
+    onSkipped?: (error: unknown, schedule: string) => void,
+  ) {
     this.#store = store;
     this.#hasWorker = hasWorker;
+    this.#onSkipped = onSkipped;
   }
 
   /** Answers one request as of `now` and stores its changes. */
@@ -57,7 +65,7 @@ export class Engine {
     return outcome;
   }
 
-  /** Removes all generations of a job's name, unless one is pending: a remaining generation would still hold the name. */
+  /** Removes all generations of a job's name, unless one or its clean-up is pending: a remaining one would still hold the name. */
   #forget(id: string): { status: 200 | 404 | 422 } {
     const { base } = splitGeneration(rootOf(id));
     const generations = this.#store.generations(base);
@@ -79,9 +87,28 @@ export class Engine {
     const again = unclaimed.flatMap((task) => this.#dispatchAgain(task, now));
     const schedules = this.#store.ids("schedules", "WHERE timer <= ? ORDER BY timer LIMIT ?", now, TICK_SIZE);
     const state = new WorkingSet(this.#store);
-    const changes = handleDue(state, now, { promises, tasks: others.map(({ id }) => id), schedules });
+    const changes = handleDue(state, now, { promises, tasks: others.map(({ id }) => id), schedules: [] });
     state.write();
-    return { changes: [...changes, ...again], parked: unclaimed.length - again.length };
+    const fired = schedules.flatMap((id) => this.#fire(id, now));
+    return { changes: [...changes, ...fired, ...again], parked: unclaimed.length - again.length };
+  }
+
+  /** Fires a schedule that is due. One that cannot fire is skipped: its error would undo the whole tick, each time. */
+  #fire(id: string, now: number): Change[] {
+    const attempt = (work: (state: State) => Change[]) =>
+      this.#store.attempt(() => {
+        const state = new WorkingSet(this.#store);
+        const changes = work(state);
+        state.write();
+        return changes;
+      });
+    try {
+      return attempt((state) => handleDue(state, now, { promises: [], tasks: [], schedules: [id] }));
+    } catch (error) {
+      if (error instanceof TransactionOver) throw error;
+      this.#onSkipped?.(error, id);
+      return attempt((state) => skip(state, now, id));
+    }
   }
 
   /** Dispatches an unclaimed task again, or parks it while its group has no worker. */

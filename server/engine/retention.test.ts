@@ -4,7 +4,16 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Names } from "../../core/jobs/names.ts";
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
-import { chainLink, isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../core/store/ids.ts";
+import {
+  chainLink,
+  cleanUpId,
+  isRoot,
+  journalEntryId,
+  limitId,
+  limitSlotId,
+  listId,
+  quotaId,
+} from "../../core/store/ids.ts";
 import { endOf } from "../../core/store/sequence.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { openDatabase } from "../node/database.ts";
@@ -84,6 +93,24 @@ describe("retention", () => {
     expect(promises()).toEqual(left);
     expect(store.ids("tasks", "ORDER BY id")).toEqual(left.filter((id) => isRoot(id)));
     expect(store.listenerAddresses()).toEqual(["poll://uni@edge/1"]);
+  });
+
+  test("keeps a job while the clean-up of one of its generations is pending", () => {
+    for (const id of ["trip", "trip~2", "other", "tri", "trip~22"]) job(id, 40);
+    const cleanUp = (id: string, daysAgo: number | undefined) => job(cleanUpId(id), daysAgo);
+    cleanUp("trip~2", undefined);
+    cleanUp("other", undefined);
+    cleanUp("tri", 40);
+    const kept = () => promises().filter((id) => isRoot(id));
+    const forget = (id: string) =>
+      engine.apply(NOW, { kind: "promise.forget", head, data: { id } }).response.head.status;
+    sweepAll();
+    expect(kept()).toEqual(["other", "trip", "trip~2", "trip~22"]);
+    expect(["trip", "trip~2", "other"].map(forget)).toEqual([422, 422, 422]);
+    const settle = { id: cleanUpId("trip~2"), state: "resolved" as const, value: {} };
+    store.transaction(() => engine.apply(NOW, { kind: "promise.settle", head, data: settle }));
+    expect(forget("trip")).toBe(200);
+    expect(kept()).toEqual(["other"]);
   });
 
   test("removes all generations of a name together, when the last of them ended long ago", () => {

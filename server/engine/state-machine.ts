@@ -32,6 +32,13 @@ const BRANCH = "resonate:branch";
 /** After how many milliseconds an unclaimed task is dispatched again. */
 export const RETRY_INTERVAL = 30_000;
 
+/**
+ * The limits on a schedule, in bytes, and on the ids of its promises, in characters. The tags of such a promise repeat its id, so
+ * with these limits it can always be stored.
+ */
+const MAX_SCHEDULE = 1_000_000;
+const MAX_SCHEDULED_ID = 10_000;
+
 type SettledState = Exclude<StoredPromise["state"], "pending">;
 type Settlement = Pick<StoredPromise, "value"> & { promise: StoredPromise; state: SettledState; settledAt: number };
 type Answer = [status: number, data: unknown];
@@ -61,6 +68,13 @@ export function carryOut(state: State, now: number, request: Operation): Outcome
 export function handleDue(state: State, now: number, due: Due): Change[] {
   const machine = new StateMachine(state, now);
   machine.handleDue(due);
+  return machine.changes;
+}
+
+/** Puts off a schedule that is due, and that cannot fire, to its next time after `now`. */
+export function skip(state: State, now: number, schedule: string): Change[] {
+  const machine = new StateMachine(state, now);
+  machine.skip(schedule);
   return machine.changes;
 }
 
@@ -377,8 +391,20 @@ class StateMachine {
     if (nextRunAt === undefined) throw new Refusal(400, "Invalid cron expression");
     const { id, cron, promiseId, promiseTimeout, promiseParam, promiseTags } = data;
     const fields = { id, cron, promiseId, promiseTimeout, promiseParam, promiseTags };
-    const schedule = this.#state.schedule(id) ?? this.#putSchedule({ ...fields, createdAt: this.#now, nextRunAt });
-    return [200, { schedule }];
+    const existing = this.#state.schedule(id);
+    if (existing) return [200, { schedule: existing }];
+    const length = promiseId.length + (promiseId.split("{{.id}}").length - 1) * id.length;
+    if (length > MAX_SCHEDULED_ID)
+      throw new Refusal(400, `The ids of a schedule's promises may have ${MAX_SCHEDULED_ID} characters`);
+    if (utf8.encode(JSON.stringify(fields)).length > MAX_SCHEDULE)
+      throw new Refusal(413, `A schedule may have ${MAX_SCHEDULE} bytes`);
+    return [200, { schedule: this.#putSchedule({ ...fields, createdAt: this.#now, nextRunAt }) }];
+  }
+
+  skip(id: string): void {
+    const schedule = this.#scheduleAt(id);
+    const nextRunAt = nextRun(schedule.cron, this.#now) ?? this.#now + RETRY_INTERVAL;
+    this.#putSchedule({ ...schedule, nextRunAt });
   }
 
   /** Creates the promise of the run that is due. */
@@ -419,6 +445,8 @@ class StateMachine {
 function endOf(tags: Record<string, string> | undefined): SettledState {
   return tags?.["resonate:timer"] === "true" ? "resolved" : "rejected_timedout";
 }
+
+const utf8 = new TextEncoder();
 
 function nextRun(cron: string, after: number): number | undefined {
   try {

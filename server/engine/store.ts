@@ -2,7 +2,14 @@
  * Promises, tasks and schedules as rows of the database. A change replaces the row, so that the file grows with the number
  * of jobs and not with the number of changes.
  */
-import { belowSql, CHILD, GENERATION, IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/store/ids.ts";
+import {
+  belowSql,
+  CHILD,
+  cleanUpId,
+  GENERATION,
+  IS_FIRST_GENERATION_SQL,
+  isBookkeepingSql,
+} from "../../core/store/ids.ts";
 import type { Schedule, StoredPromise, Task } from "./records.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
 
@@ -324,12 +331,15 @@ export class Store {
     this.#sql.run("DELETE FROM promises WHERE id = ?", id);
   }
 
-  /** The generations of the job whose first is `id`. */
+  /** The generations of the job whose first is `id`, and their pending clean-ups, which still need their journals. */
   generations(id: string): { state: string; settledAt: number | null; tags: string }[] {
     const rows = this.#sql.all(
       `SELECT state, settledAt, tags FROM promises
-       WHERE id = ?1 OR (${belowSql("id", GENERATION)} AND instr(id, '${CHILD}') = 0)`,
+       WHERE id = ?1 OR (id = ?2 AND state = 'pending') OR (${belowSql("id", GENERATION)}
+         AND (instr(id, '${CHILD}') = 0 OR (state = 'pending' AND substr(id, -length(?3)) = ?3)))`,
       id,
+      cleanUpId(id),
+      cleanUpId(""),
     );
     return rows as unknown as { state: string; settledAt: number | null; tags: string }[];
   }

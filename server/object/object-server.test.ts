@@ -9,6 +9,7 @@ import { promise } from "../../test/contract/server.ts";
 import { until } from "../../testing/simulation/program.ts";
 import type { SqlValue } from "../engine/sql.ts";
 import { NodeSql } from "../node/node-sql.ts";
+import { SLOTS } from "./execution/runner-pool.ts";
 import { ObjectServer } from "./object-server.ts";
 import type { ObjectState } from "./platform.ts";
 
@@ -444,6 +445,51 @@ test("a paused server answers no request and handles no time-out until it is res
   await object.alarm();
   const { data } = await ((await call("promise.get", { id: "due" })) as Response).json();
   expect(data.promise.state).toBe("rejected_timedout");
+});
+
+/** The object with a runner, whose answers `run` makes, and a function that pauses or resumes the object. */
+function withRunner(run: (task: { id: string; version: number }) => Promise<object>) {
+  const runner = {
+    fetch: async (_url: string, { body }: { body: string }) => Response.json(await run(JSON.parse(body).task)),
+  };
+  const { object: made, ask } = operated(state, { RUNNER: { idFromName: () => runner, get: () => runner } });
+  object = made;
+  return async (path: "rest" | "wake") => {
+    expect((await ask("POST", path)).status).toBe(200);
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve));
+  };
+}
+
+test("no runner gets a task during a pause, and at its end runners get the tasks that wait", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => {});
+  let tries = 0;
+  const operate = withRunner(async () => {
+    tries += 1;
+    throw new Error("no answer");
+  });
+  await call("promise.create", promise("job", { group: "workers" }));
+  await until("the runner", () => tries === 1);
+  await operate("rest");
+  expect(tries).toBe(1);
+  await operate("wake");
+  expect(tries).toBe(2);
+});
+
+test("a task that waits for a slot during a pause runs once a slot is free", async () => {
+  const running = new Map<string, () => void>();
+  const operate = withRunner(async ({ id, version }) => {
+    await call("task.acquire", { id, version, pid: id, ttl: 3_600_000 });
+    await new Promise<void>((resolve) => running.set(id, resolve));
+    return { isKnown: true };
+  });
+  for (let n = 0; n <= SLOTS; n++) await call("promise.create", promise(`job${n}`, { group: "workers" }));
+  await until("all but one", () => running.size === SLOTS);
+  await operate("rest");
+  await operate("wake");
+  expect(running.size).toBe(SLOTS);
+  running.get("job0")?.();
+  await until("the last", () => running.has(`job${SLOTS}`));
+  for (const end of running.values()) end();
 });
 
 test("another object restores a backup from the bucket, page by page; an object with jobs refuses it", async () => {

@@ -49,6 +49,8 @@ interface ObjectEnv extends PublicEnv, BackupEnv, OperatorEnv, ObjectAddress, Fi
  */
 export class ObjectServer implements Operated {
   readonly #env: PublicEnv;
+  /** The group whose tasks the account executes itself. */
+  readonly #group: string;
   readonly #databaseSize: () => number;
   readonly #sql: ObjectSql;
   readonly #notes: Notes;
@@ -66,6 +68,7 @@ export class ObjectServer implements Operated {
 
   constructor(state: ObjectState, env: ObjectEnv = {}) {
     this.#env = env;
+    this.#group = env.RESONATE_GROUP || "workers";
     const { storage } = state;
     const durable = () => storage.sync();
     this.#databaseSize = () => storage.sql.databaseSize;
@@ -84,12 +87,7 @@ export class ObjectServer implements Operated {
         this.#alarm.set();
         this.#reports?.committed(changes);
       },
-      // Tasks of other groups wait for their workers, which have special resources.
-      onWorkerMissing: (group) => {
-        if (group !== (env.RESONATE_GROUP || "workers")) return;
-        this.#runners?.serve(group);
-        this.#container?.wake();
-      },
+      onWorkerMissing: (group) => this.#serve(group),
     });
     const own = this.#asClient(env);
     const keep = retentionOf(env.RETENTION_DAYS);
@@ -106,11 +104,10 @@ export class ObjectServer implements Operated {
       this.#container = new ContainerWorker(env.WORKER, durable);
     } else if (env.RUNNER && env.RUNS_IN !== "container") {
       const runners = located(env.RUNNER, env);
-      const { CALLER, RESONATE_NAMESPACE: prefix = "", RESONATE_GROUP } = env;
-      const group = RESONATE_GROUP || "workers";
+      const { CALLER, RESONATE_NAMESPACE: prefix = "" } = env;
       const reports =
         CALLER && hasOperators(env)
-          ? new RunnerReports({ objects: located(CALLER, env), namespace: prefix, group, most: SLOTS })
+          ? new RunnerReports({ objects: located(CALLER, env), namespace: prefix, group: this.#group, most: SLOTS })
           : undefined;
       this.#runners = new RunnerPool({ resonate: this.#resonate, namespace: runners, prefix, durable, reports });
     }
@@ -180,7 +177,15 @@ export class ObjectServer implements Operated {
 
   resume(): void {
     this.#pausedUntil = 0;
+    if (this.#resonate.isWaiting(this.#group)) this.#serve(this.#group);
     this.#alarm.set();
+  }
+
+  /** Has the account execute the tasks of its group. Tasks of other groups wait for their workers, which have special resources. */
+  #serve(group: string): void {
+    if (Date.now() < this.#pausedUntil || group !== this.#group) return;
+    this.#runners?.serve(group);
+    this.#container?.wake();
   }
 
   async alarm(): Promise<void> {

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LINES, MOST_LINES } from "../../core/store/connection/batch-lines.ts";
 import { timerTags } from "../../core/store/connection/server-rules.ts";
-import { journalEntryId } from "../../core/store/ids.ts";
+import { cleanUpId, journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { action, head, promise, type Release, releaseOf, type Server, startServer, unique } from "./server.ts";
 
@@ -64,6 +64,24 @@ describe("task.acquire with records", () => {
     const { records, preload, task } = await acquire(id, 1, 1);
     expect([records, preload, task.version]).toEqual([undefined, [], 2]);
   });
+});
+
+test("promise.forget removes all generations of a name, and none while one of their clean-ups is pending", async () => {
+  const first = unique("trip");
+  const [second, cleanUp] = [`${first}~2`, cleanUpId(`${first}~2`)];
+  for (const id of [first, second, cleanUp]) await server.call("promise.create", promise(id));
+  const settle = (id: string) => server.call("promise.settle", { id, state: "resolved", value: {} });
+  const there = async () =>
+    Promise.all([first, second, cleanUp].map(async (id) => (await server.call("promise.get", { id })).status));
+  // The types of the SDK lack this addition.
+  const forget = async () => (await server.call("promise.forget" as "promise.get", { id: first })).status;
+  await settle(first);
+  await settle(second);
+  expect(await forget()).toBe(isEmbedded ? 422 : 400);
+  expect(await there()).toEqual([200, 200, 200]);
+  await settle(cleanUp);
+  expect(await forget()).toBe(isEmbedded ? 200 : 400);
+  expect(await there()).toEqual(isEmbedded ? [404, 404, 404] : [200, 200, 200]);
 });
 
 describe("requests on lines", () => {

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { retryJob } from "../../core/jobs/operating/retry.ts";
 import { newestGeneration, startJob } from "../../core/jobs/starting/start.ts";
+import { ResonateClient } from "../../core/store/connection/client.ts";
 import { withGeneration } from "../../core/store/ids.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { type Scene, startScene } from "./support.ts";
@@ -70,6 +72,22 @@ describe("a start of a job with generations that ended without a result:", () =>
     const first = (await the.store.get(base)) ?? expect.fail("the first generation is there");
     const newest = await newestGeneration(the.store, base, first);
     expect([newest.generation, newest.promise.name]).toEqual([ended + 1, result.name]);
+  });
+
+  test("finds the newest, which an operator's retry made, if its definition does not restart it", async () => {
+    const once = { ...timer, restarts: () => false };
+    const store = the.storeAt(the.gate.url, [once]);
+    const start = (args: Args) => startJob(store, once, args, now);
+    const args = nextTimer();
+    const base = await timer.name(args);
+    await history(args, 1);
+    expect(await start(args)).toMatchObject({ name: base, state: "rejected_canceled" });
+    const client = new ResonateClient({ url: the.resonate.url, token: process.env.RESONATE_TOKEN });
+    await retryJob({ client, namespace: the.namespace }, base);
+    const again = withGeneration(base, 2);
+    expect(await start(args)).toMatchObject({ name: again, state: "pending" });
+    await the.resonate.call("promise.settle", { id: the.namespace + again, state: "resolved", value: {} });
+    expect(await start(args)).toMatchObject({ name: again, state: "resolved" });
   });
 
   test("20 concurrent starts give one new generation", async () => {

@@ -61,6 +61,25 @@ test("a caller gets the ends of its own jobs only, once each", async () => {
   expect((await bob.collect(bobs, 1)).events.map(({ data }) => data.job_name)).toEqual(["timer_other"]);
 });
 
+test("the end of a job that is started again after `forget_jobs` is an event", async () => {
+  await using ada = await eventsAt(stack.url, TOKENS.ada);
+  const { cursor } = await ada.poll(ENDED);
+  const again = ["set_timer", { timer_name: "again", seconds: 1 }] as const;
+  await ada.start(...again);
+  const first = await ada.collect(cursor, 1);
+  const { structuredContent } = await ada.start("forget_jobs", { job_names: ["timer_again"] });
+  // The real server cannot remove promises.
+  if ((structuredContent as { hidden?: string[] }).hidden) return;
+  await ada.start(...again);
+  const second = await ada.collect(first.cursor, 1);
+  const told = [...first.events, ...second.events];
+  expect(told.map(({ data }) => [data.job_name, data.status])).toEqual(Array(2).fill(["timer_again", "complete"]));
+  expect(new Set(told.map(({ eventId }) => eventId)).size).toBe(2);
+  // What the first event says is not taken from the second job.
+  const { events } = await ada.poll({ ...ENDED, cursor });
+  expect(events.map(({ data }) => data.finished_at)).toEqual(told.map(({ data }) => data.finished_at));
+});
+
 test("arguments narrow events by job and kind, and events beyond `maxEvents` come with the next poll", async () => {
   await using ada = await eventsAt(stack.url, TOKENS.ada);
   const { cursor } = await ada.poll(ENDED);

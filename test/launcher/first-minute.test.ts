@@ -103,7 +103,7 @@ describe.concurrent("options that npm keeps for itself", () => {
   test.each([
     [["--port", "1"], "npm start -- --port 1"],
     [["--port=1"], "npm start -- --port 1"],
-    [["--memory", "--sample-weather"], "npm start -- --memory --sample-weather"],
+    [["--memory", "--sample-weather"], "npm start -- --sample-weather --memory"],
   ])("npm start %j is answered with the correct command", async (args, right) => {
     const { exitCode, stderr } = await execa("npm", ["start", ...args], { reject: false });
     expect([exitCode, stderr]).toEqual([2, expect.stringContaining(`Type: ${right}`)]);

@@ -3,6 +3,9 @@ import { createHash } from "node:crypto";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { callerOf } from "../../core/definitions/caller.ts";
+import { Seal } from "../../functions/pages/seal.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -110,6 +113,21 @@ test("a browser stays signed in as an operator for its own pages, until the toke
   const others = JSON.stringify([{ name: "eve", sha256: "0".repeat(64) }]);
   await using later = await startEdge({ port: 0, bindings: { ...OPERATORS, OPERATOR_TOKENS: others } });
   expect(await ask(`${later.url}/operate/overview`, { headers: { ...SAME, cookie } })).toBe(401);
+});
+
+test("the links of a caller whom an operator blocks are void, also in a browser that has opened one", async () => {
+  await using edge = await startEdge({ port: 0, bindings: OPERATORS });
+  const linked = { job: "timer_tea", caller: await callerOf("bob", "bob") };
+  const path = `${edge.url}/view/${await new Seal(VIEW_KEY).close("link", linked, Date.now() + 600_000)}`;
+  const opened = await fetch(path, { redirect: "manual" });
+  const cookie = opened.headers.get("set-cookie")?.split(";")[0] ?? "";
+  const look = () => ask(`${edge.url}/pages/link/x?name=timer_tea`, { headers: { ...SAME, cookie } });
+  // The link is accepted, but there is no Resonate server that could find the job.
+  expect([opened.status, (await look()) >= 500]).toEqual([303, true]);
+  const block = { ...act, body: JSON.stringify({ do: "block", caller: "bob" }) };
+  expect(await ask(`${edge.url}/operate/act`, { ...block, headers: { ...json, ...bearer(TOKEN) } })).toBe(200);
+  await until("the link to be void", async () => (await ask(path)) === 404, 30_000);
+  expect(await look()).toBe(401);
 });
 
 test("the pages are off unless an operator is configured, and a local operator is only this machine's user", async () => {

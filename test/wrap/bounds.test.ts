@@ -81,6 +81,11 @@ test("a call that exceeds its timeout is cancelled, and its job says so", async 
   await until("the server to hear of it", async () => (await server.lines()).includes("cancelled a"), PATIENCE);
 });
 
+test("a timeout that is longer than the longest timer of Node ends no call", async () => {
+  await using server = await counting({ timeout: 365 * 86_400_000 });
+  expect(await server.call("steps", { id: "a", ms: 1_000 })).toMatchObject({ content: [{ text: "steps a are done" }] });
+});
+
 test("progress arrives with the server's own numbers and messages", async () => {
   await using server = await counting();
   const client = await connect(server.stack.url);

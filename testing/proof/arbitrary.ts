@@ -127,6 +127,18 @@ function broken(root: Node, breaker: Node, at: number): Node {
     : { ...root, of: root.of.map((each, i) => (i === 0 ? broken(each, breaker, Math.floor(at / 3)) : each)) };
 }
 
+/** A group, one of whose items or branches cleans up if the job is cancelled, in a function that then cleans up as well. */
+function cleaned(group: "race" | "items", trees: Node[], concurrency: number): Node {
+  const undo = (body: Node, undo: Node): Node => ({ do: "undo", name: "", of: [body, undo] });
+  const sleep: Node = { do: "sleep", name: "", ms: 300 };
+  const of = [undo(sleep, trees[0] as Node), ...trees];
+  return undo(group === "race" ? { do: group, name: "", of } : { do: group, name: "", of, concurrency }, {
+    do: "sleep",
+    name: "",
+    ms: 5,
+  });
+}
+
 const few = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 6, maxLength: 12 });
 
 const some = <T>(weight: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
@@ -144,9 +156,10 @@ export const program: fc.Arbitrary<Program> = fc
     at: fc.nat(30),
     names: some(2, few),
     shares: fc.boolean(),
+    group: some(4, fc.constantFrom("race" as const, "items" as const)),
   })
-  .map(({ trees, later = [], breaker, at, names, shares }) => {
-    const root: Node = { do: "seq", name: "", of: trees };
+  .map(({ trees, later = [], breaker, at, names, shares, group }) => {
+    const root: Node = group ? cleaned(group, trees, 1 + (at % 3)) : { do: "seq", name: "", of: trees };
     const first = breaker ? broken(root, breaker, at) : root;
     return { trees: [first, ...later].map((each) => ({ root: named(each, names), shares })) };
   });

@@ -177,6 +177,12 @@ class Model {
     return undefined;
   }
 
+  /** Begins a group. Returns whether it ends with its last branch, because it was open when the job was cancelled. */
+  group(): () => boolean {
+    const isBefore = !this.result.isCancelled;
+    return () => isBefore && this.result.isCancelled;
+  }
+
   /** Rejects all open calls, as the job's cancellation does. */
   async #cancel(): Promise<undefined> {
     this.result.isCancelled = true;
@@ -205,6 +211,12 @@ class Model {
     this.#open.set(path, { path, settle, reject, isReady, isGroup });
     return promise;
   }
+}
+
+/** The end of a branch of a race. */
+interface BranchEnd {
+  winner: string;
+  promise: Promise<unknown>;
 }
 
 class Scope implements ContextCalls {
@@ -298,24 +310,52 @@ class Scope implements ContextCalls {
   ) {
     const path = this.#path(name);
     const scopes = Array.from({ length: count }, (_, i) => new Scope(this.#model, `${path}/${i}/`));
+    const endsWhole = this.#model.group();
     const results: unknown[] = [];
     let next = 0;
+    let failed: { error: unknown } | undefined;
     const lane = async () => {
-      for (let i = next++; i < count; i = next++) results[i] = await fn(scopes[i] as Scope, i);
+      for (let i = next++; i < count && !failed; i = next++) {
+        try {
+          results[i] = await fn(scopes[i] as Scope, i);
+        } catch (error) {
+          if (!endsWhole()) throw error;
+          failed ??= { error };
+        }
+      }
     };
     await Promise.all(Array.from({ length: Math.min(concurrency, count) }, lane));
+    if (failed) throw (failed as { error: unknown }).error;
     return results;
   }
 
   race(name: string, branches: Record<string, (calls: ContextCalls) => Promise<unknown>>): Promise<unknown> {
     const path = this.#path(name);
-    let won: { winner: string; promise: Promise<unknown> } | undefined;
-    for (const [key, branch] of Object.entries(branches)) {
-      const promise = branch(new Scope(this.#model, `${path}/${key}/`));
+    const endsWhole = this.#model.group();
+    let left = Object.keys(branches).length;
+    let won: BranchEnd | undefined;
+    let first: BranchEnd | undefined;
+    let succeeded: BranchEnd | undefined;
+    let told: BranchEnd | undefined;
+    for (const [winner, branch] of Object.entries(branches)) {
+      const promise = branch(new Scope(this.#model, `${path}/${winner}/`));
+      const end = { winner, promise };
       const over = () => {
-        won ??= { winner: key, promise };
+        left -= 1;
+        first ??= end;
+        if (!endsWhole()) won ??= first;
+        else if (left === 0) won ??= succeeded ?? told ?? first;
       };
-      promise.then(over, over);
+      promise.then(
+        () => {
+          succeeded ??= end;
+          over();
+        },
+        (error) => {
+          if (error instanceof JobCancelled) told ??= end;
+          over();
+        },
+      );
     }
     const outcome = async () => {
       try {

@@ -6,6 +6,7 @@ import type { PromiseRecord } from "@resonatehq/sdk";
 import { type Clock, machineClock } from "../../core/engine/clock.ts";
 import type { HeldTask } from "../../core/engine/lease/lease.ts";
 import { encodeValue, lineage } from "../../core/store/codec.ts";
+import { rootOf } from "../../core/store/ids.ts";
 import { MemoryState } from "../../server/engine/memory-state.ts";
 import { type Change, type Operation, promiseRecord } from "../../server/engine/records.ts";
 import { carryOut, handleDue } from "../../server/engine/state-machine.ts";
@@ -68,6 +69,12 @@ export class Simulation {
   /** Settles a promise from outside of the job. */
   settle(id: string, state: "resolved" | "rejected" | "rejected_canceled", value?: unknown): void {
     this.#apply({ kind: "promise.settle", head: HEAD, data: { id, state, value: encodeValue(value) } } as Operation);
+  }
+
+  /** Removes a job's promises. */
+  forget(job: string): void {
+    for (const all of [this.#state.promises, this.#state.tasks])
+      for (const id of all.keys()) if (rootOf(id) === job) all.delete(id);
   }
 
   promises(): string[] {

@@ -90,7 +90,8 @@ export class CleanUp {
     const { run } = journal;
     lease.run = runId(promise.id, run?.n ?? 1);
     lease.counted = journal;
-    const { args, seed } = run ?? found;
+    const resumed = run ? {} : await this.#setup.resumption(promise, lease, log);
+    const { args, seed } = run ?? { ...found, ...resumed };
     const code = run ? implementation.versionOf(run.version) : found.code;
     if (!code) throw new LeaseLost("this worker has no code for its clean-up");
     const time = implementation.job.cleanupTime;
@@ -104,7 +105,7 @@ export class CleanUp {
     const reporter = new Reporter(store.feeds, promise, undefined, log);
     reporter.close();
     const kind = implementation.job.kind;
-    const cached: CachedJob = { journal, newestEntry: undefined };
+    const cached: CachedJob = { journal, newestEntry: undefined, ...resumed };
     const about = { stop, settlement, children: [], seed, cleanup, storage };
     const job = nameOf(promise.id);
     const { onState, beforeSleep, cleanupUntil, ...runtime } = this.#setup.runtime(

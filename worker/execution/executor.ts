@@ -109,9 +109,9 @@ export class Executor {
     let reporter: Reporter | undefined;
     try {
       const lease = this.#setup.leaseOn(acquired);
+      // The clean-up may undo the steps that the job would keep, so it must have ended before the earlier journal is read.
+      if (await this.#waitsForCleanUp(promise, lease)) return "asleep";
       const cached = await this.#setup.journalOf(acquired, lease, log);
-      if (cached.journal.last === 0 && !cached.journal.run && (await this.#waitsForCleanUp(promise, lease)))
-        return "asleep";
       const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
       reporter = new Reporter(this.#setup.options.store.feeds, promise, newestEntry, log);
       return await this.#replay({ acquired, lease, cached, reporter, kind, job, log }, found, stop);
@@ -131,23 +131,26 @@ export class Executor {
       return "left";
     } finally {
       cancelDeadline();
+      reporter?.close();
       stop.abort(ENDED);
     }
   }
 
   /** One execution: replays the function over its journal, and goes on from there. @throws {LeaseLost} */
   async #replay(execution: JobExecution, found: Exclude<FoundCode, string>, stop: AbortController): Promise<Ending> {
-    const { seed, cleanup, storage, implementation } = found;
-    const { acquired, cached, reporter } = execution;
+    const { cleanup, storage, implementation } = found;
+    const { acquired, cached } = execution;
+    const { seed = found.seed } = cached;
     const { task, promise } = acquired;
     const { store, watcher, instruments, reports } = this.#setup.options;
     const isContinued = cached.journal.version === task.version - 1;
-    if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const { concurrency } = implementation.job;
+    // A job that waits for its turn runs no code that could end its worker, and leaves no records, so it comes before the check.
     if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
       const end = await this.#takeTurn(execution, concurrency.limit);
       if (end) return conclude(end, execution, { cache: this.#setup.cache, instruments, reports });
     }
+    if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
     const about = { stop, settlement, children, seed, cleanup, storage };
@@ -167,7 +170,6 @@ export class Executor {
       throw error;
     } finally {
       settlement.close();
-      reporter.close();
     }
   }
 

@@ -10,7 +10,7 @@ import { type Send, TaskLease } from "../../core/engine/lease/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { stepsToKeep } from "../../core/engine/resume.ts";
 import { readNewest } from "../../core/engine/runs.ts";
-import { ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
+import { firstSeed, ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
 import { attemptFiles, type FetchPublic } from "../../core/jobs/files/attempt-files.ts";
 import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -186,20 +186,22 @@ export class JobSetup {
     }
     lease.run = runId(promise.id, cached.journal.run?.n ?? 1);
     lease.counted = cached.journal;
-    const earlier = promise.tags[EARLIER];
-    if (earlier !== undefined && !cached.journal.run && !cached.memo)
-      Object.assign(cached, await this.#resume(promise.id, earlier, lease, log));
+    if (!cached.journal.run && !cached.memo) Object.assign(cached, await this.resumption(promise, lease, log));
     return cached;
   }
 
-  /** The steps that the job keeps of the attempt that it resumes. Records once, with the job, whether it resumes and why not. */
-  async #resume(
-    id: string,
-    earlier: string,
+  /**
+   * What the first run of a job takes over from the attempt that it resumes, if any. Records once, with the job, whether it resumes
+   * and why not.
+   */
+  async resumption(
+    { id, tags }: PromiseRecord,
     lease: TaskLease,
     log: LineLog,
-  ): Promise<Pick<CachedJob, "memo" | "args">> {
+  ): Promise<Pick<CachedJob, "memo" | "args" | "seed">> {
     const { store, nameOf } = this.options;
+    const earlier = tags[EARLIER];
+    if (earlier === undefined) return {};
     const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
     const own = store.onBehalfOf(id);
     const steps = await stepsToKeep(before.events, async (path) => {
@@ -208,11 +210,18 @@ export class JobSetup {
     });
     const name = splitKey(nameOf(earlier)).name;
     const anew = `${name} recorded work after a failure, which may have undone its steps: they are done again`;
-    const told = await lease.create(resumptionId(id), steps ? { from: name } : { anew }, "resolved");
-    const resumption = decodeValue(told.param) as Resumption;
+    const begin = async () => {
+      if (!steps) return { anew };
+      // The kept steps may hold random values of the earlier attempt.
+      const seed = before.run?.seed ?? (await firstSeed(await lease.get(earlier), (each) => lease.get(each)));
+      return { from: name, ...(seed !== undefined && { seed }) };
+    };
+    const told =
+      (await lease.get(resumptionId(id))) ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
+    const { seed, ...resumption } = decodeValue(told.param) as Resumption & { seed?: string };
     if (lease.version === 1) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
     if (!("from" in resumption && steps)) return { memo: new Map() };
-    return { memo: steps, ...(before.run && { args: before.run.args }) };
+    return { memo: steps, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
   }
 
   /** Rejects if another worker may have the job by now, as the work would be done twice. @throws {LeaseLost} */

@@ -14,6 +14,8 @@ export interface CachedJob {
   memo?: ReadonlyMap<string, JournalRecord>;
   /** The arguments of that attempt's last run, if it was not the first. */
   args?: unknown;
+  /** The seed of that run. */
+  seed?: string;
 }
 
 /** The journals of sleeping jobs. Records never change, so a journal that was read once need not be read again. */

@@ -80,3 +80,13 @@ test("a loop of sleeps writes few entries, which say until when it sleeps", asyn
   expect(entries.length).toBeLessThanOrEqual(TWO_ROUNDS - 1);
   expect(entries[0]?.sleeping_until).toBeGreaterThan(0);
 });
+
+test("the reason why a job is blocked stays the newest entry, although a state was to be written later", async () => {
+  const { entries, reporter } = begun();
+  const step = { name: "slow", attempt: 1, since: Date.now() };
+  reporter.tell(state({ steps: [step] }));
+  await vi.advanceTimersByTimeAsync(0.9 * SECOND);
+  await reporter.blocked("its code does not fit");
+  await vi.advanceTimersByTimeAsync(5 * SECOND);
+  expect(entries).toEqual([{ questions: {}, blocked: "its code does not fit" }]);
+});

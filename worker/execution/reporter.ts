@@ -102,6 +102,9 @@ export class Reporter {
 
   /** Writes why the job cannot go on. */
   blocked(reason: string): Promise<void> {
+    // A state that is due later would hide the reason.
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     return this.#write({ questions: {}, blocked: reason });
   }
 

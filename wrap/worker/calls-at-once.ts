@@ -3,6 +3,7 @@ import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
 import { HOUR, type Log, type Step } from "../../core/definitions/context.ts";
+import { machineClock } from "../../core/engine/clock.ts";
 import { sizeOf } from "../../core/tools/content.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { SENT, type Told, type Worker } from "../at-once.ts";
@@ -153,6 +154,6 @@ function limit({ calls, options }: WrappedServer, jobName: string, call: CallInF
   const end = () => {
     if (calls.of(jobName) === call) call.request.cancel("it took too long");
   };
-  const timer = setTimeout(end, options.timeout ?? HOUR).unref();
-  void call.ended.then(() => clearTimeout(timer));
+  const cancel = machineClock.after(options.timeout ?? HOUR, end);
+  void call.ended.then(cancel);
 }

@@ -9,7 +9,7 @@ import { ToolList } from "./tool-list.ts";
 
 /** How long a page of a list may take, in milliseconds, and how many pages are read. */
 const TIMEOUT = 30_000;
-const MAX_PAGES = 50;
+const MAX_PAGES = 2_000;
 
 /** The server's present description of itself and its lists, unchanged except for the size limits. */
 export async function snapshotOf(connection: Connection): Promise<Snapshot> {
@@ -56,8 +56,9 @@ async function read(connection: Connection, method: string, field: string, list:
     const result = await request.result.finally(() => clearTimeout(timer));
     list.add(result[field]);
     cursor = result.nextCursor;
-    if (cursor === undefined) break;
+    if (cursor === undefined) return;
   }
+  if (!list.isFull) list.end(`has more than ${MAX_PAGES} pages`);
 }
 
 const short = (text: string): string => text.slice(0, 200);

@@ -38,7 +38,7 @@ export class ToolList {
       const tool = typeof each?.name === "string" ? bounded(each) : undefined;
       const { size, reason = this.#problemIn(tool) } = tool ? measured(tool) : { size: 0 };
       if (reason !== undefined) this.#leave(tool, reason);
-      else if (this.tools.length === MAX_READ || this.#size + size > MAX_ALL) this.#end();
+      else if (this.tools.length === MAX_READ || this.#size + size > MAX_ALL) this.end();
       else {
         this.#size += size;
         if (tool) this.tools.push(tool);
@@ -60,14 +60,13 @@ export class ToolList {
     if (++this.#others <= MAX_SENTENCES) this.left.push(`${shown} is not read: ${reason}.`);
     else if (this.#others === MAX_SENTENCES + 1) this.left.push(`More ${this.#noun}s are not read, for such reasons.`);
     // A list of nothing but such entries must end, too.
-    if (this.#others === MAX_READ) this.#end();
+    if (this.#others === MAX_READ) this.end();
   }
 
-  #end(): void {
+  /** Reads no more of the server's list, and reports that; `why`: how the list exceeds the limits. */
+  end(why = `is longer than ${MAX_READ} ${this.#noun}s or ${MAX_ALL} characters`): void {
     this.isFull = true;
-    this.left.push(
-      `Its list is longer than ${MAX_READ} ${this.#noun}s or ${MAX_ALL} characters: what comes after the first ${this.tools.length} is not read.`,
-    );
+    this.left.push(`Its list ${why}: what comes after the first ${this.tools.length} is not read.`);
   }
 }
 

@@ -1,6 +1,6 @@
 /** A wrapped server in a worker: its connections, one for all callers or one per caller, and the slots of its calls. */
 import { setTimeout as delay } from "node:timers/promises";
-import { SdkHttpError } from "@modelcontextprotocol/client";
+import { ProtocolError, SdkHttpError } from "@modelcontextprotocol/client";
 import { LRUCache } from "lru-cache";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { type Log, RetryableError, type Step } from "../../core/definitions/context.ts";
@@ -116,8 +116,8 @@ export class WrappedServer {
     dispose: (connection) => void connection.retire(),
   });
   #revision: string | undefined;
-  /** Whether an older revision than the server's newest is spoken because a tool needs it. */
-  #older: "untried" | "spoken" | "refused" = "untried";
+  /** Whether an older revision than the server's newest is spoken because a tool needs it, and has been accepted. */
+  #older: "untried" | "spoken" | "works" | "refused" = "untried";
   #credentials: ReadonlyMap<string, Record<string, string>> | undefined;
   /** Called with the server's tools when a connection is opened, and when the tools have changed. */
   onTools: ((snapshot: Snapshot, log: Log) => void) | undefined;
@@ -202,7 +202,7 @@ export class WrappedServer {
   speakOlder(log: Log): boolean {
     const { name, revision } = this.options;
     if (revision !== undefined || this.#older === "refused") return false;
-    if (this.#older === "spoken") return true;
+    if (this.#older !== "untried") return true;
     log.warn(`${name} has a tool that the ${this.#revision} revision does not serve: ${OLDER} is spoken from now on`);
     this.#older = "spoken";
     this.#revision = OLDER;
@@ -244,10 +244,12 @@ export class WrappedServer {
       onListsChanged: () => void changed(),
     }).catch((error) => {
       // The server may speak only the newest revision: the next attempt negotiates again.
-      if (this.#older === "spoken") [this.#older, this.#revision] = ["refused", undefined];
+      if (this.#older === "spoken" || (this.#older === "works" && isAnswer(error)))
+        [this.#older, this.#revision] = ["refused", undefined];
       throw error;
     });
     this.#revision = connection.revision;
+    if (this.#older === "spoken" && connection.era === "legacy") this.#older = "works";
     await changed();
     return connection;
   }
@@ -287,6 +289,10 @@ const deploymentOf = (env: Environment): string => {
   // `wrap` starts the program before it knows the other addresses.
   return WRAP_FOLDER ?? JSON.stringify([RESONATE_URL, RESONATE_NAMESPACE, RESONATE_GROUP, WORKER_GROUP]);
 };
+
+/** Whether the server has answered that it does not accept the connection. */
+const isAnswer = (error: unknown): boolean =>
+  error instanceof ProtocolError || (error instanceof SdkHttpError && error.status === 400);
 
 /** Whether the server's address was refused. */
 const isPrivate = (error: unknown): boolean =>

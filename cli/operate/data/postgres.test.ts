@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { callerOf } from "../../../core/definitions/caller.ts";
 import { ENTRY, KEEP } from "../../../core/store/codec.ts";
 import {
+  cleanUpId,
   isRoot,
   journalEntryId,
   limitId,
@@ -59,6 +60,8 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     promise("p/failed", 40);
     promise("p/failed~2", 3);
     promise("p/pending", undefined);
+    promise("p/undone", 40);
+    promise(cleanUpId("p/undone"), undefined);
     promise("p/forever", 40, { [KEEP]: "forever" });
     promise("p/short", 3, { [KEEP]: String(DAY) });
     promise("q/old", 40);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ENTRY, KEEP } from "../../../core/store/codec.ts";
-import { isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../../core/store/ids.ts";
+import { cleanUpId, isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../../core/store/ids.ts";
 import { retainSqlite } from "./retention.ts";
 
 const DAY = 86_400_000;
@@ -66,6 +66,14 @@ test("removes jobs that ended long ago, with all their records, but only with `a
   expect(left("promises")).toEqual(kept);
   expect(left("tasks")).toEqual(["failed", "failed~2", "forever", "pending", "young"]);
   expect(db.prepare("SELECT * FROM listeners").all()).toEqual([]);
+});
+
+test("keeps a job while the clean-up of one of its generations is pending", () => {
+  for (const id of ["trip", "trip~2", "tri"]) promise(id, 40);
+  promise(cleanUpId("trip~2"), undefined);
+  promise(cleanUpId("tri"), 40);
+  retainSqlite(file, { days: 30, namespace: "", now }, true);
+  expect(left("promises")).toEqual(["trip", "trip~2", cleanUpId("trip~2")]);
 });
 
 test("removes bookkeeping that counted, limited or listed removed jobs", () => {

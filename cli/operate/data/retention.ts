@@ -5,6 +5,7 @@ import { ENTRY, KEEP } from "../../../core/store/codec.ts";
 import {
   CHILD,
   chainLink,
+  cleanUpId,
   GENERATION,
   isBookkeepingSql,
   isLimitSql,
@@ -27,7 +28,7 @@ interface Wanted {
 
 /**
  * Creates the table `expired_jobs` with the promises of expired jobs, numbered by job. All generations of a name expire
- * together, with their child promises. A promise with a target is a job.
+ * together, with their child promises, and not before their clean-ups have ended. A promise with a target is a job.
  */
 function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgres"): string {
   const isLite = dialect === "sqlite";
@@ -37,16 +38,19 @@ function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgr
   const number = isLite ? "INTEGER" : "BIGINT";
   const end = `settled_at + CASE WHEN ${keep} IS NULL THEN ${Math.round(days * DAY)} ELSE CAST(${keep} AS ${number}) END`;
   const isOver = `CASE WHEN settled_at IS NULL OR ${keep} = 'forever' THEN 0 WHEN ${end} <= ${now} THEN 1 ELSE 0 END`;
+  const name = (id: string) => before(`(${before(id, CHILD)})`, GENERATION);
   return `CREATE TEMP TABLE expired_jobs AS
     WITH roots AS (
       SELECT id, ${before("id", GENERATION)} AS name, target, ${isOver} AS is_over
       FROM promises WHERE id = ${before("id", CHILD)} AND substr(id, 1, ${namespace.length}) = ${quote(namespace)}
+    ), cleaned AS (
+      SELECT ${name("id")} AS name FROM promises WHERE settled_at IS NULL AND id LIKE '%${cleanUpId("")}'
     ), names AS (
-      SELECT name FROM roots GROUP BY name
+      SELECT name FROM roots WHERE name NOT IN (SELECT name FROM cleaned) GROUP BY name
       HAVING min(is_over) = 1 AND max(CASE WHEN id = name AND target IS NOT NULL THEN 1 ELSE 0 END) = 1
     )
     SELECT promises.id AS id, dense_rank() OVER (ORDER BY names.name) AS n
-    FROM promises JOIN names ON names.name = ${before(`(${before("promises.id", CHILD)})`, GENERATION)}`;
+    FROM promises JOIN names ON names.name = ${name("promises.id")}`;
 }
 
 const COUNTS = `SELECT (SELECT coalesce(max(n), 0) FROM expired_jobs) AS jobs, (SELECT count(*) FROM expired_jobs) AS promises,

@@ -57,7 +57,7 @@ export async function tell(parts: CancellationParts, cancellation: Cancellation)
   if (!by && (await handOutcomes(parts, cancellation, begun))) await handOver(parts, at);
   const unbegun = openWork().flatMap((command) => (begun.has(command) ? [] : command.path));
   const event = {
-    ...({ kind: "cancelled", op: "" } as const),
+    ...({ kind: "cancelled", op: "", whole: true } as const),
     ...(by && { by }),
     ...(unbegun.length > 0 && { unbegun }),
   };

@@ -42,6 +42,19 @@ test("a job that waits only for another job wakes at its deadline", async () => 
   expect(await job.toEnd()).toMatchObject({ kind: "failed", error: { name: "DeadlineExceeded" } });
 });
 
+test("a worker whose clock is behind the server's tells the function of its deadline", async () => {
+  const code = async (ctx: Context) => {
+    const { result } = await ctx.start(there, {});
+    return result().catch(async (error) => [error.name, await ctx.step("release", () => "released")]);
+  };
+  for (const skew of [0, 3 * SECOND]) {
+    const job = new SimulatedJob(code, { deadline: HOUR });
+    job.skew = skew;
+    await job.sim.start("there", {}, job.clock.now() + DAY);
+    expect(await job.toEnd()).toMatchObject({ kind: "complete", value: ["DeadlineExceeded", "released"] });
+  }
+});
+
 test("steps under way may still end at the deadline, and are named as unfinished if they do not", async () => {
   const code = async (ctx: Context) => {
     const heard: unknown[] = [];

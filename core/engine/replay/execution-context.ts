@@ -20,7 +20,7 @@ import {
   type TypedQuestion,
   type Winner,
 } from "../../definitions/context.ts";
-import { EVENT } from "../../definitions/event.ts";
+import { EVENT, LEFT_OUT } from "../../definitions/event.ts";
 import { outputId } from "../../store/ids.ts";
 import { bytesIn } from "../../store/size.ts";
 import type { Clock } from "../clock.ts";
@@ -28,11 +28,12 @@ import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { callbackOf, seededNumber, seededUuid } from "../guard/seeded.ts";
 import { sourceLine } from "../guard/source-line.ts";
+import { JobFull } from "../lease/lease.ts";
 import type { Lease, Runtime } from "../runtime.ts";
 import { words } from "../steps/attempt.ts";
 import { storable } from "../values.ts";
 import type { Command, CommandKind } from "./commands/command.ts";
-import { type Commands, escaped } from "./commands/commands.ts";
+import { type Commands, escaped, isTold } from "./commands/commands.ts";
 import { fitting, formOf, received, schemaOf } from "./commands/form.ts";
 import type { Spending } from "./commands/spending.ts";
 import { AWAITED, ENDLESS } from "./determinism.ts";
@@ -83,11 +84,14 @@ const LAST = "It is a function's last call: return ctx.continueAs(args)";
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<Commands, "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events">;
+  readonly commands: Pick<
+    Commands,
+    "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events" | "outputs"
+  >;
   readonly lease: Pick<Lease, "id" | "run" | "create">;
   readonly run: Pick<
     FunctionRun,
-    "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now" | "waitsUntil" | "next" | "isTold"
+    "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now" | "waitsUntil" | "next" | "isTold" | "told"
   >;
   readonly report: Pick<StateReport, "progress">;
   readonly spending: Spending;
@@ -289,12 +293,17 @@ export class ExecutionContext implements Context {
       const results: T[] = new Array(items.length);
       const left = new Set(keys);
       let next = 0;
+      let failed: { error: unknown } | undefined;
       const lane = async () => {
-        for (let i = next++; i < items.length; i = next++) {
+        for (let i = next++; i < items.length && !failed; i = next++) {
           const key = keys[i] as string;
           const context = group.#within(key);
           try {
             results[i] = await fn(context, items[i] as Item, i);
+          } catch (error) {
+            // The others clean up first.
+            if (!this.#endsWhole(command)) throw error;
+            failed ??= { error };
           } finally {
             left.delete(key);
           }
@@ -302,14 +311,15 @@ export class ExecutionContext implements Context {
         }
       };
       const lanes = Array.from({ length: Math.min(concurrency, items.length) }, lane);
+      const fail = (error: unknown) => {
+        this.#ended("ctx.all: the function of an item");
+        group.abandon();
+        this.#saysGivenUp(command, error, [...left]);
+        this.#settle(command, () => command.reject(error));
+      };
       Promise.all(lanes).then(
-        () => this.#settle(command, () => command.resolve(results)),
-        (error) => {
-          this.#ended("ctx.all: the function of an item");
-          group.abandon();
-          this.#saysGivenUp(command, error, [...left]);
-          this.#settle(command, () => command.reject(error));
-        },
+        () => (failed ? fail(failed.error) : this.#settle(command, () => command.resolve(results))),
+        fail,
       );
     });
   }
@@ -319,7 +329,10 @@ export class ExecutionContext implements Context {
     fn: (ctx: Context, item: Item, index: number) => Promise<T>,
     options: AllOptions<Item> = {},
   ): Promise<PromiseSettledResult<T>[]> {
+    const { run } = this.#parts;
+    const { window } = run;
     const settled = async (ctx: Context, item: Item, i: number): Promise<PromiseSettledResult<T>> => {
+      if (run.told && this.#endsWhole({ window })) return { status: "rejected", reason: run.told.error };
       try {
         return { status: "fulfilled", value: await fn(ctx, item, i) };
       } catch (reason) {
@@ -356,7 +369,10 @@ export class ExecutionContext implements Context {
     );
   }
 
-  /** Runs branches until `isLast` accepts the end of one, as it is (`true`) or with another error. */
+  /**
+   * Runs branches until `isLast` accepts the end of one, as it is (`true`) or with another error. If the function is told
+   * to end meanwhile, all branches end: the first that succeeded wins, and otherwise one that throws what it was told.
+   */
   #first<B extends Branches>(
     call: "race" | "any" | "timeout",
     branches: B,
@@ -372,16 +388,27 @@ export class ExecutionContext implements Context {
       }
       const group = new ExecutionContext(this.#parts, this, `${command.path}/`);
       const contexts = new Map(entries.map(([key]) => [key, group.#within(key)]));
+      let left = entries.length;
+      let first: Command["winner"];
+      let succeeded: Command["winner"];
+      let told: Command["winner"];
       const ended = (key: string, value: unknown, failed: boolean) => {
         if (command.winner || command.isOver) return;
         this.#ended(`ctx.${call}: the branch "${key}"`);
+        left -= 1;
         const last = isLast(failed, value);
-        if (last === false) return;
-        command.winner = { key, value: last === true ? value : last.error, failed };
-        for (const [each, context] of contexts) if (each !== key) context.abandon();
-        const isLate = call === "timeout" && key === "late";
-        const hasFailed = (failed || isLate) && { failed: true as const };
-        const entry = { kind: "race" as const, op: command.path, winner: key, ...hasFailed };
+        const end = { key, value: typeof last === "object" ? last.error : value, failed };
+        if (last !== false) first ??= end;
+        if (!failed) succeeded ??= end;
+        else if (isTold(value)) told ??= { ...end, value };
+        const isWhole = this.#endsWhole(command);
+        const winner = isWhole ? (succeeded ?? told ?? first) : first;
+        if (!winner || (isWhole && left > 0)) return;
+        command.winner = winner;
+        for (const [each, context] of contexts) if (each !== winner.key) context.abandon();
+        const isLate = call === "timeout" && winner.key === "late";
+        const hasFailed = (winner.failed || isLate) && { failed: true as const };
+        const entry = { kind: "race" as const, op: command.path, winner: winner.key, ...hasFailed };
         command.work = { do: "record", entry, when: "resolved" };
       };
       for (const [key, context] of contexts) {
@@ -448,13 +475,20 @@ export class ExecutionContext implements Context {
     });
   }
 
-  /** Appends a partial result or an event to the outputs of the job. */
+  /** Appends a partial result or an event to the outputs of the job. An output that has a number is always written. */
   #tell(command: Command, value: unknown): void {
     const { commands, lease } = this.#parts;
     commands.emitted += 1;
     const id = outputId(lease.id, commands.emitted);
     // The record holds the size of the output, which counts among the bytes that the job stores.
-    const fn = async () => bytesIn((await lease.create(id, value, "resolved")).param);
+    const fn = async () => {
+      const output = await lease.create(id, value, "resolved").catch(async (error) => {
+        if (error instanceof JobFull) await lease.create(id, LEFT_OUT, "resolved");
+        throw error;
+      });
+      return bytesIn(output.param);
+    };
+    commands.outputs.set(command, fn);
     command.work = { do: "attempt", fn, options: START_OPTIONS };
   }
 
@@ -544,6 +578,11 @@ export class ExecutionContext implements Context {
   /** Checks rule 2 when a function that was handed a context has ended. */
   #ended(what: string): void {
     if (!this.#parts.run.isOpen && !this.#isAbandoned) this.#parts.run.breaks(`${what} ended ${AWAITED}`);
+  }
+
+  /** Whether a group ends with its last item or branch: it was open when the function was told to end. */
+  #endsWhole({ window }: Pick<Command, "window">): boolean {
+    return window < (this.#parts.run.told?.window ?? 0);
   }
 
   /** Settles a command without a record. */

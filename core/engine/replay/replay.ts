@@ -83,6 +83,7 @@ export class Replay {
         const unbegun = new Set("unbegun" in event ? event.unbegun : []);
         const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
         const error = new Told(unfinished.map(({ path }) => path));
+        if ("whole" in event) run.told = { error, window: run.window };
         for (const { reject } of open) reject(error);
       },
       undefined,
@@ -123,6 +124,7 @@ export class Replay {
       }
     }
     const error = "error" in event ? event.error : undefined;
+    if (event.kind === "emit") this.#parts.commands.outputs.delete(command);
     // The record of an `emit` holds the size of the output, which the function does not get.
     const value = event.kind === "emit" ? undefined : record.value;
     return this.#settle(command, promise.createdAt, () =>

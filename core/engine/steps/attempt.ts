@@ -30,12 +30,16 @@ export interface StepParts {
 /** How long an attempt holds a place of its `concurrency` while it waits for its `rate`, in milliseconds. */
 const LONGEST_HELD = MINUTE;
 
-/** Runs `fn` when its `rate` and its `concurrency` allow it: outside of windows, where calls of the context are refused. */
+/**
+ * Runs `fn` when its `rate` and its `concurrency` allow it: outside of windows, where calls of the context are refused.
+ * `onBegin` is awaited last, before `fn` may have an effect.
+ */
 export async function attempt(
   parts: StepParts,
   command: Command,
   fn: StepFunction,
   limits: Pick<StepOptions, "concurrency" | "rate" | "timeout"> = {},
+  onBegin?: () => Promise<void>,
 ): Promise<unknown> {
   const { timeout = limits.concurrency && MINUTE } = limits;
   const { runtime, lease, signal, report, clock } = parts;
@@ -67,6 +71,11 @@ export async function attempt(
   try {
     await runtime.beforeAttempt?.();
     abort.signal.throwIfAborted();
+    if (onBegin) {
+      await onBegin();
+      if (command.isOver) abort.abort();
+      abort.signal.throwIfAborted();
+    }
     const run = async () => fn(step);
     const running = runtime.trace ? runtime.trace(command.path, number, run) : run();
     const value = await (timeout === undefined ? running : inTime(clock, abort, running, timeout));

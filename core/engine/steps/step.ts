@@ -23,17 +23,16 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
     await parts.writer.post(command, { kind, op: path, value: earlier.value });
     return;
   }
-  if (atMostOnce) {
-    if (command.begun) {
-      const message = `it was begun at ${new Date(command.begun.at).toISOString()}, and whether it had its effect is unknown: it is not repeated`;
-      await parts.writer.post(command, { kind, op: path, error: { name: "NonRetryableError", message } });
-      return;
-    }
-    await parts.writer.post(command, { kind: "begin", of: "step", op: path, at: parts.clock.now() });
+  if (atMostOnce && command.begun) {
+    const message = `it was begun at ${new Date(command.begun.at).toISOString()}, and whether it had its effect is unknown: it is not repeated`;
+    await parts.writer.post(command, { kind, op: path, error: { name: "NonRetryableError", message } });
+    return;
   }
+  // A worker may wait for hours until the limits of the step allow the attempt, and has done nothing until then.
+  const begins = () => parts.writer.post(command, { kind: "begin", of: "step", op: path, at: parts.clock.now() });
   let value: unknown;
   try {
-    value = storable(await attempt(parts, command, fn, options), `step "${path}"`);
+    value = storable(await attempt(parts, command, fn, options, atMostOnce ? begins : undefined), `step "${path}"`);
     parts.lease.admit?.(value);
   } catch (error) {
     if (command.isCut && parts.signal.aborted) parts.writer.leave(command);

@@ -194,6 +194,60 @@ test("an at-most-once step is not repeated, wherever its worker dies", async () 
   expect(values.filter((each) => each === 1).length).toBeGreaterThan(0);
 });
 
+test.each([
+  ["concurrency", { concurrency: { name: "upstream", limit: 1 } }],
+  ["rate", { rate: { name: "upstream", limit: 1, per: HOUR } }],
+])("an at-most-once step whose worker dies while it waits for its %s has not begun", async (_what, limits) => {
+  let waits = 0;
+  let paid = 0;
+  const simulated: SimulatedJob = new SimulatedJob(
+    (ctx: Context) => ctx.step("pay", () => ++paid, { ...limits, atMostOnce: true }),
+    {
+      limit: async () => {
+        waits += 1;
+        if (waits > 1) return () => {};
+        await simulated.clock.pause(HOUR);
+        throw new LeaseLost("the worker is replaced");
+      },
+    },
+  );
+  await expect(simulated.execute()).rejects.toThrow("the worker is replaced");
+  simulated.sim.kill(JOB);
+  simulated.forget();
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: 1 });
+});
+
+test("an at-most-once step that is given up before its beginning is recorded does not run, and frees its place", async () => {
+  let free = 0;
+  let paid = 0;
+  const place = Promise.withResolvers<void>();
+  const simulated: SimulatedJob = new SimulatedJob(
+    async (ctx: Context) => {
+      await ctx.step("first", () => 0); // the first record is written alone
+      await ctx.race({
+        pay: (c) => c.step("pay", () => ++paid, { atMostOnce: true, concurrency: { name: "upstream", limit: 1 } }),
+        // The outcomes of these steps are written together, and the second is handed over after the place was given.
+        one: async (c) => {
+          await c.step("one", () => 1);
+          place.resolve();
+          await c.sleep("long", HOUR);
+        },
+        two: (c) => c.step("two", () => 2),
+      });
+      await ctx.step("last", () => simulated.clock.pause(SECOND));
+    },
+    {
+      limit: async () => {
+        await place.promise;
+        return () => void free++;
+      },
+    },
+  );
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
+  expect([paid, free]).toEqual([0, 1]);
+  expect(simulated.paths()).not.toContain("race/pay/pay");
+});
+
 test("an at-most-once step that fails is not retried", async () => {
   const { attempts, fn } = failing(1);
   const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>

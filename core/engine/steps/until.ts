@@ -22,6 +22,7 @@ export async function performLooks(
   const { lease, clock, run, writer } = parts;
   const op = command.path;
   if (!command.begun) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
+  if (command.isOver) return;
   const { n, at } = command.begun ?? { n: 0, at: 0 };
   const span = patience ?? Number.POSITIVE_INFINITY;
   // Before the job's deadline the last look is a regular one, so that time is left for what the function does next.

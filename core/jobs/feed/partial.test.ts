@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { EVENT } from "../../definitions/event.ts";
+import { EVENT, LEFT_OUT } from "../../definitions/event.ts";
 import { encodeValue } from "../../store/codec.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { outputId } from "../../store/ids.ts";
@@ -24,6 +24,11 @@ test("where a job has emitted events alone, the next call goes on after them", a
   read.length = 0;
   expect(await partialOf(store, "job", { from: first?.next_offset, limit: 1_000 })).toEqual(first);
   expect(read[0]).toBe(outputId("job", 21));
+});
+
+test("an output that the job had no room for is passed", async () => {
+  const { store } = storeOf([1, LEFT_OUT, 2]);
+  expect(await partialOf(store, "job", { from: 0, limit: 1_000 })).toEqual({ values: [1, 2], next_offset: 3 });
 });
 
 test("a job that has emitted nothing has no partial results", async () => {

@@ -69,6 +69,15 @@ test.each([
   expect(client.rounds.length).toBeLessThanOrEqual(rounds);
 });
 
+test("a job that is started again after it was removed has a feed of its own", async () => {
+  const { client, writer, timeoutAt } = await journalOf(3);
+  await writer.newest("job");
+  client.sim.forget("job");
+  writer.forget("job");
+  await writer.write("job", 1, saying("again"), { timeoutAt });
+  expect(await writer.newest("job")).toMatchObject({ n: 1, entry: saying("again") });
+});
+
 test("the newest entry is found even beyond the number that a job reaches in a year", async () => {
   const { client } = await journalOf(600);
   expect((await new ProgressFeeds(client).newest("job")).n).toBe(600);

@@ -2,7 +2,7 @@ import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { Channel } from "../../store/connection/connections.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { feedEntryId } from "../../store/ids.ts";
+import { feedEntryId, GENERATION } from "../../store/ids.ts";
 import { lastInRounds } from "../../store/sequence.ts";
 import { type AnswerEntry, FeedEntry } from "./progress-feed.ts";
 
@@ -48,6 +48,11 @@ export class FeedCache {
     this.#feeds.set(promiseId, { newest, at: Date.now() });
     return newest;
   }
+
+  /** Drops the entries of all generations of a job's name. */
+  forget(base: string): void {
+    for (const id of this.#feeds.keys()) if (id === base || id.startsWith(base + GENERATION)) this.#feeds.delete(id);
+  }
 }
 
 /**
@@ -61,6 +66,11 @@ export class ProgressFeeds {
   constructor(client: ResonateClient, cache = new FeedCache()) {
     this.#client = client;
     this.#cache = cache;
+  }
+
+  /** To be called when all generations of a job's name are removed: a later job of the name has a feed of its own. */
+  forget(base: string): void {
+    this.#cache.forget(base);
   }
 
   /** The newest entry, at most a second old: for callers that look often. */

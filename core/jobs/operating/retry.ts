@@ -3,12 +3,15 @@ import { REQUEST_TAG } from "../../definitions/job.ts";
 import { CLEANED_UP, EARLIER, encodeValue, lineage, ORDER, RESERVATION } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { chainLink, cleanUpId, splitGeneration, withGeneration } from "../../store/ids.ts";
+import { chainLink, cleanUpId, executionMarkId, splitGeneration, withGeneration } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
 import { doing } from "../feed/progress-feed.ts";
 import { ProgressFeeds } from "../feed/progress-feeds.ts";
 import { positionIn } from "../starting/order.ts";
-import { wakeupOf } from "../unhandled.ts";
+import { isLost, wakeupOf } from "../unhandled.ts";
+
+const LOOKED_AT = "it is looked at again";
+const LOOKING = "it is being looked at";
 
 interface Server {
   client: ResonateClient;
@@ -53,14 +56,21 @@ export async function retryJob(server: Server, job: string, isFromStart = false)
   const { entry } = await new ProgressFeeds(client).newest(id);
   if (entry?.blocked === undefined)
     return `it is not blocked${entry ? `: ${doing(entry, Date.now()) ?? "it runs"}` : ""}`;
+  const wake = async (bell: string) => {
+    const found = await client.call({ kind: "promise.get", data: { id: bell } });
+    if (found?.state !== "pending") return false;
+    await client.call({ kind: "promise.settle", data: { id: bell, state: "resolved", value: encodeValue(undefined) } });
+    return true;
+  };
+  if (isLost(entry.blocked)) {
+    // It sleeps until the mark of its last execution settles.
+    const { status, data } = await client.send("task.get", { id }, { origin: id });
+    return status === 200 && (await wake(executionMarkId(id, data.task.version))) ? LOOKED_AT : LOOKING;
+  }
   // The job sleeps until the end of this minute. If the minute ends right now, it may already sleep until the end of the next.
   const now = Date.now();
   for (const at of [now, now + 60_000]) {
-    const bell = wakeupOf(id, at).id;
-    const found = await client.call({ kind: "promise.get", data: { id: bell } });
-    if (found?.state !== "pending") continue;
-    await client.call({ kind: "promise.settle", data: { id: bell, state: "resolved", value: encodeValue(undefined) } });
-    return "it is looked at again";
+    if (await wake(wakeupOf(id, at).id)) return LOOKED_AT;
   }
-  return "it is being looked at";
+  return LOOKING;
 }

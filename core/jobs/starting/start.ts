@@ -14,7 +14,8 @@ const MOST_TOLD = 200;
 /**
  * Starts a job, or finds it: one round trip for a job that is new, running or complete. A job that ended without a result,
  * or whose result is no longer fresh, is started again as the next generation of its name: from the start, unless its
- * definition resumes. Concurrent restarts create the same promise, and so are one.
+ * definition resumes. If its definition does not restart it, the start finds the newest generation, as an operator may have
+ * retried it. Concurrent restarts create the same promise, and so are one.
  *
  * @throws {ResonateUnavailable} nothing is half-started: the promise exists and will run, or it does not exist
  * @throws {NotStarted}
@@ -27,9 +28,9 @@ export async function startJob<Args>(
 ): Promise<DurablePromise> {
   const base = await job.name(args);
   const first = await store.create(job, base, args, now);
-  if (!isOver(job, first, now)) return asStarted(job, first, args);
+  if (!isOver(job, first, now) && !endedWithoutResult(first)) return asStarted(job, first, args);
   let { generation, promise } = await newestGeneration(store, base, first);
-  if (!isOver(job, promise, now)) promise = await store.join(promise);
+  if (generation > 1 && !isOver(job, promise, now)) promise = await store.join(promise);
   // After that many starts, a job that has ended once more is returned as it is.
   for (let starts = 0; starts < MOST_STARTS && isOver(job, promise, now); starts++) {
     const earlier = mayResume(job, promise, args) ? promise : undefined;

@@ -90,7 +90,7 @@ interface Operations {
   "promise.get": { data: { id: string }; answer: Promised };
   "promise.create": { data: Create; answer: Promised };
   "promise.settle": { data: Settle; answer: Promised };
-  /** An addition of the embedded server: removes all generations of a job's name. Answers 422 if one is pending. */
+  /** An addition of the embedded server: removes all generations of a job's name. Answers 422 if one or its clean-up is pending. */
   "promise.forget": { data: { id: string }; answer: Nothing };
   "promise.register_listener": { data: { awaited: string; address: string }; answer: Promised };
   "promise.search": {

@@ -1,6 +1,6 @@
 /** Makes events as callers receive them, from the log and from the promises that it refers to. */
 
-import { EVENT } from "../../../core/definitions/event.ts";
+import { EVENT, LEFT_OUT } from "../../../core/definitions/event.ts";
 import type { StartedJob } from "../../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../../core/jobs/names.ts";
@@ -64,13 +64,14 @@ export function tellingEvents(
   return [...asked, told];
 }
 
-/** The event of a job's `n`th output: a partial result, or an event of its author. */
+/** The event of a job's `n`th output: a partial result, or an event of its author. Undefined for {@link LEFT_OUT}. */
 export function toldEvent(
   { id, name, kind }: { id: string; name: string; kind: string },
   n: number,
   { param, createdAt: at }: PromiseRecord,
-): LoggedEvent {
+): LoggedEvent | undefined {
   const { [EVENT]: own = JOB_OUTPUT } = (decodeValue(param) ?? {}) as { [EVENT]?: string };
+  if (own === LEFT_OUT[EVENT]) return undefined;
   const data = JSON.stringify({ told: n });
   return { id: `${own === JOB_OUTPUT ? "output" : "event"}_${token(name)}_${n}`, name: own, at, job: id, kind, data };
 }
@@ -85,6 +86,8 @@ export interface Telling {
   namespace: string;
   key: string;
   labels: readonly string[];
+  /** Whether the log has no later event of the same type and job name. */
+  isLast: boolean;
   /** The address of a job's page; undefined where there is none. */
   pageOf(name: string): Promise<string | undefined>;
 }
@@ -105,9 +108,11 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   };
 }
 
-async function endOf(event: LoggedEvent, { client }: Telling, name: string): Promise<object> {
+async function endOf(event: LoggedEvent, { client, isLast }: Telling, name: string): Promise<object> {
   const { state, startedAt, settledAt } = JSON.parse(event.data);
-  const record = await client.call({ kind: "promise.get", data: { id: event.job } });
+  const found = await client.call({ kind: "promise.get", data: { id: event.job } });
+  // A job that was removed may have been followed by another one of its name, whose promise says nothing about this end.
+  const record = isLast && found?.state !== "pending" ? found : undefined;
   const { result, ...view } = viewOf(name, {
     state: record?.state ?? state,
     value: record && decodeValue(record.value),

@@ -167,8 +167,7 @@ export class WebHooks {
     const id = await idOf(caller, key);
     this.#expire(Date.now());
     if (!this.#table.get(id)) return { refused: "NotFound", data: { kind: "subscription" } };
-    this.#table.remove(id);
-    this.#scanned.delete(id);
+    this.#remove(id);
     return {};
   }
 
@@ -302,7 +301,7 @@ export class WebHooks {
       if (outcome.ok)
         this.#table.change(id, { last_delivery_at: now, last_error: null, failed_since: null, failures: 0 });
       else if (status === 413) this.#tellGap(id, now);
-      if (delivery.type === "terminated") this.#table.remove(id);
+      if (delivery.type === "terminated") this.#remove(id);
       return;
     }
     const since = failed_since ?? now;
@@ -316,7 +315,7 @@ export class WebHooks {
       this.#table.schedule(delivery, delivery.attempts, now + GAP_PAUSE);
     } else {
       this.#table.done(delivery);
-      if (delivery.type === "terminated") this.#table.remove(id);
+      if (delivery.type === "terminated") this.#remove(id);
       else this.#tellGap(id, now);
     }
   }
@@ -354,7 +353,13 @@ export class WebHooks {
 
   #expire(now: number): void {
     for (const { id } of this.#table.all("SELECT id FROM subscriptions WHERE expires_at <= ?", now))
-      this.#table.remove(String(id));
+      this.#remove(String(id));
+  }
+
+  /** Removes a subscription. One that is made again begins at its own cursor. */
+  #remove(id: string): void {
+    this.#table.remove(id);
+    this.#scanned.delete(id);
   }
 
   /** Asks a receiver whether it wants deliveries. Returns why not; undefined where it does. */

@@ -36,6 +36,11 @@ interface RunnerPoolOptions {
   reports: RunnerReports | undefined;
 }
 
+interface Dispatched {
+  task: LeaseRef;
+  connection: PollConnection;
+}
+
 /**
  * Hands tasks that find no connected worker to runners, and wakes them. To the server it is one connection per group, which
  * exists only while the group has no worker.
@@ -47,8 +52,8 @@ export class RunnerPool {
   readonly #runners: readonly Runner[];
   readonly #connections = new Map<string, PollConnection>();
   readonly #slots = new Map<string, Slots>();
-  /** The tasks that wait for a slot. The server may dispatch them again in the meantime. */
-  readonly #waiting = new Set<string>();
+  /** The tasks that wait for a slot, each as it was last dispatched: the server may dispatch them again in the meantime. */
+  readonly #waiting = new Map<string, Dispatched>();
   readonly #prefix: string;
 
   constructor({ resonate, namespace, prefix, durable, reports }: RunnerPoolOptions) {
@@ -88,28 +93,31 @@ export class RunnerPool {
       await this.#durable();
       for (const message of messages) {
         const { kind, data } = JSON.parse(message);
-        if (kind === "execute") void this.#enqueue(data.task, connection);
+        if (kind === "execute") void this.#enqueue({ task: data.task, connection });
       }
     }
   }
 
   /** Runs a task when a slot is free and it is its caller's turn. */
-  async #enqueue(task: LeaseRef, connection: PollConnection): Promise<void> {
-    if (this.#waiting.has(task.id)) return;
-    this.#waiting.add(task.id);
+  async #enqueue(dispatched: Dispatched): Promise<void> {
+    const { task } = dispatched;
+    const isWaiting = this.#waiting.has(task.id);
+    this.#waiting.set(task.id, dispatched);
+    if (isWaiting) return;
     this.#reports?.waits(1);
     const promise = await this.#promiseOf(task);
     const name = localId(task.id, this.#prefix);
     const owner = promise ? ownerOf(name, promise) : "";
     this.#slotsOf(promise).add(owner, async () => {
+      const last = this.#waiting.get(task.id) ?? dispatched;
       this.#waiting.delete(task.id);
       this.#reports?.waits(-1);
-      if (!connection.closed) await this.#run(task, connection);
+      if (!last.connection.closed) await this.#run(last);
     });
   }
 
   /** Runs a task. All tasks of a job go to the same runner, which may still have the job in memory. */
-  async #run(task: LeaseRef, connection: PollConnection): Promise<void> {
+  async #run({ task, connection }: Dispatched): Promise<void> {
     this.#reports?.runs(1);
     try {
       // The promise tells the runner whether it has the code, before it acquires the task, which costs rows.

@@ -78,6 +78,20 @@ test("a generation that resumes continues in the run that failed and does not re
   expect(await walked("bank")).toEqual(rounds(4).map(String));
 });
 
+test("a generation that resumed in a later run cleans up with the arguments of that run", async () => {
+  const args = { of: "dam", round: 11, last: 12, ms: 10 };
+  await writeFile(join(folder, "flood"), "");
+  expect((await client.callTool("patrol", args)).text).toContain("the bridge is down");
+  await rm(join(folder, "flood"));
+  const again = client.callTool("patrol", args);
+  await until("its rest", async () => (await probe("patrol_dam~2"))?.doing?.includes("12 of 12"));
+  await client.callTool("cancel_job", { job_names: ["patrol_dam~2"] });
+  await again;
+  await until("its clean-up", async () => (await probe("patrol_dam~2"))?.cleanup !== "running");
+  expect(await probe("patrol_dam~2")).toMatchObject({ status: "cancelled", cleanup: "done" });
+  expect(await walked("dam")).toEqual(["11", "12", "home after 12"]);
+});
+
 test("invalid arguments for the next run fail the job with an error that names them", async () => {
   const { isError, text } = await client.callTool("patrol", { of: "moat", round: 1, last: 2, ms: 1 });
   expect([isError, text]).toEqual([

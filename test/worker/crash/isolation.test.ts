@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { VERSION_TAG } from "../../../core/definitions/job.ts";
-import { executionMarkId } from "../../../core/store/ids.ts";
+import { retryJob } from "../../../core/jobs/operating/retry.ts";
+import { positionIn } from "../../../core/jobs/starting/order.ts";
+import { ResonateClient } from "../../../core/store/connection/client.ts";
+import { executionMarkId, orderId } from "../../../core/store/ids.ts";
 import { run, until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
@@ -133,11 +136,12 @@ test("a job that ended each of its workers is left alone for a while and says so
   });
   await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
-  // After that time the job is run again, whether its code is mended or not.
+  // After that time, or when an operator retries it, the job is run again, whether its code is mended or not.
   const rest = (await resonate.get(executionMarkId(id, 9))) as { state: string; timeoutAt: number };
   expect(rest.state).toBe("pending");
   expect(rest.timeoutAt - Date.now()).toBeLessThan(80_000);
-  await resonate.call("promise.settle", { id: executionMarkId(id, 9), state: "resolved", value: {} });
+  const client = new ResonateClient({ url: resonate.url, token: process.env.RESONATE_TOKEN });
+  expect(await retryJob({ client, namespace }, "ends_the_process")).toBe("it is looked at again");
   expect(await worker.exited).toMatchObject({ exitCode: 3 });
 });
 
@@ -157,6 +161,35 @@ test("several jobs that end their worker are left alone too, although one may en
   for (const name of ["a", "b", "c"]) await worker.said(name, "job blocked");
   await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
+});
+
+test("a job that waited for its turn in many workers is not taken for one that ends them", async () => {
+  const { group, namespace, env } = ownGroup();
+  const client = new ResonateClient({ url: resonate.url, token: process.env.RESONATE_TOKEN });
+  const chain = orderId(namespace, "takes_turns", "all");
+  const [first, second] = [`${namespace}first`, `${namespace}second`];
+  for (const id of [first, second]) {
+    const timeoutAt = Date.now() + 60_000;
+    const tags = await positionIn(chain, client, { id, timeoutAt });
+    await resonate.start({
+      id,
+      func: "takes_turns",
+      args: {},
+      group: id === first ? "nobody" : group,
+      timeoutAt,
+      tags,
+    });
+  }
+  for (let version = 0; version < 8; version++) {
+    await resonate.call("task.acquire", { id: second, version, pid: "another", ttl: 60_000 });
+    await resonate.call("task.release", { id: second, version: version + 1 });
+  }
+  await using worker = await startWorker({ ...resonate.env, ...env }, { script });
+  await resonate.asleep(second);
+  expect(await resonate.get(executionMarkId(second, 9))).toBeUndefined();
+  await resonate.call("promise.settle", { id: first, state: "resolved", value: {} });
+  expect(await resonate.settled(second)).toMatchObject({ state: "resolved" });
+  expect(worker.about("second").map(({ msg }) => msg)).not.toContain("job blocked");
 });
 
 /** Leaves the mark that a worker makes before an execution that may be lost. */

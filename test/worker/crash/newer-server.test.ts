@@ -103,6 +103,8 @@ test("a request that the server refuses as malformed visibly blocks its job unti
   expect(line).toMatchObject({ level: "error", job: "timer_refused", reason });
   const told = await until("the job to say so", async () => (await resonate.get(feedEntryId(id, 1)))?.param.data);
   expect(told).toMatchObject({ blocked: reason });
+  // It says so from the first execution on.
+  expect((await resonate.task(id))?.version).toBeLessThan(4);
   const metrics = await (await fetch(new URL("/metrics", worker.healthUrl))).text();
   expect(metrics).toMatch(/resonate_requests_total\{[^}]*kind="task.fence"[^}]*status="400"[^}]*\} [1-9]/);
   isRefusing = false;

@@ -6,11 +6,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
+import { cleanUpId } from "../../../core/store/ids.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { booking, brief, hasty } from "../scripts/cancelled.ts";
+import { booking, brief, hasty, resumed } from "../scripts/cancelled.ts";
 
 const { group, namespace, env } = ownGroup();
 let resonate: Resonate;
@@ -177,6 +178,34 @@ test("a clean-up survives the death of its worker, and a new start waits for it"
   expect(value).toBe("booked");
   await rm(join(folder, "quick"));
   expect(await done("killed")).toEqual(["flight", "-flight", "telling", "telling", "closed", "flight", "closed"]);
+});
+
+test("a start that resumes a cancelled job decides what it keeps after the clean-up", async () => {
+  const own = ownGroup();
+  const { group, namespace } = own;
+  const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
+  const ownStore = new RemoteStore(endpoint, [resumed]);
+  const startOwn = () => startJob(ownStore, resumed, { n: "kept" }, Date.now());
+  const options = { script: "test/worker/scripts/cancelled-worker.ts" };
+  const settings = { ...resonate.env, ...own.env, FOLDER: folder };
+  await using gate = await startGate(resonate.url);
+  const first = await startWorker({ ...settings, RESONATE_URL: gate.url }, options);
+  const { name, id } = await startOwn();
+  await resonate.asleep(id);
+  // This worker cannot claim the clean-up, so the next attempt comes before it.
+  void gate.hold("task.acquire", { of: cleanUpId(id) });
+  await ownStore.cancel(name);
+  await writeFile(join(folder, "quick"), "");
+  const again = await startOwn();
+  await resonate.asleep(again.id);
+  await first[Symbol.asyncDispose]();
+  await using _second = await startWorker(settings, options);
+  expect(await resonate.settled(again.id, 60_000)).toMatchObject({ state: "resolved" });
+  await rm(join(folder, "quick"));
+  const view = viewOf(again.name, await ownStore.get(again.name));
+  expect(view.began_anew).toContain("recorded work after a failure");
+  expect(view.resumed_from).toBeUndefined();
+  expect(await done("kept")).toEqual(["flight", "-flight", "telling", "closed", "flight", "closed"]);
 });
 
 const ended = (name: string) =>

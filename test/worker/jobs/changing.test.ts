@@ -17,6 +17,7 @@ import {
   halves,
   laterHalves,
   listener,
+  order,
   pages,
   resumedTrip,
   strictForecast,
@@ -42,6 +43,7 @@ beforeAll(async () => {
   store = new RemoteStore(endpoint, [
     titles,
     halves,
+    order,
     pages,
     eggs,
     listener,
@@ -128,6 +130,20 @@ test("a failed job is started again after its last good step if its definition s
   expect(viewOf(again.name, resumed)).toMatchObject({ resumed_from: "halves_1" });
   expect(worker.about(again.name)).toContainEqual(expect.objectContaining({ msg: "job resumed", from: "halves_1" }));
   expect(await readFile(join(folder, "first 1"), "utf8")).toBe("x");
+});
+
+test("an attempt that resumes draws the random values of the earlier one, also after several attempts", async () => {
+  await writeFile(join(folder, "broken"), "");
+  const first = await startJob(store, order, { n: 1 }, Date.now());
+  await ended(first.name);
+  await ended((await startJob(store, order, { n: 1 }, Date.now())).name);
+  await rm(join(folder, "broken"));
+  const last = await ended((await startJob(store, order, { n: 1 }, Date.now())).name);
+  expect(last).toMatchObject({ name: "order_1~3", state: "resolved" });
+  const lines = (await readFile(join(folder, "order 1"), "utf8")).trim().split("\n");
+  expect(lines).toEqual(["reserve", "pay", "pay", "pay"].map((what) => `${what} ${last.value}`));
+  // Who knows the seed knows the values.
+  expect(last.resumption).toEqual({ from: "order_1~2" });
 });
 
 test("a job of another version repeats all steps, even if its definition says to resume", async () => {

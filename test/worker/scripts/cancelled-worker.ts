@@ -12,7 +12,7 @@ import {
   type Step,
 } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";
-import { booking, brief, hasty } from "./cancelled.ts";
+import { booking, brief, hasty, resumed } from "./cancelled.ts";
 
 const { FOLDER } = process.env;
 const requestedSchema = { type: "object" as const, properties: {} };
@@ -64,4 +64,4 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
   }
 }
 
-await runWorker({ functions: [implement(booking, book), implement(hasty, book), implement(brief, book)] });
+await runWorker({ functions: [booking, resumed, hasty, brief].map((job) => implement(job, book)) });

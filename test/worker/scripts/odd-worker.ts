@@ -4,8 +4,8 @@ import * as z from "zod";
 import { type Context, defineJob, implement } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/process/run-worker.ts";
 
-function job(kind: string, run: (ctx: Context, args: unknown) => Promise<unknown>) {
-  return implement(defineJob({ kind, args: z.unknown(), id: () => "x" }), run);
+function job(kind: string, run: (ctx: Context, args: unknown) => Promise<unknown>, options = {}) {
+  return implement(defineJob({ kind, args: z.unknown(), id: () => "x", ...options }), run);
 }
 
 const circular: Record<string, unknown> = {};
@@ -56,6 +56,7 @@ await runWorker({
     job("ends_the_process", async (ctx) => ctx.step("end", () => process.exit(3))),
     job("never_returns", async (ctx) => ctx.step("for ever", () => new Promise(() => {}))),
     job("waits_for_nothing", () => new Promise(() => {})),
+    job("takes_turns", async () => "done", { concurrency: { key: () => "all", limit: 1 } }),
     /** Returns the number of jobs of its kind that run at that moment, itself included. */
     job("counts", async (ctx) =>
       ctx.step("count", async () => {

@@ -1,14 +1,17 @@
 /** The worker speaks to a server of both eras in the newest revision that supports the features of its tools. */
-import { mkdtemp } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WrapOptions } from "../../../wrap/index.ts";
-import { connect, linesOf, wrapped } from "../support.ts";
+import { WrappedServer } from "../../../wrap/worker/wrapped-server.ts";
+import { connect, linesOf, SILENT, wrapped } from "../support.ts";
+
+const ERAS = "test/wrap/list/eras.ts";
 
 async function eras(options: Partial<WrapOptions> = {}, env: Record<string, string> = {}) {
   const file = join(await mkdtemp(join(tmpdir(), "eras-")), "calls");
-  const program = { command: process.execPath, args: ["test/wrap/list/eras.ts"], env: { CALLS: file, ...env } };
+  const program = { command: process.execPath, args: [ERAS], env: { CALLS: file, ...env } };
   const stack = await wrapped({ name: "eras", ...program, ...options });
   const client = await connect(stack.url);
   return {
@@ -58,4 +61,38 @@ test("a server with the newest revision only is called in it again", async () =>
   expect(await newest.call("reads")).toEqual([expect.stringContaining("unavailable on 2026-07-28")]);
   expect(await newest.call("era")).toEqual(["modern"]);
   expect(await newest.lines()).toEqual(["reads modern", "reads modern", "era modern"]);
+});
+
+test("the older revision is spoken again after an outage, until the server no longer has it", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "eras-"));
+  const [down, newest] = [join(folder, "down"), join(folder, "newest")];
+  const script = `test -e ${down} && exit 1; test -e ${newest} && export NEWEST=1; exec "$0" ${ERAS}`;
+  const env = { CALLS: join(folder, "calls") };
+  const server = new WrappedServer(
+    { name: "eras", command: "sh", args: ["-c", script, process.execPath], env },
+    process.env,
+  );
+  const revision = () =>
+    server.connection("", SILENT).then(
+      (connection) => connection.revision,
+      ({ message }: Error) => message,
+    );
+  const becomes = (what: RegExp) => expect.poll(revision, { timeout: 20_000 }).toMatch(what);
+  expect(await revision()).toBe("2026-07-28");
+  expect(server.speakOlder(SILENT)).toBe(true);
+  expect(await revision()).toBe("2025-11-25");
+  await server.close();
+  await writeFile(down, "");
+  await becomes(/Connection closed/);
+  await rm(down);
+  await becomes(/^2/);
+  expect(await revision()).toBe("2025-11-25");
+  expect(server.speakOlder(SILENT)).toBe(true);
+  await server.close();
+  await writeFile(newest, "");
+  await becomes(/Unsupported protocol version/);
+  await becomes(/^2/);
+  expect(await revision()).toBe("2026-07-28");
+  expect(server.speakOlder(SILENT)).toBe(false);
+  await server.close();
 });

@@ -1,3 +1,4 @@
+import { machineClock } from "../../../core/engine/clock.ts";
 import { LeaseLost } from "../../../core/engine/execution.ts";
 import type { Limit } from "../../../core/engine/runtime.ts";
 import { limitId } from "../../../core/store/ids.ts";
@@ -109,7 +110,7 @@ class LimitQueue {
     this.#waiting.delete(next);
     const { per } = next.limit;
     const ended = per === undefined ? () => this.#use(slot) : () => {};
-    if (per !== undefined) setTimeout(() => this.#over(slot), per).unref?.();
+    if (per !== undefined) machineClock.after(per, () => this.#over(slot));
     this.#turns.begin(next.priority, () => next.resolve(ended));
   }
 

@@ -3,11 +3,12 @@ import type { Step } from "../../../core/definitions/context.ts";
 import type { CallArgs } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { NotSent, OutcomeUnknown } from "../connection/errors.ts";
-import type { Session } from "../connection/open-request.ts";
+import type { RequestHooks, Session } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import type { AwaitedRequest } from "./awaited-request.ts";
 import { CallsInFlight } from "./call-in-flight.ts";
 import { CallRequests } from "./call-requests.ts";
+import { Slots } from "./slots.ts";
 
 /** The requests of a job whose program has a new host; each request fails with one of `outcomes`. */
 function before(outcomes: Error[]) {
@@ -59,4 +60,42 @@ test("a call that no process has sent goes to the present program, until it is s
   await expect(event()).rejects.toThrow("Not connected");
   await expect(event()).rejects.toThrow("Not connected");
   expect(sent).toEqual(["new", "new"]);
+});
+
+test("a call that waits for an answer gets it also after the execution that made the call has ended, once it has a slot again", async () => {
+  const slots = new Slots(1);
+  const result = Promise.withResolvers<object>();
+  let hooks: RequestHooks = {};
+  const request = (_method: string, _params: object, given: RequestHooks) => {
+    hooks = given;
+    return { result: result.promise, cancel() {}, leave() {}, recorded() {} };
+  };
+  const client = { getServerCapabilities: () => ({}) };
+  const connection = { request, session: {}, era: "legacy", revision: "2025-11-25", client, tools: [] };
+  const calls = new CallsInFlight();
+  const server = {
+    calls,
+    options: { name: "acme" },
+    takeSlot: (_job: string, signal: AbortSignal) => slots.take("", signal),
+    connection: async () => connection as unknown as Connection,
+  } as unknown as WrappedServer;
+  const execution = new AbortController();
+  const { signal } = execution;
+  const deadline = Date.now() + 60_000;
+  const args: CallArgs = { tool: "asks", arguments: {}, key: "1", once: false };
+  const job = { jobName: "acme.asks.1", deadline, signal, args, answers: new Map(), questions: new Map() };
+  const step = { signal, deadline, progress() {} } as unknown as Step;
+  const call = await new CallRequests(server, job).begin(step, { base: 0, request: { kind: "call" } });
+  const answers: object[] = [];
+  hooks.onAsked?.({ id: 1, params: {}, answer: (answer) => answers.push(answer) });
+  const other = await slots.take("", new AbortController().signal);
+  execution.abort();
+  expect(call.answer(0, { action: "accept" })).toBe(true);
+  await new Promise(setImmediate);
+  expect(answers).toEqual([]);
+  other.free();
+  await expect.poll(() => answers).toEqual([{ action: "accept" }]);
+  result.resolve({ content: [] });
+  await call.ended;
+  await slots.take("", AbortSignal.timeout(5_000));
 });

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { LOG_LEVEL_META_KEY } from "@modelcontextprotocol/client";
 import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
+import { machineClock } from "../../../core/engine/clock.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { splitKey } from "../../../core/store/ids.ts";
 import { type CallArgs, isMethod, NOT_DONE } from "../../call-job.ts";
@@ -91,7 +92,7 @@ export class CallRequests {
         sentAt === undefined ? new NonRetryableError(`${options.name}: ${why}`) : unknownEffect(options, sentAt, why),
       );
     };
-    const timer = timeout === undefined ? undefined : setTimeout(onTimeout, timeout);
+    const cancelTimeout = timeout === undefined ? undefined : machineClock.after(timeout, onTimeout);
     let event: CallEvent;
     try {
       event = await Promise.race([call.event(n), abandoned.promise, ...watches]);
@@ -103,7 +104,7 @@ export class CallRequests {
     } finally {
       clearTimeout(silence);
       step.signal.removeEventListener("abort", onAbort);
-      clearTimeout(timer);
+      cancelTimeout?.();
       call.onProgress = undefined;
     }
     const isNewest = call.session.protocolVersion === undefined;
@@ -170,8 +171,7 @@ export class CallRequests {
     if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !isPermitted) {
       throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
     }
-    const take = () => this.#server.takeSlot(jobName, signal, step);
-    const slot = calls.slotOf(jobName) ?? (await take());
+    const slot = calls.slotOf(jobName) ?? (await this.#server.takeSlot(jobName, signal, step));
     try {
       if (signal.aborted) throw new Error("the job is no longer run here");
       const connection = await this.#connect(step);
@@ -180,10 +180,15 @@ export class CallRequests {
       calls.usePermit(jobName);
       const call = this.#send(connection, awaited, isPermitted ? undefined : kept?.keeper);
       calls.put(jobName, call);
-      const seat = new Seat(slot, take);
+      // The call outlives this execution, and gets its answer from the next one.
+      const over = new AbortController();
+      const seat = new Seat(slot, () => this.#server.takeSlot(jobName, over.signal, step));
       // A process that serves only this call stays with it, also while a question waits.
       if (options.processes === undefined) call.seat = seat;
-      void this.#dropLostSession(call, connection, step).finally(() => seat.end());
+      void this.#dropLostSession(call, connection, step).finally(() => {
+        over.abort();
+        seat.end();
+      });
       return call;
     } catch (error) {
       if (calls.isPermitted(jobName)) calls.permit(jobName);

@@ -87,8 +87,7 @@ class Call {
     let losses = 0;
     let outcome = await this.#send(n, { kind: "call" });
     for (;;) {
-      if (!/^(question|stream|kept)$/.test(outcome.kind))
-        outside(() => this.#server.calls.of(this.#ctx.jobName)?.request.recorded());
+      if (!/^(question|stream|kept)$/.test(outcome.kind)) outside(() => this.#recorded(n));
       switch (outcome.kind) {
         case "result":
           return outcome.result;
@@ -134,6 +133,12 @@ class Call {
           break;
       }
     }
+  }
+
+  /** The outcome that event `n` brought is recorded. In a replay, the call in this process may be a later one, and still open. */
+  #recorded(n: number): void {
+    const call = this.#server.calls.of(this.#ctx.jobName);
+    if (call && call.base <= n) call.request.recorded();
   }
 
   /** Sends a request (a non-repeatable one at most once), and waits for its first event. */

@@ -4,6 +4,7 @@ import { deadlineId } from "../../../store/ids.ts";
 import type { Journal } from "../../journal.ts";
 import type { JournalWriter } from "../../journal-writer.ts";
 import { needsSign, SIGN } from "../../lease/crash-loop.ts";
+import { JobFull } from "../../lease/lease.ts";
 import { type ExecutionEnd, LeaseLost } from "../../runtime.ts";
 import type { Carried } from "../../state.ts";
 import type { StepParts } from "../../steps/attempt.ts";
@@ -73,6 +74,7 @@ export class CommandExecutor {
         await writer.flush(replay);
         continue;
       }
+      await this.#writeOutputs();
       await writer.pin((window) => some(commands.unbegun, (command) => isNew(command) && command.window >= window));
       this.#begin(hasEffects);
       const { end, next } = run;
@@ -134,6 +136,22 @@ export class CommandExecutor {
       await wakeup.wait(end);
     }
     if (!run.end) await this.#parts.expire();
+  }
+
+  /**
+   * Writes the outputs of calls that were given up, perhaps before they began. Readers stop at the first missing output, so
+   * without these they would never see the later ones.
+   */
+  async #writeOutputs(): Promise<void> {
+    const { commands, journal } = this.#parts;
+    const left = [...commands.outputs].filter(([{ isOver, path }]) => isOver && !journal.outputs.has(path));
+    const write = async ([{ path }, output]: (typeof left)[number]) => {
+      await output().catch((error) => {
+        if (!(error instanceof JobFull)) throw error;
+      });
+      journal.outputs.add(path);
+    };
+    await Promise.all(left.map(write));
   }
 
   /** Begins the work of new commands, and of those whose pause is over. */
@@ -198,7 +216,12 @@ export class CommandExecutor {
     if (this.#isDue && !needed.some((command) => endsBy(command, runtime.deadline))) {
       const id = deadlineId(lease.id);
       const wakes = await lease.create(id, undefined, { due: Math.ceil(runtime.deadline) });
-      if (wakes.state === "pending") ids.push(id);
+      if (wakes.state !== "pending") {
+        // By the server's clock the deadline has come.
+        await this.#expire();
+        return false;
+      }
+      ids.push(id);
     }
     if (await lease.suspend(ids)) return true;
     await this.#lookFor(needed);

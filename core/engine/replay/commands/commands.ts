@@ -44,6 +44,9 @@ export class Commands {
     return this.#byPath.keys();
   }
 
+  /** Writes the output of each `ctx.emit` and `ctx.event` without a record, perhaps again. */
+  readonly outputs = new Map<Command, () => Promise<unknown>>();
+
   /** How many partial results and events the job has emitted, in all runs, and how many of them are events. */
   emitted: number;
   events: number;
@@ -135,7 +138,7 @@ function comesAfter(earlier: Command, window: number, cause: Command | undefined
 }
 
 /** Whether an error only says that the job is to end. */
-const isTold = (error: unknown): boolean => error instanceof JobCancelled || error instanceof DeadlineExceeded;
+export const isTold = (error: unknown): boolean => error instanceof JobCancelled || error instanceof DeadlineExceeded;
 
 /** A name within a path, where `/` separates contexts and `#` precedes a count. */
 export const escaped = (name: string): string => name.replace(/[%/#]/g, (character) => encodeURIComponent(character));

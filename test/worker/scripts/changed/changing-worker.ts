@@ -3,7 +3,18 @@ import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { type Context, implement, NonRetryableError } from "../../../../core/index.ts";
 import { runWorker } from "../../../../worker/process/run-worker.ts";
-import { eggs, forecast, laterHalves, listener, pages, resumedTrip, strictForecast, titles, trip } from "./changing.ts";
+import {
+  eggs,
+  forecast,
+  laterHalves,
+  listener,
+  order,
+  pages,
+  resumedTrip,
+  strictForecast,
+  titles,
+  trip,
+} from "./changing.ts";
 
 const { CODE, FOLDER } = process.env;
 
@@ -52,6 +63,16 @@ await runWorker({
       const text = await ctx.step(CODE === "changed" ? "summary" : "title", () => "as it was");
       await ctx.until("go on", { every: 200 }, () => existsSync(`${FOLDER}/go-on`));
       return { text };
+    }),
+    implement(order, async (ctx, { n }) => {
+      const number = ctx.uuid();
+      await ctx.step("reserve", () => appendFile(`${FOLDER}/order ${n}`, `reserve ${number}\n`));
+      await ctx.sleep("a moment", 10);
+      await ctx.step("pay", () => {
+        appendFileSync(`${FOLDER}/order ${n}`, `pay ${number}\n`);
+        if (existsSync(`${FOLDER}/broken`)) throw new NonRetryableError("the card is refused");
+      });
+      return number;
     }),
     implement(laterHalves, both, { earlier: { 1: both } }),
     implement(eggs, async (ctx) => {

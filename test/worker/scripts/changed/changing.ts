@@ -6,6 +6,8 @@ const id = (args: z.infer<typeof n>) => args.n;
 
 export const titles = defineJob({ kind: "titles", args: n, id, deadline: HOUR });
 export const halves = defineJob({ kind: "halves", args: n, id, deadline: HOUR, onRestart: "resume" });
+/** Reserves and pays under an order number of its own. */
+export const order = defineJob({ kind: "order", args: n, id, deadline: HOUR, onRestart: "resume" });
 export const laterHalves = defineJob({
   ...{ kind: "halves", args: n, id, deadline: HOUR },
   onRestart: "resume",

@@ -1,0 +1,169 @@
+/** Items and branches clean up after a cancellation and after the deadline before their group ends. */
+import { expect, test } from "vitest";
+import { replayed } from "../../../testing/replayed.ts";
+import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { trial } from "../../../testing/simulation/trial.ts";
+import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
+import { childOf } from "../../store/codec.ts";
+import { journalEntryId } from "../../store/ids.ts";
+import type { Runnable } from "../execution.ts";
+import type { JournalEntry } from "../journal.ts";
+
+/** Waits until it is told, and cleans up. */
+async function releases(ctx: Context): Promise<void> {
+  await ctx.step("reserve", () => 1);
+  try {
+    await ctx.callback("sent").result;
+  } catch (error) {
+    await ctx.step("release", () => 2);
+    await ctx.step("note", () => 3);
+    throw error;
+  }
+}
+
+const waits = (ctx: Context) => ctx.callback("sent").result;
+
+const groups: Record<string, [code: (ctx: Context) => Promise<unknown>, releasing: string[]]> = {
+  timeout: [(ctx) => ctx.timeout(2 * DAY, releases), ["timeout/work"]],
+  "race, of which another branch ends first": [(ctx) => ctx.race({ waits, releases }), ["race/releases"]],
+  "any, of which each branch cleans up": [(ctx) => ctx.any({ waits, a: releases, b: releases }), ["any/a", "any/b"]],
+  "any, of which a branch has failed before": [
+    (ctx) => ctx.any({ failed: () => Promise.reject(new Error("no")), releases }),
+    ["any/releases"],
+  ],
+  all: [(ctx) => ctx.all([0, 1, 2], (c, i) => (i === 0 ? waits(c) : releases(c))), ["all/1", "all/2"]],
+  "timeout within an all": [
+    (ctx) => ctx.all(["a", "b"], (c) => c.timeout(2 * DAY, releases)),
+    ["all/a/timeout/work", "all/b/timeout/work"],
+  ],
+};
+
+const cases = Object.entries(groups).map(([what, [code, releasing]]) => [what, code, releasing] as const);
+
+test.each(cases)(
+  "at the deadline, all clean up in a ctx.%s, which then throws DeadlineExceeded",
+  async (_what, code, releasing) => {
+    await expect(replayed(code, {}, { deadline: HOUR, runs: 40 })).rejects.toMatchObject({ name: "DeadlineExceeded" });
+    const job = new SimulatedJob(code, { deadline: HOUR });
+    expect(await job.toEnd()).toMatchObject({ kind: "failed", error: { name: "DeadlineExceeded" } });
+    expect(job.paths()).toEqual(
+      expect.arrayContaining(releasing.flatMap((path) => [`${path}/release`, `${path}/note`])),
+    );
+  },
+);
+
+test.each(cases)(
+  "after a cancellation, all clean up in a ctx.%s, which then throws JobCancelled",
+  async (_what, code, releasing) => {
+    const end = await trial(
+      () => code as Runnable,
+      {},
+      {},
+      { deaths: [], isWarm: true, cancel: { after: HOUR, hears: 0 } },
+    );
+    expect(end).toMatchObject({ outcome: "failed", error: { name: "JobCancelled" } });
+    const done = end.records.map(({ event }) => event.op);
+    expect(done).toEqual(expect.arrayContaining(releasing.flatMap((path) => [`${path}/release`, `${path}/note`])));
+  },
+);
+
+test("at the deadline, a branch that returns what it has wins over those that throw", async () => {
+  const partial = async (ctx: Context) => {
+    const found = [await ctx.step("find", () => "first")];
+    await ctx.callback("sent").result.catch(() => {});
+    found.push(await ctx.step("close", () => "closed"));
+    return found;
+  };
+  const code = async (ctx: Context) => [
+    await ctx.timeout(2 * DAY, partial),
+    await ctx.timeout(MINUTE, (c) => c.step("after", () => "after")),
+  ];
+  const { result } = await replayed(code, {}, { deadline: HOUR });
+  expect(result).toEqual([["first", "closed"], "after"]);
+});
+
+test("a group that begins in the clean-up ends with its first item or branch", async () => {
+  const code = async (ctx: Context) => {
+    try {
+      await ctx.callback("sent").result;
+    } catch (error) {
+      const { winner } = await ctx.race({
+        soon: (c) => c.sleep("soon", SECOND),
+        late: (c) => c.sleep("late", 9 * SECOND),
+      });
+      const failed = async (c: Context, i: number) => {
+        await c.sleep("for", (i + 1) * SECOND);
+        if (i === 0) throw error;
+        await c.step("not done", () => 1);
+      };
+      const heard = await ctx.all([0, 1], failed).catch((each) => [each === error, each.givenUp]);
+      return [winner, heard];
+    }
+  };
+  const { result } = await replayed(code, {}, { deadline: HOUR });
+  expect(result).toEqual(["soon", [true, ["1"]]]);
+});
+
+test("a ctx.all that a cancellation or the deadline ends names the items that it did not begin", async () => {
+  const each = (ctx: Context, i: number) => (i < 2 ? ctx.sleep("a while", MINUTE) : releases(ctx));
+  const all = (ctx: Context) =>
+    ctx.all([0, 1, 2, 3, 4, 5], each, { concurrency: 2 }).catch((error) => [error.name, error.givenUp]);
+  expect((await replayed(all, {}, { deadline: HOUR })).result).toEqual(["DeadlineExceeded", ["4", "5"]]);
+});
+
+test("after a cancellation or the deadline, ctx.allSettled begins no further items", async () => {
+  const begun: number[] = [];
+  const each = async (ctx: Context, i: number) => {
+    if (i < 2) return ctx.sleep("a while", MINUTE);
+    begun.push(i);
+    return ctx.callback("sent").result;
+  };
+  const settled = async (ctx: Context) => {
+    const ends = await ctx.allSettled([0, 1, 2, 3, 4, 5], each, { concurrency: 2 });
+    return ends.map((end) => (end.status === "rejected" ? (end.reason as Error).name : end.status));
+  };
+  const late = Array<string>(4).fill("DeadlineExceeded");
+  expect((await replayed(settled, {}, { deadline: HOUR })).result).toEqual(["fulfilled", "fulfilled", ...late]);
+  expect([...new Set(begun)]).toEqual([2, 3]);
+});
+
+test("a job goes on whose clean-up an earlier version recorded, in which the first branch or item ended a group", async () => {
+  const done: string[] = [];
+  const release = (ctx: Context) =>
+    ctx.callback("sent").result.catch(async () => ctx.step("release", () => done.push("release")));
+  const code = async (ctx: Context) => {
+    const heard: unknown[] = [];
+    await Promise.all([
+      ctx.race({ waits, release }).catch((error) => heard.push(error.name)),
+      ctx
+        .all(["waits", "release"], (c, key) => (key === "waits" ? waits(c) : release(c)))
+        .catch(async (error) => {
+          heard.push(error.name);
+          heard.push(await ctx.step("undo", () => done.push("undo")));
+        }),
+    ]);
+    return [...heard, await ctx.step("last", () => done.push("last"))];
+  };
+  const job = new SimulatedJob(code, { deadline: HOUR });
+  await job.execute();
+  const records: JournalEntry[] = [
+    { kind: "cancelled", by: "deadline", op: "" },
+    { kind: "race", op: "race", winner: "waits", failed: true },
+    { kind: "step", op: "undo", value: "undone" },
+  ];
+  job.clock.moveTo(job.clock.now() + HOUR + SECOND);
+  const first = job.paths().length + 1;
+  for (const [i, record] of records.entries()) {
+    const { data } = childOf(journalEntryId(JOB, first + i), job.clock.now() - 1, {
+      param: { ...record, v: 1 },
+      tags: { "resonate:timer": "true" },
+    });
+    await job.sim.send("promise.create", data);
+  }
+  job.forget();
+  expect(await job.toEnd()).toMatchObject({
+    kind: "complete",
+    value: ["DeadlineExceeded", "DeadlineExceeded", "undone", 1],
+  });
+  expect(done).toEqual(["last"]);
+});
