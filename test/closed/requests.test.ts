@@ -446,7 +446,7 @@ describe("a request meant to trip the server", () => {
 });
 
 describe("the log", () => {
-  test("has only lines of bounded length and printable characters, whatever the request", async () => {
+  test("has only lines of bounded length and printable characters, for any request", async () => {
     await using logged = await serve({});
     const long = "x".repeat(900_000);
     const strange = "evil\r\n\u001b[31m\u009b1m\u2028\u202e\u200b";

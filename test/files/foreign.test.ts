@@ -1,4 +1,4 @@
-/** No caller can read another caller's files, in whatever form it writes the address. */
+/** No caller can read another caller's files, in any form of their address. */
 import { createHash, randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -92,7 +92,7 @@ test("an answer without content becomes a text that says so, and is not an error
   });
 });
 
-test("whatever JSON a server answers with, nobody is told to repeat the call", async () => {
+test("a call is never called safe to repeat, for any JSON in the answer", async () => {
   const members = fc.record(
     { content: fc.jsonValue(), structuredContent: fc.jsonValue(), isError: fc.jsonValue(), _meta: fc.jsonValue() },
     { requiredKeys: [] },
