@@ -2,6 +2,7 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
+import { jsonOf } from "../core/store/json.ts";
 import {
   CARD,
   CLIENT_CAPABILITIES,
@@ -119,7 +120,7 @@ export class Connection {
         const parser = createParser({ onEvent: ({ data }) => (json = data) });
         parser.feed(text);
       }
-      const answer = Answer.safeParse(parsed(json)).data;
+      const answer = Answer.safeParse(jsonOf(json)).data;
       if (!answer) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
       if ("error" in answer) throw Object.assign(new Error(answer.error.message), { code: answer.error.code });
       return answer.result;
@@ -168,14 +169,6 @@ export class Connection {
 
 export const wordsOf = (content: unknown): string =>
   (content as { text?: string }[]).map(({ text = "" }) => text).join(" ");
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
 
 /**
  * Whether the same request may succeed later: nobody answered, the server said that it cannot now, or another call found their

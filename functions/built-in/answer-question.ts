@@ -2,8 +2,8 @@ import * as z from "zod";
 import { builtInTool, refusal, ToolError } from "../../core/author/tool.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import { jobName } from "../../core/tools/arguments.ts";
-import { jsonOf } from "../http/json.ts";
 import { checkAnswer } from "../tasks/answer.ts";
 
 const NAME = "answer_question";

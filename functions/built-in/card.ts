@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import { JobStatus } from "../../core/jobs/status.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import { check, nameText } from "../../core/tools/arguments.ts";
-import { jsonOf } from "../http/json.ts";
 import { loadLazy } from "../load-lazy.ts";
 import { giveAnswer, jsonText } from "./answer-question.ts";
 

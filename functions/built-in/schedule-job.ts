@@ -4,8 +4,8 @@ import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/to
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/store/ids.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import { check } from "../../core/tools/arguments.ts";
-import { jsonOf } from "../http/json.ts";
 import { loadTimes } from "../schedules/load-times.ts";
 import { type Schedule, schedule } from "../schedules/schedule.ts";
 import { SHORTEST } from "../schedules/shortest.ts";

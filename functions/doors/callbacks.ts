@@ -5,10 +5,10 @@ import { CALLBACKS, childOf, decodeValue } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import type { Edge } from "../app/parts.ts";
 import { isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
-import { jsonOf } from "../http/json.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 
 /** The largest body, in bytes. */

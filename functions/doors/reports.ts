@@ -3,10 +3,10 @@ import * as z from "zod";
 import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import type { Edge } from "../app/parts.ts";
 import { bearerIn } from "../auth/secret.ts";
 import { readBytes } from "../http/bounded-body.ts";
-import { jsonOf } from "../http/json.ts";
 
 const Ids = z.record(z.string(), z.array(z.string())).default({});
 const count = z.number().nonnegative();

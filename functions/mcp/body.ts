@@ -1,6 +1,7 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
+
+import { jsonOf } from "../../core/store/json.ts";
 import { BODY_TIME, isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
-import { jsonOf } from "../http/json.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */

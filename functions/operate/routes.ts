@@ -1,11 +1,11 @@
 /** Serves operators at `/operate`: the page, its data, and their actions. */
 import * as z from "zod";
 import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import type { Edge } from "../app/parts.ts";
 import { type DoorEnv, operateRooms } from "../doors/resonate.ts";
 import { assetResponse } from "../http/assets.ts";
 import { readBytes } from "../http/bounded-body.ts";
-import { jsonOf } from "../http/json.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
 import type { Action, Filter, Span } from "./calls.ts";

@@ -3,9 +3,9 @@
  * off is repeated under the same message id.
  */
 import type { Caller } from "../../../core/definitions/caller.ts";
+import { jsonOf } from "../../../core/store/json.ts";
 import { Sealing } from "../../../core/store/sealing.ts";
 import { sha256Of } from "../../../core/store/sha256.ts";
-import { jsonOf } from "../../http/json.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
 import type { Occurrence } from "../schedules/occurrence.ts";
 import type { SeenSubscription } from "../seen.ts";
