@@ -181,7 +181,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       source: LISTENER && createFeed(LISTENER as ListenerNamespace),
       key: () => this.#takeover.key ?? "",
       pending: (limit) => this.#jobs.pending(limit),
-      leastSeen: (limit) => this.#jobs.leastSeen(limit),
+      leastSeen: (limit) => this.#jobs.leastSeen(Date.now(), limit),
       look: (ids) => this.#looks.lookAt(ids),
       listen: (id, channel) => this.#looks.listen(id, channel),
       readFeed: (job, channel) => this.#looks.readFeed(job, channel),
@@ -527,8 +527,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
   async #lookForEvents(now: number): Promise<void> {
     const { names } = this.#hooks;
     if (names.length === 0) return;
-    const ids = this.#jobs.leastSeen(LOOKS);
-    await this.#looks.lookAt(ids).catch(() => {}); // The next alarm looks again.
+    const ids = this.#jobs.leastSeen(now, LOOKS);
+    const isSeen = await this.#looks.lookAt(ids).then(
+      () => true,
+      () => false, // The next alarm looks again.
+    );
     if (names.some((name) => name !== JOB_ENDED)) {
       const running = ids.filter((id) => this.#jobs.isPending(id));
       await Promise.all(running.map(async (id) => this.#looks.noteFeed(id, await this.#feeds.newest(id)))).catch(
@@ -538,7 +541,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const pause = isLocal(this.#config)
       ? HEARING.first
       : Math.min(HEARING.most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
-    this.#hear(Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause);
+    const due = isSeen ? Math.max(now, this.#jobs.nextLook() ?? Infinity) : Infinity;
+    this.#hear(Math.min(now + pause, due + SOON), pause);
   }
 
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */
