@@ -557,6 +557,17 @@ test("jobs that are expected to end at the same time are looked at within second
   expect(received.size).toBe(100);
 });
 
+test("each of many open jobs is looked at within about an hour", async () => {
+  const { received, receive } = noting();
+  const { start, end, pass } = await subscribed(receive);
+  for (let n = 0; n < 200; n++) await start(`timer_${n}`, 8 * DAY);
+  await pass(Date.now() + DAY * MINUTE);
+  // Nobody reports these ends.
+  for (let n = 0; n < 200; n++) await end(`timer_${n}`);
+  await pass(Date.now() + 65 * MINUTE);
+  expect(received.size).toBe(200);
+});
+
 test("a receiver that fails for an hour is left alone until its client, who can see that, subscribes again", async () => {
   let answer = 503;
   const receive = vi.fn(() => new Response(null, { status: answer }));

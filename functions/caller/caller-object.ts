@@ -61,8 +61,11 @@ const STEPS = 8;
 const SOON = 1_000;
 const DAY = 86_400_000;
 
-/** The first and the longest pause between two looks at jobs for the sake of subscriptions, in milliseconds. */
-const HEARING = { first: 30_000, most: 3_600_000 };
+/**
+ * The pauses between two looks at jobs for the sake of subscriptions, in milliseconds: the first, the longest, which is also the
+ * longest for each job, and the shortest where that needs many looks.
+ */
+const HEARING = { first: 30_000, most: 3_600_000, least: 10_000 };
 
 /** The pause after a failure to make the schedules of definitions, in milliseconds. */
 const UNDEPLOYED = 10_000;
@@ -541,8 +544,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const pause = isLocal(this.#config)
       ? HEARING.first
       : Math.min(HEARING.most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
-    const due = isSeen ? Math.max(now, this.#jobs.nextLook() ?? Infinity) : Infinity;
-    this.#hear(Math.min(now + pause, due + SOON), pause);
+    const { due, oldest } = this.#jobs.nextLook();
+    const wanted = Math.min(Math.max(now, due) + SOON, Math.max(now + HEARING.least, oldest + HEARING.most));
+    this.#hear(Math.min(now + pause, isSeen ? wanted : Infinity), pause);
   }
 
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */

@@ -261,10 +261,11 @@ export class JobTable {
     return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
 
-  /** When the next open job is due for a look, in milliseconds since the epoch; undefined where none is open. */
-  nextLook(): number | undefined {
-    const [row] = this.#all(`SELECT min(${NEXT_LOOK}) AS at FROM jobs WHERE state = 'pending'`);
-    return row?.at == null ? undefined : Number(row.at);
+  /** When the next open job is due for a look, and when the one looked at longest ago was; infinite where none is open. */
+  nextLook(): { due: number; oldest: number } {
+    const times = `min(${NEXT_LOOK}) AS due, min(looked_at) AS oldest`;
+    const [row] = this.#all(`SELECT ${times} FROM jobs WHERE state = 'pending'`);
+    return { due: Number(row?.due ?? Infinity), oldest: Number(row?.oldest ?? Infinity) };
   }
 
   newest(limit: number): string[] {
