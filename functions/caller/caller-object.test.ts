@@ -403,7 +403,7 @@ async function subscribed(receive: (id: string, url: string) => Response | Promi
     const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + minutes * MINUTE };
     const job = { id: deployment.idOf(name), kind: "timer", state: "pending" as const, ...times };
     const none = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
-    await object.reserve(KEY, { ...job, ...none }, { jobs: 0, bytes: 0 });
+    await awake().reserve(KEY, { ...job, ...none }, { jobs: 0, bytes: 0 });
     await deployment.create(name, "", most);
   };
   /** Lets the time pass until `until`, and runs each alarm in an object that has just woken up. Returns how many there were. */
@@ -566,6 +566,18 @@ test("each of many open jobs is looked at within about an hour", async () => {
   for (let n = 0; n < 200; n++) await end(`timer_${n}`);
   await pass(Date.now() + 65 * MINUTE);
   expect(received.size).toBe(200);
+});
+
+test("a start does not delay the look that the end of another job is due for", async () => {
+  const { received, receive } = noting();
+  const { start, end, pass } = await subscribed(receive);
+  await start("timer_tea", 90);
+  const fires = Date.now() + 90 * MINUTE;
+  await pass(fires);
+  await end("timer_tea");
+  await start("timer_next", DAY);
+  await pass(fires + 10_000);
+  expect(received.has("tea")).toBe(true);
 });
 
 test("a receiver that fails for an hour is left alone until its client, who can see that, subscribes again", async () => {

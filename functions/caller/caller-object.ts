@@ -508,7 +508,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
    * Begins to follow how jobs end while somebody is subscribed: on one machine over the listener's connection; in an account,
    * where an open connection is billed, by looks with growing pauses.
    */
-  #hear(at = Date.now() + HEARING.first, pause = HEARING.first): void {
+  #hear(at = Math.min(this.#hearing?.at ?? Infinity, Date.now() + HEARING.first), pause = HEARING.first): void {
     const { names } = this.#hooks;
     const isWanted = names.length > 0 && this.#jobs.pending(1).length > 0;
     if (isWanted && isLocal(this.#config))
