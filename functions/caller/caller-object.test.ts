@@ -580,6 +580,27 @@ test("a start does not delay the look that the end of another job is due for", a
   expect(received.has("tea")).toBe(true);
 });
 
+test("a question of a long job is told within five minutes where no connection follows it, at ten requests a look", async () => {
+  const { received, receive } = noting();
+  const { object, sim, start, pass, idOf, state, caller, request } = await subscribed(receive);
+  await object.subscribe(caller, { ...request, name: "job.question" });
+  await start("timer_long", 30 * DAY);
+  await pass(Date.now() + 60 * MINUTE);
+  const before = state.requests;
+  const alarms = await pass(Date.now() + 120 * MINUTE);
+  expect(alarms).toBeLessThanOrEqual(25);
+  expect(state.requests - before).toBeLessThanOrEqual(10 * 25);
+  const question = { message: "Go on?", requestedSchema: { type: "object", properties: {} } };
+  const entry = { message: "asks", questions: { go: { promiseId: "p", question } } };
+  const call = childOf(feedEntryId(idOf("timer_long"), 1), Date.now() - 1, {
+    param: entry,
+    tags: { "resonate:timer": "true" },
+  });
+  await sim.send(call.kind, call.data);
+  await pass(Date.now() + 5 * MINUTE + 1);
+  expect([...received.keys()]).toEqual(["question_timer_long_go"]);
+});
+
 test("a receiver that fails for an hour is left alone until its client, who can see that, subscribes again", async () => {
   let answer = 503;
   const receive = vi.fn(() => new Response(null, { status: answer }));

@@ -62,10 +62,11 @@ const SOON = 1_000;
 const DAY = 86_400_000;
 
 /**
- * The pauses between two looks at jobs for the sake of subscriptions, in milliseconds: the first, the longest, which is also the
- * longest for each job, and the shortest where that needs many looks.
+ * The pauses between two looks at jobs for the sake of subscriptions, in milliseconds: the first; the longest, which is also the
+ * longest for each job; the longest where questions, outputs or progress are wanted, as workers report only ends; and the
+ * shortest where many jobs have waited for the longest.
  */
-const HEARING = { first: 30_000, most: 3_600_000, least: 10_000 };
+const HEARING = { first: 30_000, most: 3_600_000, mostOfFeeds: 300_000, least: 10_000 };
 
 /** The pause after a failure to make the schedules of definitions, in milliseconds. */
 const UNDEPLOYED = 10_000;
@@ -535,15 +536,15 @@ export class CallerObject extends DurableObject implements CallerMethods {
       () => true,
       () => false, // The next alarm looks again.
     );
-    if (names.some((name) => name !== JOB_ENDED)) {
+    const areFeedsWanted = names.some((name) => name !== JOB_ENDED);
+    if (areFeedsWanted) {
       const running = ids.filter((id) => this.#jobs.isPending(id));
       await Promise.all(running.map(async (id) => this.#looks.noteFeed(id, await this.#feeds.newest(id)))).catch(
         () => {},
       );
     }
-    const pause = isLocal(this.#config)
-      ? HEARING.first
-      : Math.min(HEARING.most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
+    const most = isLocal(this.#config) ? HEARING.first : areFeedsWanted ? HEARING.mostOfFeeds : HEARING.most;
+    const pause = Math.min(most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
     const { due, oldest } = this.#jobs.nextLook();
     const wanted = Math.min(Math.max(now, due) + SOON, Math.max(now + HEARING.least, oldest + HEARING.most));
     this.#hear(Math.min(now + pause, isSeen ? wanted : Infinity), pause);
