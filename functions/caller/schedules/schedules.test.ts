@@ -208,6 +208,21 @@ test("a queued firing waits while schedules are paused, and is made up when they
   expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
 });
 
+test("of several firings that wait for the last job the newest is started, and the others are named as skipped", async () => {
+  const { pass, fired, end, seen } = await deploy({ overlap: "queue" });
+  for (let n = 0; n < 4; n++) await pass(1);
+  await end("23T130000Z");
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z", "23T160000Z"]);
+  const shown = await seen();
+  expect("done" in shown && shown.done.schedules[0]?.last.map(({ text }) => text)).toEqual([
+    "report_x@20261123T160000Z",
+    "20261123T150000Z skipped, as a later one is due",
+    "20261123T140000Z skipped, as a later one is due",
+    "report_x@20261123T130000Z",
+  ]);
+});
+
 test("a definition's schedule is made once, replaced when it changes, and ended when it is removed", async () => {
   const { env } = begin();
   const storage = createStorage();

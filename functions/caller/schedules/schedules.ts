@@ -177,6 +177,7 @@ export class Schedules {
       else if (spec.overlap !== "skip" || !(await this.#isRunning(running))) firing = last;
       else told.unshift(`${stamp(last)} skipped, as ${this.#world.nameOf(running ?? "")} still runs`);
     }
+    if (queued !== null && firing !== queued) told.unshift(`${stamp(queued)} skipped, as a later one is due`);
     queued = null;
     const mustWait = async () => isPaused || (spec.overlap === "queue" && (await this.#isRunning(running)));
     if (firing !== undefined && (await mustWait())) queued = firing;
