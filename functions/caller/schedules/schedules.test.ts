@@ -204,7 +204,7 @@ test("a queued firing waits while schedules are paused, and is made up when they
   await pass(1);
   expect(await fired()).toEqual(["23T130000Z"]);
   await paused.resume("schedule");
-  await pass(0.01);
+  await pass(0.02);
   expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
 });
 
@@ -221,6 +221,22 @@ test("of several firings that wait for the last job the newest is started, and t
     "20261123T140000Z skipped, as a later one is due",
     "report_x@20261123T130000Z",
   ]);
+});
+
+test.each([
+  ["a one-time firing", { when: { at: new Date(BEGAN + HOUR).toISOString() } }],
+  ['with missed: "last" the newest firing', { missed: "last" }],
+] as const)("%s within a pause of schedules is made up after it", async (_, change) => {
+  const { pass, fired, alarm } = await deploy(change);
+  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  await paused.pause("schedule");
+  await pass(1);
+  expect(await fired()).toEqual([]);
+  // A pause may last for days.
+  expect(alarm.at - Date.now()).toBeGreaterThan(50_000);
+  await paused.resume("schedule");
+  await pass(0.02);
+  expect(await fired()).toEqual(["23T130000Z"]);
 });
 
 test("a definition's schedule is made once, replaced when it changes, and ended when it is removed", async () => {

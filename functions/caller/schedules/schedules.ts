@@ -29,6 +29,9 @@ const LATE = 5 * 60_000;
 /** The pause after a failure, and before a queued firing is tried again, in milliseconds. */
 const AGAIN = 10_000;
 
+/** How often a firing that waits for the end of a pause is tried, in milliseconds. A pause may last for days. */
+const AFTER_PAUSE = 60_000;
+
 /** How many schedules fire at once, and how many of its last firings a schedule reports. */
 const AT_ONCE = 10;
 const TOLD = 5;
@@ -172,8 +175,10 @@ export class Schedules {
     let firing = queued ?? undefined;
     const mayFire = last !== undefined || firing !== undefined;
     const isPaused = mayFire && (await this.#paused.find(schedule.kind)) !== undefined;
+    // A firing within a pause counts as missed, but the only one of a schedule waits.
+    const isLeftOut = isPaused ? spec.missed === "skip" && next !== undefined : isMissed;
     if (last !== undefined) {
-      if (isMissed || isPaused) told.unshift(`${stamp(last)} ${isPaused ? "paused" : "missed"}`);
+      if (isLeftOut) told.unshift(`${stamp(last)} ${isPaused ? "paused" : "missed"}`);
       else if (spec.overlap !== "skip" || !(await this.#isRunning(running))) firing = last;
       else told.unshift(`${stamp(last)} skipped, as ${this.#world.nameOf(running ?? "")} still runs`);
     }
@@ -188,7 +193,8 @@ export class Schedules {
       running = started.id ?? running;
       told.unshift(started.told);
     }
-    const next_at = Math.min(next ?? Number.MAX_SAFE_INTEGER, queued === null ? Number.MAX_SAFE_INTEGER : now + AGAIN);
+    const again = queued === null ? Number.MAX_SAFE_INTEGER : now + (isPaused ? AFTER_PAUSE : AGAIN);
+    const next_at = Math.min(next ?? Number.MAX_SAFE_INTEGER, again);
     const kept = told.slice(0, TOLD);
     await this.#tell(record, next, kept);
     this.#put({ ...row, next_at, after: now, running, queued, told: JSON.stringify(kept) });
