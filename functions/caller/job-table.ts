@@ -74,6 +74,12 @@ const MIGRATIONS = [
   "ALTER TABLE jobs ADD COLUMN child INTEGER NOT NULL DEFAULT 0",
   `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
    CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`,
+  // A schedule that is made again after the retention has removed its name's ended promise.
+  `CREATE TRIGGER schedules_again AFTER UPDATE OF state ON jobs
+     WHEN new.kind = 'schedule' AND new.state = 'pending' AND old.state <> 'pending' BEGIN
+     INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
+   END;
+   INSERT OR IGNORE INTO schedules SELECT id, 0, 0, NULL, NULL, '[]' FROM jobs WHERE kind = 'schedule' AND state = 'pending';`,
 ];
 
 /**

@@ -333,3 +333,13 @@ test("a schedule that fires each minute does not fill the server with its progre
   expect(told.length).toBeLessThan(70);
   expect(sim.promises().filter((id) => /report_x@[^:]*$/.test(id)).length).toBeGreaterThan(100);
 });
+
+test("a schedule that is made again after the retention has removed an ended one of its name fires", async () => {
+  const { sim, store, spec, pass, fired } = await deploy({});
+  await store.cancel("schedule_s");
+  sim.forget(`${KEY}schedule_s`);
+  await startJob(store, schedule as Job, spec, Date.now());
+  await pass(0);
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z"]);
+});
