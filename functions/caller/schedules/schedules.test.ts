@@ -343,3 +343,14 @@ test("a schedule that is made again after the retention has removed an ended one
   await pass(1);
   expect(await fired()).toEqual(["23T130000Z"]);
 });
+
+test("a nightly schedule shows a next firing to come, also if its firings are not to the millisecond a day apart", async () => {
+  const { pass, doing } = await deploy({ when: { cron: "0 12 * * *" } });
+  for (let day = 1; day <= 14; day++) {
+    // Each second alarm is 20 ms late.
+    vi.setSystemTime(BEGAN + day * 24 * HOUR + (day % 2) * 20);
+    await pass(0);
+    const next = new Date(BEGAN + (day + 1) * 24 * HOUR).toISOString();
+    expect(await doing()).toMatch(new RegExp(`^fires next ${next}; last: `));
+  }
+});

@@ -38,9 +38,10 @@ const TOLD = 5;
 
 /**
  * The least time between two entries of a schedule's feed: a share of its age, but at most so many milliseconds. Entries are
- * never removed, so a feed must not grow fast.
+ * never removed, so a feed must not grow fast. It is less than a day, as nightly firings are not to the millisecond a day apart, and
+ * one day a year has 23 hours.
  */
-const GAP = { share: 0.1, most: 86_400_000 };
+const GAP = { share: 0.1, most: 72_000_000 };
 
 /** How many schedules a caller sees at once. */
 const SEEN = 100;
