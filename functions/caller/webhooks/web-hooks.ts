@@ -130,6 +130,8 @@ export class WebHooks {
       this.#table.verify(url, Date.now() + VERIFIED);
     }
     const sealed = await this.#seal(id, secret);
+    // A subscription that has ended does not continue, also if its receiver has not been told yet.
+    if (this.#table.get(id)?.ended != null) this.#remove(id);
     const known = this.#table.get(id);
     const begin = this.#world.log.begin(cursor, maxAgeMs, Date.now());
     const expires_at =
@@ -150,8 +152,6 @@ export class WebHooks {
       failed_since: null,
       failures: 0,
     });
-    // The subscription is wanted again, so its end is no longer reported.
-    if (known && known.ended !== null) this.#table.all("DELETE FROM deliveries WHERE subscription = ?", id);
     if (known?.active === 0)
       this.#table.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
     return {
