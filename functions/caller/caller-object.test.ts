@@ -662,6 +662,30 @@ test.each(["has expired", "was ended by its owner", "was ended and its receiver 
   },
 );
 
+test("a subscription that is made again while its receiver is being told of its end continues after that", async () => {
+  const { promise: held, resolve: answer } = Promise.withResolvers<Response>();
+  const received: string[] = [];
+  const { object, start, end, idOf, caller, request } = await subscribed((id) => {
+    received.push(id);
+    return id.startsWith("msg_terminated") ? held : new Response(null, { status: 204 });
+  });
+  const subscriptions = async () => {
+    const seen = await object.seen(KEY);
+    return "done" in seen ? seen.done.subscriptions.map(({ id }) => id) : [];
+  };
+  const [id] = await subscriptions();
+  await object.seen(KEY, undefined, id);
+  await vi.waitFor(() => expect(received).toHaveLength(1));
+  await object.subscribe(caller, request);
+  answer(new Response(null, { status: 204 }));
+  await start("timer_a", 10);
+  await end("timer_a");
+  await object.heard(KEY, [idOf("timer_a")], []);
+  await vi.waitFor(() => expect(received).toContain("ended_timer_a"));
+  await object.alarm();
+  expect(await subscriptions()).toEqual([id]);
+});
+
 test.each([3, 8])(
   "%i slow receivers with full backlogs do not delay the events of another subscription",
   async (slow) => {

@@ -289,7 +289,9 @@ export class WebHooks {
     const now = Date.now();
     const subscription = this.#table.get(delivery.subscription);
     if (!subscription) return;
-    const { id, failed_since, failures } = subscription;
+    const { id, failed_since, failures, ended } = subscription;
+    // The client has subscribed again during this attempt.
+    if (delivery.type === "terminated" && ended === null) return;
     const status = outcome.ok ? undefined : outcome.status;
     if (status === 410 && delivery.type === "gap") {
       // The receiver does not want the gap. The client learns of it when it subscribes again.
