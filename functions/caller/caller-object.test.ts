@@ -686,6 +686,38 @@ test("a subscription that is made again while its receiver is being told of its 
   expect(await subscriptions()).toEqual([id]);
 });
 
+test("a web hook without events for weeks has its cursor moved on at each refresh, and is not told of a gap", async () => {
+  const quiet = { url: "https://quiet.example.com/", narrowed: { jobNames: ["timer_quiet"] } };
+  const received: string[] = [];
+  const { awake, start, end, pass, idOf, caller, request } = await subscribed((id, url) => {
+    if (url === quiet.url) received.push(id);
+    return new Response(null, { status: 204 });
+  });
+  const refresh = async () => {
+    const answer = await awake().subscribe(caller, { ...request, ...quiet });
+    if (!("done" in answer) || "refused" in answer.done) throw new Error("not granted");
+    return answer.done;
+  };
+  const endJob = async (name: string) => {
+    await start(name, 10);
+    await end(name);
+    await awake().heard(KEY, [idOf(name)], []);
+  };
+  const cursors = [(await refresh()).cursor];
+  for (let day = 1; day <= 16; day++) {
+    await endJob(`timer_${day}`);
+    await pass(Date.now() + DAY * MINUTE);
+    if (day % 5 > 0) continue;
+    const { cursor, truncated } = await refresh();
+    expect(truncated).toBe(false);
+    cursors.push(cursor);
+  }
+  expect(received).toEqual([]);
+  expect(new Set(cursors).size).toBe(4);
+  await endJob("timer_quiet");
+  await vi.waitFor(() => expect(received).toEqual(["ended_timer_quiet"]));
+});
+
 test.each([3, 8])(
   "%i slow receivers with full backlogs do not delay the events of another subscription",
   async (slow) => {

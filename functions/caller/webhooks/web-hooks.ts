@@ -257,7 +257,7 @@ export class WebHooks {
       this.#fill(this.#table.get(id) as Subscription, now);
       return;
     }
-    if (isQuiet && !this.#world.log.isFar(position)) return;
+    if (isQuiet && !this.#world.log.isFar(position, now)) return;
     this.#world.storage.transactionSync(() => {
       if (page.truncated) this.#tellGap(id, now);
       for (const event of page.events) {
