@@ -139,6 +139,20 @@ test("in any history a start is refused when and only when the limit is reached,
   );
 });
 
+test("jobs that stay open after their expected end do not hide from a start which others have ended", async () => {
+  const { start, create, end } = deploy(100);
+  for (let n = 0; n < 50; n++) {
+    await start(`timer_stuck${n}`, 1, true);
+    await create(`timer_stuck${n}`, tagOf(reservationFor({ duration: 10 * MINUTE, now: BEGAN, count: 1 })), 60);
+  }
+  vi.advanceTimersByTime(20 * MINUTE);
+  for (let n = 0; n < 50; n++) await start(`timer_${n}`);
+  for (let n = 0; n < 50; n++) await end(`timer_${n}`);
+  vi.advanceTimersByTime(1_000);
+  // A start looks at 40 jobs.
+  expect([await start("timer_next"), await start("timer_next")]).toEqual(["full", "reserved"]);
+});
+
 describe("the stored bytes of jobs that do not state them", () => {
   const MOST = 500_000_000;
   const begin = async (bindings = {}) => {
