@@ -85,7 +85,7 @@ async function make(
   const requests = new CallRequests(server, request);
   const kept = args.once && host !== undefined ? { kept: { keeper: host, request: requestId() } } : {};
   const sent: Sent = { at: new Date().toISOString(), ...kept };
-  server.calls.permit(jobName, slot);
+  server.calls.permit(jobName, args.once ? sent.at : undefined, slot);
   sending(sent);
   // If the call was not sent or is lost, its job decides what to do: the job finds it here.
   const call = await requests

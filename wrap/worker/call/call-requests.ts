@@ -125,7 +125,7 @@ export class CallRequests {
     call.request.leave();
     if (request.kind !== "call") return this.#lost(error, request);
     const isOver = isSessionOver(error);
-    if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.isRepeated) calls.permit(jobName);
+    if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.isRepeated) calls.permit(jobName, sentAt);
     if (isOver) return new Error(`${NOT_DONE}: ${options.name} has forgotten the session`);
     return explained(failure(error, options, sentAt));
   }
@@ -167,18 +167,18 @@ export class CallRequests {
     const { calls, options } = this.#server;
     const { jobName, signal } = this.#job;
     const { kept, sentAt } = awaited;
-    const isPermitted = calls.isPermitted(jobName);
-    if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !isPermitted) {
+    const permit = calls.permitOf(jobName, sentAt);
+    if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !permit) {
       throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
     }
-    const slot = calls.slotOf(jobName) ?? (await this.#server.takeSlot(jobName, signal, step));
+    const slot = permit?.slot ?? (await this.#server.takeSlot(jobName, signal, step));
     try {
       if (signal.aborted) throw new Error("the job is no longer run here");
       const connection = await this.#connect(step);
       const { log } = this.#job.args;
       if (log !== undefined) await connection.logFrom(log);
       calls.usePermit(jobName);
-      const call = this.#send(connection, awaited, isPermitted ? undefined : kept?.keeper);
+      const call = this.#send(connection, awaited, permit ? undefined : kept?.keeper);
       calls.put(jobName, call);
       // The call outlives this execution, and gets its answer from the next one.
       const over = new AbortController();
@@ -191,7 +191,7 @@ export class CallRequests {
       });
       return call;
     } catch (error) {
-      if (calls.isPermitted(jobName)) calls.permit(jobName);
+      if (calls.permitOf(jobName, sentAt)) calls.permit(jobName, sentAt);
       slot.free();
       return explain(error);
     }

@@ -171,9 +171,9 @@ class Call {
       // If the job has moved to another worker, that worker permits its own call.
       signal.throwIfAborted();
       // The slot outlasts the step: without the job, nobody else would free it.
-      this.#server.calls.permit(jobName, slot, this.#ctx.signal);
-      const kept = host === undefined ? {} : { kept: { keeper: host, request: requestId() } };
-      return { at: new Date().toISOString(), ...kept };
+      const at = new Date().toISOString();
+      this.#server.calls.permit(jobName, at, slot, this.#ctx.signal);
+      return { at, ...(host !== undefined && { kept: { keeper: host, request: requestId() } }) };
     } catch (error) {
       slot.free();
       throw error;
