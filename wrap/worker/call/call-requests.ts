@@ -100,7 +100,7 @@ export class CallRequests {
       if (event.kind === "error" && request.kind === "task") await checkTask(() => this.#connect(step), request);
     } catch (error) {
       if (step.signal.aborted) throw error;
-      throw this.#failed(error, call, awaited);
+      throw this.#failed(error, n, call, awaited);
     } finally {
       clearTimeout(silence);
       step.signal.removeEventListener("abort", onAbort);
@@ -117,8 +117,11 @@ export class CallRequests {
     return outcomeOf(step, event, awaited, call, server);
   }
 
-  /** Gives a call up, so that the step's next attempt makes the request again; returns the error of this attempt. */
-  #failed(error: unknown, call: CallInFlight, { request, sentAt }: AwaitedRequest): unknown {
+  /**
+   * Gives up a call whose event `n` does not come, so that the step's next attempt makes the request again; returns the error of
+   * this attempt.
+   */
+  #failed(error: unknown, n: number, call: CallInFlight, { base, request, sentAt }: AwaitedRequest): unknown {
     const { calls, options } = this.#server;
     const { jobName } = this.#job;
     calls.forget(jobName);
@@ -127,6 +130,8 @@ export class CallRequests {
     const isOver = isSessionOver(error);
     if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.isRepeated) calls.permit(jobName, sentAt);
     if (isOver) return new Error(`${NOT_DONE}: ${options.name} has forgotten the session`);
+    // The job counts the losses of a call. One that has asked is made again by the step, which has the answers to its questions.
+    if (error instanceof AnswerLost && sentAt === undefined && n === base) return new OutcomeUnknown(error.message);
     return explained(failure(error, options, sentAt));
   }
 

@@ -9,6 +9,7 @@ import {
   type Step,
 } from "../../../core/definitions/context.ts";
 import { outside } from "../../../core/engine/guard/guard.ts";
+import { pause } from "../../../core/store/pacing/backoff.ts";
 import type { CallArgs, Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown } from "../connection/errors.ts";
@@ -29,6 +30,8 @@ const LASTING = { maxDuration: 7 * 24 * HOUR };
  * to lose a call of six seconds five times in a row.
  */
 const MAX_LOSSES = 10;
+/** The pause before such a repeat, in milliseconds. All of them together outlast an outage of five minutes. */
+const pauseAfter = (losses: number) => (losses === 1 ? 0 : Math.min(2 ** (losses - 2), 90) * SECOND);
 
 export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<JsonObject> {
   if (args.tool === "resources/subscribe") return awaitUpdate(server, ctx, args);
@@ -107,7 +110,7 @@ class Call {
           n += 1;
           losses += 1;
           if (losses > MAX_LOSSES) throw new NonRetryableError(outcome.why);
-          outcome = await this.#send(n, { kind: "call" });
+          outcome = await this.#send(n, { kind: "call" }, pauseAfter(losses));
           break;
         case "question":
           outcome = await this.#ask(n, outcome);
@@ -141,8 +144,11 @@ class Call {
     if (call && call.base <= n) call.request.recorded();
   }
 
-  /** Sends a request (a non-repeatable one at most once), and waits for its first event. */
-  async #send(n: number, request: AwaitedRequest["request"]): Promise<StepOutcome> {
+  /**
+   * Sends a request (a non-repeatable one at most once), and waits for its first event. `wait`: a pause before it in milliseconds,
+   * which is part of the step: journals that earlier versions have written hold no sleep there.
+   */
+  async #send(n: number, request: AwaitedRequest["request"], wait = 0): Promise<StepOutcome> {
     const number = (n === 0 ? "" : ` ${n}`) + this.#attempt;
     this.#awaited = { base: n, request };
     const { sent } = this.#args;
@@ -155,7 +161,7 @@ class Call {
       const own = await this.#ctx.step(`send${number}`, prepare, { retry: RETRIES });
       this.#awaited = { base: n, request, sentAt: own.at, ...keptIn(own) };
     }
-    return this.#next(this.#ctx, n, `call${number}`);
+    return this.#next(this.#ctx, n, `call${number}`, { wait });
   }
 
   /** Waits for a connection and a slot, so that the call goes out right after the record. */
@@ -187,7 +193,7 @@ class Call {
     const { winner, value } = await this.#ctx.race(
       {
         answer: (ctx) => ctx.ask("question", question),
-        call: (ctx) => this.#next(ctx, n + 1, "call", true),
+        call: (ctx) => this.#next(ctx, n + 1, "call", { untimed: true }),
       },
       { name: `question ${n}${this.#attempt}` },
     );
@@ -269,11 +275,17 @@ class Call {
   }
 
   /** Waits for event `n`. */
-  #next(ctx: Context, n: number, name: string, untimed = false): Promise<StepOutcome> {
+  #next(ctx: Context, n: number, name: string, { untimed = false, wait = 0 } = {}): Promise<StepOutcome> {
     const { timeout = HOUR } = this.#server.options;
     const awaited = this.#awaited;
-    const work = (step: Step) =>
-      this.#requests.event(step, n, awaited, untimed ? undefined : timeout).catch((error) => this.#lost(error));
+    const work = async (step: Step) => {
+      if (wait > 0 && step.attempt === 1) {
+        await pause(wait, step.signal);
+        step.signal.throwIfAborted();
+      }
+      const event = this.#requests.event(step, n, awaited, untimed ? undefined : timeout);
+      return event.catch((error) => this.#lost(error));
+    };
     return ctx.step(name, work, { retry: awaited.request.kind === "call" ? RETRIES : LASTING });
   }
 }
