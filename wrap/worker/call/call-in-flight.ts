@@ -67,7 +67,7 @@ export class CallInFlight {
   #isDone = false;
   /** The call's slot, which it leaves while it waits for an answer; undefined if it keeps the slot. */
   seat: Seat | undefined;
-  /** Gets the server's progress notifications. */
+  /** Gets the server's progress notifications; set exactly while the job waits for the call. */
   onProgress: Step["progress"] | undefined;
   /** The last progress notification. */
   progress: Parameters<Step["progress"]> | undefined;
