@@ -148,14 +148,18 @@ export class WrappedServer {
    *
    * @throws {NotSent} saying why there is no connection
    */
-  async connection(jobName: string, log: Log, tell: (what: string) => void = () => {}): Promise<Connection> {
+  connection(jobName: string, log: Log, tell?: (what: string) => void): Promise<Connection> {
+    return this.#telling(tell, this.#connected(jobName, log));
+  }
+
+  #telling<T>(tell: (what: string) => void = () => {}, answer: Promise<T>): Promise<T> {
     const { name } = this.options;
     const began = Date.now();
     const telling = setInterval(
       () => tell(`${name} has not answered for ${Math.round((Date.now() - began) / 1_000)} s`),
       TELL,
     );
-    return this.#connected(jobName, log).finally(() => clearInterval(telling));
+    return answer.finally(() => clearInterval(telling));
   }
 
   async #connected(jobName: string, log: Log): Promise<Connection> {
@@ -177,7 +181,13 @@ export class WrappedServer {
 
   /** The server's present description of itself and its lists. @throws {NotSent} */
   async look(log: Log, tell?: (what: string) => void): Promise<Snapshot> {
-    return snapshotOf(await this.connection("", log, tell));
+    const seen = async () => snapshotOf(await this.#connected("", log), this.#startTimeout);
+    return this.#telling(tell, seen());
+  }
+
+  get #startTimeout(): number {
+    const { startTimeout, url } = this.options;
+    return startTimeout ?? (url === undefined ? START : CONNECT);
   }
 
   /** Leaves the program to the next worker of the same deployment. Without a program host the program ends. */
@@ -242,7 +252,7 @@ export class WrappedServer {
 
   async #open(target: Target, log: Log): Promise<Connection> {
     const changed = async () => {
-      const snapshot = await snapshotOf(connection).catch(() => undefined);
+      const snapshot = await snapshotOf(connection, this.#startTimeout).catch(() => undefined);
       if (!snapshot) return;
       connection.tools = snapshot.tools;
       this.onTools?.(snapshot, log);
@@ -250,7 +260,7 @@ export class WrappedServer {
     const connection = await Connection.open({
       target,
       log,
-      timeout: this.options.startTimeout ?? ("url" in target ? CONNECT : START),
+      timeout: this.#startTimeout,
       revision: this.#revision,
       asked: this.options.revision,
       onListsChanged: () => void changed(),
