@@ -2,7 +2,9 @@
 import {
   type Answer,
   type Context,
+  DeadlineExceeded,
   HOUR,
+  JobCancelled,
   MINUTE,
   NonRetryableError,
   SECOND,
@@ -12,10 +14,17 @@ import { outside } from "../../../core/engine/guard/guard.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
 import type { CallArgs, Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
-import { OutcomeUnknown } from "../connection/errors.ts";
+import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
 import { requestId } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
-import { type AwaitedRequest, type JsonObject, questionOf, resumable, type StepOutcome } from "./awaited-request.ts";
+import {
+  type AwaitedRequest,
+  type JsonObject,
+  questionOf,
+  type RemoteTask,
+  resumable,
+  type StepOutcome,
+} from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 import { CallRequests } from "./call-requests.ts";
 import { explain, protocolError } from "./outcome.ts";
@@ -243,15 +252,14 @@ class Call {
     task: Extract<StepOutcome, { kind: "task" }>,
   ): Promise<{ n: number; outcome: StepOutcome }> {
     const { taskId, place: session } = task;
+    const { name, timeout = HOUR } = this.#server.options;
     const answered = new Set<string>();
     for (let n = first; ; n++) {
       const poll = (step: Step) =>
-        watchTask(() => this.#connect(step), step, task, answered, this.#server.options.name).catch((error) =>
-          this.#lost(error),
-        );
+        watchTask(() => this.#connect(step), step, task, answered, name, timeout).catch((error) => this.#lost(error));
       const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
       if (outcome.kind !== "input") return { n, outcome };
-      const inputs = await this.#collect(n, outcome.requests);
+      const inputs = await this.#collect(n, outcome.requests).catch((error) => this.#cancelTask(n, task, error));
       for (const key of Object.keys(inputs)) answered.add(key);
       const update = async (step: Step) => {
         const connection = await this.#connect(step);
@@ -260,6 +268,22 @@ class Call {
       };
       await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry: LASTING });
     }
+  }
+
+  /** Cancels a task whose job ends while it asks: no step is under way that would do so. @throws `reason` */
+  async #cancelTask(n: number, { taskId, place }: RemoteTask, reason: unknown): Promise<never> {
+    if (reason instanceof JobCancelled || reason instanceof DeadlineExceeded) {
+      const cancel = async (step: Step) => {
+        const connection = await this.#connect(step);
+        await connection.request("tasks/cancel", { taskId }, {}, requestId(), place).result.catch((error) => {
+          // The task may have ended.
+          if (!(error instanceof RpcError)) throw error;
+        });
+        return null;
+      };
+      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES });
+    }
+    throw reason;
   }
 
   #connect({ log, progress }: Step): Promise<Connection> {
