@@ -1,4 +1,5 @@
 /** Answers of wrapped servers as content, without the fields that only this server may set. */
+import { FILES } from "../definitions/file.ts";
 import { type CallToolResult, FILES_META, OURS, ProtocolError } from "./mcp.ts";
 import { JOB_SCHEME, MAX_MEDIA } from "./results.ts";
 
@@ -6,9 +7,6 @@ export { viewOfRange, withMedia } from "./byte-range.ts";
 
 /** The key of the protocol error that a stored answer stands for. */
 export const RPC_FAILURE = "durable-mcp:error";
-
-/** The key of a stored answer's references to files, which replace its largest images, sounds and files. */
-export const FILES = "durable-mcp:files";
 
 /** A protocol error in JSON-RPC's form. */
 export interface RpcFailure {
