@@ -83,7 +83,9 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   const shown = await jobPage(store, promise, from, signal);
   const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
   const referring = promise.job.answers ? referringPart(promise) : shown;
-  const files = mayHaveFiles(JSON.stringify(shown)) && (await (await edge.files()).viewsIn(referring, caller));
+  // A link leads to one job: what names files of other jobs there may come from outside.
+  const only = own ? undefined : name;
+  const files = mayHaveFiles(JSON.stringify(shown)) && (await (await edge.files()).viewsIn(referring, caller, only));
   const page = { ...shown, ...(task && { task }), ...(files && { files }), may_write: own !== undefined };
   return c.json(page, 200, PRIVATE);
 }

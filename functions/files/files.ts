@@ -5,6 +5,7 @@ import { type Description, folderOf, type KeptFiles } from "../../core/jobs/file
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { bytesToBase64 } from "../../core/store/base64.ts";
 import { bytesOf } from "../../core/store/files/objects.ts";
+import { splitGeneration } from "../../core/store/ids.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { CARD_FILES } from "../built-in/card-of.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
@@ -88,10 +89,13 @@ export class Files {
     return { ...result, content: [...result.content, ...content.flat()] };
   }
 
-  /** The files that a value refers to, for the page of its job. */
-  async viewsIn(value: unknown, caller: Caller): Promise<FileView[]> {
+  /** The files that a value refers to, for the page of its job; with `job`, only the files of that job and its generations. */
+  async viewsIn(value: unknown, caller: Caller, job?: string): Promise<FileView[]> {
     const until = Date.now() + VALID;
-    const views = filesIn(value, MOST).map(async ({ uri, name, mimeType, size }) => {
+    const isShown = ({ uri }: FileReference) =>
+      job === undefined || splitGeneration(partsOfUri(uri)?.job ?? "").base === splitGeneration(job).base;
+    const files = filesIn(value).filter(isShown).slice(0, MOST);
+    const views = files.map(async ({ uri, name, mimeType, size }) => {
       const path = await this.#pathOf(uri, caller, until);
       return path === undefined ? [] : [{ uri, name, mimeType, size, path }];
     });
