@@ -20,8 +20,19 @@ const PAGE = 10;
 
 const METHOD_NOT_FOUND = -32601;
 
-/** Begins the address of a resource or template whose own address another server uses too. The server's name follows. */
+/**
+ * Begins the address of a resource or template whose own address another server uses too, or could. The server's name follows.
+ */
 const OF_SERVER = "wrapped://";
+
+/**
+ * The beginning of a template that says whose addresses it means: a scheme and an authority. A scheme alone does not, and neither
+ * does the empty authority of `file:///`: several servers have such addresses.
+ */
+const WITH_AUTHORITY = /^[a-z][\w+.-]*:\/\/[^/]+\//i;
+
+/** The part of a template before its first variable. */
+const fixedPart = (template: Listed): string => keyOf(template).split("{")[0] ?? "";
 
 type Params = Record<string, unknown>;
 type Kind = keyof NonNullable<Snapshot["lists"]>;
@@ -70,8 +81,10 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
     for (const there of own.slice(0, MAX_LISTED)) {
       const key = keyOf(there);
       if (options.apps !== true && key.startsWith(APP_URI)) continue;
-      const [first, second] =
+      const [given, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
+      const isOpen = kind === "resourceTemplates" && servers.length > 1 && !WITH_AUTHORITY.test(fixedPart(there));
+      const first = isOpen ? second : given;
       const known = entries.get(first);
       // Of two equal entries of one server the first counts.
       if (known?.server === server) continue;
@@ -113,10 +126,7 @@ function together(servers: readonly Server[]): Passed {
     const times = await Promise.all(servers.map((server) => lastNamed(server, uri, context)));
     const last = servers[times.indexOf(Math.max(...times.filter((at) => at > 0)))];
     if (last) return [last, uri];
-    const fits = ({ there }: Entry) => {
-      const [fixed = ""] = keyOf(there).split("{");
-      return fixed !== "" && uri.startsWith(fixed);
-    };
+    const fits = ({ there }: Entry) => WITH_AUTHORITY.test(fixedPart(there)) && uri.startsWith(fixedPart(there));
     const fitting = new Set([...templates.values()].filter(fits).map(({ server }) => server));
     const [only] = fitting.size === 1 ? fitting : [];
     if (only) return [only, uri];
@@ -188,15 +198,30 @@ function together(servers: readonly Server[]): Passed {
   };
 }
 
+/** How many characters after an occurrence are looked at. */
+const LOOK_AHEAD = 20;
+/** The end of an address in a text, after marks that belong to the sentence. */
+const END = /^[.,:;!?'*)\]]*([^!-~]|["<>\\^`{|}])/;
+
+/** Whether a JSON text has the address in one of its strings, and not only as a part of a longer address. */
+function names(json: string, uri: string): boolean {
+  const written = JSON.stringify(uri).slice(1, -1);
+  for (let at = json.indexOf(written); at >= 0 && written !== ""; at = json.indexOf(written, at + written.length)) {
+    const end = at + written.length;
+    const isBegun = !/[A-Za-z0-9+.-]/.test(json[at - 1] ?? "") || /\\[bfnrt]/.test(json.slice(at - 2, at));
+    if (isBegun && END.test(json.slice(end, end + LOOK_AHEAD))) return true;
+  }
+  return false;
+}
+
 /** When the caller began its last call whose result names the resource, in milliseconds since the epoch; 0 if there is none. */
 async function lastNamed({ jobs }: Server, uri: string, { store, signal }: CallContext): Promise<number> {
-  const quoted = JSON.stringify(uri);
   const lastOf = async ({ kind }: Job<CallArgs>) => {
     let looked = 0;
     for await (const { job } of store.started({ kind, limit: PAGE }, signal)) {
       const value = job && (job.promise?.value ?? (await store.get(job.name, signal))?.value);
       const text = partsIn(value)?.text ?? JSON.stringify(value ?? null);
-      if (job && text.includes(quoted)) return job.startedAt;
+      if (job && names(text, uri)) return job.startedAt;
       looked += 1;
       if (looked === LOOKED_AT) break;
     }
