@@ -59,7 +59,7 @@ export function presentJob(promise: DurablePromise): ToolAnswer {
   const failure = answers?.protocolErrorIn(promise.value);
   if (failure) throw failure;
   const isKnown = promise.state === "resolved" && !partsIn(promise.value);
-  const answered = isKnown ? answers?.bounded(promise.value, limit) : undefined;
+  const answered = isKnown ? answers?.bounded(promise.value, limit, promise.job) : undefined;
   if (answered?.isWhole) return { ...answered.content, [ABOUT]: { job } };
   // An answer that is too large is summarized like every large result, with its images beside the summary.
   const fitted = arrange([hold(viewOf(job, promise), {}, limit)], limit);

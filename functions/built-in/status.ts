@@ -183,7 +183,7 @@ export const awaitResult = builtInTool({
     const take = (name: string, promise: DurablePromise | undefined) => {
       if (promise?.job.answers) foreign.set(name, referringPart(promise));
       const isKnown = promise?.state === "resolved" && !partsIn(promise.value);
-      const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room) : undefined;
+      const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room, promise.job) : undefined;
       media.push(...(answer?.media ?? []));
       room -= answer?.size ?? 0;
       const view = viewOf(name, promise && answer ? { ...promise, value: answer.shown } : promise);

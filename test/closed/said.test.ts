@@ -56,6 +56,19 @@ test("a job address that it makes up becomes no link", async () => {
   expect(content).toEqual([{ type: "text", text: expect.stringContaining("JOB://counting.write.b") }]);
 });
 
+test("its app is text, and names no page for a result", async () => {
+  const page = { uri: "UI://x/a", mimeType: "text/html", text: "<script>1</script>" };
+  const parts = [
+    { type: "resource", resource: page },
+    { type: "resource", resource: { uri: "ui://x/b", blob: "AAAA" } },
+    { type: "resource_link", uri: "ui://x/c", name: "c" },
+  ];
+  const _meta = { "openai/outputTemplate": "ui://x/a", "ui/resourceUri": "ui://x/a", "openai/widgetDomain": "x" };
+  const answer = await said({ content: parts, _meta });
+  expect(Object.keys(answer)).toEqual(["content"]);
+  expect(answer.content.map(({ text }: { text: string }) => JSON.parse(text))).toEqual(parts);
+});
+
 test("values under the edge's own `_meta` keys are dropped, and its other keys stay", async () => {
   const _meta = { view_url: "https://evil.example", "durable-mcp/job": "counting.write.b", "acme.example/id": 7 };
   const answer = await said({ content: text, _meta });
@@ -132,5 +145,5 @@ test("a call that the edge reports as running names its job, with the address of
   const asked = structuredOf(await client.callTool({ name: "asks", arguments: { id: "a" } }));
   await client.close();
   expect(asked).toMatchObject({ status: "running", view_url: expect.stringContaining("https://edge.example/") });
-  expect((await readFile(calls, "utf8")).split("\n").filter((line) => line === "says").length).toBe(16);
+  expect((await readFile(calls, "utf8")).split("\n").filter((line) => line === "says").length).toBe(17);
 });

@@ -5,9 +5,9 @@
 import type { CallContext, Passed, ServerBehind } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { partsIn } from "../../core/store/parts.ts";
+import { isApp } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { CallArgs } from "../call-job.ts";
-import { APP_URI } from "../listing.ts";
 import { keyOf, type Listed, MAX_LISTED, nameHere, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { type Asked, ask } from "./asking.ts";
@@ -80,7 +80,7 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
     const own = snapshot.lists?.[kind] ?? [];
     for (const there of own.slice(0, MAX_LISTED)) {
       const key = keyOf(there);
-      if (options.apps !== true && key.startsWith(APP_URI)) continue;
+      if (options.apps !== true && isApp(key)) continue;
       const [given, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
       const isOpen = kind === "resourceTemplates" && servers.length > 1 && !WITH_AUTHORITY.test(fixedPart(there));
@@ -137,8 +137,7 @@ function together(servers: readonly Server[]): Passed {
     const [server, uri] = await sourceOf(String(params.uri), context);
     const { name, snapshot, options } = server;
     if (!snapshot.resources) throw refused(`${name} has no resources`, { uri });
-    if (options.apps !== true && uri.startsWith(APP_URI))
-      throw refused(`${name}: its apps are not shown here`, { uri });
+    if (options.apps !== true && isApp(uri)) throw refused(`${name}: its apps are not shown here`, { uri });
     const { contents, _meta } = await ask(server, "resources/read", { uri }, context);
     if (!Array.isArray(contents)) throw refused(`${name}: it was not read`, { uri });
     return { contents, ...(_meta !== undefined && { _meta }) };
