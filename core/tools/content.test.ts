@@ -20,6 +20,27 @@ test("an app in an answer passes if the operator allows the apps of its server",
 });
 
 test("an answer without keys to drop keeps all its fields in their order", () => {
-  const sent = { later: 1, _meta: { "acme/cost": 2 }, content: [{ _meta: "none", type: "hologram" }], isError: false };
+  const sent = {
+    later: 1,
+    _meta: { "acme/cost": 2 },
+    content: [
+      { _meta: "none", type: "hologram" },
+      { _meta: {}, type: "text", text: "" },
+    ],
+    isError: false,
+  };
   expect(JSON.stringify(bounded(sent, 10_000, { apps: false }).content)).toBe(JSON.stringify(sent));
+});
+
+test("the parts of an answer have no keys that only this server may set", () => {
+  const _meta = { view_url: "https://evil.example", "durable-mcp/job": "other", "acme/cost": 2 };
+  const resource = { uri: "acme://a", text: "a" };
+  const sent = [
+    { type: "text", text: "a", _meta },
+    { type: "resource", resource: { ...resource, _meta }, _meta: app },
+  ];
+  expect(bounded({ content: sent }, 10_000, { apps: false }).content.content).toEqual([
+    { type: "text", text: "a", _meta: { "acme/cost": 2 } },
+    { type: "resource", resource: { ...resource, _meta: { "acme/cost": 2 } } },
+  ]);
 });

@@ -35,13 +35,16 @@ export const isApp = (uri: string): boolean => uri.toLowerCase().startsWith(APP_
 /** Whether the operator allows the apps of a server: hosts take them for apps of this server. */
 export type Apps = Pick<Job, "apps">;
 
-/** A wrapped server's object without the keys of its `_meta` that only this server may set: clients would trust them. */
-export function withoutOurs<Given extends object>(given: Given, { apps }: Apps): Given {
-  const { _meta, ...rest } = given as Given & { _meta?: unknown };
-  if (typeof _meta !== "object" || _meta === null) return given;
-  const isPassed = ([key]: [string, unknown]) => (APP.test(key) ? apps : !OURS.test(key));
-  const meta = Object.entries(_meta).filter(isPassed);
-  return meta.length > 0 ? { ...given, _meta: Object.fromEntries(meta) } : (rest as Given);
+/**
+ * A wrapped server's value without the keys of its `_meta` that only this server may set, because clients would trust them, and
+ * without those of apps, unless they are allowed.
+ */
+export function withoutOurs<Given>(given: Given, { apps }: Apps): Given {
+  const { _meta, ...rest } = Object(given);
+  const entries = typeof _meta === "object" ? Object.entries(_meta ?? {}) : [];
+  const passed = entries.filter(([key]) => (APP.test(key) ? apps : !OURS.test(key)));
+  if (passed.length === entries.length) return given;
+  return passed.length > 0 ? { ...given, _meta: Object.fromEntries(passed) } : rest;
 }
 
 /** The answer without fields that only this server may set. */
@@ -51,12 +54,20 @@ function asContent(stored: unknown, allowed: Apps): CallToolResult {
   return { ...answer, content, ...(files !== undefined && { _meta: { ...answer._meta, [FILES_META]: files } }) };
 }
 
-/** Shows as text a part without a type, and one with an address that only this server may use. */
-function asPart(part: unknown, { apps }: Apps): Part {
+/** Whether only this server may use an address. */
+export function isOurs(uri: unknown, { apps }: Apps): boolean {
+  const text = String(uri);
+  return text.toLowerCase().startsWith(JOB_SCHEME) || (!apps && isApp(text));
+}
+
+/** A part of an answer or a prompt. A part without a type, or with an address that only this server may use, is shown as text. */
+export function asPart(part: unknown, allowed: Apps): Part {
   const { type, uri, resource } = Object(part);
-  const isOurs = (each: unknown) => String(each).toLowerCase().startsWith(JOB_SCHEME) || (!apps && isApp(String(each)));
-  const isShown = typeof type === "string" && ![uri, resource?.uri].some(isOurs);
-  return isShown ? (part as Part) : { type: "text", text: JSON.stringify(part) };
+  if (typeof type !== "string" || isOurs(uri, allowed) || isOurs(resource?.uri, allowed))
+    return { type: "text", text: JSON.stringify(part) };
+  const shown = withoutOurs(part as Part, allowed);
+  const inner = withoutOurs(resource, allowed);
+  return inner === resource ? shown : ({ ...shown, resource: inner } as Part);
 }
 
 /** The base64 of an image, a sound or a file; empty for any other part. */

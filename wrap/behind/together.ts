@@ -5,7 +5,7 @@
 import type { CallContext, Passed, ServerBehind } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { partsIn } from "../../core/store/parts.ts";
-import { isApp } from "../../core/tools/content.ts";
+import { asPart, isApp, isOurs, withoutOurs } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { CallArgs } from "../call-job.ts";
 import { keyOf, type Listed, MAX_LISTED, nameHere, OFFERS, type Snapshot } from "../snapshot.ts";
@@ -30,6 +30,9 @@ const OF_SERVER = "wrapped://";
  * does the empty authority of `file:///`: several servers have such addresses.
  */
 const WITH_AUTHORITY = /^[a-z][\w+.-]*:\/\/[^/]+\//i;
+
+/** Begins an address that only this server may use. */
+const IS_JOB = /^job:/i;
 
 /** The part of a template before its first variable. */
 const fixedPart = (template: Listed): string => keyOf(template).split("{")[0] ?? "";
@@ -72,6 +75,8 @@ export function serverBehind({
   return server;
 }
 
+const appsOf = ({ options }: Server) => ({ apps: options.apps === true });
+
 /** The entries of a list by the name, or address, that they have on the edge. */
 function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
   const entries = new Map<string, Entry>();
@@ -84,13 +89,14 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
       const [given, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
       const isOpen = kind === "resourceTemplates" && servers.length > 1 && !WITH_AUTHORITY.test(fixedPart(there));
-      const first = isOpen ? second : given;
+      const first = isOpen || (kind !== "prompts" && IS_JOB.test(key)) ? second : given;
       const known = entries.get(first);
       // Of two equal entries of one server the first counts.
       if (known?.server === server) continue;
       const here = known ? second : first;
       const field = kind === "prompts" ? "name" : kind === "resources" ? "uri" : "uriTemplate";
-      if (!entries.has(here)) entries.set(here, { here: { ...there, [field]: here }, there, server });
+      if (entries.has(here)) continue;
+      entries.set(here, { here: { ...withoutOurs(there, appsOf(server)), [field]: here }, there, server });
     }
   }
   return entries;
@@ -140,7 +146,12 @@ function together(servers: readonly Server[]): Passed {
     if (options.apps !== true && isApp(uri)) throw refused(`${name}: its apps are not shown here`, { uri });
     const { contents, _meta } = await ask(server, "resources/read", { uri }, context);
     if (!Array.isArray(contents)) throw refused(`${name}: it was not read`, { uri });
-    return { contents, ...(_meta !== undefined && { _meta }) };
+    const allowed = appsOf(server);
+    const shown = (content: unknown) =>
+      isOurs(Object(content).uri, allowed)
+        ? { uri: String(params.uri), mimeType: "application/json", text: JSON.stringify(content) }
+        : withoutOurs(content, allowed);
+    return withoutOurs({ contents: contents.map(shown), ...(_meta !== undefined && { _meta }) }, allowed);
   };
 
   const get = async ({ name, arguments: args }: Params, context: CallContext) => {
@@ -148,7 +159,14 @@ function together(servers: readonly Server[]): Passed {
     const params = { name: there.name, ...(args !== undefined && { arguments: args }) };
     const prompt = await ask(server, "prompts/get", params, context);
     if (!Array.isArray(prompt.messages)) throw refused(`${server.name}: its answer is not a prompt`);
-    return prompt;
+    const allowed = appsOf(server);
+    const shown = (message: unknown) => {
+      const { content } = Object(message);
+      if (typeof content !== "object" || content === null) return message;
+      const parts = Array.isArray(content) ? content.map((part) => asPart(part, allowed)) : asPart(content, allowed);
+      return withoutOurs({ ...Object(message), content: parts }, allowed);
+    };
+    return withoutOurs({ ...prompt, messages: prompt.messages.map(shown) }, allowed);
   };
 
   const complete = async ({ ref, argument, context: given }: Params, context: CallContext) => {
@@ -183,7 +201,7 @@ function together(servers: readonly Server[]): Passed {
       ...(logging && { "logging/setLevel": setLevel }),
     },
     weightOfRead(uri) {
-      if (String(uri).startsWith("job:")) return 0;
+      if (IS_JOB.test(String(uri))) return 0;
       return servers.length === 1 || resources.has(String(uri)) ? 1 : 10;
     },
     async watch(uris, context, onUpdated) {
