@@ -14,7 +14,7 @@ import { Operating } from "./operating.ts";
 const tools = deployed.jobs;
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.UTC(2026, 10, 20, 12, 30, 30), toFake: ["Date"] });
-  Object.assign(deployed, { jobs: [{ kind: "tea", version: 2 }] });
+  Object.assign(deployed, { jobs: [{ kind: "tea", version: 2, owns: (name: string) => name.startsWith("tea_") }] });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -233,6 +233,80 @@ test("no-server begins when the Resonate server has not answered for half a minu
   }
   report();
   expect(await after(1)).toEqual([expect.stringMatching(/^no-server over/)]);
+});
+
+test("a pause begins before a long action on many jobs has ended", async () => {
+  const { operating } = scene();
+  const jobs = Array.from({ length: 200 }, (_, i) => `tea_none_${i}`);
+  const acts = [
+    operating.act("olga", { do: "retry", jobs }),
+    operating.act("olga", { do: "cancel", jobs: ["tea_none"] }),
+  ];
+  await vi.waitFor(() => expect(operating.trail({}).map(({ what }) => what)).toEqual(["cancel", "retry"]));
+  await Promise.all([...acts, operating.act("olga", { do: "pause", of: { kind: "mate" } })]);
+  const done = operating.trail({ after: 0 }).filter(({ what }) => what.endsWith(": done"));
+  expect(done.map(({ what }) => what)).toEqual(["pause: done", "retry: done", "cancel: done"]);
+  await operating.act("olga", { do: "resume", of: { kind: "mate" } });
+});
+
+test.each(["retry", "cancel"] as const)(
+  "a job that no key opens does not stop the %s of others, and stays listed",
+  async (what) => {
+    const { operating, report } = scene();
+    const sealing = new ResonateClient({ url: server.url, encryptionKeys: Buffer.alloc(32, 1).toString("base64") });
+    const data = { id: "tea_sealed", timeoutAt: Date.now() + 1e9, param: { data: btoa('"secret"') }, tags: {} };
+    await sealing.call({ kind: "promise.create", data });
+    const jobs = ["tea_sealed", "tea_none"];
+    const failed = jobs.map((job) => ({ job, kind: "tea", reason: "no water", at: Date.now() }));
+    report({ failed, waits: jobs.map((job) => ({ job, kind: "tea", state: "blocked" as const })) });
+    const { is_over, outcomes } = await operating.act("olga", { do: what, jobs });
+    expect([is_over, outcomes]).toEqual([
+      true,
+      {
+        tea_none: "there is no such job",
+        tea_sealed: expect.stringMatching(/^not done: what it keeps is encrypted with a key/),
+      },
+    ]);
+    const left = await operating.jobs({ state: what === "retry" ? "failed" : "blocked" });
+    expect(left.jobs).toEqual([expect.objectContaining({ job: "tea_sealed" })]);
+  },
+);
+
+test("a pause that the server refuses ends, the operator learns why, and later actions are done", async () => {
+  const { operating } = scene();
+  const jobs = Array.from({ length: 10_000 }, (_, i) => `tea_${i}_${"x".repeat(400)}`);
+  const refused = await operating.act("olga", { do: "pause", of: { jobs } });
+  expect(refused).toMatchObject({
+    is_over: true,
+    outcomes: { pause: "not done: the request is larger than it takes" },
+  });
+  expect(await operating.act("olga", { do: "pause", of: { kind: "mate" } })).toMatchObject({
+    is_over: true,
+    outcomes: {},
+  });
+  expect(operating.trail({}).map(({ what, about }) => [what, about.reason])).toEqual([
+    ["pause: done", undefined],
+    ["pause", undefined],
+    ["pause: not done", "the request is larger than it takes"],
+    ["pause", undefined],
+  ]);
+  await operating.act("olga", { do: "resume", of: { kind: "mate" } });
+});
+
+test("an action waits while the server does not answer, and the log says so", async () => {
+  const said = vi.spyOn(console, "warn").mockImplementation(() => {});
+  const { operating, after } = scene();
+  await server.close();
+  const asked = operating.act("olga", { do: "retry", jobs: ["tea_none"] });
+  try {
+    expect((await asked).is_over).toBe(false);
+    await vi.waitFor(() => expect(said).toHaveBeenCalledWith(expect.stringContaining("it could not be reached")));
+  } finally {
+    server = await startServer(Number(new URL(server.url).port));
+    said.mockRestore();
+  }
+  await after(3);
+  expect(operating.action(1)).toMatchObject({ is_over: true, outcomes: { tea_none: "there is no such job" } });
 });
 
 test("each alert has its paragraph in the runbook", async () => {

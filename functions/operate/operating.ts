@@ -8,12 +8,14 @@ import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import { base64ToBytes } from "../../core/store/base64.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Config } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import type { CallerStorage } from "../caller/storage.ts";
 import { post } from "../caller/webhooks/post.ts";
+import { EdgeLog } from "../http/log.ts";
 import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
 import type {
   Action,
@@ -52,6 +54,8 @@ const MOST_HEARD = 300;
 /** How many waiting jobs an overview looks at: they may have ended without a worker's report. */
 const LOOKS = 10;
 
+const NOT_DONE = "not done: ";
+
 interface OperatingOptions {
   storage: CallerStorage;
   client: ResonateClient;
@@ -71,11 +75,13 @@ export class Operating implements OperateCalls {
   /** The names of static tokens by their callers' keys. */
   #labels: Promise<ReadonlyMap<string, string>> | undefined;
   #working: Promise<void> | undefined;
+  readonly #log: EdgeLog;
   #looked = 0;
 
   constructor(options: OperatingOptions) {
     const { client, config, storage, env } = options;
     this.#options = options;
+    this.#log = new EdgeLog(config.LOG_LEVEL);
     this.#tables = new OperateTables(storage);
     this.#holds = new Holds(client, config.RESONATE_NAMESPACE);
     this.#kinds = new PausedKinds(client, config.RESONATE_NAMESPACE);
@@ -166,7 +172,7 @@ export class Operating implements OperateCalls {
       return n;
     });
     await this.#arm();
-    await Promise.race([this.#work().catch(() => {}), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+    await Promise.race([this.#work(), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
     return this.action(n);
   }
 
@@ -175,11 +181,13 @@ export class Operating implements OperateCalls {
       "SELECT count(*) AS total, count(outcome) AS done FROM targets WHERE action = ?",
       n,
     );
-    const [row] = this.#tables.all("SELECT state FROM actions WHERE n = ?", n);
+    const [row] = this.#tables.all("SELECT state, json_extract(asked, '$.do') AS what FROM actions WHERE n = ?", n);
     const outcomes = this.#tables.all(
       "SELECT job, outcome FROM targets WHERE action = ? AND outcome NOTNULL LIMIT 50",
       n,
     );
+    const isNotDone = row !== undefined && row.state !== "open" && row.state !== "done";
+    if (isNotDone) outcomes.push({ job: row.what ?? "", outcome: row.state ?? "" });
     return {
       n,
       total: Number(counts?.total),
@@ -191,7 +199,7 @@ export class Operating implements OperateCalls {
 
   /** Continues interrupted actions, and checks the rules for alerts. */
   async alarm(): Promise<void> {
-    await this.#work().catch(() => {}); // The next alarm continues.
+    await this.#work();
     const now = Date.now();
     // Where no worker reports, nothing has changed, and the server may sleep. Runners are silent while they sleep.
     const [last] = this.#tables.workers();
@@ -216,49 +224,70 @@ export class Operating implements OperateCalls {
     return jobs ?? this.#tables.jobs(await withKeys(filter), MOST_TARGETS).jobs.map(({ job }) => String(job));
   }
 
-  /** Does the open actions, one after another. */
+  /** Does the open actions. After a failure the next alarm continues. */
   #work(): Promise<void> {
-    this.#working ??= this.#workOff().finally(() => {
-      this.#working = undefined;
-    });
+    this.#working ??= this.#workOff()
+      .catch((error) => {
+        const reason = error instanceof ResonateUnavailable ? error.message : this.#log.describe(error);
+        this.#log.warn("operators' actions wait", { reason });
+      })
+      .finally(() => {
+        this.#working = undefined;
+      });
     return this.#working;
   }
 
   async #workOff(): Promise<void> {
     for (;;) {
-      const [row] = this.#tables.all("SELECT n, who, asked FROM actions WHERE state = 'open' ORDER BY n LIMIT 1");
+      // In an incident a pause must not wait for the end of a long action on jobs.
+      const [row] = this.#tables.all(
+        "SELECT n, who, asked FROM actions WHERE state = 'open' ORDER BY json_extract(asked, '$.do') IN ('retry', 'cancel'), n LIMIT 1",
+      );
       if (!row) return;
       const [n, action] = [Number(row.n), JSON.parse(String(row.asked)) as Action];
-      if (action.do === "retry" || action.do === "cancel") await this.#workOn(n, action);
-      if (action.do === "pause" || action.do === "resume") await this.#hold(action.of, action.do === "pause");
-      this.#tables.transaction(() => this.#end(n, String(row.who), action));
+      const isOnJobs = action.do === "retry" || action.do === "cancel";
+      if (isOnJobs && !(await this.#workOn(n, action))) continue;
+      const reason =
+        action.do === "pause" || action.do === "resume"
+          ? await this.#hold(action.of, action.do === "pause").then(() => undefined, lastingReason)
+          : undefined;
+      this.#tables.transaction(() => this.#end(n, String(row.who), action, reason));
     }
   }
 
-  /** Notes that an action is done. */
-  #end(n: number, who: string, action: Action): void {
+  /** Notes that an action is done, or for which reason it is not. */
+  #end(n: number, who: string, action: Action, reason?: string): void {
     const [{ jobs = 0 } = {}] = this.#tables.all("SELECT count(*) AS jobs FROM targets WHERE action = ?", n);
-    this.#tables.note(who, `${action.do}: done`, { of: n, ...(Number(jobs) > 0 && { jobs }) });
-    this.#tables.all("UPDATE actions SET state = 'done' WHERE n = ?", n);
+    const about = { of: n, ...(Number(jobs) > 0 && { jobs }), ...(reason !== undefined && { reason }) };
+    this.#tables.note(who, `${action.do}: ${reason === undefined ? "done" : "not done"}`, about);
+    this.#tables.all("UPDATE actions SET state = ? WHERE n = ?", reason === undefined ? "done" : NOT_DONE + reason, n);
   }
 
-  /** Does an action for those of its jobs that have no outcome yet. To do it twice for a job has no further effect. */
-  async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<void> {
-    for (;;) {
-      const rows = this.#tables.all("SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?", n, AT_ONCE);
-      if (rows.length === 0) return;
-      const jobs = rows.map(({ job }) => String(job));
-      const does = (job: string) =>
-        action.do === "retry" ? this.#retry(job, action.from === "start") : this.#cancel(job);
-      const outcomes = await Promise.all(jobs.map(does));
-      this.#tables.transaction(() => {
-        for (const [i, job] of jobs.entries()) {
-          this.#tables.all("UPDATE targets SET outcome = ? WHERE action = ? AND job = ?", outcomes[i] ?? "", n, job);
-          if (action.do === "cancel") this.#tables.forget(job);
-          else this.#tables.all("DELETE FROM failures WHERE job = ?", job);
-        }
-      });
-    }
+  /**
+   * Does an action for some of its jobs that have no outcome yet, and returns whether none are left. To do it twice for a job has
+   * no further effect.
+   */
+  async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<boolean> {
+    const rows = this.#tables.all("SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?", n, AT_ONCE);
+    const jobs = rows.map(({ job }) => String(job));
+    const does = (job: string) =>
+      action.do === "retry" ? this.#retry(job, action.from === "start") : this.#cancel(job);
+    const ends = await Promise.allSettled(
+      jobs.map((job) => does(job).catch((error) => NOT_DONE + lastingReason(error))),
+    );
+    this.#tables.transaction(() => {
+      for (const [i, job] of jobs.entries()) {
+        const end = ends[i];
+        if (end?.status !== "fulfilled") continue;
+        this.#tables.all("UPDATE targets SET outcome = ? WHERE action = ? AND job = ?", end.value, n, job);
+        if (end.value.startsWith(NOT_DONE)) continue;
+        if (action.do === "cancel") this.#tables.forget(job);
+        else this.#tables.all("DELETE FROM failures WHERE job = ?", job);
+      }
+    });
+    const failed = ends.find((end) => end.status === "rejected");
+    if (failed) throw failed.reason;
+    return jobs.length === 0;
   }
 
   #retry(job: string, isFromStart: boolean): Promise<string> {
@@ -452,6 +481,13 @@ export class Operating implements OperateCalls {
         this.#tables.note("deployment", `${what} changed`, { added, removed });
     }
   }
+}
+
+/** The reason of an error that recurs in each attempt. @throws the error, if the server or the deployment's token is the cause */
+function lastingReason(error: unknown): string {
+  const isOfToken = error instanceof ResonateRefused && (error.status === 401 || error.status === 403);
+  if (error instanceof ResonateUnavailable && (isOfToken || !(error instanceof ResonateRefused))) throw error;
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** The keys of a caller, who is given by a key or by a name in the log. */
