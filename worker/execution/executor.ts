@@ -150,7 +150,7 @@ export class Executor {
       const end = await this.#takeTurn(execution, concurrency.limit);
       if (end) return conclude(end, execution, { cache: this.#setup.cache, instruments, reports });
     }
-    if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
+    if (!isContinued && (await suspendCrashLoop(execution, store.feeds, reports?.figures))) return "blocked";
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
     const about = { stop, settlement, children, seed, cleanup, storage };
