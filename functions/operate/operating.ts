@@ -51,8 +51,11 @@ const SOON = 2_000;
 /** The most characters of a caller's parameters that the trail keeps. */
 const MOST_HEARD = 300;
 
-/** How many waiting jobs an overview looks at: they may have ended without a worker's report. */
+/** How many waiting jobs are looked at in one go: they may have ended without a worker's report. */
 const LOOKS = 10;
+
+/** The alerts about the Resonate server, which stay as they are while the server is not asked. */
+const OF_SERVER: readonly string[] = ["no-server", "server-full", "plan-used"];
 
 const NOT_DONE = "not done: ";
 
@@ -76,7 +79,8 @@ export class Operating implements OperateCalls {
   #labels: Promise<ReadonlyMap<string, string>> | undefined;
   #working: Promise<void> | undefined;
   readonly #log: EdgeLog;
-  #looked = 0;
+  /** The rows of waiting jobs that were looked at last. */
+  readonly #looked = { all: 0, blocked: 0 };
 
   constructor(options: OperatingOptions) {
     const { client, config, storage, env } = options;
@@ -127,7 +131,7 @@ export class Operating implements OperateCalls {
 
   async overview(span: Span): Promise<Overview> {
     const now = Date.now();
-    await this.#lookAtWaits().catch(() => {}); // The overview may then be out of date.
+    await this.#lookAtWaits("all");
     const overview = this.#tables.overview(span, now);
     const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
     const paused = await Promise.all(names.map((kind) => this.#kinds.find(kind).catch(() => undefined)));
@@ -205,6 +209,7 @@ export class Operating implements OperateCalls {
     const [last] = this.#tables.workers();
     const isQuiet = now - (last?.at ?? 0) > (last?.isRunner ? MINUTE : QUIET);
     const resonate = isQuiet ? "not asked" : (await this.#askServer(now)).resonate;
+    if (typeof resonate === "object") await this.#lookAtWaits("blocked");
     await Promise.all((await this.#judge(now, resonate)).map((each) => this.#tell(each)));
     await this.#arm(isQuiet && !this.#tables.hasUntaken ? Number.POSITIVE_INFINITY : MINUTE);
   }
@@ -355,17 +360,21 @@ export class Operating implements OperateCalls {
     return (await this.#labels).get(key) ?? key.slice(1, -1);
   }
 
-  async #lookAtWaits(): Promise<void> {
+  /** Forgets waiting jobs that have ended. Looks at some in turn, and at further ones as long as all of these have ended. */
+  async #lookAtWaits(which: "all" | "blocked"): Promise<void> {
     const { client, config } = this.#options;
-    const rows = this.#tables.all(
-      "SELECT rowid, job FROM waits WHERE rowid > ? ORDER BY rowid LIMIT ?",
-      this.#looked,
-      LOOKS,
-    );
-    this.#looked = rows.length < LOOKS ? 0 : Number(rows.at(-1)?.rowid);
-    const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + String(job));
-    const found = await Promise.all(ids.map((id) => client.call({ kind: "promise.get", data: { id } })));
-    for (const [i, { job }] of rows.entries()) if (found[i]?.state !== "pending") this.#tables.forget(String(job));
+    // The plus makes SQLite search by state.
+    const where = which === "all" ? "rowid > ? ORDER BY rowid" : "state = 'blocked' AND +rowid > ? ORDER BY +rowid";
+    for (let isOver = false; !isOver; ) {
+      const rows = this.#tables.all(`SELECT rowid, job FROM waits WHERE ${where} LIMIT ?`, this.#looked[which], LOOKS);
+      this.#looked[which] = rows.length < LOOKS ? 0 : Number(rows.at(-1)?.rowid);
+      const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + String(job));
+      const found = await Promise.allSettled(ids.map((id) => client.call({ kind: "promise.get", data: { id } })));
+      // A job that cannot be read now may still wait.
+      const ended = rows.filter((_, i) => found[i]?.status === "fulfilled" && found[i].value?.state !== "pending");
+      for (const { job } of ended) this.#tables.forget(String(job));
+      isOver = which === "all" || ended.length < LOOKS;
+    }
   }
 
   /** The kinds with a job that waits for a worker, with their worker groups. Removes jobs that a worker has taken. */
@@ -431,7 +440,10 @@ export class Operating implements OperateCalls {
     };
     const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
     const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;
-    const standing = alertsOf(seen).map((alert) => ({ ...alert, since: sinceOf(alert.name) }));
+    const standing = [
+      ...alertsOf(seen).map((alert) => ({ ...alert, since: sinceOf(alert.name) })),
+      ...(resonate === "not asked" ? known.filter(({ name }) => OF_SERVER.includes(name)) : []),
+    ];
     const alerts = standing.filter(({ name, since }) => now - since >= (LASTS[name] ?? 0));
     this.#tables.set("standing", standing);
     this.#tables.set("alerts", alerts);

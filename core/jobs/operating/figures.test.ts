@@ -49,6 +49,12 @@ test("a job whose state changes each time is reported in its turn, with its last
   expect(figures.take(about).waits).toEqual([{ job: `tea_${MOST_NAMED}`, kind: "tea", state: "sleeping" }]);
 });
 
+test("the end of a cancelled job is reported, though another worker may have reported its wait", () => {
+  const figures = new Figures(() => {});
+  figures.ended({ job: "tea_1", kind: "tea", outcome: "cancelled", ms: 1 });
+  expect(figures.take(about).waits).toEqual([{ job: "tea_1", kind: "tea" }]);
+});
+
 test("the news of a runner is taken and passed on whole", () => {
   const [runner, server] = [new Figures(() => {}), new Figures(() => {})];
   for (const job of names(1_000)) runner.ended(failed(job));

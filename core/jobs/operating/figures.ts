@@ -77,7 +77,9 @@ export class Figures {
     this.count(kind, outcome);
     this.count(kind, "ms", ms);
     this.#took(kind, job, ms);
-    this.waits({ job, kind });
+    // The process that cleans up after a cancelled job is seldom the one that reported its wait.
+    if (outcome === "cancelled") this.goesOn(job, kind);
+    else this.waits({ job, kind });
     if (outcome !== "failed") return;
     this.count(kind, FAILED + firstLine(reason));
     const at = Date.now();
