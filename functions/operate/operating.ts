@@ -2,7 +2,7 @@
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
 import { type Held, Holds, isHeld, NOTHING } from "../../core/jobs/operating/holds.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
-import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import type { OperatorEnv, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import { base64ToBytes } from "../../core/store/base64.ts";
@@ -11,6 +11,7 @@ import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { splitKey } from "../../core/store/ids.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import type { Config } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import type { CallerStorage } from "../caller/storage.ts";
@@ -63,7 +64,7 @@ interface OperatingOptions {
   storage: CallerStorage;
   client: ResonateClient;
   config: Config;
-  env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
+  env: OperatorEnv & { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
   fetchTo(url: string): typeof fetch;
 }
 
@@ -79,6 +80,8 @@ export class Operating implements OperateCalls {
   #labels: Promise<ReadonlyMap<string, string>> | undefined;
   #working: Promise<void> | undefined;
   readonly #log: EdgeLog;
+  /** The last command of each operator. */
+  readonly #commands = new Map<string, { words: string; at: number }>();
   /** The rows of waiting jobs that were looked at last. */
   readonly #looked = { all: 0, blocked: 0 };
 
@@ -117,6 +120,14 @@ export class Operating implements OperateCalls {
 
   note(who: string, what: string, about: object): void {
     this.#tables.note(who, what, about);
+  }
+
+  command(who: string, what: string, about: object): void {
+    const now = Date.now();
+    const words = JSON.stringify([what, about]);
+    const last = this.#commands.get(who);
+    this.#commands.set(who, { words, at: now });
+    if (last?.words !== words || now - last.at > MINUTE) this.#tables.note(who, what, about);
   }
 
   heard(caller: string, what: string, params: object): void {
@@ -477,9 +488,17 @@ export class Operating implements OperateCalls {
       this.#tables.set(last, about.at);
       this.#tables.note(by, "list of tools accepted", about);
     }
-    const callers =
-      auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS.map(({ name, sha256 }) => `${name} ${sha256.slice(0, 8)}`) : [];
-    const now: Record<string, string[]> = { callers, tools: deployed.tools.map(({ listing }) => String(listing.name)) };
+    const { OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = this.#options.env;
+    const listed = jsonOf(OPERATOR_TOKENS ?? "");
+    const wordsOf = ({ name, sha256 }: { name: string; sha256: string }) => `${name} ${String(sha256).slice(0, 8)}`;
+    const now: Record<string, string[]> = {
+      callers: auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS.map(wordsOf) : [],
+      operators: [
+        ...(Array.isArray(listed) ? listed.map(wordsOf) : []),
+        ...(OAUTH_OPERATE_SCOPE ? [`scope ${OAUTH_OPERATE_SCOPE}`] : []),
+      ],
+      tools: deployed.tools.map(({ listing }) => String(listing.name)),
+    };
     const before = this.#tables.get<typeof now>("deployment");
     if (JSON.stringify(before) === JSON.stringify(now)) return;
     this.#tables.set("deployment", now);

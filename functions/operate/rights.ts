@@ -71,7 +71,7 @@ async function inSession(request: Request, env: OperatorEnv, edge: Edge): Promis
 const utf8 = new TextEncoder();
 
 /** The name that belongs to the hash of a token. All are compared, so that the time taken does not reveal which one matched. */
-async function holderOf(hash: string, { OPERATOR_TOKENS }: OperatorEnv): Promise<string | undefined> {
+export async function holderOf(hash: string, { OPERATOR_TOKENS }: OperatorEnv): Promise<string | undefined> {
   const listed: unknown = OPERATOR_TOKENS ? JSON.parse(OPERATOR_TOKENS) : [];
   const tokens: { name?: unknown; sha256?: unknown }[] = Array.isArray(listed) ? listed : [];
   const [found] = tokens.filter(({ sha256 }) => isSame(utf8.encode(String(sha256).toLowerCase()), utf8.encode(hash)));
