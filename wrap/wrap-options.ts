@@ -129,7 +129,8 @@ export function checkOptions(options: WrapOptions): void {
   }
   if (keep !== undefined && !(keep >= 0)) wrong(`keep of ${name} is ${keep}; it takes 0 or more`);
   for (const [what, value] of Object.entries({ keep, startTimeout })) {
-    if (value !== undefined && value > LONGEST_TIMER) wrong(`${what} of ${name} is ${value}; it takes up to ${LONGEST_TIMER}`);
+    if (value !== undefined && value > LONGEST_TIMER)
+      wrong(`${what} of ${name} is ${value}; it takes up to ${LONGEST_TIMER}`);
   }
   for (const [what, value] of Object.entries({ after, concurrency, timeout, startTimeout, processes })) {
     if (value !== undefined && !(value >= 1)) wrong(`${what} of ${name} is ${value}; it takes 1 or more`);
