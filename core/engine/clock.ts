@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The longest time-out that `setTimeout` accepts, in milliseconds. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+export const LONGEST_TIMER = 2 ** 31 - 1;
 
 export const machineClock: Clock = {
   now: () => Date.now(),

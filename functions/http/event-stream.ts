@@ -22,6 +22,12 @@ export interface StreamTerms {
   slot(): StreamSlot;
 }
 
+/** Whether a stream that opens now is past its deadline. Measured by a clock that nobody sets, since a test may move `Date`. */
+function deadlineOf(terms: StreamTerms): () => boolean {
+  const end = performance.now() + terms.until - Date.now() + GRACE;
+  return () => terms.until === 0 || performance.now() >= end;
+}
+
 /** Streams that observe their terms themselves: wrapping them in another stream would cost memory. */
 const bounded = new WeakSet<Response>();
 
@@ -40,6 +46,7 @@ export function eventStream(
   const left = new AbortController();
   const signal = AbortSignal.any([left.signal, disconnected]);
   const slot = terms.slot();
+  const isOver = deadlineOf(terms);
   let keepAlive: ReturnType<typeof setInterval> | undefined;
   const end = () => {
     clearInterval(keepAlive);
@@ -61,7 +68,7 @@ export function eventStream(
       const send = (message: object) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
       keepAlive = setInterval(() => {
         slot.renew();
-        if (Date.now() < terms.until + GRACE) return write(alive);
+        if (!isOver()) return write(alive);
         if (!left.signal.aborted) {
           onCut?.(send);
           controller.close();
@@ -96,14 +103,15 @@ export const isStream = (response: Response): boolean =>
 export function boundedStream(response: Response, terms: StreamTerms, onEnd = () => {}): Response {
   if (!isStream(response) || bounded.has(response)) return response;
   const slot = terms.slot();
+  const isOver = deadlineOf(terms);
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const renewing = setInterval(() => {
     slot.renew();
-    if (Date.now() >= terms.until + GRACE) stop();
+    if (isOver()) stop();
   }, KEEP_ALIVE);
-  let isOver = false;
+  let isStopped = false;
   const stop = () => {
-    isOver = true;
+    isStopped = true;
     reader.cancel().catch(() => {});
   };
   const end = () => {
@@ -120,7 +128,7 @@ export function boundedStream(response: Response, terms: StreamTerms, onEnd = ()
         controller.close();
       } catch (error) {
         end();
-        if (isOver) controller.close();
+        if (isStopped) controller.close();
         else controller.error(error);
       }
     },

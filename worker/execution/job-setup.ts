@@ -216,10 +216,10 @@ export class JobSetup {
       const seed = before.run?.seed ?? (await firstSeed(await lease.get(earlier), (each) => lease.get(each)));
       return { from: name, ...(seed !== undefined && { seed }) };
     };
-    const told =
-      (await lease.get(resumptionId(id))) ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
+    const known = await lease.get(resumptionId(id));
+    const told = known ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
     const { seed, ...resumption } = decodeValue(told.param) as Resumption & { seed?: string };
-    if (lease.version === 1) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
+    if (!known) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
     if (!("from" in resumption && steps)) return { memo: new Map() };
     return { memo: steps, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
   }
