@@ -28,9 +28,6 @@ function deadlineOf(terms: StreamTerms): () => boolean {
   return () => terms.until === 0 || performance.now() >= end;
 }
 
-/** Streams that observe their terms themselves: wrapping them in another stream would cost memory. */
-const bounded = new WeakSet<Response>();
-
 /**
  * A response that streams what `run` sends, until `run` is done or the deadline has passed. `signal` aborts at the deadline
  * and when the caller disconnects. `onCut` sends the last messages of a stream that is closed before it has ended by itself.
@@ -84,9 +81,7 @@ export function eventStream(
     },
     cancel: leave,
   });
-  const response = new Response(body, { headers: HEADERS });
-  bounded.add(response);
-  return response;
+  return new Response(body, { headers: HEADERS });
 }
 
 /** Proxies must neither change the stream nor buffer it; the last header is for nginx. */
@@ -99,9 +94,12 @@ const HEADERS = {
 export const isStream = (response: Response): boolean =>
   response.body !== null && response.headers.get("content-type")?.startsWith("text/event-stream") === true;
 
-/** Applies the terms to a stream of the SDK; `onEnd` is called when it is over. Other responses are returned as they are. */
+/** Applies the terms to a response of the SDK if it is a stream. `onEnd` is called when the response is complete. */
 export function boundedStream(response: Response, terms: StreamTerms, onEnd = () => {}): Response {
-  if (!isStream(response) || bounded.has(response)) return response;
+  if (!isStream(response)) {
+    onEnd();
+    return response;
+  }
   const slot = terms.slot();
   const isOver = deadlineOf(terms);
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
@@ -137,7 +135,5 @@ export function boundedStream(response: Response, terms: StreamTerms, onEnd = ()
       return reader.cancel(reason);
     },
   });
-  const wrapped = new Response(body, response);
-  bounded.add(wrapped);
-  return wrapped;
+  return new Response(body, response);
 }
