@@ -33,9 +33,7 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
 
   /** What a message demands; `message` is undefined for an answer to a question, and for what is no request. */
   const demanded = (message: Message | undefined, parsed: unknown): Demand =>
-    message
-      ? demandOf(methods, message)
-      : { weight: 1, access: answerIn(parsed) ? ["write"] : [], streams: false };
+    message ? demandOf(methods, message) : { weight: 1, access: answerIn(parsed) ? ["write"] : [], streams: false };
 
   /** Answers one message: by its method's row in the table, or else by the SDK. */
   const answer = async (

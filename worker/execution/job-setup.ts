@@ -20,7 +20,7 @@ import { ResonateRefused } from "../../core/store/connection/failures.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { resumptionId, runId, splitKey } from "../../core/store/ids.ts";
-import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
 import { ChildJobs } from "./child-jobs.ts";
 import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
