@@ -23,14 +23,13 @@ import {
 import { EVENT, LEFT_OUT } from "../../definitions/event.ts";
 import { outputId } from "../../store/ids.ts";
 import { bytesIn } from "../../store/size.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, words } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { callbackOf, seededNumber, seededUuid } from "../guard/seeded.ts";
 import { sourceLine } from "../guard/source-line.ts";
 import { JobFull } from "../lease/lease.ts";
 import type { Lease, Runtime } from "../runtime.ts";
-import { words } from "../steps/attempt.ts";
 import { storable } from "../values.ts";
 import type { Command, CommandKind } from "./commands/command.ts";
 import { type Commands, escaped, isTold } from "./commands/commands.ts";
