@@ -19,7 +19,7 @@ import { ResonateRefused, ResonateUnavailable } from "../../core/store/connectio
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
-import { isBlocked } from "../auth/blocked.ts";
+import { isBlocked, isKeyBlocked } from "../auth/blocked.ts";
 import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { SharedValue } from "../http/shared-value.ts";
@@ -200,6 +200,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       store: (isOwn) => this.#store(isOwn),
       log: (message, fields) => new EdgeLog(config.LOG_LEVEL).error(message, fields),
       nameOf: (id) => this.#nameOf(id),
+      isBlocked: () => isKeyBlocked(this.#takeover.key ?? "", this.#blocked, issuerIn(config)),
       look: (id) => this.#looks.lookAt([id]),
       note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
     });
@@ -680,6 +681,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
     return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
   }
 }
+
+const issuerIn = ({ auth }: Config) => (auth.AUTH_MODE === "oauth" ? auth.OAUTH_ISSUER : undefined);
 
 /** Whether the Resonate server is on this machine or its network, where an open connection costs nothing. */
 function isLocal({ RESONATE, RESONATE_URL }: Config): boolean {

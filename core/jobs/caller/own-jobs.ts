@@ -100,8 +100,8 @@ export async function* searchOwn(
 const inList = (record: PromiseRecord): PromiseRecord =>
   record.state === "rejected" ? record : { ...record, value: {} };
 
-/** The words to search for. Only ASCII letters ignore case, as in the storage of a caller's object. */
-export const wordsOf = (search: string): string[] => lower(search).split(/\s+/).filter(Boolean);
+/** The different words to search for. Only ASCII letters ignore case, as in the storage of a caller's object. */
+export const wordsOf = (search: string): string[] => [...new Set(lower(search).split(/\s+/).filter(Boolean))];
 
 const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 

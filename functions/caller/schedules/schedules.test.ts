@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineDurableTool } from "../../../core/author/job-tool.ts";
 import type { ToolSchedule } from "../../../core/author/tool.ts";
+import { callerOf } from "../../../core/definitions/caller.ts";
 import type { Job } from "../../../core/definitions/job.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { PausedKinds } from "../../../core/jobs/starting/paused-kinds.ts";
@@ -17,7 +18,8 @@ import { type Schedule, schedule } from "../../schedules/schedule.ts";
 import { CallerObject } from "../caller-object.ts";
 import { Callers } from "../callers.ts";
 
-const KEY = "c0123456789abcdef.";
+const CALLER = await callerOf("a", "a");
+const KEY = CALLER.key;
 const HOUR = 3_600_000;
 const BEGAN = Date.parse("2026-11-23T12:00:00Z");
 
@@ -62,10 +64,10 @@ async function deploy(change: Partial<Schedule>, quota = 100) {
   const { jobs, sim, state, env } = begin();
   const alarm = { at: 0 };
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
-  const object = new CallerObject({ storage }, env);
+  let object = new CallerObject({ storage }, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
   const { record: records } = new Callers({ idFromName: () => ({}), get: () => object }, "");
-  const store = new RemoteStore(endpoint, jobs, { quota, records }).as({ id: "a", key: KEY, label: "a" }, "r");
+  const store = new RemoteStore(endpoint, jobs, { quota, records }).as(CALLER, "r");
   const base = { name: "s", tool: "report", arguments: { of: "x" }, missed: "skip", overlap: "skip" } as const;
   const spec: Schedule = { ...base, when: { every: 3_600, from: BEGAN }, ...change };
   await startJob(store, schedule as Job, spec, Date.now());
@@ -80,6 +82,10 @@ async function deploy(change: Partial<Schedule>, quota = 100) {
     state,
     spec,
     alarm,
+    /** Deploys again, with these callers blocked. */
+    block(callers: string) {
+      object = new CallerObject({ storage }, { ...env, BLOCKED_CALLERS: callers });
+    },
     seen: (job?: string) => object.seen(KEY, job),
     /** Lets `count` minutes pass one by one. Each job ends within the minute in which it starts. */
     async minutes(count: number) {
@@ -191,6 +197,25 @@ test("an unavailable server delays a firing, and a cancelled or paused schedule 
   await store.cancel("schedule_s");
   await pass(1);
   expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
+});
+
+test("a blocked caller's schedule starts nothing and says so, and fires again at its next time after the block", async () => {
+  const { pass, fired, end, doing, block } = await deploy({ overlap: "queue" });
+  await pass(1);
+  await pass(1);
+  block("b,a");
+  // Not even the firing that was queued before the block is made up.
+  await end("23T130000Z");
+  await pass(0.01);
+  await pass(0.99);
+  const last =
+    "20261123T150000Z not started: the caller is blocked, 20261123T140000Z not started: the caller is blocked";
+  expect([await fired(), await doing()]).toEqual([["23T130000Z"], expect.stringContaining(last)]);
+  block("b");
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z"]);
+  await pass(0.99);
+  expect(await fired()).toEqual(["23T130000Z", "23T160000Z"]);
 });
 
 test("a queued firing waits while schedules are paused, and is made up when they go on", async () => {

@@ -72,6 +72,7 @@ export interface ScheduleWorld {
   store(isOwn: boolean): RemoteStore;
   log(message: string, fields: Record<string, string>): void;
   nameOf(id: string): string;
+  isBlocked(): Promise<boolean>;
   /** Looks at a job, and removes it from the record if it was never created. */
   look(id: string): Promise<void>;
   /** Records the observed state of a job. */
@@ -178,6 +179,7 @@ export class Schedules {
     const isPaused = mayFire && (await this.#paused.find(schedule.kind)) !== undefined;
     // A firing within a pause counts as missed, but the only one of a schedule waits.
     const isLeftOut = isPaused ? spec.missed === "skip" && next !== undefined : isMissed;
+    const isBlocked = mayFire && (await this.#world.isBlocked());
     if (last !== undefined) {
       if (isLeftOut) told.unshift(`${stamp(last)} ${isPaused ? "paused" : "missed"}`);
       else if (spec.overlap !== "skip" || !(await this.#isRunning(running))) firing = last;
@@ -186,6 +188,11 @@ export class Schedules {
     if (queued !== null && firing !== queued) told.unshift(`${stamp(queued)} skipped, as a later one is due`);
     queued = null;
     const mustWait = async () => isPaused || (spec.overlap === "queue" && (await this.#isRunning(running)));
+    // A queued firing is given up too, so that the end of the block starts nothing at once.
+    if (firing !== undefined && isBlocked) {
+      told.unshift(notStarted(firing, "the caller is blocked"));
+      firing = undefined;
+    }
     if (firing !== undefined && (await mustWait())) queued = firing;
     else if (firing !== undefined) {
       const { base } = splitGeneration(this.#world.nameOf(row.id));
@@ -207,7 +214,7 @@ export class Schedules {
     at: number,
     isOwn: boolean,
   ): Promise<{ id?: string; told: string }> {
-    const refused = (reason: string) => ({ told: `${stamp(at)} not started: ${reason}` });
+    const refused = (reason: string) => ({ told: notStarted(at, reason) });
     const tool = this.#world.tools.find((one) => one.name === name);
     if (!tool?.job || !tool.argsOf) return refused(`there is no tool ${name} any more`);
     const checked = await check(tool.input, given);
@@ -265,6 +272,8 @@ export class Schedules {
     return this.#world.storage.sql.exec(statement, ...values).toArray();
   }
 }
+
+const notStarted = (at: number, reason: string): string => `${stamp(at)} not started: ${reason}`;
 
 /** The prefix of the names of definitions' schedules. Names that callers give have no colon. */
 const OF_DEFINITION = "deployment:";
