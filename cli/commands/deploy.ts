@@ -92,7 +92,8 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   if (!worker && !(await deployWorker())) return;
   // Edge and containers bind to each other, so the first time the edge is deployed again once the containers exist.
   if (!worker && !isDry && !hasOwn && choice?.isDeployed) process.exitCode = (await deployEdge(true)).exitCode;
-  if (worker && choice?.runsIn === "workers") await removeContainer(project, isDry ? ["--dry-run"] : []);
+  // Only on request: the Worker may be one that `npm run deploy:container` made for a Resonate server elsewhere.
+  if (worker && options.container === false) await removeContainer(project, isDry ? ["--dry-run"] : []);
   if (isDry) {
     if (!hasCallers) console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
     return;

@@ -97,6 +97,25 @@ test("an existing container gets new functions before the edge can start them", 
   expect(platform.uploads.slice(before)).toEqual([`${NAME}-worker`, NAME]);
 });
 
+test("an existing container stays when the platform fails, or the deployment cannot have one", async () => {
+  const before = platform.uploads.length;
+  const refused = async (reason: string) => {
+    const { exitCode, output } = await deploy("--no-wait");
+    expect([exitCode, output]).toEqual([1, expect.stringContaining(reason)]);
+    const isThere = platform.workers.has(`${NAME}-worker`);
+    expect([isThere, bound("RUNS_IN")?.text, platform.uploads.length]).toEqual([true, "container", before]);
+  };
+  platform.fault = 503;
+  await refused("does not say whether the account has Containers: 503");
+  delete platform.fault;
+  platform.hasContainers = false;
+  await refused("and the account has no Containers (the paid plan has), or this login may not use them. Correct that");
+  platform.hasContainers = true;
+  edge()?.bindings.push({ name: "ENCRYPTION_KEYS", type: "secret_text" });
+  await refused("it needs ENCRYPTION_KEYS as the edge has it");
+  edge()?.bindings.pop();
+});
+
 test("workers elsewhere and operators get tokens beside existing ones; the container stays until --no-container", async () => {
   const { output } = await deploy("--workers-elsewhere", "gpu", "--operator=ada", "--no-wait");
   const [, token = ""] =
@@ -115,6 +134,21 @@ test("workers elsewhere and operators get tokens beside existing ones; the conta
   expect(bound("WORKER")).toBeUndefined();
   expect(JSON.parse(bound("RESONATE_TOKENS")?.text ?? "")).toMatchObject([{ name: "gpu", sha256 }, { name: "office" }]);
   expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
+});
+
+test("a container's Worker that deploy:container made stays beside a Resonate server elsewhere", async () => {
+  const binding = { name: "RESONATE_URL", type: "secret_text" };
+  const worker = { modules: {}, bindings: [binding], migrations: undefined, limits: undefined };
+  platform.workers.set(`${NAME}-worker`, worker);
+  edge()?.bindings.push(binding);
+  const { exitCode, output } = await deploy("--no-wait");
+  expect(platform.workers.get(`${NAME}-worker`)).toBe(worker);
+  expect([exitCode, output]).toEqual([
+    0,
+    expect.stringContaining("Jobs run in the workers of the server that RESONATE_URL names."),
+  ]);
+  platform.workers.delete(`${NAME}-worker`);
+  edge()?.bindings.splice(edge()?.bindings.findIndex(({ name }) => name === "RESONATE_URL") ?? 0, 1);
 });
 
 test("over an edge that stores jobs in another form it deploys only with --other-form", async () => {
