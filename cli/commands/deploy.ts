@@ -8,7 +8,7 @@ import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
 import { type DeployOptions, OPTIONS, readOptions } from "../deploy/deploy-options.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
-import { addToken, formOf, locationOf, type NewToken } from "../deploy/variables.ts";
+import { addToken, formOf, locationOf, type NewToken, takesTokens } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
 import { run as examine } from "../doctor/doctor.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
@@ -104,7 +104,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
     const command = typed(project, "deploy");
     console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which makes a caller.`);
   } else if (url === undefined) console.log("\nIt has no address of its own. Give it a route, then examine it there.");
-  else showClients(url, project, caller ? "YOUR-TOKEN" : undefined);
+  else showClients(url, project, takesTokens(await account?.bindings(project.name)) ? "YOUR-TOKEN" : undefined);
 }
 
 /** The name of the deployment: wrangler's option, or that of the configuration. */

@@ -28,6 +28,16 @@ export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOption
   return { [JOBS_FORM]: String(FORM) };
 }
 
+/**
+ * Whether callers send a token that the deployment handed out. A mode that is a secret cannot be read: the first caller's is
+ * one, beside the list of tokens.
+ */
+export function takesTokens(edge: Bindings | undefined): boolean {
+  const hasTokens = edge?.some(({ name }) => name === "BEARER_TOKENS");
+  const mode = edge?.find(({ name }) => name === "AUTH_MODE")?.text ?? (hasTokens ? "bearer" : undefined);
+  return mode === "bearer";
+}
+
 /** The options for the location of the account's Resonate server, each with its variable. */
 const LOCATION = [
   ["location", "RESONATE_LOCATION"],

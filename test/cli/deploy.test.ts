@@ -75,11 +75,12 @@ test("jobs run in the account's Workers if it has no Containers or there is no i
   expect([bound("RUNS_IN")?.text, platform.uploads.length]).toEqual(["workers", before]);
 });
 
-test("with an image jobs run in a container; an existing caller gets no second token", async () => {
+test("with an image jobs run in a container; an existing caller gets no second token, and set-ups that need one", async () => {
   const callers = bound("BEARER_TOKENS")?.text;
   const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--caller", "ada", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
   expect([output, bound("BEARER_TOKENS")?.text]).toEqual([expect.not.stringContaining("dme_"), callers]);
+  expect(output).toContain('durable-mcp-edge.me.workers.dev/mcp --header "Authorization: Bearer YOUR-TOKEN"');
   // The plan with Containers also allows limits.
   expect(edge()?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
   // The two Workers bind each other's objects, so the edge is deployed before and after the container's Worker.
