@@ -9,7 +9,7 @@ const choose = (situation: Partial<Situation>) =>
   chooseContainer({
     root: process.cwd(),
     account: { hasContainers: async () => true },
-    ...{ edge: undefined, worker: undefined, wanted: undefined },
+    ...{ edge: [], worker: undefined, wanted: undefined },
     ...{ image: "docker.io/example/worker:1", secretsFile: undefined },
     ...situation,
   });

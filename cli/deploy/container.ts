@@ -22,8 +22,9 @@ export interface Situation {
   readonly root: string;
   /** Undefined in a dry run without a login. */
   readonly account: Pick<Account, "hasContainers"> | undefined;
-  /** The bindings of the edge and of the container's Worker; undefined if they do not exist. */
-  readonly edge: Bindings | undefined;
+  /** The bindings of the edge, also those that it gets now. */
+  readonly edge: Bindings;
+  /** The bindings of the container's Worker; undefined if it does not exist. */
   readonly worker: Bindings | undefined;
   /** The choice by `--container` or `--no-container`, if any. */
   readonly wanted: boolean | undefined;
@@ -35,7 +36,7 @@ export interface Situation {
 export async function chooseContainer(situation: Situation): Promise<Choice> {
   const { root, account, edge, worker, wanted, image, secretsFile } = situation;
   const has = (bindings: Bindings | undefined, name: string) => bindings?.some((each) => each.name === name) ?? false;
-  const recorded = edge?.find(({ name }) => name === "RUNS_IN")?.text;
+  const recorded = edge.find(({ name }) => name === "RUNS_IN")?.text;
   const isRunning = recorded === "container" && worker !== undefined;
   const inWorkers = (why: string): Choice => {
     if (wanted) throw new Error(`No container: ${why}.`);

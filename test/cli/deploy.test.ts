@@ -1,7 +1,9 @@
 // The deploy command with the project's own wrangler, against a fake of the platform's API that stores what is deployed.
 
 import { createHash } from "node:crypto";
-import { readdir } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Platform, startPlatform } from "./platform.ts";
@@ -135,6 +137,15 @@ test("workers elsewhere and operators get tokens beside existing ones; the conta
   expect(bound("WORKER")).toBeUndefined();
   expect(JSON.parse(bound("RESONATE_TOKENS")?.text ?? "")).toMatchObject([{ name: "gpu", sha256 }, { name: "office" }]);
   expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
+});
+
+test("a first deployment whose secrets name a Resonate server elsewhere gets no container", async () => {
+  const file = join(await mkdtemp(join(tmpdir(), "deploy-")), "edge.env");
+  await writeFile(file, "RESONATE_URL=https://resonate.example.com\nAUTH_MODE=none\n");
+  const { exitCode, output } = await deploy("--name", "new", "--secrets-file", file, "--dry-run");
+  await rm(dirname(file), { recursive: true });
+  const says = "Jobs run in the workers of the server that RESONATE_URL names.";
+  expect([exitCode, output]).toEqual([0, expect.stringContaining(says)]);
 });
 
 test("a container's Worker that deploy:container made stays beside a Resonate server elsewhere", async () => {
