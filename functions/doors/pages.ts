@@ -25,6 +25,9 @@ const FILES: Readonly<Record<string, string>> = {
   "/favicon.ico": "icon.svg",
 };
 
+/** The longest cookie, in characters. Browsers drop cookies of more than 4,096 bytes without a word. */
+const MOST_COOKIE = 4_000;
+
 const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
 
 /** Finds the caller of a request. Code that is loaded later has no authentication of its own. */
@@ -145,7 +148,8 @@ async function signIn(c: Visit, identify: Identify): Promise<Response> {
   const identified = isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
   if (identified instanceof Response) return identified;
   const cookie = await session(edge.pages, token, identified.expires, isSecure(c));
-  return cookie ? withCookie(c, cookie) : c.json(NOT_HERE, 403);
+  if (!cookie) return c.json(NOT_HERE, 403);
+  return cookie.length > MOST_COOKIE ? c.json(tooLong(token), 413) : withCookie(c, cookie);
 }
 
 const withCookie = (c: Visit, cookie: string) => c.body(null, 204, { ...PRIVATE, "set-cookie": cookie });
@@ -153,3 +157,7 @@ const withCookie = (c: Visit, cookie: string) => c.body(null, 204, { ...PRIVATE,
 const isSecure = (c: Visit): boolean => c.req.url.startsWith("https:");
 
 const NOT_HERE = { error: "Only a page of this server may; it signs in where sessions are switched on (VIEW_KEY)." };
+
+const tooLong = ({ length }: string) => ({
+  error: `The access token is too long for a browser's session (${length} characters): have the authorization server put fewer claims into it.`,
+});
