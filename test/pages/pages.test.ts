@@ -108,7 +108,20 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByRole("button", { name: "Start again" }).click();
     await page.getByLabel("seconds").fill("7200");
     await page.getByRole("button", { name: "Start", exact: true }).click();
-    await page.getByRole("link", { name: "timer_to stop~2" }).click();
+    await page.waitForURL(`**${jobPath("timer_to stop~2")}`);
+    await status(page, "running");
+    await page.close();
+  });
+
+  test("a job that is started again with other arguments leads to the page of the job that begins", async () => {
+    await call("set_timer", { timer_name: "first name", seconds: 3_600 });
+    await call("cancel_job", { job_names: ["timer_first name"] });
+    const page = await visitor.open(jobPath("timer_first name"));
+    await page.getByRole("button", { name: "Start again" }).click();
+    await page.getByLabel("timer name").fill("second name");
+    await page.getByLabel("seconds").fill("3600");
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForURL(`**${jobPath("timer_second name")}`);
     await status(page, "running");
     await page.close();
   });
