@@ -83,7 +83,8 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   const promise = await store.get(name, signal);
   if (!promise) return c.json({ error: "No job has this name." }, 404, PRIVATE);
   const from = Math.max(1, Math.floor(Number(c.req.query("from"))) || 1);
-  const shown = await jobPage(store, promise, from, signal);
+  const open = c.req.query("open")?.split(",").map(Number);
+  const shown = await jobPage(store, promise, { from, open: open?.filter((n) => n > 0) }, signal);
   const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
   const referring = promise.job.answers ? referringPart(promise) : shown;
   // A link leads to one job: what names files of other jobs there may come from outside.
@@ -93,13 +94,18 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   return c.json(page, 200, PRIVATE);
 }
 
-/** A job as its page shows it, with its timeline from the `from`th record on. */
-async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {
+interface Look {
+  from: number;
+  open: number[] | undefined;
+}
+
+/** A job as its page shows it, with its timeline from the `from`th record on, and the open records that the page knows. */
+async function jobPage(store: RemoteStore, promise: DurablePromise, { from, open }: Look, signal: AbortSignal) {
   const { job, args, deadline } = promise;
   const [{ feed, questions }, newer, timeline, waits] = await Promise.all([
     jobSnapshotOf(store, promise, signal, "recent"),
     newerGeneration(store, promise, signal),
-    timelineOf(promise.id, from, (id) => store.child(id, signal)),
+    timelineOf(promise.id, from, (id) => store.child(id, signal), open),
     store.isOffered(promise, signal),
   ]);
   const partial = await latestOf(store, promise.id, feed.entry, signal);

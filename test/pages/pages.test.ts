@@ -3,6 +3,8 @@ import { readFile } from "node:fs/promises";
 import { execa } from "execa";
 import type { Browser, BrowserContext, Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { childOf } from "../../core/store/codec.ts";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";
@@ -365,6 +367,32 @@ describe.runIf(browser)("in a browser", () => {
     expect(await call("probe_status", { job_names: ["timer_has ended"] })).toMatchObject({
       statuses: [{ status: "not_found" }],
     });
+    await page.close();
+  });
+
+  test("a timeline of many records is shown and downloaded whole, also past a sleep that has not ended", async () => {
+    const { job_name } = await call("set_timer", { timer_name: "many records", seconds: 3_600 });
+    const id = (n: number) => journalEntryId(`${stack.namespace}${job_name}`, n);
+    const write = (n: number, entry: object, until: number) => {
+      const { kind, data } = childOf(id(n), until, { param: entry, tags: { "resonate:timer": "true" } });
+      return stack.resonate.call(kind, data);
+    };
+    const steps = Array.from({ length: 301 }, (_, i) => i + 1).filter((n) => n !== 2);
+    await Promise.all(steps.map((n) => write(n, { kind: "step", op: `step ${n}` }, Date.now() - 1)));
+    await write(2, { kind: "sleep", op: "nap" }, Date.now() + 3_600_000);
+    const page = await visitor.open(jobPath(job_name));
+    await page.getByRole("button", { name: "Show 289 more before these" }).click();
+    const nap = page.locator(".timeline li", { hasText: "nap" });
+    await nap.filter({ hasText: "sleeps until" }).waitFor();
+    await stack.resonate.call("promise.settle", { id: id(2), state: "resolved", value: {} });
+    await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
+    await nap.filter({ hasText: "slept until" }).waitFor();
+    await page.goto(`${stack.origin}/jobs`);
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download all" }).click();
+    const jobs = JSON.parse(await readFile(await (await saved).path(), "utf8"));
+    const { timeline } = jobs.find((each: { job_name: string }) => each.job_name === job_name);
+    expect(timeline.map(({ n }: { n: number }) => n)).toEqual(Array.from({ length: 301 }, (_, i) => i + 1));
     await page.close();
   });
 
