@@ -246,6 +246,62 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
+  /** Lets a visitor's pages of lists have three jobs, and counts the requests for them. `refuses` may answer them itself. */
+  const listsOfThree = async (own: Visitor, refuses = () => 0) => {
+    const asked: (string | undefined)[] = [];
+    await own.context.route(`${stack.origin}/mcp`, async (route) => {
+      const message = route.request().postDataJSON();
+      if (message.params.name !== "list_jobs") return route.continue();
+      message.params.arguments.limit = 3;
+      asked.push(message.params.arguments.cursor);
+      const status = refuses();
+      if (status > 0) return route.fulfill({ status, json: { error: "refused", error_description: "Not now." } });
+      return route.continue({ postData: JSON.stringify(message) });
+    });
+    return asked;
+  };
+
+  test("the list reads older jobs when asked, and then goes on reading the newest", async () => {
+    const names = Array.from({ length: 12 }, (_, n) => `paged ${n}`);
+    for (const timer_name of names) await call("set_timer", { timer_name, seconds: 3_600 });
+    await using own = await visit(browser as Browser, stack.origin);
+    const asked = await listsOfThree(own);
+    const page = await own.open("/jobs");
+    const rows = page.locator("table.jobs tbody tr");
+    for (const count of [3, 6, 9]) {
+      await until(`${count} jobs`, async () => (await rows.count()) === count, PATIENCE);
+      await page.getByRole("button", { name: "Read older jobs" }).click();
+    }
+    await until("12 jobs", async () => (await rows.count()) === 12, PATIENCE);
+    asked.length = 0;
+    await call("set_timer", { timer_name: "newest", seconds: 3_600 });
+    await page.getByRole("link", { name: "timer_newest" }).waitFor();
+    await page.waitForTimeout(12_000);
+    expect(asked.length).toBeLessThanOrEqual(5);
+    const listed = (await rows.locator("a").allTextContents()).map((name) => name.replace(/^timer_/, ""));
+    expect(listed).toEqual(["newest", ...names.toReversed()]);
+  });
+
+  test("the list keeps its jobs and its search while too many requests are refused", async () => {
+    for (const timer_name of ["kept", "hidden by the search"]) await call("set_timer", { timer_name, seconds: 3_600 });
+    await using own = await visit(browser as Browser, stack.origin);
+    let status = 0;
+    await listsOfThree(own, () => status);
+    const page = await own.open("/jobs");
+    await page.getByLabel("Search").fill("kept");
+    const link = page.getByRole("link", { name: "timer_kept" });
+    await link.waitFor();
+    for (status of [429, 503]) {
+      await page.getByText("Connection lost").waitFor();
+      expect([await link.count(), await page.getByLabel("Search").inputValue()]).toEqual([1, "kept"]);
+      status = 0;
+      await page.getByText("Connection lost").waitFor({ state: "detached" });
+    }
+    status = 403;
+    await page.getByRole("alert").filter({ hasText: "Not now." }).waitFor();
+    expect(await link.count()).toBe(1);
+  });
+
   test.each([
     '<img src=x onerror="document.title=1">',
     "a/b?c=d#e",
