@@ -11,6 +11,10 @@ import { ABOUT, presentJob } from "../../core/tools/present.ts";
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";
 
+/** The most tasks that one subscription may name, and the most resources, for each of which a job waits. */
+export const MAX_TASKS = 100;
+export const MAX_RESOURCES = 20;
+
 interface TaskBase {
   taskId: string;
   statusMessage?: string;
