@@ -204,14 +204,13 @@ export class JobSetup {
     if (earlier === undefined) return {};
     const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
     const own = store.onBehalfOf(id);
-    const steps = await stepsToKeep(before.events, async (path) => {
+    const kept = await stepsToKeep(before.events, async (path) => {
       const awaited = own.idOf(nameIn(path));
       return awaited === undefined ? undefined : (await lease.get(awaited))?.state;
     });
     const name = splitKey(nameOf(earlier)).name;
-    const anew = `${name} recorded work after a failure, which may have undone its steps: they are done again`;
     const begin = async () => {
-      if (!steps) return { anew };
+      if (typeof kept === "string") return { anew: `${name} ${kept}` };
       // The kept steps may hold random values of the earlier attempt.
       const seed = before.run?.seed ?? (await firstSeed(await lease.get(earlier), (each) => lease.get(each)));
       return { from: name, ...(seed !== undefined && { seed }) };
@@ -220,8 +219,8 @@ export class JobSetup {
     const told = known ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
     const { seed, ...resumption } = decodeValue(told.param) as Resumption & { seed?: string };
     if (!known) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
-    if (!("from" in resumption && steps)) return { memo: new Map() };
-    return { memo: steps, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
+    if (!("from" in resumption) || typeof kept === "string") return { memo: new Map() };
+    return { memo: kept, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
   }
 
   /** Rejects if another worker may have the job by now, as the work would be done twice. @throws {LeaseLost} */
