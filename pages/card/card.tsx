@@ -194,7 +194,10 @@ function filesThrough(host: Host, program: string | undefined, theme: number): F
       if (text !== undefined) return `data:${file.mimeType},${encodeURIComponent(text)}`;
       return blob === undefined ? undefined : `data:${file.mimeType};base64,${blob}`;
     },
-    text: async (file) => (await read(file))?.text,
+    async text(file) {
+      const { text } = (await read(file)) ?? {};
+      return text === undefined ? undefined : { text, isWhole: true };
+    },
     link: ({ name, url }) =>
       url === undefined ? (
         name
