@@ -98,9 +98,9 @@ export function filesIn(value: unknown, most = Number.POSITIVE_INFINITY): FileRe
   return [...found.values()];
 }
 
-/** The bytes of the files that a step stored, from its journal entry; files of other steps in its value do not count. */
+/** The bytes of the files that a step or a look stored, from its journal entry; files of others in its value do not count. */
 export function bytesOfFiles({ kind, op, value }: { kind?: string; op?: string; value?: unknown }): number {
-  const files = kind === "step" ? filesIn(value) : [];
+  const files = kind === "step" || kind === "until" ? filesIn(value) : [];
   return files.reduce((sum, { step, size }) => sum + (step === op ? size : 0), 0);
 }
 

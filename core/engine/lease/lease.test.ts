@@ -95,11 +95,12 @@ describe("the storage of a job", () => {
     expect(marksOf(small)).toEqual([]);
   });
 
+  const file = (step: string, size: number) => {
+    const uri = `job://job/files/${"0".repeat(16)}-1.1.1/${encodeURIComponent(step)}`;
+    return { uri, name: "film.mp4", mimeType: "video/mp4", size, sha256: "ab", step, attempt: 1 };
+  };
+
   test("is marked with its files, which do not count towards the job's limit, by workers that remember them and by others", async () => {
-    const file = (step: string, size: number) => {
-      const uri = `job://job/files/${"0".repeat(16)}-1.1.1/${encodeURIComponent(step)}`;
-      return { uri, name: "film.mp4", mimeType: "video/mp4", size, sha256: "ab", step, attempt: 1 };
-    };
     const job = new SimulatedJob(async (ctx: JobContext<object>) => {
       await ctx.step("record", () => ({ files: [file("record", 2 ** 29), file("of another step", 2 ** 40)] }));
       await ctx.sleep("a while", 1_000);
@@ -112,6 +113,21 @@ describe("the storage of a job", () => {
     expect((await job.toEnd()).kind).toBe("complete");
     expect(marksOf(job)).toEqual([1, 8, 9, 10, 11, 12, 13]);
     expect(await markedBytes(async (n) => marksOf(job).includes(n))).toBe(2 ** 31);
+  });
+
+  test("is marked with the files of an `until`, by workers that remember them and by others", async () => {
+    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
+      await ctx.until("film", { every: 1_000 }, () => file("film", 2 ** 30 - 2 ** 20));
+      await ctx.sleep("a while", 1_000);
+      await ctx.step("more", () => "a record");
+    });
+    expect((await job.next()).kind).toBe("asleep");
+    const marks = marksOf(job);
+    expect(await markedBytes(async (n) => marks.includes(n))).toBe(2 ** 30);
+    job.forget();
+    expect((await job.toEnd()).kind).toBe("complete");
+    expect(job.journal.files).toBe(2 ** 30 - 2 ** 20);
+    expect(marksOf(job)).toEqual(marks);
   });
 
   test.each<[string, (ctx: JobContext<object>, n: number) => Promise<unknown>]>([
