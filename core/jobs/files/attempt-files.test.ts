@@ -2,6 +2,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { MINUTE } from "../../definitions/context.ts";
 import { isFinal } from "../../engine/values.ts";
 import { attemptFiles } from "./attempt-files.ts";
+import { KeptFiles } from "./kept-files.ts";
 
 const { signal } = new AbortController();
 const of = {
@@ -47,3 +48,15 @@ test("a file from a server that sends it byte by byte for half an hour fails, an
 test("a slow reader gets the whole file", async () => {
   expect(await readSlowly(10, MINUTE)).toBe(100);
 });
+
+test.each(["half a pair \ud83d", "\udc4d the other half", "a/b", "a\nb", ""])(
+  "a file whose name no address can hold is refused before it is stored, and not retried: %j",
+  async (name) => {
+    const kept = new KeptFiles({ objects: undefined as never });
+    const error = await attemptFiles(kept, of)
+      .file(name, "content")
+      .catch((error) => error);
+    expect(error.message).toMatch(/^step\.file: a file's name has 1 to 200 characters, without /);
+    expect(isFinal(error)).toBe(true);
+  },
+);

@@ -85,9 +85,9 @@ export function attemptFiles(
     async file(name, data, { mimeType } = {}) {
       const files = there();
       signal.throwIfAborted();
-      if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\p{Cc}/\\]/u.test(name))
+      if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\p{Cc}\p{Cs}/\\]/u.test(name))
         throw new NonRetryableError(
-          `step.file: a file's name has 1 to ${MAX_FILE_NAME} characters, without slashes and control characters`,
+          `step.file: a file's name has 1 to ${MAX_FILE_NAME} characters, without slashes, control characters and unpaired surrogates`,
         );
       count += 1;
       const n = count;

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
+import type { Step } from "../../../core/definitions/context.ts";
+import { MAX_FILE_NAME } from "../../../core/definitions/file.ts";
 import { PARTS } from "../../../core/store/parts.ts";
 import { FILES } from "../../../core/tools/content.ts";
-import { toolAnswer } from "./outcome.ts";
+import { MAX_MEDIA } from "../../../core/tools/results.ts";
+import { storedAnswer, toolAnswer } from "./outcome.ts";
 
 test("a server's answer is passed on unchanged, without the fields about its connection", () => {
   const answer = {
@@ -24,4 +27,24 @@ test("a server's answer is passed on unchanged, without the fields about its con
   expect(toolAnswer({ ...answer, _meta: connection })).toEqual(answer);
   // Only a worker may write a table of contents or refer to files, so these fields of a server are removed.
   expect(toolAnswer({ ...answer, [PARTS]: { id: "another's" }, [FILES]: [{ uri: "another's" }] })).toEqual(answer);
+});
+
+/** An answer with a file that is too large to stay in it. */
+const largeAnswer = (uri: string) => ({
+  content: [{ type: "resource", resource: { uri, blob: "A".repeat(MAX_MEDIA + 4) } }],
+});
+
+test.each([
+  ["a pair that is cut", `acme://files/${"👍".repeat(MAX_FILE_NAME)}.jpeg`],
+  ["half a pair", "acme://files/half \ud83d.jpeg"],
+])("a file whose name has %s is stored under a name that an address can hold", async (_what, uri) => {
+  const names: string[] = [];
+  const file = async (name: string) => {
+    names.push(name);
+    return { name, mimeType: "image/png", size: 1, uri: "job://a" };
+  };
+  await storedAnswer({ file } as unknown as Step, largeAnswer(uri), "acme");
+  const [name = ""] = names;
+  expect(encodeURIComponent(name)).toMatch(/\.jpeg$/);
+  expect(name.length).toBeLessThanOrEqual(MAX_FILE_NAME);
 });

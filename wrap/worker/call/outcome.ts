@@ -140,7 +140,10 @@ function orNone(error: Error): undefined {
 /** A file name: the last part of the resource's address, or else the content's kind, number and extension. */
 function nameOf(type: unknown, i: number, uri: string | undefined, mimeType = ""): string {
   const last = uri?.split(/[?#]/)[0]?.split("/").at(-1) ?? "";
-  const named = last.replace(/[\p{Cc}\\]/gu, "").slice(-MAX_FILE_NAME);
+  const named = last
+    .replace(/[\p{Cc}\\]/gu, "")
+    .slice(-MAX_FILE_NAME)
+    .toWellFormed();
   const extension = getExtension(mimeType);
   return named || `${type}-${i + 1}${extension === undefined ? "" : `.${extension}`}`;
 }
