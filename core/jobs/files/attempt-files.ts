@@ -18,7 +18,7 @@ import { splitKey } from "../../store/ids.ts";
 import { sha256Of } from "../../store/sha256.ts";
 import { folderOf, type KeptFiles, streamOf } from "./kept-files.ts";
 
-export const KEEPS_NO_FILES =
+const KEEPS_NO_FILES =
   "this deployment keeps no files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
 
 /** Fetches only from public addresses, and follows no redirect. */
