@@ -55,7 +55,12 @@ export async function storedAnswer(
     logs.length === 0 ? stored : { ...stored, _meta: { ...(stored._meta as Json | undefined), [LOGS]: logs } };
   if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return withLogs(answer);
   const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
-  return withLogs({ ...(await keepInParts(step, answer, media)), ...(answer.isError === true && { isError: true }) });
+  return withLogs({
+    ...(await keepInParts(step, answer, media)),
+    ...(answer.isError === true && { isError: true }),
+    // The step's value has to name the files: others are removed.
+    ...(answer[FILES] !== undefined && { [FILES]: answer[FILES] }),
+  });
 }
 
 /** A protocol error, cut to the limits above. */
