@@ -126,3 +126,9 @@ export function isOfType(mimeType: string, types: readonly string[] | undefined)
       : given.trim() === type.toLowerCase();
   return types?.some(is) ?? true;
 }
+
+/** Whether files of a media type are texts. */
+export function isText(mimeType: string): boolean {
+  const [type = ""] = mimeType.toLowerCase().split(/[; ]/);
+  return /^text\/|[/+](json|xml|yaml)$/.test(type);
+}

@@ -1,7 +1,7 @@
 /** The files of a job. Images, sound, tables and text are shown, and every file can be downloaded. */
 import { csvParseRows, tsvParseRows } from "d3-dsv";
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
-import { type FileReference, sizeInWords } from "../../core/definitions/file.ts";
+import { type FileReference, isText, sizeInWords } from "../../core/definitions/file.ts";
 import type { ChartView } from "../../core/definitions/view.ts";
 import { Scroll, Section, Table } from "../lib/components.tsx";
 import { chartOf } from "./rows.ts";
@@ -60,14 +60,13 @@ interface ContentProps {
 const Content: FC<ContentProps> = ({ file, source }) => {
   const [type = ""] = file.mimeType.toLowerCase().split(/[; ]/);
   const isMedium = /^(image|audio)\//.test(type);
-  const isText = type.startsWith("text/") || /[/+](json|xml|yaml)$/.test(type);
   const [address, setAddress] = useState<string | undefined>(undefined);
   const [found, setFound] = useState<FileText | undefined>(undefined);
   const [isLost, setLost] = useState(false);
   useEffect(() => {
     const lose = () => setLost(true);
     if (isMedium) source.address(file).then(setAddress, lose);
-    else if (isText) source.text(file).then(setFound, lose);
+    else if (isText(type)) source.text(file).then(setFound, lose);
   }, []);
   if (isLost) return <p class="muted quiet">It cannot be shown now.</p>;
   if (address !== undefined) {
