@@ -61,8 +61,8 @@ type RequestOptions = Pick<Dispatcher.RequestOptions, "method" | "headers" | "bo
 type Answer = Dispatcher.ResponseData;
 
 /**
- * Checks addresses in URLs before a request, and those of names when a connection is opened. Connections are reused. `silence` of 0:
- * no limit.
+ * Checks addresses in URLs before a request, and those of names when a connection is opened. Connections are reused. `silence` of
+ * 0: no limit.
  */
 function reaching(allowPrivate: boolean, silence: number) {
   // Loaded at the first call: it would take a fifth of the start of `wrap`, which does not need it to reach a program.

@@ -112,8 +112,8 @@ export function explain(error: unknown): never {
 }
 
 /**
- * The answer with its largest media stored as files, until the rest fits. If a file cannot be stored, the answer is unchanged or, if
- * it is too long to keep, an error: the call is not made again, as it may have had an effect.
+ * The answer with its largest media stored as files, until the rest fits. If a file cannot be stored, the answer is unchanged or,
+ * if it is too long to keep, an error: the call is not made again, as it may have had an effect.
  */
 async function withFiles(step: Step, answer: Json): Promise<Json> {
   const content = [...((answer.content as Json[] | undefined) ?? [])];
