@@ -86,7 +86,7 @@ export default defineConfig({
           include: [
             ...STANDALONE,
             "test/worker/{crash,dispatch}/*.test.ts",
-            "test/worker/jobs/cancelled.test.ts",
+            "test/worker/jobs/{calls,cancelled}.test.ts",
             "test/tasks/{range,cancel-range}.test.ts",
             "test/cli/doctor-resonate.test.ts",
           ],

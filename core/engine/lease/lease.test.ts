@@ -5,7 +5,7 @@ import { RULES_OF_0_9 } from "../../store/connection/server-rules.ts";
 import { storedMarkId } from "../../store/ids.ts";
 import { markedBytes } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
-import { LeaseLost } from "../runtime.ts";
+import { LeaseLost, type When } from "../runtime.ts";
 import { type Send, TaskLease } from "./lease.ts";
 
 const promise = (id: string) => ({
@@ -56,17 +56,21 @@ describe("a suspension that the server refuses", () => {
   });
 });
 
-describe("a timer", () => {
+describe.each<["sleep" | "callback", (at: number) => When]>([
+  ["sleep", (due) => ({ due })],
+  ["callback", (until) => ({ until })],
+])("the promise of a %s", (what, when) => {
   test.each([
     ["without a target, where every promise times out by itself", false],
     ["with a target that no worker serves, where promises without a target do not time out", true],
   ])("is created %s", async (_where, armsTargetsOnly) => {
     const { lease, requests } = leased(() => 200, { ...RULES_OF_0_9, armsTargetsOnly: async () => armsTargetsOnly });
-    const due = Date.now() + 5_000;
-    await lease.create("job:w1.1", undefined, { due });
+    const at = Date.now() + 5_000;
+    await lease.create("job:w1.1", undefined, when(at));
     const tags = requests[0]?.tags ?? {};
     expect("resonate:target" in tags).toBe(armsTargetsOnly);
-    expect(tags["resonate:delay"]).toBe(armsTargetsOnly ? String(due - 1) : undefined);
+    expect(tags["resonate:delay"]).toBe(armsTargetsOnly ? String(at - 1) : undefined);
+    expect("resonate:timer" in tags).toBe(what === "sleep");
   });
 });
 

@@ -130,9 +130,8 @@ export class TaskLease implements Lease {
     this.#files += bytesOfFiles(Object(param));
     const mark = markOf(this.#stored + this.#files);
     const isMarked = mark <= this.#counted.marked;
-    const isOpenTimer = isTimer && when !== "resolved";
     const created = async () => {
-      if (isOpenTimer && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
+      if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
       return this.#fenced(action);
     };
     const [promise] = await Promise.all([created(), isMarked || this.#mark(mark)]);

@@ -9,6 +9,7 @@ const id = ({ n }: { n: number }) => n;
 
 const nap = defineJob({ kind: "nap", args, id, result: z.string() });
 const impatient = defineJob({ kind: "impatient", args, id });
+const called = defineJob({ kind: "called", args, id });
 const rated = defineJob({ kind: "rated", args, id });
 const customer = z.object({ customer: z.string(), n: z.number() });
 const visit = defineJob({
@@ -39,6 +40,10 @@ await runWorker({
       await child.cancel();
       const why = await child.result().catch((error) => error.status);
       return [first.winner, child.name, why];
+    }),
+    implement(called, async (ctx) => {
+      const { result } = ctx.callback("payment", { for: 2 * SECOND });
+      return result.catch((error) => error.name);
     }),
     implement(visit, async (ctx, { customer, n }) => {
       await ctx.step("begin", () => note(`begin ${customer} ${n}`).then(() => null));
