@@ -64,3 +64,10 @@ export const timerTags = (due: number): Record<string, string> => ({
   "resonate:target": TIMER_TARGET,
   "resonate:delay": String(due - 1),
 });
+
+/** Tags without those that {@link timerTags} adds. */
+export function withoutTimerTags(tags: Record<string, string>): Record<string, string> {
+  if (tags["resonate:target"] !== TIMER_TARGET) return tags;
+  const { "resonate:target": _target, "resonate:delay": _delay, ...others } = tags;
+  return others;
+}
