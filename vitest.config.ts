@@ -88,7 +88,7 @@ export default defineConfig({
             "test/worker/{crash,dispatch}/*.test.ts",
             "test/worker/jobs/{calls,cancelled}.test.ts",
             "test/tasks/{range,cancel-range}.test.ts",
-            "test/cli/doctor-resonate.test.ts",
+            "test/cli/{doctor-resonate,operate}.test.ts",
           ],
           // This file imitates a server itself.
           exclude: [...configDefaults.exclude, "test/worker/crash/newer-server.test.ts"],

@@ -48,6 +48,10 @@ export class Executor {
     return this.#setup.codeFor(promise);
   }
 
+  leaseOn(acquired: AcquiredTask): TaskLease {
+    return this.#setup.leaseOn(acquired);
+  }
+
   /**
    * Runs a task until its job has ended or sleeps, and keeps the lease alive. Never rejects: if the job cannot go on here, the
    * server dispatches it again when the lease has lapsed. `kind` is the kind of job.
