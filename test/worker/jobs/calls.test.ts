@@ -45,6 +45,13 @@ test("a job cancels a job that it has started by its handle", async () => {
   expect((await resonate.settled(`${namespace}nap_1`)).state).toBe("rejected_canceled");
 });
 
+test("a sleep until the epoch, or before it, ends at once", async () => {
+  const times = [0, 1, -1];
+  const idOf = (n: number) => `${namespace}late_${n}`;
+  for (const n of times) await resonate.start({ id: idOf(n), func: "late", args: { n }, group });
+  for (const id of times.map(idOf)) expect((await resonate.settled(id, 30_000)).value.data).toBe("rested");
+});
+
 test("a callback times out before the job's deadline", async () => {
   const id = `${namespace}called_1`;
   await resonate.start({ id, func: "called", args: { n: 1 }, group });
