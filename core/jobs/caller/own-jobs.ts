@@ -107,8 +107,8 @@ function inList(names: Names, { group }: Job, record: PromiseRecord): DurablePro
   return promise;
 }
 
-/** The words to search for. Only ASCII letters ignore case, as in the storage of a caller's object. */
-export const wordsOf = (search: string): string[] => lower(search).split(/\s+/).filter(Boolean);
+/** The different words to search for. Only ASCII letters ignore case, as in the storage of a caller's object. */
+export const wordsOf = (search: string): string[] => [...new Set(lower(search).split(/\s+/).filter(Boolean))];
 
 const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 

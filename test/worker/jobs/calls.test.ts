@@ -137,11 +137,28 @@ test("a job that an operator retries waits for the jobs with its key that starte
   await begun(["stay begin 1", "stay begin 2", "stay begin 1"]);
 });
 
+test("a job begins after the clean-up of a cancelled job with its key", async () => {
+  const { job, store: open } = oneAtATime("tidy", group);
+  const store = open();
+  const lines = async () =>
+    (await readFile(visits, "utf8").catch(() => "")).split("\n").filter((line) => /^tidy/.test(line));
+  const begun = (n: number) =>
+    until(`job ${n} to begin`, async () => (await lines()).includes(`tidy begin ${n}`) || undefined, 30_000);
+  await startJob(store, job, { n: 1 }, Date.now());
+  await begun(1);
+  await startJob(store, job, { n: 2 }, Date.now());
+  await resonate.asleep(`${namespace}tidy_2`, 30_000);
+  await store.cancel("tidy_1");
+  await begun(2);
+  expect(await lines()).toEqual(["tidy begin 1", "tidy end 1", "tidy begin 2"]);
+  await store.cancel("tidy_2");
+});
+
 /**
  * A kind of which one job runs at a time; `store` makes a store that remembers positions by itself, as one process does, and
  * `requests` has the kinds of the requests of all stores.
  */
-function oneAtATime(kind: string) {
+function oneAtATime(kind: string, group = "nobody") {
   const job = defineJob({
     kind,
     args: z.object({ n: z.number() }),
@@ -153,7 +170,7 @@ function oneAtATime(kind: string) {
   const token = process.env.RESONATE_TOKEN;
   const store = () =>
     new RemoteStore(
-      { url, token, group: "nobody", namespace },
+      { url, token, group, namespace },
       [job],
       {},
       new ResonateClient({ url, token, onRequest: (each) => requests.push(each) }),

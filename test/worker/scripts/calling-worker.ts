@@ -21,6 +21,7 @@ const visit = defineJob({
 });
 const pair = defineJob({ kind: "pair", args, id, concurrency: { key: () => "all", limit: 2 } });
 const stay = defineJob({ kind: "stay", args, id, concurrency: { key: () => "all", limit: 1 } });
+const tidy = defineJob({ kind: "tidy", args, id, concurrency: { key: () => "all", limit: 1 } });
 const pairs = defineJob({ kind: "pairs", args, id });
 const crowd = defineJob({
   kind: "crowd",
@@ -60,6 +61,18 @@ await runWorker({
     implement(stay, async (ctx, { n }) => {
       await ctx.step("begin", () => note(`stay begin ${n}`).then(() => null));
       await ctx.sleep("an hour", HOUR);
+    }),
+    implement(tidy, async (ctx, { n }) => {
+      try {
+        await ctx.step("begin", () => note(`tidy begin ${n}`).then(() => null));
+        await ctx.sleep("an hour", HOUR);
+      } finally {
+        await ctx.step("tidy up", async () => {
+          await new Promise((resolve) => setTimeout(resolve, 2_000));
+          await note(`tidy end ${n}`);
+          return null;
+        });
+      }
     }),
     implement(pairs, async (ctx, { n: count }) => {
       const all = [];

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { FILES } from "../../../core/definitions/file.ts";
 import { PARTS } from "../../../core/store/parts.ts";
-import { FILES } from "../../../core/tools/content.ts";
+
 import { toolAnswer } from "./outcome.ts";
 
 test("a server's answer is passed on unchanged, without the fields about its connection", () => {
