@@ -74,6 +74,7 @@ async function problemOf(
     limit: over,
     ...(job.errors && { errors: job.errors }),
     ...(job.budget && { budget: job.budget }),
+    ...(job.events && { events: job.events }),
   };
   const outcome = await new Execution(code as Runnable, args, journal, lease, runtime).run().catch((error: unknown) => {
     if (error instanceof LeaseLost && error.message === END) return undefined;

@@ -7,11 +7,11 @@ import type { ResonateClient } from "../core/store/connection/client.ts";
 import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
 import { ServerRules } from "../core/store/connection/server-rules.ts";
 import { localId, splitGeneration, splitKey } from "../core/store/ids.ts";
+import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat } from "./execution/heartbeat.ts";
 import type { Instruments, LineLog, Reports } from "./execution/instruments.ts";
 import { Pauses } from "./intake/pauses.ts";
-import { PromiseWatcher } from "./intake/promise-watcher.ts";
 
 interface CompositionOptions {
   client: ResonateClient;

@@ -5,11 +5,11 @@ import { endpointOf } from "../core/store/connection/endpoint.ts";
 import { migrating } from "../core/store/sealing.ts";
 import { checkSupport } from "../core/store/support.ts";
 import { type Composition, compose } from "./composition.ts";
+import { batched } from "./connection/batches.ts";
+import { post } from "./connection/post.ts";
 import { reasonOf } from "./execution/instruments.ts";
 import { locationOf } from "./files/location.ts";
 import { sweeping } from "./files/sweep.ts";
-import { batched } from "./intake/batches.ts";
-import { post } from "./intake/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
 import { EdgeReports } from "./process/edge-reports.ts";
 import type { Logger } from "./process/logger.ts";
@@ -134,7 +134,7 @@ export class Worker {
    */
   async start(): Promise<void> {
     const { RESONATE_URL, RESONATE_NAMESPACE } = this.#config;
-    const { client, pid, watcher } = this.#parts;
+    const { client, pid, rules, watcher } = this.#parts;
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
     await this.#reports?.start();
@@ -152,6 +152,8 @@ export class Worker {
       onConnect: (address) => {
         this.#isConnected = true;
         this.#wasConnected = true;
+        // It may have replaced a quiet one to a server that is gone.
+        rules.askAgain();
         watcher.connected(address);
         connected.resolve();
       },

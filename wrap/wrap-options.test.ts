@@ -39,6 +39,10 @@ test("invalid options are refused with an explanation", () => {
   expect(() => wrapServer({ name: "Acme", url: "https://a.example" })).toThrow(/lower-case letters/);
   expect(() => wrapServer({ name: "acme" })).toThrow(/a url or a command/);
   expect(() => wrapServer({ name: "acme", url: "file:///etc/passwd" })).toThrow(/http/);
+  expect(() => wrapServer({ name: "acme", command: "true", keep: Number.POSITIVE_INFINITY })).toThrow(
+    /up to 2147483647/,
+  );
+  expect(() => wrapServer({ name: "acme", command: "true", startTimeout: 2 ** 31 })).toThrow(/up to 2147483647/);
 });
 
 test.each(["127.0.0.1", "10.1.2.3", "172.20.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:10.0.0.1", "0.0.0.0"])(

@@ -1,3 +1,5 @@
+import { LONGEST_TIMER } from "../core/engine/clock.ts";
+
 /**
  * How calls of a tool are treated if the tool's annotations are missing or wrong.
  *
@@ -53,7 +55,10 @@ export interface WrapOptions {
    * its open calls. Default: two minutes; 0: it ends with its worker.
    */
   keep?: number;
-  /** How long the server may take to answer when a connection opens, in milliseconds. Default: 30 s; for a program ten minutes. */
+  /**
+   * How long the server may take to answer when a connection opens, and to list its tools, in milliseconds. Default: 30 s; for a
+   * program ten minutes.
+   */
   startTimeout?: number;
   /** The revision of the protocol to speak, for example `2025-11-25`. Default: the newest that the server has. */
   revision?: string;
@@ -126,6 +131,10 @@ export function checkOptions(options: WrapOptions): void {
     wrong(`revision of ${name} is ${JSON.stringify(revision)}; it is the date of one, as in 2025-11-25`);
   }
   if (keep !== undefined && !(keep >= 0)) wrong(`keep of ${name} is ${keep}; it takes 0 or more`);
+  for (const [what, value] of Object.entries({ keep, startTimeout })) {
+    if (value !== undefined && value > LONGEST_TIMER)
+      wrong(`${what} of ${name} is ${value}; it takes up to ${LONGEST_TIMER}`);
+  }
   for (const [what, value] of Object.entries({ after, concurrency, timeout, startTimeout, processes })) {
     if (value !== undefined && !(value >= 1)) wrong(`${what} of ${name} is ${value}; it takes 1 or more`);
   }

@@ -98,6 +98,16 @@ export function filesIn(value: unknown, most = Number.POSITIVE_INFINITY): FileRe
   return [...found.values()];
 }
 
+/**
+ * The key of a wrapped server's stored answer with the references to its files, which replace its largest images, sounds and
+ * files. Only the worker writes it.
+ */
+export const FILES = "durable-mcp:files";
+
+/** The part of a job's result whose references to files count: the rest of a wrapped server's answer is only content. */
+export const referringPart = ({ job, value }: { job: { answers: boolean }; value?: unknown }): unknown =>
+  job.answers ? Object(value)[FILES] : value;
+
 /** The bytes of the files that a step or a look stored, from its journal entry; files of others in its value do not count. */
 export function bytesOfFiles({ kind, op, value }: { kind?: string; op?: string; value?: unknown }): number {
   const files = kind === "step" || kind === "until" ? filesIn(value) : [];

@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The longest time-out that `setTimeout` accepts, in milliseconds. */
-const LONGEST_TIMER = 2 ** 31 - 1;
+export const LONGEST_TIMER = 2 ** 31 - 1;
 
 export const machineClock: Clock = {
   now: () => Date.now(),
@@ -61,4 +61,19 @@ async function waitsForMicrotasks(): Promise<boolean> {
   });
   for (let i = 0; i < 8; i++) await undefined;
   return !hasTicked;
+}
+
+const UNITS = [
+  { ms: 86_400_000, one: "a day", more: "days" },
+  { ms: 3_600_000, one: "an hour", more: "hours" },
+  { ms: 60_000, one: "a minute", more: "minutes" },
+  { ms: 1_000, one: "a second", more: "seconds" },
+];
+
+/** A time in milliseconds, in words. */
+export function words(ms: number): string {
+  const unit = UNITS.find((each) => ms >= each.ms);
+  if (!unit) return `${Math.round(ms)} milliseconds`;
+  const count = Number((ms / unit.ms).toFixed(1));
+  return count === 1 ? unit.one : `${count} ${unit.more}`;
 }

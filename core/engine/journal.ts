@@ -46,9 +46,10 @@ export type JournalEntry = {
   /**
    * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
    * are the open commands that certainly had no effect. `whole`: the open groups end with their last item or branch; in
-   * records of earlier versions, which lack it, they ended with the first.
+   * records of earlier versions, which lack it, they ended with the first. `reason`: why the job cannot end before its
+   * deadline, if it was told of it early.
    */
-  | { kind: "cancelled"; by?: "deadline"; unbegun?: string[]; whole?: true }
+  | { kind: "cancelled"; by?: "deadline"; reason?: string; unbegun?: string[]; whole?: true }
 );
 
 /** An entry with the promise that holds it. */

@@ -3,6 +3,7 @@ import type { Caller } from "../definitions/caller.ts";
 import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { TRACE_TAG } from "../definitions/trace-context.ts";
 import {
+  AFTER,
   CLEANED_UP,
   childOf,
   decodeValue,
@@ -29,7 +30,6 @@ import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
 import type { TellStart } from "./operating/starts.ts";
-import { AFTER } from "./starting/after.ts";
 import { Claims } from "./starting/claims.ts";
 import { loadOrder } from "./starting/load-order.ts";
 import type { Orders } from "./starting/order.ts";
@@ -384,7 +384,7 @@ export class RemoteStore {
     }
   }
 
-  /** Has a worker clean up after a job that is about to be cancelled: see `after.ts`. */
+  /** Has a worker clean up after a job that is about to be cancelled: see `AFTER`. */
   async #cleanUp(id: string): Promise<void> {
     const after = cleanUpId(id);
     // Any worker of the group takes it. A search for jobs by the group's address must not find it: hence the suffix.

@@ -81,12 +81,12 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   return { request, caller, scopes, expires, key, fanOut, store: set?.starts_stopped ? own.refusing(STOPPED) : own };
 }
 
-/** Lets an identified caller's MCP request be answered within the caller's limits. */
+/** Answers an identified caller's MCP request within the caller's limits. */
 export async function admitted(
   { request, caller, scopes, expires, key, store, fanOut }: Identified,
-  { auth, rateLimit, slots, callers, files }: Edge,
+  { auth, rateLimit, slots, callers, files, trail, mcp }: Edge,
   line: RequestLog,
-  answer: (request: Request, scope: RequestScope) => Promise<Response>,
+  waitUntil: RequestScope["waitUntil"],
 ): Promise<Response> {
   let slot: StreamSlot | undefined;
   let paid = 1;
@@ -118,6 +118,9 @@ export async function admitted(
     caller,
     store,
     line,
+    client: JSON.stringify([key, request.headers.get("user-agent")]),
+    waitUntil,
+    trail,
     get until() {
       return until;
     },
@@ -141,7 +144,7 @@ export async function admitted(
   };
   let response: Response | undefined;
   try {
-    response = await answer(request, scope);
+    response = await mcp(request, scope);
     return response;
   } finally {
     // The rest of a stream is charged when it ends.

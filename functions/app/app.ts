@@ -1,7 +1,6 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
 import { clientAddress } from "../http/client-address.ts";
-import { boundedStream } from "../http/event-stream.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { checkHost, checkOrigin } from "../http/origins.ts";
@@ -131,11 +130,7 @@ export function createApp(deployment: Deployment): App {
     const { edge, line } = c.var;
     const identified = await identify(c.req.raw, edge, line);
     if (identified instanceof Response) return identified;
-    return admitted(identified, edge, line, async (request, scope) => {
-      scope.waitUntil = (work) => c.executionCtx.waitUntil(work);
-      scope.trail = edge.trail;
-      return boundedStream(await edge.mcp(request, scope), scope);
-    });
+    return admitted(identified, edge, line, (work) => c.executionCtx.waitUntil(work));
   });
 
   app.notFound((c) => c.json({ error: "Not found. The MCP endpoint is /mcp." }, 404));

@@ -1,4 +1,4 @@
-import type { Caller } from "../../core/definitions/caller.ts";
+import { type Caller, callerOf, keysOf } from "../../core/definitions/caller.ts";
 
 /**
  * Whether a caller is blocked by one of its names: its label in the log, the name of its static token, or the subject of its
@@ -8,6 +8,15 @@ export function isBlocked({ id, label }: Pick<Caller, "id" | "label">, blocked: 
   if (blocked.length === 0) return false;
   return [label, id, subjectIn(id)].some((name) => name !== undefined && blocked.includes(name));
 }
+
+/** The same by a caller's key, for its object, which knows no name. `issuer`: that of the OAuth tokens. */
+export async function isKeyBlocked(key: string, blocked: readonly string[], issuer?: string): Promise<boolean> {
+  const named = async (name: string) => [...(await keysOf(name)), (await callerOf(oauthId(issuer, name))).key];
+  return (await Promise.all(blocked.map(named))).some((keys) => keys.includes(key));
+}
+
+/** The id of an OAuth caller. */
+export const oauthId = (issuer: string | undefined, subject: string): string => JSON.stringify([issuer, subject]);
 
 /** The subject in the id of an OAuth caller, which is a JSON list of issuer and subject. */
 function subjectIn(id: string): string | undefined {

@@ -10,6 +10,7 @@ import {
 } from "jose";
 import { callerOf } from "../../core/definitions/caller.ts";
 import type { OAuthConfig } from "./auth-config.ts";
+import { oauthId } from "./blocked.ts";
 import { type Keys, PublishedKeys } from "./keys.ts";
 import { TokenRefused, type Verified } from "./refusal.ts";
 
@@ -53,7 +54,7 @@ export class OAuthVerifier {
     const { sub, ...claims } = await this.#claims(token, options, keys);
     if (typeof sub !== "string" || sub === "") throw refused('"sub" must be a non-empty string');
     return {
-      caller: await callerOf(JSON.stringify([this.#config.OAUTH_ISSUER, sub])),
+      caller: await callerOf(oauthId(this.#config.OAUTH_ISSUER, sub)),
       scopes: scopesOf(claims),
       expires: (claims.exp ?? 0) * 1_000,
     };

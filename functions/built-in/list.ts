@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
+import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
 import {
   type Cursor,
   cleansUp,
@@ -19,6 +20,9 @@ const MAX_LIMIT = 100;
 
 /** The most jobs that one call reads. */
 const MAX_SEEN = 200;
+
+/** The most words of a search. */
+const MAX_WORDS = 8;
 
 const STATUSES = JobStatus.exclude(["not_found"]).options;
 
@@ -44,6 +48,7 @@ export function listJobs(jobs: readonly Job[]): Tool {
       search: z
         .string()
         .refine((text) => text.length <= 200, "must have up to 200 characters")
+        .refine((text) => wordsOf(text).length <= MAX_WORDS, `must have up to ${MAX_WORDS} words`)
         .optional(),
       limit: z.int().min(1).max(MAX_LIMIT).optional(),
       cursor: z.string().optional().describe("next_cursor."),
@@ -68,8 +73,10 @@ export function listJobs(jobs: readonly Job[]): Tool {
         );
       }
       const state = status && stateOf(status);
+      // Each page of a search may go through many jobs, and the status may leave out all of the page.
+      const page = search !== undefined && status ? Math.max(limit, DEFAULT_LIMIT) : limit;
       // One job more than an answer holds shows whether there are others.
-      const steps = store.started({ kind, state, search, cursor: from, limit: limit + 1 }, signal);
+      const steps = store.started({ kind, state, search, cursor: from, limit: page + 1 }, signal);
       const [{ jobs, next, complete }, stored] = await Promise.all([
         take(store, steps, limit, status, signal),
         from ? undefined : store.stored(),
@@ -95,6 +102,7 @@ async function take(
   const taken = new Map<string, z.infer<typeof ListedJob>>();
   let room = MAX_ANSWER - 1_000;
   let last: Cursor | undefined;
+  let isPassed = false;
   for (let seen = 0; ; ) {
     const batch: OwnStep[] = [];
     while (batch.length < limit - taken.size && seen < MAX_SEEN) {
@@ -103,12 +111,14 @@ async function take(
         const { isFull } = await takeFrom(batch);
         return { jobs: [...taken.values()], next: isFull ? last : undefined, complete: value };
       }
-      seen = value.passed ? MAX_SEEN : seen + 1;
+      isPassed = value.passed === true;
+      seen = isPassed ? MAX_SEEN : seen + 1;
       batch.push(value);
     }
     const { isFull } = await takeFrom(batch);
     if (!isFull && taken.size < limit && seen < MAX_SEEN) continue;
-    const isAll = !isFull && (await steps.next()).done;
+    // A step after the passed job would search on.
+    const isAll = !isFull && !isPassed && (await steps.next()).done;
     return { jobs: [...taken.values()], next: isAll ? undefined : last, complete: true };
   }
 

@@ -5,6 +5,7 @@ import type { Job } from "../../core/definitions/job.ts";
 import type { ListQuery } from "../../core/jobs/caller/caller-record.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { encodeValue } from "../../core/store/codec.ts";
+import { check } from "../../core/tools/arguments.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { timer } from "../../tools/timer/timer.ts";
@@ -49,7 +50,8 @@ test("every list follows an index from its cursor on", () => {
   expect(plans.filter((plan) => plan.includes("kind=? AND state=?")).length).toBe(6);
 });
 
-test("a search goes through 10,000 jobs per call and continues from its cursor, also with a status", async () => {
+/** A caller with 25,000 timers, of which only `timer_needle`, one of the oldest, still has its promise. */
+async function startMany() {
   const table = new JobTable(createStorage());
   const sim = new Simulation({ now: () => Date.now() });
   const COUNT = 25_000;
@@ -86,6 +88,11 @@ test("a search goes through 10,000 jobs per call and continues from its cursor, 
     const { structuredContent } = await listJobs([timer as Job]).call(given, context as never);
     return structuredContent as { jobs: { job_name: string }[]; next_cursor?: string };
   };
+  return { asked, list };
+}
+
+test("a search goes through 2,000 jobs per call and continues from its cursor, also with a status", async () => {
+  const { asked, list } = await startMany();
   for (const status of [undefined, "running"]) {
     const found: string[] = [];
     const calls: number[] = [];
@@ -97,7 +104,20 @@ test("a search goes through 10,000 jobs per call and continues from its cursor, 
       cursor = answer.next_cursor;
     }
     expect(found).toEqual(["timer_needle"]);
-    expect(calls.length).toBe(3);
-    expect(Math.max(...calls)).toBeLessThanOrEqual(2);
+    expect(calls.length).toBe(13);
+    expect(Math.max(...calls)).toBe(1);
   }
+});
+
+test("a search for up to 8 different words is accepted, and one for more is refused", async () => {
+  const { input } = listJobs([timer as Job]);
+  expect(await check(input, { search: `${"timer ".repeat(25)}a b c d e f g` })).toHaveProperty("args");
+  const problems = [expect.stringContaining("up to 8 words")];
+  expect(await check(input, { search: "a b c d e f g h i" })).toEqual({ problems });
+});
+
+test("a search whose jobs have another status than the wanted one asks for few pages, however few jobs it lists", async () => {
+  const { asked, list } = await startMany();
+  expect(await list({ search: "timer", status: "complete", limit: 1 })).toMatchObject({ jobs: [] });
+  expect(asked.length).toBeLessThanOrEqual(10);
 });

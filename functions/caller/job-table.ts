@@ -74,6 +74,12 @@ const MIGRATIONS = [
   "ALTER TABLE jobs ADD COLUMN child INTEGER NOT NULL DEFAULT 0",
   `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
    CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`,
+  // A schedule that is made again after the retention has removed its name's ended promise.
+  `CREATE TRIGGER schedules_again AFTER UPDATE OF state ON jobs
+     WHEN new.kind = 'schedule' AND new.state = 'pending' AND old.state <> 'pending' BEGIN
+     INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
+   END;
+   INSERT OR IGNORE INTO schedules SELECT id, 0, 0, NULL, NULL, '[]' FROM jobs WHERE kind = 'schedule' AND state = 'pending';`,
 ];
 
 /**
@@ -82,11 +88,17 @@ const MIGRATIONS = [
  */
 const STARTING = 30_000;
 
+/**
+ * When an open job is next due for a look: when it is expected to end, and as long as it stays open after that, after pauses that
+ * double up to an hour.
+ */
+const NEXT_LOOK = `iif(looked_at < due, due, looked_at + min(3600000, max(${STARTING}, looked_at - due)))`;
+
 /** How often jobs that may still grow, as they run or clean up, are looked at for their sizes; in milliseconds. */
 export const CLEANS = 60_000;
 
-/** How many jobs a search goes through at once. */
-const SEARCHED = 10_000;
+/** How many jobs a search goes through at once: a few milliseconds of the thread that serves other callers too. */
+const SEARCHED = 2_000;
 
 /** How far apart the clocks of an edge and of the Resonate server may be, in milliseconds. */
 const CLOCKS = 60_000;
@@ -202,14 +214,14 @@ export class JobTable {
 
   /** Jobs that count in a period, those most likely to have ended first. */
   reserved(period: string, now: number, limit: number): string[] {
-    const where = "period = ? AND state = 'pending' AND count > 0 ORDER BY due > ?, looked_at LIMIT ?";
+    const where = `period = ? AND state = 'pending' AND count > 0 ORDER BY ${NEXT_LOOK} > ?, looked_at LIMIT ?`;
     return this.#ids(where, period, now, limit);
   }
 
   /** Jobs whose rows are outdated: those that should have ended, and those that ended before `kept`. */
   stale(now: number, kept: number, limit: number): string[] {
     return [
-      ...this.#ids("state = 'pending' AND due < ? AND looked_at < ? LIMIT ?", now, now - STARTING, limit),
+      ...this.#ids(`state = 'pending' AND ${NEXT_LOOK} < ? LIMIT ?`, now, limit),
       ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", kept, now - 86_400_000, limit),
     ].slice(0, limit);
   }
@@ -255,10 +267,11 @@ export class JobTable {
     return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
 
-  /** When the next job is due to end, in milliseconds since the epoch. */
-  nextDue(now: number): number | undefined {
-    const [row] = this.#all("SELECT min(due) AS due FROM jobs WHERE state = 'pending' AND due > ?", now);
-    return row?.due == null ? undefined : Number(row.due);
+  /** When the next open job is due for a look, and when the one looked at longest ago was; infinite where none is open. */
+  nextLook(): { due: number; oldest: number } {
+    const times = `min(${NEXT_LOOK}) AS due, min(looked_at) AS oldest`;
+    const [row] = this.#all(`SELECT ${times} FROM jobs WHERE state = 'pending'`);
+    return { due: Number(row?.due ?? Infinity), oldest: Number(row?.oldest ?? Infinity) };
   }
 
   newest(limit: number): string[] {
@@ -295,9 +308,9 @@ export class JobTable {
     return this.#ids("state = 'pending' ORDER BY due LIMIT ?", limit);
   }
 
-  /** Jobs that are not known to have ended, the one looked at longest ago first. */
-  leastSeen(limit: number): string[] {
-    return this.#ids("state = 'pending' ORDER BY looked_at LIMIT ?", limit);
+  /** Jobs that are not known to have ended: first those that are due for a look, then the one looked at longest ago. */
+  leastSeen(now: number, limit: number): string[] {
+    return this.#ids(`state = 'pending' ORDER BY ${NEXT_LOOK} > ?, looked_at LIMIT ?`, now, limit);
   }
 
   forgetPeriods(now: number): void {
@@ -308,10 +321,10 @@ export class JobTable {
   /** `nameAt`: the index in the ids at which names begin. The list of an unfinished search ends with a `passed` job. */
   list({ kind, state, after, search = "", limit }: ListQuery, nameAt = 0): ListedJob[] {
     const words = wordsOf(search);
-    const inName = "instr(lower(substr(id, ?)), ?) OR instr(lower(kind), ?)";
-    const inLabel = "EXISTS (SELECT 1 FROM labels WHERE job = id AND instr(lower(label), ?))";
-    const isFound = words.map(() => `(${inName} OR ${inLabel})`).join(" AND ");
-    const searched = words.flatMap((word) => [nameAt + 1, word, word, word]);
+    // A row's text is made once for all words. No word has a space, so none is found across two names.
+    const labels = "coalesce((SELECT group_concat(label, ' ') FROM labels WHERE job = id), '')";
+    const text = `lower(substr(id, ?) || ' ' || kind || ' ' || ${labels}) AS text`;
+    const isFound = words.map(() => "instr(text, ?)").join(" AND ");
     const newest = "ORDER BY started_at DESC, id DESC LIMIT ?";
     const rowsIn = (inState?: string) => {
       const where = [
@@ -320,14 +333,15 @@ export class JobTable {
         kind !== undefined && "kind = ?",
         inState && "state = ?",
       ];
-      const jobs = `SELECT id, state, started_at, kind FROM jobs WHERE ${where.filter(Boolean).join(" AND ")} ${newest}`;
+      const columns = "SELECT id, state, started_at";
+      const jobs = `FROM jobs WHERE ${where.filter(Boolean).join(" AND ")} ${newest}`;
       const given = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
       const values = given.filter((value) => value !== undefined);
-      if (words.length === 0) return this.#all(jobs, ...values, limit).map(rowOf);
-      const found = `SELECT * FROM (${jobs}) WHERE ${isFound} ${newest}`;
-      const rows = this.#all(found, ...values, SEARCHED, ...searched, limit).map(rowOf);
+      if (words.length === 0) return this.#all(`${columns} ${jobs}`, ...values, limit).map(rowOf);
+      const found = `SELECT * FROM (${columns}, ${text} ${jobs}) WHERE ${isFound} ${newest}`;
+      const rows = this.#all(found, nameAt + 1, ...values, SEARCHED, ...words, limit).map(rowOf);
       if (rows.length === limit) return rows;
-      const passed = this.#all(`${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
+      const passed = this.#all(`${columns} ${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
       return [...rows, ...passed.map((row) => ({ ...row, passed: true as const }))];
     };
     // A job that was pending when last seen may have ended.
@@ -350,13 +364,15 @@ export class JobTable {
     // A job keeps the labels of its first start.
     if (labels.length > 0 && this.kindOf(id) === undefined)
       for (const label of labels) this.#all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
-    // A start after the end of the row's job begins another job of the name, unless that end turns out to be its answer.
+    // The promise of an open job shows when it times out, which may be long after its expected end. A start after the end of
+    // the row's job begins another job of the name, unless that end turns out to be its answer.
     this.#all(
       `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET
          started_at = iif(excluded.state = 'pending' AND settled_at < excluded.started_at,
            excluded.started_at, min(started_at, excluded.started_at)),
          state = excluded.state, settled_at = excluded.settled_at,
-         due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
+         due = iif(state = 'pending' AND excluded.state = 'pending', min(due, excluded.due), excluded.due),
+         period = excluded.period, count = excluded.count, earlier = excluded.earlier,
          looked_at = excluded.looked_at, bytes = iif(child, 0, max(bytes, excluded.bytes))`,
       ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
       ...[isChild ? 0 : bytes, Number(isChild)],

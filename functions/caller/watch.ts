@@ -1,6 +1,6 @@
 /** Follows a caller's jobs while somebody wants to know how they end. */
 import type { SettlementSource } from "../../core/jobs/endpoint.ts";
-import { subscribe } from "../../core/jobs/waiting/promise-watcher.ts";
+import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { isRoot, rootOf } from "../../core/store/ids.ts";
@@ -70,7 +70,7 @@ export class Watch {
     const end = new AbortController();
     this.#end = end;
     this.#arm();
-    this.#follow(end.signal).catch(() => {}); // `subscribe` never rejects.
+    this.#follow(end.signal).catch(() => {}); // `followPromises` never rejects.
   }
 
   /** Called when a job is about to be started. */
@@ -155,7 +155,7 @@ export class Watch {
       // Nothing more is pushed of the feed until it is read again.
       else if (told) told.isRead = false;
     };
-    await subscribe(
+    await followPromises(
       opener as never,
       // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
       { names: [], look, onNews: ({ name }, channel) => hear(name, channel), quiet: QUIET },

@@ -22,8 +22,11 @@ export interface StreamTerms {
   slot(): StreamSlot;
 }
 
-/** Streams that observe their terms themselves: wrapping them in another stream would cost memory. */
-const bounded = new WeakSet<Response>();
+/** Whether a stream that opens now is past its deadline. Measured by a clock that nobody sets, since a test may move `Date`. */
+function deadlineOf(terms: StreamTerms): () => boolean {
+  const end = performance.now() + terms.until - Date.now() + GRACE;
+  return () => terms.until === 0 || performance.now() >= end;
+}
 
 /**
  * A response that streams what `run` sends, until `run` is done or the deadline has passed. `signal` aborts at the deadline
@@ -40,6 +43,7 @@ export function eventStream(
   const left = new AbortController();
   const signal = AbortSignal.any([left.signal, disconnected]);
   const slot = terms.slot();
+  const isOver = deadlineOf(terms);
   let keepAlive: ReturnType<typeof setInterval> | undefined;
   const end = () => {
     clearInterval(keepAlive);
@@ -61,7 +65,7 @@ export function eventStream(
       const send = (message: object) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
       keepAlive = setInterval(() => {
         slot.renew();
-        if (Date.now() < terms.until + GRACE) return write(alive);
+        if (!isOver()) return write(alive);
         if (!left.signal.aborted) {
           onCut?.(send);
           controller.close();
@@ -77,9 +81,7 @@ export function eventStream(
     },
     cancel: leave,
   });
-  const response = new Response(body, { headers: HEADERS });
-  bounded.add(response);
-  return response;
+  return new Response(body, { headers: HEADERS });
 }
 
 /** Proxies must neither change the stream nor buffer it; the last header is for nginx. */
@@ -92,18 +94,22 @@ const HEADERS = {
 export const isStream = (response: Response): boolean =>
   response.body !== null && response.headers.get("content-type")?.startsWith("text/event-stream") === true;
 
-/** Applies the terms to a stream of the SDK; `onEnd` is called when it is over. Other responses are returned as they are. */
+/** Applies the terms to a response of the SDK if it is a stream. `onEnd` is called when the response is complete. */
 export function boundedStream(response: Response, terms: StreamTerms, onEnd = () => {}): Response {
-  if (!isStream(response) || bounded.has(response)) return response;
+  if (!isStream(response)) {
+    onEnd();
+    return response;
+  }
   const slot = terms.slot();
+  const isOver = deadlineOf(terms);
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const renewing = setInterval(() => {
     slot.renew();
-    if (Date.now() >= terms.until + GRACE) stop();
+    if (isOver()) stop();
   }, KEEP_ALIVE);
-  let isOver = false;
+  let isStopped = false;
   const stop = () => {
-    isOver = true;
+    isStopped = true;
     reader.cancel().catch(() => {});
   };
   const end = () => {
@@ -120,7 +126,7 @@ export function boundedStream(response: Response, terms: StreamTerms, onEnd = ()
         controller.close();
       } catch (error) {
         end();
-        if (isOver) controller.close();
+        if (isStopped) controller.close();
         else controller.error(error);
       }
     },
@@ -129,7 +135,5 @@ export function boundedStream(response: Response, terms: StreamTerms, onEnd = ()
       return reader.cancel(reason);
     },
   });
-  const wrapped = new Response(body, response);
-  bounded.add(wrapped);
-  return wrapped;
+  return new Response(body, response);
 }

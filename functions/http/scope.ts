@@ -27,11 +27,11 @@ export interface RequestScope extends StreamTerms {
   store: RemoteStore;
   line: RequestLog;
   /** Identifies the client, as there are no sessions: the caller, or else the address, and the client's `User-Agent`. */
-  client?: string;
+  client: string;
   /** Lets work go on for up to 30 s when the client has left, where the platform would end it. */
-  waitUntil?(work: Promise<unknown>): void;
+  waitUntil(work: Promise<unknown>): void;
   /** Notes for operators what a caller has done with a job; undefined where there are no operators. */
-  trail?: Trail | undefined;
+  trail: Trail | undefined;
   /** Aborted when the client cancels a call that waits. */
   cancelled?: AbortSignal;
   /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */

@@ -10,7 +10,7 @@ import * as z from "zod";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
-import { KEEP_ALIVE } from "../http/event-stream.ts";
+import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
 import { readJob } from "../resources/job-resource.ts";
@@ -28,6 +28,8 @@ export interface SdkRequest {
   parsedBody?: unknown;
   /** Whether the response is to be a stream that begins at once. */
   streamed?: boolean;
+  /** Called when the response is complete. */
+  onEnd?: (() => void) | undefined;
 }
 
 /**
@@ -86,10 +88,10 @@ export function createSdk(
     return server;
   };
   const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE };
-  return async ({ request, scope, parsedBody, streamed }) => {
+  return async ({ request, scope, parsedBody, streamed, onEnd }) => {
     const handler = createMcpHandler(createServer, { ...options, ...(streamed && { responseMode: "sse" }) });
     const more = { authInfo: authInfoOf(scope), ...(parsedBody !== undefined && { parsedBody }) };
-    return brief(await handler.fetch(request, more));
+    return boundedStream(await brief(await handler.fetch(request, more)), scope, onEnd);
   };
 }
 

@@ -10,8 +10,8 @@ const REVISION = "2025-03-26";
 const MOST = 100;
 
 interface BatchServer {
-  demandOf(message: Message): Demand;
-  answer(member: unknown, message: Message | undefined, scope: RequestScope): Promise<Response>;
+  demandOf(message: Message | undefined, member: unknown): Demand;
+  answer(member: unknown, message: Message | undefined, demand: Demand, scope: RequestScope): Promise<Response>;
 }
 
 /** Answers the messages of a batch one after another, with a list of their responses. */
@@ -28,13 +28,16 @@ export async function serveBatch(
     return invalidRequest("this revision of the protocol has no batches. Send one message a request");
   }
   if (batch.length === 0 || batch.length > MOST) return tooMuch(`has ${batch.length} messages`);
-  const messages = batch.map(asMessage);
-  if (messages.some((message) => message?.method === "initialize")) {
+  const members = batch.map((member) => {
+    const message = asMessage(member);
+    return { member, message, demand: server.demandOf(message, member) };
+  });
+  if (members.some(({ message }) => message?.method === "initialize")) {
     return invalidRequest("`initialize` may not be part of a batch");
   }
-  const demands = messages.flatMap((message) => (message ? [server.demandOf(message)] : []));
+  const demands = members.map(({ demand }) => demand);
   const waiting = demands.filter(({ streams }) => streams).length;
-  const weight = demands.reduce((sum, demand) => sum + demand.weight, batch.length - demands.length);
+  const weight = demands.reduce((sum, demand) => sum + demand.weight, 0);
   if (weight > MOST || waiting > 1) return tooMuch(`touches ${weight}, and ${waiting} of its calls would wait`);
   const refused = await scope.admit({
     weight: Math.max(weight, least),
@@ -43,9 +46,9 @@ export async function serveBatch(
   });
   if (refused) return refused;
   const responses: unknown[] = [];
-  for (const [i, member] of batch.entries()) {
+  for (const { member, message, demand } of members) {
     const line = scope.line.member();
-    const response = await server.answer(member, messages[i], { ...scope, line });
+    const response = await server.answer(member, message, demand, { ...scope, line });
     line.answered(response.status);
     responses.push(...(await responsesIn(response)));
   }

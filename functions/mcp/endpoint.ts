@@ -1,10 +1,10 @@
 import { loadSdk } from "../http/load-sdk.ts";
-import type { RequestScope } from "../http/scope.ts";
+import type { Demand, RequestScope } from "../http/scope.ts";
 import { TRAILED } from "../operate/calls.ts";
 import { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";
-import { CallsInFlight, clientOf } from "./in-flight.ts";
+import { CallsInFlight } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
 import { answerIn, createMethods, demandOf, type Offered } from "./methods.ts";
 
@@ -28,16 +28,26 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
     line.trace(Object(params._meta).traceparent);
     if (method === "tools/call" && calls.find(params.name)) line.tool = String(params.name);
     const what = line.tool ?? method;
-    if (trail && TRAILED.includes(what)) waitUntil?.(trail(caller.label, what, params));
+    if (trail && TRAILED.includes(what)) waitUntil(trail(caller.label, what, params));
   };
 
+  /** What a message demands; `message` is undefined for an answer to a question, and for what is no request. */
+  const demanded = (message: Message | undefined, parsed: unknown): Demand =>
+    message ? demandOf(methods, message) : { weight: 1, access: answerIn(parsed) ? ["write"] : [], streams: false };
+
   /** Answers one message: by its method's row in the table, or else by the SDK. */
-  const answer = async (request: Request, parsed: unknown, message: Message | undefined, scope: RequestScope) => {
-    const sdk = async (streamed = false, signal = request.signal) => {
+  const answer = async (
+    request: Request,
+    parsed: unknown,
+    message: Message | undefined,
+    { streams }: Demand,
+    scope: RequestScope,
+  ) => {
+    const sdk = async (streamed = false, signal = request.signal, onEnd?: () => void) => {
       const named = message ? withName(request, message) : request;
       const { url, headers, method } = named;
       const judged = signal === request.signal ? named : new Request(url, { method, headers, signal });
-      return (await bySdk())({ request: judged, scope, parsedBody: parsed, streamed });
+      return (await bySdk())({ request: judged, scope, parsedBody: parsed, streamed, onEnd });
     };
     if (!message) {
       inFlight.cancel(scope, parsed);
@@ -53,11 +63,10 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
     }
     const method = methods.get(message.method);
     const plain = method?.form && asPlain(request.headers, message, method.form);
-    return (await method?.answer?.({ message, plain, request, scope, sdk })) ?? sdk();
+    return (await method?.answer?.({ message, plain, streams, request, scope, sdk })) ?? sdk();
   };
 
   return async (request, scope) => {
-    scope.client = clientOf(request, scope);
     // Clients of 2025 ask for the stream of a session with GET, and end a session with DELETE. There are no sessions.
     if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);
@@ -66,18 +75,17 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
     const { parsed } = body;
     if (Array.isArray(parsed)) {
       return serveBatch(parsed, body.weight, request.headers, scope, {
-        demandOf: (message) => demandOf(methods, message),
-        answer: (member, message, memberScope) => {
+        demandOf: demanded,
+        answer: (member, message, demand, memberScope) => {
           if (message) note(memberScope, message);
-          return answer(request, member, message, memberScope);
+          return answer(request, member, message, demand, memberScope);
         },
       });
     }
     const message = asMessage(parsed);
     if (message) note(scope, message);
-    const access = !message && answerIn(parsed) ? (["write"] as const) : [];
-    const demand = message ? demandOf(methods, message) : { weight: 1, access, streams: false };
+    const demand = demanded(message, parsed);
     const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, body.weight) });
-    return refused ?? answer(request, parsed, message, scope);
+    return refused ?? answer(request, parsed, message, demand, scope);
   };
 }

@@ -1,12 +1,8 @@
 import { expect, test } from "vitest";
 import type { RequestScope } from "../http/scope.ts";
-import { CallsInFlight, clientOf } from "./in-flight.ts";
+import { CallsInFlight } from "./in-flight.ts";
 
-const by = (agent: string, key = "ada") => {
-  const scope = { caller: { key } } as RequestScope;
-  const request = new Request("https://edge.example/mcp", { headers: { "user-agent": agent } });
-  return { ...scope, client: clientOf(request, scope) };
-};
+const by = (agent: string, key = "ada") => ({ client: JSON.stringify([key, agent]) }) as RequestScope;
 const cancelled = (requestId: unknown) => ({ method: "notifications/cancelled", params: { requestId } });
 
 test("a notification cancels a call only if no other matches, and never one of another caller, client or id", () => {

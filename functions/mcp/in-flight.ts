@@ -3,7 +3,6 @@
  * the call is found by its caller, its client's `User-Agent` and the request's id. A call in another isolate is not found, and
  * continues.
  */
-import { clientAddress } from "../http/client-address.ts";
 import type { RequestScope } from "../http/scope.ts";
 
 export interface WaitingCall {
@@ -37,9 +36,5 @@ export class CallsInFlight {
     if (others.length === 0) call?.abort();
   }
 }
-
-/** Identifies a client: its caller, or else its address, and its `User-Agent`. */
-export const clientOf = (request: Request, { caller }: RequestScope): string =>
-  JSON.stringify([caller.key || clientAddress(request), request.headers.get("user-agent")]);
 
 const keyOf = ({ client }: RequestScope, id: string | number): string => JSON.stringify([client, id]);

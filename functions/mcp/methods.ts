@@ -6,7 +6,7 @@ import type { Passed } from "../../core/author/tool.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
-import { boundedStream, eventStream, isStream } from "../http/event-stream.ts";
+import { eventStream } from "../http/event-stream.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
 import { loadLazy } from "../load-lazy.ts";
 import type { Cards } from "../resources/cards.ts";
@@ -24,10 +24,15 @@ interface MethodRequest {
   message: Message;
   /** Undefined for a request that is not plain. */
   plain: Plain | undefined;
+  /** Whether the answer may be a stream, as demanded. */
+  streams: boolean;
   request: Request;
   scope: RequestScope;
-  /** The SDK's response; `streamed`: a stream that begins at once. `signal`: in place of the request's. */
-  sdk(streamed?: boolean, signal?: AbortSignal): Promise<Response>;
+  /**
+   * The SDK's response; `streamed`: a stream that begins at once. `signal`: in place of the request's. `onEnd` is called when the
+   * response is complete.
+   */
+  sdk(streamed?: boolean, signal?: AbortSignal, onEnd?: () => void): Promise<Response>;
 }
 
 interface Method {
@@ -187,12 +192,11 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
       const weight = weightOfCall(params);
       return tool ? { weight, access: [accessOf(tool)], streams: calls.waits(tool, saysTasks(params)) } : { weight };
     },
-    async answer({ message: { id, params }, plain, request, scope, sdk }) {
+    async answer({ message: { id, params }, plain, streams: isLong, request, scope, sdk }) {
       const { arguments: args = {} } = params;
       const tool = calls.find(params.name);
       if (!tool) return undefined;
       const { name } = tool;
-      const isLong = calls.waits(tool, saysTasks(params));
       const { signal } = request;
       const isOurs = plain && isRecord(args) && !(isLong && plain.showsForms && tool.start);
       const { line } = scope;
@@ -220,9 +224,7 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
         };
         return eventStream((send, aborted) => run(send, aborted).finally(release), until, scope);
       }
-      const response = await sdk(isLong, until);
-      if (!isStream(response)) release();
-      return boundedStream(response, scope, release);
+      return sdk(isLong, until, release);
     },
   };
 }

@@ -6,7 +6,7 @@ import * as z from "zod";
 import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
-import { subscribe as follow } from "../../core/jobs/waiting/promise-watcher.ts";
+import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import {
   CLIENT_CAPABILITIES,
@@ -123,7 +123,7 @@ type OnChange = (task: DetailedTask) => void;
 
 /**
  * Reports each task as soon as it has more to say than "working", and again at each change, until all have ended or `signal`
- * aborts. The Resonate server pushes changes over one connection for all tasks; {@link follow} says when the promises are
+ * aborts. The Resonate server pushes changes over one connection for all tasks; {@link followPromises} says when the promises are
  * read instead.
  */
 async function watchTasks(
@@ -142,7 +142,7 @@ async function watchTasks(
     watchers.delete(name);
     if (watchers.size === 0) allEnded.abort();
   };
-  await follow(
+  await followPromises(
     store,
     {
       names: tasks.map(({ name }) => name),

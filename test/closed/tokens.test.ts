@@ -187,7 +187,9 @@ describe("scopes to read and to write", () => {
 
   test("a caller with only the read scope can start and stop nothing, in any way", async () => {
     const cancel = call("cancel_job", { job_names: ["timer_scoped"] });
-    for (const body of [write, start, cancel, [read, write]])
+    // An answer to a job's question, alone and in a batch.
+    const answer = { jsonrpc: "2.0", id: "state question", result: { action: "accept", content: {} } };
+    for (const body of [write, start, cancel, answer, [read, write], [answer], [read, answer]])
       expect((await as("mcp jobs:read", body)).status).toBe(403);
     const headers = { "mcp-protocol-version": "2026-07-28" };
     for (const method of ["tasks/cancel", "tasks/update"]) {

@@ -211,6 +211,22 @@ test("no other caller can read a file, and an invalid address is not found", asy
   expect(await status(other)).toBe(404);
 });
 
+test("a link to a job leads to the files of that job alone, and its owner sees the others that it names", async () => {
+  const { file: other } = await made("other", { size: 10 });
+  await ada.call("make_many", { name: "linked", texts: ["own"], others: [other] });
+  const name = "make_many_linked";
+  const linked = { job: name, caller: await callerOf("ada", "ada") };
+  const sealed = await new Seal("v".repeat(32)).close("link", linked, Date.now() + 60_000);
+  const followed = await fetch(`${stack.origin}/view/${sealed}`, { redirect: "manual" });
+  const headers = { cookie: followed.headers.get("set-cookie")?.split(";")[0] ?? "", "sec-fetch-site": "same-origin" };
+  const filesAt = async (path: string, headers: Record<string, string>) => {
+    const page = await (await fetch(`${stack.origin}${path}?name=${name}`, { headers })).json();
+    return (page as { files: { name: string }[] }).files.map((file) => file.name).sort();
+  };
+  expect(await filesAt(`/pages/link/${sealed.slice(-16)}`, headers)).toEqual(["0.txt"]);
+  expect(await filesAt("/pages/job", { authorization: `Bearer ${TOKENS.ada}` })).toEqual(["0.txt", other.name]);
+});
+
 test("a client whose revision has no resource links gets only the line", async () => {
   const { links, line, url } = await made("plain", { size: 10 });
   expect(links).toHaveLength(1);

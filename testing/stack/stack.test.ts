@@ -24,6 +24,17 @@ describe("a stack in a test", async () => {
     expect(Date.parse(later.fires_at) - Date.parse(fires_at)).toBeGreaterThanOrEqual(DAY * 1_000 - 1);
   });
 
+  test("answers a call that waits, whose stream stays open while the time moves", async () => {
+    await using stack = await startStack();
+    const { job_name } = await stack.call("set_timer", { timer_name: "tea", seconds: DAY });
+    const waits = stack.call("await_result", { job_names: [job_name] });
+    await stack.clock.advance((DAY - 60) * 1_000);
+    // A stream looks at its deadline every two seconds.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await stack.clock.advance(60_000);
+    expect(await waits).toMatchObject({ results: { [job_name]: "complete" } });
+  });
+
   test("goes on after all its parts were killed and started again", async () => {
     await using stack = await startStack();
     const { job_name } = await stack.call("set_timer", { timer_name: "tea", seconds: DAY });

@@ -13,7 +13,7 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { endOf } from "../../core/store/deadline.ts";
 import { splitKey } from "../../core/store/ids.ts";
-import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import { type LineLog, type Reports, reasonOf } from "./instruments.ts";
 
 /** How many child jobs this worker starts at once. */

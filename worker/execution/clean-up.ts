@@ -1,10 +1,9 @@
 import { NondeterminismError } from "../../core/definitions/context.ts";
-import { machineClock } from "../../core/engine/clock.ts";
+import { machineClock, words } from "../../core/engine/clock.ts";
 import { Execution, LeaseLost } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import { JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
 import { readNewest } from "../../core/engine/runs.ts";
-import { words } from "../../core/engine/steps/attempt.ts";
 import { decodeValue, encodeValue } from "../../core/store/codec.ts";
 import type { Acquired, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { runId } from "../../core/store/ids.ts";

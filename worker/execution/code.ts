@@ -2,8 +2,7 @@
 import * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
 import { VERSION_TAG } from "../../core/definitions/job.ts";
-import { AFTER } from "../../core/jobs/starting/after.ts";
-import { decodeValue } from "../../core/store/codec.ts";
+import { AFTER, decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
 /** The parameter of a job's promise: the function to run, its arguments, the seed of its random values, and its limits. */

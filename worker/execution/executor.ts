@@ -5,9 +5,8 @@ import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.
 import { JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
 import { beginRun } from "../../core/engine/runs.ts";
 import { type JobEnd, SETTLED } from "../../core/engine/runtime.ts";
-import { AFTER } from "../../core/jobs/starting/after.ts";
 import { turnOf } from "../../core/jobs/starting/order.ts";
-import { CLEANED_UP, STARTER } from "../../core/store/codec.ts";
+import { AFTER, CLEANED_UP, STARTER } from "../../core/store/codec.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isLate } from "../../core/store/deadline.ts";
 import { splitKey } from "../../core/store/ids.ts";
@@ -46,6 +45,10 @@ export class Executor {
 
   codeFor(promise: PromiseRecord): FoundCode | undefined {
     return this.#setup.codeFor(promise);
+  }
+
+  leaseOn(acquired: AcquiredTask): TaskLease {
+    return this.#setup.leaseOn(acquired);
   }
 
   /**
@@ -150,7 +153,7 @@ export class Executor {
       const end = await this.#takeTurn(execution, concurrency.limit);
       if (end) return conclude(end, execution, { cache: this.#setup.cache, instruments, reports });
     }
-    if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
+    if (!isContinued && (await suspendCrashLoop(execution, store.feeds, reports?.figures))) return "blocked";
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
     const about = { stop, settlement, children, seed, cleanup, storage };

@@ -20,7 +20,7 @@ import { ResonateRefused } from "../../core/store/connection/failures.ts";
 import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { resumptionId, runId, splitKey } from "../../core/store/ids.ts";
-import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
 import { ChildJobs } from "./child-jobs.ts";
 import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
@@ -216,10 +216,10 @@ export class JobSetup {
       const seed = before.run?.seed ?? (await firstSeed(await lease.get(earlier), (each) => lease.get(each)));
       return { from: name, ...(seed !== undefined && { seed }) };
     };
-    const told =
-      (await lease.get(resumptionId(id))) ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
+    const known = await lease.get(resumptionId(id));
+    const told = known ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
     const { seed, ...resumption } = decodeValue(told.param) as Resumption & { seed?: string };
-    if (lease.version === 1) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
+    if (!known) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
     if (!("from" in resumption && steps)) return { memo: new Map() };
     return { memo: steps, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
   }

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { SETTLED } from "../../core/engine/runtime.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 
 afterEach(() => void vi.useRealTimers());

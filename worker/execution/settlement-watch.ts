@@ -1,5 +1,5 @@
 import { SETTLED } from "../../core/engine/runtime.ts";
-import type { PromiseWatcher } from "../intake/promise-watcher.ts";
+import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 
 /** An execution that runs longer than this watches its job's promise, in milliseconds. */
 const LONG = 2_000;

@@ -2,6 +2,7 @@
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
+import { currentRun } from "../../core/engine/guard/guard.ts";
 import { locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
 import { Figures, type RunnerNews } from "../../core/jobs/operating/figures.ts";
 import type { FailedJob } from "../../core/jobs/operating/worker-report.ts";
@@ -11,7 +12,7 @@ import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protoc
 import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { type Composition, compose } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
-import type { Instruments } from "../execution/instruments.ts";
+import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";
 import { lineLog } from "./log.ts";
 
 /** How long this runner keeps a task without a heartbeat, in milliseconds. */
@@ -79,6 +80,8 @@ export class RunnerServer {
       RESONATE_NAMESPACE: namespace = "",
       LOG_LEVEL,
     }: RunnerEnv = env;
+    const log = lineLog(LOG_LEVEL);
+    hearRejections(log);
     const endpoint = endpointOf({
       RESONATE_URL: RESONATE_URL || "http://resonate",
       RESONATE_TOKEN,
@@ -95,7 +98,7 @@ export class RunnerServer {
       env: Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string")),
       namespace,
       lease: LEASE,
-      log: lineLog(LOG_LEVEL),
+      log,
       instruments,
       // The account's Resonate server itself tells callers' objects of starts and ends.
       reports: { figures: this.#figures, ended: () => {}, started: () => {} },
@@ -120,7 +123,7 @@ export class RunnerServer {
     const answer = await client.send("task.acquire", data, { origin: id });
     if (answer.status === 200) {
       const kind = typeof code === "string" ? undefined : code.implementation.job.kind;
-      const isPaused = kind !== undefined && (await pauses.suspendIfPaused(answer.data.task, kind));
+      const isPaused = kind !== undefined && (await pauses.suspendIfPaused(executor.leaseOn(answer.data), kind));
       if (!isPaused) await executor.execute(answer.data, code, names.kindOf(id));
     }
     const had = this.#figures.takeNews();
@@ -157,6 +160,19 @@ export class RunnerServer {
     if (!code) log.warn({ job: names.nameOf(sealed.id), reason }, "job left alone");
     return code;
   }
+}
+
+/** Whether rejections are heard in this isolate, which several runners share. */
+let isHearing = false;
+
+/** From now on, a rejection that nothing handles fails the job whose function caused it. */
+function hearRejections(log: LineLog): void {
+  if (isHearing) return;
+  isHearing = true;
+  addEventListener("unhandledrejection", ({ reason }) => {
+    currentRun()?.unhandled(reason);
+    log.error({ reason: reasonOf(reason) }, "unhandled rejection");
+  });
 }
 
 /** The failure with a stack that names lines of the source files. */

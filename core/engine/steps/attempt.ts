@@ -8,7 +8,7 @@ import {
   type Step,
   type StepOptions,
 } from "../../definitions/context.ts";
-import type { Clock } from "../clock.ts";
+import { type Clock, words } from "../clock.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/commands/command.ts";
 import type { FunctionRun } from "../replay/function-run.ts";
@@ -154,19 +154,4 @@ async function inTime<T>(clock: Clock, abort: AbortController, running: Promise<
 
 function keyOf(id: string, path: string): string {
   return bytesToHex(sha256(utf8ToBytes(`${id}\n${path}`)).subarray(0, 16));
-}
-
-const UNITS = [
-  { ms: 86_400_000, one: "a day", more: "days" },
-  { ms: 3_600_000, one: "an hour", more: "hours" },
-  { ms: 60_000, one: "a minute", more: "minutes" },
-  { ms: 1_000, one: "a second", more: "seconds" },
-];
-
-/** A time in milliseconds, in words. */
-export function words(ms: number): string {
-  const unit = UNITS.find((each) => ms >= each.ms);
-  if (!unit) return `${Math.round(ms)} milliseconds`;
-  const count = Number((ms / unit.ms).toFixed(1));
-  return count === 1 ? unit.one : `${count} ${unit.more}`;
 }

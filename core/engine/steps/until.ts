@@ -6,10 +6,11 @@
 import { NondeterminismError, SECOND } from "../../definitions/context.ts";
 import { decodeValue } from "../../store/codec.ts";
 import { lookId } from "../../store/ids.ts";
+import { words } from "../clock.ts";
 import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { isFinal, storable, toStored } from "../values.ts";
-import { attempt, isCutOff, type StepParts, words } from "./attempt.ts";
+import { attempt, isCutOff, type StepParts } from "./attempt.ts";
 
 const kind = "until";
 

@@ -1,6 +1,6 @@
 import { ResonateRefused } from "../../store/connection/failures.ts";
 import type { DurablePromise, RemoteStore } from "../remote-store.ts";
-import { type Subscriber, subscribe } from "./promise-watcher.ts";
+import { followPromises, type Subscriber } from "./follow.ts";
 
 /** How long the last look may take once the time is up, in milliseconds. */
 const LAST_LOOK = 2_000;
@@ -18,7 +18,7 @@ export interface AwaitOptions {
 
 /**
  * Waits until every promise in `names` has settled, the time is up or the caller is gone. Returns the names whose promises were
- * still pending at the last look. Settlements of all names are pushed over one SSE connection; see {@link subscribe} for when
+ * still pending at the last look. Settlements of all names are pushed over one SSE connection; see {@link followPromises} for when
  * the promises are read instead.
  *
  * @throws {ResonateUnavailable} when no request reaches the server, or it refuses them
@@ -65,7 +65,7 @@ export async function awaitSettled(
     // A promise that is too large to be pushed is read.
     if (!isChild && pending.has(name)) settle(name, promise ?? (await store.get(name, signal)));
   };
-  await subscribe(store, { names, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
+  await followPromises(store, { names, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
   if (pending.size === 0 || caller.aborted) return [...pending];
   if (!over.signal.aborted) {
     const last = AbortSignal.any([caller, AbortSignal.timeout(LAST_LOOK)]);

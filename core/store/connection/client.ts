@@ -42,12 +42,12 @@ export type Search = RequestData<"promise.search">;
 
 /**
  * Posts a request and resolves to its answer. Rejects with the reason of `signal`, or after `timeout` milliseconds with an
- * error called `TimeoutError`.
+ * error called `TimeoutError`. `type`: the content type of the body; JSON by default.
  */
 export type Exchange = (
   url: string,
   body: string,
-  options: { timeout: number; signal?: AbortSignal | undefined },
+  options: { timeout: number; signal?: AbortSignal | undefined; type?: string },
 ) => Promise<{ status: number; text: string }>;
 
 export interface ClientOptions {

@@ -171,3 +171,8 @@ function isPromise(value: unknown): value is PromiseRecord & Record<string, unkn
     [value.param, value.value, value.tags].every(isObject)
   );
 }
+
+/** The content type of a batch for the embedded server: several requests, each on its own line, answered by as many lines. */
+export const LINES = "application/x-ndjson";
+
+export const MOST_LINES = 64;

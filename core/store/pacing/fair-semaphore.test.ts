@@ -2,6 +2,12 @@ import PQueue from "p-queue";
 import { expect, test } from "vitest";
 import { Turns } from "./fair-semaphore.ts";
 
+/** Notes that a task begins. */
+function begun<T>(turns: Turns, priority: number, task: T): T {
+  turns.began(priority);
+  return task;
+}
+
 /** The order in which a queue of `concurrency` runs the owners' tasks. */
 async function order(concurrency: number, queued: readonly string[]): Promise<string[]> {
   const queue = new PQueue({ concurrency, autoStart: false });
@@ -9,7 +15,7 @@ async function order(concurrency: number, queued: readonly string[]): Promise<st
   const done: string[] = [];
   for (const owner of queued) {
     const priority = turns.next(owner);
-    void queue.add(() => turns.begin(priority, async () => void done.push(owner)), { priority });
+    void queue.add(async () => void done.push(begun(turns, priority, owner)), { priority });
   }
   await queue.start().onIdle();
   return done;
@@ -28,7 +34,7 @@ test("an owner's tasks run in the order in which they were queued", async () => 
   const done: number[] = [];
   for (let n = 0; n < 20; n++) {
     const priority = turns.next("ada");
-    void queue.add(() => turns.begin(priority, async () => void done.push(n)), { priority });
+    void queue.add(async () => void done.push(begun(turns, priority, n)), { priority });
   }
   await queue.start().onIdle();
   expect(done).toEqual(Array.from({ length: 20 }, (_, n) => n));
@@ -40,7 +46,7 @@ test("an owner that comes late is not compensated for the turns that others had 
   const done: string[] = [];
   const add = (owner: string) => {
     const priority = turns.next(owner);
-    return queue.add(() => turns.begin(priority, async () => void done.push(owner)), { priority });
+    return queue.add(async () => void done.push(begun(turns, priority, owner)), { priority });
   };
   for (let n = 0; n < 50; n++) await add("ada");
   queue.pause();

@@ -14,13 +14,11 @@ export class Turns {
     return -turn;
   }
 
-  /** Runs the task that was queued with this priority. */
-  begin<T>(priority: number, run: () => T): T {
-    if (-priority > this.#now) {
-      this.#now = -priority;
-      // An owner whose last turn is over starts from the current turn again.
-      for (const [owner, turn] of this.#last) if (turn <= this.#now) this.#last.delete(owner);
-    }
-    return run();
+  /** Called when the task that was queued with this priority begins. */
+  began(priority: number): void {
+    if (-priority <= this.#now) return;
+    this.#now = -priority;
+    // An owner whose last turn is over starts from the current turn again.
+    for (const [owner, turn] of this.#last) if (turn <= this.#now) this.#last.delete(owner);
   }
 }

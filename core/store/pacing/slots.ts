@@ -22,7 +22,11 @@ export class Slots {
   /** Runs a job of `owner` in its turn; `owner` is empty where callers are not told apart. `run` must not reject. */
   add(owner: string, run: () => Promise<void>): void {
     const priority = this.#turns.next(owner);
-    void this.#queue.add(() => this.#turns.begin(priority, () => this.#run(owner, run)), { priority });
+    const begin = () => {
+      this.#turns.began(priority);
+      return this.#run(owner, run);
+    };
+    void this.#queue.add(begin, { priority });
   }
 
   /** Runs all waiting jobs, with `more` additional slots; resolves when no job runs any more. */

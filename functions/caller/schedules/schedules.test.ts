@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineDurableTool } from "../../../core/author/job-tool.ts";
 import type { ToolSchedule } from "../../../core/author/tool.ts";
+import { callerOf } from "../../../core/definitions/caller.ts";
 import type { Job } from "../../../core/definitions/job.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { PausedKinds } from "../../../core/jobs/starting/paused-kinds.ts";
@@ -17,7 +18,8 @@ import { type Schedule, schedule } from "../../schedules/schedule.ts";
 import { CallerObject } from "../caller-object.ts";
 import { Callers } from "../callers.ts";
 
-const KEY = "c0123456789abcdef.";
+const CALLER = await callerOf("a", "a");
+const KEY = CALLER.key;
 const HOUR = 3_600_000;
 const BEGAN = Date.parse("2026-11-23T12:00:00Z");
 
@@ -62,10 +64,10 @@ async function deploy(change: Partial<Schedule>, quota = 100) {
   const { jobs, sim, state, env } = begin();
   const alarm = { at: 0 };
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
-  const object = new CallerObject({ storage }, env);
+  let object = new CallerObject({ storage }, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
   const { record: records } = new Callers({ idFromName: () => ({}), get: () => object }, "");
-  const store = new RemoteStore(endpoint, jobs, { quota, records }).as({ id: "a", key: KEY, label: "a" }, "r");
+  const store = new RemoteStore(endpoint, jobs, { quota, records }).as(CALLER, "r");
   const base = { name: "s", tool: "report", arguments: { of: "x" }, missed: "skip", overlap: "skip" } as const;
   const spec: Schedule = { ...base, when: { every: 3_600, from: BEGAN }, ...change };
   await startJob(store, schedule as Job, spec, Date.now());
@@ -80,6 +82,10 @@ async function deploy(change: Partial<Schedule>, quota = 100) {
     state,
     spec,
     alarm,
+    /** Deploys again, with these callers blocked. */
+    block(callers: string) {
+      object = new CallerObject({ storage }, { ...env, BLOCKED_CALLERS: callers });
+    },
     seen: (job?: string) => object.seen(KEY, job),
     /** Lets `count` minutes pass one by one. Each job ends within the minute in which it starts. */
     async minutes(count: number) {
@@ -193,6 +199,25 @@ test("an unavailable server delays a firing, and a cancelled or paused schedule 
   expect(await fired()).toEqual(["23T130000Z", "23T150000Z"]);
 });
 
+test("a blocked caller's schedule starts nothing and says so, and fires again at its next time after the block", async () => {
+  const { pass, fired, end, doing, block } = await deploy({ overlap: "queue" });
+  await pass(1);
+  await pass(1);
+  block("b,a");
+  // Not even the firing that was queued before the block is made up.
+  await end("23T130000Z");
+  await pass(0.01);
+  await pass(0.99);
+  const last =
+    "20261123T150000Z not started: the caller is blocked, 20261123T140000Z not started: the caller is blocked";
+  expect([await fired(), await doing()]).toEqual([["23T130000Z"], expect.stringContaining(last)]);
+  block("b");
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z"]);
+  await pass(0.99);
+  expect(await fired()).toEqual(["23T130000Z", "23T160000Z"]);
+});
+
 test("a queued firing waits while schedules are paused, and is made up when they go on", async () => {
   const { pass, fired, end } = await deploy({ overlap: "queue" });
   await pass(1);
@@ -204,8 +229,39 @@ test("a queued firing waits while schedules are paused, and is made up when they
   await pass(1);
   expect(await fired()).toEqual(["23T130000Z"]);
   await paused.resume("schedule");
-  await pass(0.01);
+  await pass(0.02);
   expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
+});
+
+test("of several firings that wait for the last job the newest is started, and the others are named as skipped", async () => {
+  const { pass, fired, end, seen } = await deploy({ overlap: "queue" });
+  for (let n = 0; n < 4; n++) await pass(1);
+  await end("23T130000Z");
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z", "23T160000Z"]);
+  const shown = await seen();
+  expect("done" in shown && shown.done.schedules[0]?.last.map(({ text }) => text)).toEqual([
+    "report_x@20261123T160000Z",
+    "20261123T150000Z skipped, as a later one is due",
+    "20261123T140000Z skipped, as a later one is due",
+    "report_x@20261123T130000Z",
+  ]);
+});
+
+test.each([
+  ["a one-time firing", { when: { at: new Date(BEGAN + HOUR).toISOString() } }],
+  ['with missed: "last" the newest firing', { missed: "last" }],
+] as const)("%s within a pause of schedules is made up after it", async (_, change) => {
+  const { pass, fired, alarm } = await deploy(change);
+  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  await paused.pause("schedule");
+  await pass(1);
+  expect(await fired()).toEqual([]);
+  // A pause may last for days.
+  expect(alarm.at - Date.now()).toBeGreaterThan(50_000);
+  await paused.resume("schedule");
+  await pass(0.02);
+  expect(await fired()).toEqual(["23T130000Z"]);
 });
 
 test("a definition's schedule is made once, replaced when it changes, and ended when it is removed", async () => {
@@ -301,4 +357,25 @@ test("a schedule that fires each minute does not fill the server with its progre
   expect(told.length).toBeGreaterThan(5);
   expect(told.length).toBeLessThan(70);
   expect(sim.promises().filter((id) => /report_x@[^:]*$/.test(id)).length).toBeGreaterThan(100);
+});
+
+test("a schedule that is made again after the retention has removed an ended one of its name fires", async () => {
+  const { sim, store, spec, pass, fired } = await deploy({});
+  await store.cancel("schedule_s");
+  sim.forget(`${KEY}schedule_s`);
+  await startJob(store, schedule as Job, spec, Date.now());
+  await pass(0);
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z"]);
+});
+
+test("a nightly schedule shows a next firing to come, also if its firings are not to the millisecond a day apart", async () => {
+  const { pass, doing } = await deploy({ when: { cron: "0 12 * * *" } });
+  for (let day = 1; day <= 14; day++) {
+    // Each second alarm is 20 ms late.
+    vi.setSystemTime(BEGAN + day * 24 * HOUR + (day % 2) * 20);
+    await pass(0);
+    const next = new Date(BEGAN + (day + 1) * 24 * HOUR).toISOString();
+    expect(await doing()).toMatch(new RegExp(`^fires next ${next}; last: `));
+  }
 });

@@ -3,7 +3,7 @@ import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { limitSlotId } from "../../../core/store/ids.ts";
 import { last } from "../../../core/store/sequence.ts";
-import type { PromiseWatcher } from "../../intake/promise-watcher.ts";
+import type { PromiseWatcher } from "../../connection/promise-watcher.ts";
 
 /** How long a worker uses a slot for one attempt after another before other workers can have it, in milliseconds. */
 const IN_A_ROW = 2_000;

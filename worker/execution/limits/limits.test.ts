@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
-import type { PromiseWatcher } from "../../intake/promise-watcher.ts";
+import type { PromiseWatcher } from "../../connection/promise-watcher.ts";
 import { Limits } from "./limits.ts";
 
 const DAY = 86_400_000;

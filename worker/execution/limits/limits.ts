@@ -111,7 +111,8 @@ class LimitQueue {
     const { per } = next.limit;
     const ended = per === undefined ? () => this.#use(slot) : () => {};
     if (per !== undefined) machineClock.after(per, () => this.#over(slot));
-    this.#turns.begin(next.priority, () => next.resolve(ended));
+    this.#turns.began(next.priority);
+    next.resolve(ended);
   }
 
   /** Makes a slot of a rate available again after its span. */

@@ -1,9 +1,9 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { MINUTE, NonRetryableError, type Step } from "../../../core/definitions/context.ts";
-import { MAX_FILE_NAME } from "../../../core/definitions/file.ts";
+import { FILES, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
 import { type Lease, noteLease } from "../../../core/engine/runtime.ts";
 import { PARTS } from "../../../core/store/parts.ts";
-import { FILES, RPC_FAILURE } from "../../../core/tools/content.ts";
+import { RPC_FAILURE } from "../../../core/tools/content.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
 import { storedAnswer, toolAnswer } from "./outcome.ts";
 

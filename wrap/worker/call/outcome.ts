@@ -2,11 +2,11 @@
 import { getExtension } from "hono/utils/mime";
 import { keepInParts } from "../../../core/author/chunks.ts";
 import { MINUTE, NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
-import { type FileReference, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
+import { FILES, type FileReference, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
 import { isFinal } from "../../../core/engine/values.ts";
 import { backoff, pause } from "../../../core/store/pacing/backoff.ts";
 import { PARTS } from "../../../core/store/parts.ts";
-import { base64Of, FILES, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
+import { base64Of, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import type { CallToolResult } from "../../../core/tools/mcp.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
 import { LOGS, type LogMessage } from "../../behind/logs.ts";

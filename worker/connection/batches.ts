@@ -1,6 +1,5 @@
-import { LINES, MOST_LINES } from "../../core/store/connection/batch-lines.ts";
 import type { Exchange } from "../../core/store/connection/client.ts";
-import type { Post } from "./post.ts";
+import { LINES, MOST_LINES } from "../../core/store/connection/protocol.ts";
 
 /** The largest request that joins a batch, and the largest batch, in characters. */
 const LONGEST = 64_000;
@@ -24,7 +23,7 @@ interface Pending {
  * Sends requests that are made at the same moment as one batch. Embedded servers accept batches, because HTTP takes them longer
  * than the work itself. Other servers refuse the first batch, and then get single requests for a while.
  */
-export function batched(post: Post): Exchange {
+export function batched(post: Exchange): Exchange {
   let refusedUntil = 0;
   let pending: Pending[] = [];
   const flush = () => {

@@ -30,7 +30,7 @@ export interface Subscriber {
  * Keeps a subscriber up to date until `signal` aborts. Settlements are pushed over one connection. While that is missing,
  * slow to open or silent, the promises are read at intervals. Never rejects: it tries again.
  */
-export function subscribe(
+export function followPromises(
   store: Pick<RemoteStore, "open">,
   { names, look, onNews, quiet = QUIET }: Subscriber,
   signal: AbortSignal,

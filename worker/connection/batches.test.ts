@@ -1,12 +1,13 @@
 import { text } from "node:stream/consumers";
 import pino from "pino";
 import { afterEach, expect, test, vi } from "vitest";
-import { LINES } from "../../core/store/connection/batch-lines.ts";
+import type { Exchange } from "../../core/store/connection/client.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
+import { LINES } from "../../core/store/connection/protocol.ts";
 import { startResonate } from "../../server/node/http.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { batched } from "./batches.ts";
-import { type Post, post } from "./post.ts";
+import { post } from "./post.ts";
 
 const cleanup: (() => void)[] = [];
 afterEach(() => {
@@ -16,7 +17,7 @@ afterEach(() => {
 /** An exchange that records the content types of its requests. */
 function watched(): { exchange: ReturnType<typeof batched>; sent: string[] } {
   const sent: string[] = [];
-  const watch: Post = (url, body, options) => {
+  const watch: Exchange = (url, body, options) => {
     sent.push(options.type ?? "single");
     return post(url, body, options);
   };

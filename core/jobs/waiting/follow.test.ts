@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Channel } from "../../store/connection/connections.ts";
 import { pause } from "../../store/pacing/backoff.ts";
 import type { Settlement } from "../endpoint.ts";
-import { type Subscriber, subscribe } from "./promise-watcher.ts";
+import { followPromises, type Subscriber } from "./follow.ts";
 
 type Push = (news: Settlement) => void;
 
@@ -18,7 +18,7 @@ async function follow(
     happened.push(what);
     if (enough(happened)) over.abort();
   };
-  await subscribe(
+  await followPromises(
     { open: (_names, push, signal) => open(push, signal) },
     {
       names: [],

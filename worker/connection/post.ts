@@ -7,13 +7,8 @@ import type { Exchange } from "../../core/store/connection/client.ts";
 const REDIRECTS = [307, 308];
 const MAX_REDIRECTS = 5;
 
-/** `type`: the content type of the body; JSON by default. */
-type PostOptions = Parameters<Exchange>[2] & { type?: string };
-
-export type Post = (url: string, body: string, options: PostOptions) => ReturnType<Exchange>;
-
 /** Posts with Node's global agents, which keep connections and use a proxy as `fetch` does, but have less overhead. */
-export const post: Post = async (url, body, { timeout, signal, type = "application/json" }) => {
+export const post: Exchange = async (url, body, { timeout, signal, type = "application/json" }) => {
   // Uses a controller per request, because timeout signals would stay in memory until they are due.
   const ended = new AbortController();
   const late = () => ended.abort(new DOMException("no answer in time", "TimeoutError"));
