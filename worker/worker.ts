@@ -79,7 +79,6 @@ export class Worker {
       endpoint,
       implementations,
       env,
-      namespace,
       lease,
       log,
       instruments,
