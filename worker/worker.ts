@@ -134,7 +134,7 @@ export class Worker {
    */
   async start(): Promise<void> {
     const { RESONATE_URL, RESONATE_NAMESPACE } = this.#config;
-    const { client, pid, watcher } = this.#parts;
+    const { client, pid, rules, watcher } = this.#parts;
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
     await this.#reports?.start();
@@ -152,6 +152,8 @@ export class Worker {
       onConnect: (address) => {
         this.#isConnected = true;
         this.#wasConnected = true;
+        // It may have replaced a quiet one to a server that is gone.
+        rules.askAgain();
         watcher.connected(address);
         connected.resolve();
       },

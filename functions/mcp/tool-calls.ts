@@ -24,7 +24,7 @@ import {
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
-import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
+import { ABOUT, type About, referringIn, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
@@ -163,7 +163,7 @@ export class ToolCalls {
         ];
         const paged = tool.job ? await this.#withPage(result, caller) : result;
         const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
-        const shown = named ? await (await request.scope.files()).shown(paged, caller, links) : paged;
+        const shown = named ? await withFiles(paged, tool, request.scope) : paged;
         const said = request.scope.textOnce ? withoutTwin(shown) : shown;
         const answer = bounded(more.length === 0 ? said : { ...said, content: [...said.content, ...more] }, tool);
         return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
@@ -341,6 +341,13 @@ export function accessOf({ job, listing }: Tool): Access {
 function mayRepeat({ job, listing }: Tool): boolean {
   const { readOnlyHint, idempotentHint } = (listing.annotations ?? {}) as ToolAnnotations;
   return job !== undefined || readOnlyHint === true || idempotentHint === true;
+}
+
+/** The answer with the addresses of the files that it refers to. */
+async function withFiles(answer: ToolAnswer, { job }: Tool, { files, caller, links }: RequestScope) {
+  const loaded = await files();
+  if (answer[ABOUT]?.isCard) return loaded.addressed(answer, caller);
+  return loaded.shown(answer, referringIn(answer, job), caller, links);
 }
 
 const withoutKeys = (args: unknown, keys: readonly string[]): unknown =>

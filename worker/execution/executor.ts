@@ -47,6 +47,10 @@ export class Executor {
     return this.#setup.codeFor(promise);
   }
 
+  leaseOn(acquired: AcquiredTask): TaskLease {
+    return this.#setup.leaseOn(acquired);
+  }
+
   /**
    * Runs a task until its job has ended or sleeps, and keeps the lease alive. Never rejects: if the job cannot go on here, the
    * server dispatches it again when the lease has lapsed. `kind` is the kind of job.
@@ -149,7 +153,7 @@ export class Executor {
       const end = await this.#takeTurn(execution, concurrency.limit);
       if (end) return conclude(end, execution, { cache: this.#setup.cache, instruments, reports });
     }
-    if (!isContinued && (await suspendCrashLoop(execution, store.feeds))) return "blocked";
+    if (!isContinued && (await suspendCrashLoop(execution, store.feeds, reports?.figures))) return "blocked";
     const settlement = new SettlementWatch(promise.id, watcher, stop);
     const children: string[] = [];
     const about = { stop, settlement, children, seed, cleanup, storage };

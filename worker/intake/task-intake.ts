@@ -14,6 +14,7 @@ import type { Composition } from "../composition.ts";
 import type { FoundCode } from "../execution/code.ts";
 import { now } from "../execution/heartbeat.ts";
 import { reasonOf } from "../execution/instruments.ts";
+import { REFUSES } from "../execution/job-setup.ts";
 import { released, running, unhandled, waiting } from "../process/metrics.ts";
 import { TaskQueue } from "./task-queue.ts";
 import { UnhandledTasks } from "./unhandled-tasks.ts";
@@ -176,17 +177,19 @@ export class TaskIntake {
   }
 
   /** Suspends the task if jobs of its kind are paused; returns whether the worker is done with it. */
-  async #isPaused({ task, code }: LeasedTask): Promise<boolean> {
+  async #isPaused(leased: LeasedTask): Promise<boolean> {
+    const { task, code } = leased;
     if (typeof code === "string") return false;
-    const { pauses, names, log } = this.#parts;
+    const { executor, pauses, names, log } = this.#parts;
     const job = names.nameOf(task.id);
     try {
-      const isPaused = await pauses.suspendIfPaused(task, code.implementation.job.kind);
+      const isPaused = await pauses.suspendIfPaused(executor.leaseOn(leased), code.implementation.job.kind);
       if (isPaused) log.info({ job }, "job paused");
       return isPaused;
     } catch (error) {
       // The lease lapses, and the server dispatches the task again.
-      log.info({ job, reason: reasonOf(error) }, "job left");
+      const reason = reasonOf(error);
+      log[reason.startsWith(REFUSES) ? "error" : "info"]({ job, reason }, "job left");
       return true;
     }
   }

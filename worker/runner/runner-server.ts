@@ -123,7 +123,7 @@ export class RunnerServer {
     const answer = await client.send("task.acquire", data, { origin: id });
     if (answer.status === 200) {
       const kind = typeof code === "string" ? undefined : code.implementation.job.kind;
-      const isPaused = kind !== undefined && (await pauses.suspendIfPaused(answer.data.task, kind));
+      const isPaused = kind !== undefined && (await pauses.suspendIfPaused(executor.leaseOn(answer.data), kind));
       if (!isPaused) await executor.execute(answer.data, code, names.kindOf(id));
     }
     const had = this.#figures.takeNews();
