@@ -34,12 +34,6 @@ import { Claims } from "./starting/claims.ts";
 import { loadOrder } from "./starting/load-order.ts";
 import type { Orders } from "./starting/order.ts";
 
-export type { Channel } from "../store/connection/connections.ts";
-export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/connection/failures.ts";
-export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./caller/own-jobs.ts";
-export type { DurablePromise } from "./durable-promise.ts";
-export type { NewestEntry } from "./feed/progress-feeds.ts";
-
 /** The claimant of a job in a deployment that does not tell callers apart. */
 const ANYBODY = "anyone";
 
