@@ -14,7 +14,7 @@ import {
   RESERVATION,
   STARTER,
 } from "../store/codec.ts";
-import { ResonateClient } from "../store/connection/client.ts";
+import { type Requests, ResonateClient } from "../store/connection/client.ts";
 import type { Channel } from "../store/connection/connections.ts";
 import { ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
@@ -119,14 +119,14 @@ export class RemoteStore {
   readonly #endpoint: JobsEndpoint;
   readonly #scope: Scope;
   readonly #names: Names;
-  readonly #client: ResonateClient;
+  readonly #client: Requests;
   readonly #shared: Shared;
 
   constructor(
     endpoint: JobsEndpoint,
     jobs: readonly Job[],
     scope: Partial<Scope> = {},
-    client = new ResonateClient(endpoint),
+    client: Requests = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;
