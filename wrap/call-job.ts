@@ -52,7 +52,7 @@ const DEADLINE = 7 * DAY;
 
 readAnswersBy(content);
 
-export function callJob(kind: string, prefix: string, shared: boolean): Job<CallArgs> {
+export function callJob(kind: string, prefix: string, { shared, apps }: Pick<Job, "shared" | "apps">): Job<CallArgs> {
   return defineJob<CallArgs>({
     kind,
     prefix,
@@ -62,6 +62,7 @@ export function callJob(kind: string, prefix: string, shared: boolean): Job<Call
     deadline: DEADLINE,
     shared,
     answers: true,
+    apps,
     runs: "container",
     // A repeat of a non-repeatable call gets the outcome of the first, even a failure.
     restarts: (reason, { once }) => !once || reason?.includes(NOT_DONE) === true,

@@ -37,10 +37,10 @@ export interface Wrapped {
  */
 export function wrapServer(options: WrapOptions): Wrapped {
   checkOptions(options);
-  const { name } = options;
+  const { name, apps = false } = options;
   const kind = `wrapped_${name.replaceAll("-", "_")}`;
-  const own = callJob(kind, `${name}.`, false);
-  const shared = callJob(`${kind}_shared`, `${name}_shared.`, true);
+  const own = callJob(kind, `${name}.`, { shared: false, apps });
+  const shared = callJob(`${kind}_shared`, `${name}_shared.`, { shared: true, apps });
   return {
     options,
     jobs: { own, shared },

@@ -12,7 +12,7 @@ const tool = { name: "report", inputSchema: { type: "object" }, _meta: { ...app,
 
 test("a wrapped server's own app is not listed, because hosts would let it act as the edge; keys reserved for the edge are removed", async () => {
   expect(listingOf(tool, {}, false)._meta).toEqual({ "acme/cost": 2 });
-  const uri = "ui://acme/app";
+  const uri = "UI://acme/app";
   const lists = { prompts: [], resources: [{ name: "app", uri }], resourceTemplates: [] };
   const snapshot = { server: { name: "acme", version: "" }, revision: "", resources: true, tools: [], lists };
   const server = serverBehind({ jobs: [undefined as never], snapshot, options: { name: "acme" } });

@@ -1,5 +1,5 @@
 /** The entry of a wrapped tool in `tools/list`: the server's own entry, plus what durable calls add. */
-import { OURS } from "../core/tools/mcp.ts";
+import { withoutOurs } from "../core/tools/content.ts";
 import { type ListedTool, nameHere } from "./snapshot.ts";
 import type { WrapOptions } from "./wrap-options.ts";
 
@@ -30,25 +30,17 @@ export function takesJobName({ inputSchema }: ListedTool): boolean {
   return !Object.hasOwn(properties, JOB_NAME) && patternProperties === undefined && propertyNames === undefined;
 }
 
-/** The keys of `_meta` by which a tool names an app of its server, for the various kinds of hosts. */
-const APP = /^(ui|ui\/.*|openai\/(outputTemplate|widget.*))$/;
-
-export const APP_URI = "ui://";
-
 export function listingOf(
   tool: ListedTool,
   { prefix, apps = false }: Pick<WrapOptions, "prefix" | "apps">,
   named: boolean,
 ): Record<string, unknown> {
   // The server's offer of tasks concerns only the worker.
-  const { execution: _, name, inputSchema, outputSchema, _meta, ...others } = tool;
-  const isPassed = (key: string) => (APP.test(key) ? apps : !OURS.test(key));
-  const meta = Object.entries((_meta ?? {}) as object).filter(([key]) => isPassed(key));
-  const rest = { ...others, ...(meta.length > 0 && { _meta: Object.fromEntries(meta) }) };
+  const { execution: _, name, inputSchema, outputSchema, ...others } = tool;
   const properties = { ...(inputSchema.properties as object | undefined), [JOB_NAME]: JOB_NAME_SCHEMA };
   return {
     name: nameHere(name, prefix),
-    ...rest,
+    ...withoutOurs(others, { apps }),
     inputSchema: named ? { ...inputSchema, properties } : inputSchema,
     ...(outputSchema && { outputSchema: orCollected(outputSchema) }),
   };

@@ -55,7 +55,10 @@ export interface WrapOptions {
    * its open calls. Default: two minutes; 0: it ends with its worker.
    */
   keep?: number;
-  /** How long the server may take to answer when a connection opens, in milliseconds. Default: 30 s; for a program ten minutes. */
+  /**
+   * How long the server may take to answer when a connection opens, and to list its tools, in milliseconds. Default: 30 s; for a
+   * program ten minutes.
+   */
   startTimeout?: number;
   /** The revision of the protocol to speak, for example `2025-11-25`. Default: the newest that the server has. */
   revision?: string;

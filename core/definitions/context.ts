@@ -701,7 +701,8 @@ export class JobCancelled extends Error {
 /**
  * The job's deadline has come: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` can
  * clean up, for as long as `cleanup` in the definition allows. A value that the function then returns is its result. Items
- * and branches clean up as after a cancellation: see {@link JobCancelled}.
+ * and branches clean up as after a cancellation: see {@link JobCancelled}. A sleep that would end after the deadline throws it
+ * at once.
  * `unfinished` names the steps that were under way and did not end: whether they had their effect is unknown.
  *
  * @example
@@ -716,8 +717,8 @@ export class DeadlineExceeded extends Error {
   override name = "DeadlineExceeded";
   readonly unfinished: readonly string[];
 
-  constructor(unfinished: readonly string[] = []) {
-    super("the job did not finish before its deadline");
+  constructor(unfinished: readonly string[] = [], reason = "the job did not finish before its deadline") {
+    super(reason);
     this.unfinished = unfinished;
   }
 }

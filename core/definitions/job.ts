@@ -108,6 +108,8 @@ export interface JobOptions<Args, Result = unknown> {
   otherArguments?: "note" | "refuse" | "accept";
   /** Whether the result is the tool's whole answer in the protocol's form (with `content`), and not a value in one. */
   answers?: boolean;
+  /** Whether hosts may show apps that such an answer names. Default: false. */
+  apps?: boolean;
   /**
    * How many jobs this one counts as, towards a caller's quota and its requests in a minute: a job that starts others should
    * count for those as well. Default: 1.
@@ -191,6 +193,8 @@ export interface Job<Args = unknown, Result = unknown> {
   readonly cleanupTime: number;
   /** Whether the result is the tool's whole answer in the protocol's form. */
   readonly answers: boolean;
+  /** Whether hosts may show apps that such an answer names. */
+  readonly apps: boolean;
   /** How jobs are shown to people. */
   readonly view?: View;
 }
@@ -205,7 +209,16 @@ export interface Job<Args = unknown, Result = unknown> {
  */
 export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Result>): Job<Args, Result> {
   const { kind, prefix = `${kind}_`, deadline = DEFAULT_DEADLINE, shared = false, runs = "anywhere" } = options;
-  const { version = 1, freshFor, expectedAt, counts, restarts = () => true, answers = false, group } = options;
+  const {
+    version = 1,
+    freshFor,
+    expectedAt,
+    counts,
+    restarts = () => true,
+    answers = false,
+    apps = false,
+    group,
+  } = options;
   if (!/^[A-Za-z]\w{0,63}$/.test(kind)) {
     throw new Error(
       `A job's kind is up to 64 letters, digits and "_", beginning with a letter, not ${JSON.stringify(kind)}.`,
@@ -269,6 +282,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     otherArguments: options.otherArguments ?? "note",
     cleanupTime,
     answers,
+    apps,
     ...(options.view && { view: options.view }),
     ...(options.errors && { errors: options.errors }),
     ...(options.budget && { budget: options.budget }),

@@ -19,8 +19,6 @@ import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
 
-export { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime, type When } from "./runtime.ts";
-
 /** Created once, because each new error would capture a stack. */
 const OVER = new DOMException("the execution is over", "AbortError");
 
@@ -66,8 +64,8 @@ export class Execution {
       await this.#replay();
       run.isReplaying = false;
       const before = new Set([...this.#parts.commands.open].filter(hasEffects));
-      const cancel = (at: number, by?: "deadline") =>
-        tell(this.#parts, { at, ...(by && { by }), before, endsWith: (outcome) => this.#endsWith(outcome) });
+      const cancel = (at: number, by?: "deadline", reason?: string) =>
+        tell(this.#parts, { at, ...(by && { by }), reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
@@ -78,7 +76,7 @@ export class Execution {
           for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
         },
         // An outcome that settles at the deadline itself is too late.
-        expire: () => cancel(runtime.deadline - 1, "deadline"),
+        expire: (reason) => cancel(runtime.deadline - 1, "deadline", reason),
       }).toEnd();
     } catch (error) {
       if (error instanceof Blocked) return { kind: "blocked", reason: error.message };

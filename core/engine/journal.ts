@@ -3,7 +3,7 @@
  * A record never changes, except that a sleep ends and a question is answered.
  */
 import type { Question } from "../definitions/context.ts";
-import { bytesOfFiles } from "../definitions/file.ts";
+import { bytesOfFiles, mayHaveFiles } from "../definitions/file.ts";
 import { fromBase64 } from "../store/base64.ts";
 import { RESERVATION, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
@@ -46,9 +46,10 @@ export type JournalEntry = {
   /**
    * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
    * are the open commands that certainly had no effect. `whole`: the open groups end with their last item or branch; in
-   * records of earlier versions, which lack it, they ended with the first.
+   * records of earlier versions, which lack it, they ended with the first. `reason`: why the job cannot end before its
+   * deadline, if it was told of it early.
    */
-  | { kind: "cancelled"; by?: "deadline"; unbegun?: string[]; whole?: true }
+  | { kind: "cancelled"; by?: "deadline"; reason?: string; unbegun?: string[]; whole?: true }
 );
 
 /** An entry with the promise that holds it. */
@@ -70,7 +71,7 @@ export class JournalRecord {
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
     this.stored = bytesIn(promise.param) + bytesIn(promise.value) + beside(event);
-    this.hasFiles = event.kind === "step" && text.includes("/files/");
+    this.hasFiles = mayHaveFiles(text);
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
     this.n = n;

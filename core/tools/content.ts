@@ -1,4 +1,6 @@
 /** Answers of wrapped servers as content, without the fields that only this server may set. */
+import { FILES } from "../definitions/file.ts";
+import type { Job } from "../definitions/job.ts";
 import { type CallToolResult, FILES_META, OURS, ProtocolError } from "./mcp.ts";
 import { JOB_SCHEME, MAX_MEDIA } from "./results.ts";
 
@@ -6,9 +8,6 @@ export { viewOfRange, withMedia } from "./byte-range.ts";
 
 /** The key of the protocol error that a stored answer stands for. */
 export const RPC_FAILURE = "durable-mcp:error";
-
-/** The key of a stored answer's references to files, which replace its largest images, sounds and files. */
-export const FILES = "durable-mcp:files";
 
 /** A protocol error in JSON-RPC's form. */
 export interface RpcFailure {
@@ -25,26 +24,50 @@ export function protocolErrorIn(stored: unknown): ProtocolError | undefined {
 
 type Part = CallToolResult["content"][number];
 
-/** The answer without fields that only this server may set: clients would trust them as this server's. */
-function asContent(stored: unknown): CallToolResult {
-  const entries = Object.entries(Object(stored)).flatMap(([key, value]): [string, unknown][] => {
-    if (key === "resultType" || key === FILES) return [];
-    if (key === "content") return [[key, Array.isArray(value) ? value.map(asPart) : []]];
-    if (key !== "_meta") return [[key, value]];
-    const meta = Object.entries(Object(value)).filter(([name]) => !OURS.test(name));
-    return meta.length > 0 ? [[key, Object.fromEntries(meta)]] : [];
-  });
-  const answer = Object.fromEntries(entries) as CallToolResult;
-  const files = (stored as { [FILES]?: unknown } | null | undefined)?.[FILES];
-  const _meta = files === undefined ? answer._meta : { ...answer._meta, [FILES_META]: files };
-  return { ...answer, content: answer.content ?? [], ...(_meta && { _meta }) };
+/** The keys of `_meta` by which a server names an app of its own, for the various kinds of hosts. */
+const APP = /^(ui|ui\/.*|openai\/(outputTemplate|widget.*))$/;
+
+/** Begins the address of an app. */
+const APP_SCHEME = "ui://";
+
+export const isApp = (uri: string): boolean => uri.toLowerCase().startsWith(APP_SCHEME);
+
+/** Whether the operator allows the apps of a server: hosts take them for apps of this server. */
+export type Apps = Pick<Job, "apps">;
+
+/**
+ * A wrapped server's value without the keys of its `_meta` that only this server may set, because clients would trust them, and
+ * without those of apps, unless they are allowed.
+ */
+export function withoutOurs<Given>(given: Given, { apps }: Apps): Given {
+  const { _meta, ...rest } = Object(given);
+  const entries = typeof _meta === "object" ? Object.entries(_meta ?? {}) : [];
+  const passed = entries.filter(([key]) => (APP.test(key) ? apps : !OURS.test(key)));
+  if (passed.length === entries.length) return given;
+  return passed.length > 0 ? { ...given, _meta: Object.fromEntries(passed) } : rest;
 }
 
-/** Shows as text a part without a type, and a part with a `job://` link, which only this server may make. */
-function asPart(part: unknown): Part {
+/** The answer without fields that only this server may set. */
+function asContent(stored: unknown, allowed: Apps): CallToolResult {
+  const { resultType: _, [FILES]: files, ...answer } = withoutOurs({ ...Object(stored) }, allowed);
+  const content = Array.isArray(answer.content) ? answer.content.map((part: unknown) => asPart(part, allowed)) : [];
+  return { ...answer, content, ...(files !== undefined && { _meta: { ...answer._meta, [FILES_META]: files } }) };
+}
+
+/** Whether only this server may use an address. */
+export function isOurs(uri: unknown, { apps }: Apps): boolean {
+  const text = String(uri);
+  return text.toLowerCase().startsWith(JOB_SCHEME) || (!apps && isApp(text));
+}
+
+/** A part of an answer or a prompt. A part without a type, or with an address that only this server may use, is shown as text. */
+export function asPart(part: unknown, allowed: Apps): Part {
   const { type, uri, resource } = Object(part);
-  const isOurs = [uri, resource?.uri].some((each) => String(each).toLowerCase().startsWith(JOB_SCHEME));
-  return typeof type === "string" && !isOurs ? (part as Part) : { type: "text", text: JSON.stringify(part) };
+  if (typeof type !== "string" || isOurs(uri, allowed) || isOurs(resource?.uri, allowed))
+    return { type: "text", text: JSON.stringify(part) };
+  const shown = withoutOurs(part as Part, allowed);
+  const inner = withoutOurs(resource, allowed);
+  return inner === resource ? shown : ({ ...shown, resource: inner } as Part);
 }
 
 /** The base64 of an image, a sound or a file; empty for any other part. */
@@ -86,16 +109,16 @@ function withoutMedia(answer: CallToolResult): CallToolResult {
  * A stored answer as content. `isWhole`: whether all of it may be sent, with up to `limit` characters of text. `media`: its
  * media if they may be sent, otherwise none.
  */
-export function bounded(stored: unknown, limit: number) {
-  const content = asContent(stored);
+export function bounded(stored: unknown, limit: number, allowed: Apps) {
+  const content = asContent(stored, allowed);
   const { media, text } = sizeOf(content);
   const hasRoom = media <= MAX_MEDIA;
   return { content, isWhole: hasRoom && text <= limit, media: hasRoom ? mediaOf(content) : [] };
 }
 
 /** Separates an answer from its media if these have at most `room` characters; `size` is how many they have. */
-export function apart(stored: unknown, room: number): { shown: unknown; media: Part[]; size: number } {
-  const content = asContent(stored);
+export function apart(stored: unknown, room: number, allowed: Apps): { shown: unknown; media: Part[]; size: number } {
+  const content = asContent(stored, allowed);
   const { media: size } = sizeOf(content);
   if (size === 0 || size > room) return { shown: stored, media: [], size: 0 };
   return { shown: withoutMedia(content), media: mediaOf(content), size };

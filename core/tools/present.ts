@@ -1,8 +1,9 @@
-import type { DurablePromise } from "../jobs/remote-store.ts";
+import type { Job } from "../definitions/job.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { viewOf } from "../jobs/status.ts";
 import { partsIn } from "../store/parts.ts";
 import { answersOf } from "./answers.ts";
-import { type CallToolResult, JOB_META } from "./mcp.ts";
+import { type CallToolResult, FILES_META, JOB_META } from "./mcp.ts";
 import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
 
 /**
@@ -20,11 +21,21 @@ export interface About {
   links?: readonly ResourceLink[];
   /** The job and its questions, if the answer may ask them. */
   asks?: { promise: DurablePromise; inputRequests: Record<string, object> };
+  /** The values whose references to files are shown. Default: the structured content. */
+  files?: unknown;
+  /** Whether the structured content is for a card, which gets the addresses of its files in their references. */
+  isCard?: boolean;
   /** Images, sounds and files that are shown beside the structured content. */
   media?: CallToolResult["content"];
 }
 
 export type ToolAnswer = CallToolResult & { [ABOUT]?: About };
+
+/** The part of an answer whose references to files are shown. `job`: the tool's job. */
+export const referringIn = (
+  { _meta, structuredContent, [ABOUT]: about }: ToolAnswer,
+  job: Pick<Job, "answers"> | undefined,
+): unknown => (job?.answers ? _meta?.[FILES_META] : (about?.files ?? structuredContent));
 
 /** Structured output, repeated as JSON text for clients that read only text. */
 export function structured(content: object, about?: About): ToolAnswer {
@@ -48,7 +59,7 @@ export function presentJob(promise: DurablePromise): ToolAnswer {
   const failure = answers?.protocolErrorIn(promise.value);
   if (failure) throw failure;
   const isKnown = promise.state === "resolved" && !partsIn(promise.value);
-  const answered = isKnown ? answers?.bounded(promise.value, limit) : undefined;
+  const answered = isKnown ? answers?.bounded(promise.value, limit, promise.job) : undefined;
   if (answered?.isWhole) return { ...answered.content, [ABOUT]: { job } };
   // An answer that is too large is summarized like every large result, with its images beside the summary.
   const fitted = arrange([hold(viewOf(job, promise), {}, limit)], limit);

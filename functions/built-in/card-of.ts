@@ -1,8 +1,8 @@
 /** What a card shows of a job. */
 import type { CallContext } from "../../core/author/tool.ts";
-import { filesIn } from "../../core/definitions/file.ts";
+import { filesIn, referringPart } from "../../core/definitions/file.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
-import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { viewOf } from "../../core/jobs/status.ts";
@@ -19,7 +19,7 @@ export async function cardOf(promise: DurablePromise, { store, signal }: CallCon
   const { result: _result, ...view } = viewOf(name, promise);
   const shown = { ...view, ...((JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS && { arguments: args }) };
   if (promise.state !== "pending") {
-    const files = filesIn(promise.value, MAX_FILES);
+    const files = filesIn(referringPart(promise), MAX_FILES);
     return {
       ...shown,
       newer: (await newerGeneration(store, promise, signal))?.name,

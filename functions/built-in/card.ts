@@ -33,6 +33,7 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
     output: z.looseObject({ job_name: z.string(), status: JobStatus }),
     annotations: { readOnlyHint: true, openWorldHint: false },
     _meta,
+    about: () => ({ isCard: true }),
     async run({ job_name, tool, arguments: args = "{}" }, context) {
       const called = tools.find(({ name }) => name === tool);
       const name = job_name ?? (called && (await nameOf(called, jsonOf(args), context))) ?? "";

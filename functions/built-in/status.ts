@@ -1,8 +1,10 @@
 import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
 import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
+import { referringPart } from "../../core/definitions/file.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { partialOf } from "../../core/jobs/feed/partial.ts";
-import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import {
@@ -70,41 +72,48 @@ export const probeStatus = builtInTool({
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   _meta,
-  about: ({ statuses }) => ({ links: linksTo(statuses.map(({ summary }) => summary)) }),
+  about: (output) => ({
+    links: linksTo(output.statuses.map(({ summary }) => summary)),
+    files: (output as Referring)[REFERRING],
+  }),
   async run({ job_names, partial_from, ...selected }, { store, signal }) {
+    const foreign = new Map<string, unknown>();
     const partial = { from: partial_from, limit: MAX_PARTIAL / job_names.length };
     // Each result is cut to its largest size as soon as it is read: an isolate has no room for a hundred whole results.
     const held = await Promise.all(
       job_names.map(async (name) => {
-        const { partial: told, ...view } = await look(store, name, selected, partial, signal);
+        const { promise, view: seen } = await look(store, name, selected, partial, signal);
+        if (promise?.job.answers) foreign.set(name, referringPart(promise));
+        const { partial: told, ...view } = seen;
         const one = hold(view, selected, MAX_ANSWER);
         return told ? { ...one, view: { ...one.view, partial: told } } : one;
       }),
     );
     const fitted = arrange(held, MAX_ANSWER);
     const note = noteOn(fitted);
-    return { statuses: fitted.views, ...(note !== undefined && { note }) };
+    const referring = fitted.views.map((view) => [referringResult(view, foreign), view.partial]);
+    return { statuses: fitted.views, ...(note !== undefined && { note }), [REFERRING]: referring };
   },
 });
 
-/** The view of a job, and of a running job also its activity. */
+/** A job with its view, which for a running job has its activity. */
 async function look(
   store: RemoteStore,
   name: string,
   selected: Selection,
   about: { from: number | undefined; limit: number },
   signal: AbortSignal,
-): Promise<JobView> {
+): Promise<{ promise?: DurablePromise; view: JobView }> {
   const promise = await store.get(name, signal);
-  if (!promise) return viewOf(name, promise);
+  if (!promise) return { view: viewOf(name, promise) };
   const view = await viewOfRange(store, promise, selected, MAX_ANSWER, signal);
   if (promise.state !== "pending") {
     const partial = about.from === undefined ? undefined : await partialOf(store, promise.id, about, signal);
-    return { ...view, ...(await newerOf(store, promise, signal)), ...(partial && { partial }) };
+    return { promise, view: { ...view, ...(await newerOf(store, promise, signal)), ...(partial && { partial }) } };
   }
   const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
   const partial = await partialIn(store, snapshot, about, signal);
-  return { ...view, ...tellingOf(snapshot, Date.now()), ...(partial && { partial }) };
+  return { promise, view: { ...view, ...tellingOf(snapshot, Date.now()), ...(partial && { partial }) } };
 }
 
 /** The partial results of a running job, where it is known to have emitted some. */
@@ -160,19 +169,22 @@ export const awaitResult = builtInTool({
   about: (output) => ({
     links: linksTo(Object.values(output.summaries ?? {})),
     media: (output as { [MEDIA]?: Media })[MEDIA] ?? [],
+    files: (output as Referring)[REFERRING],
   }),
   async run(
     { job_names, timeout_seconds = DEFAULT_TIMEOUT, partial_from: from },
     { store, now, until, signal, reportProgress },
   ) {
     const held = new Map<string, Held>();
+    const foreign = new Map<string, unknown>();
     const media: Media = [];
     let room = MAX_MEDIA;
     const large: DurablePromise[] = [];
     /** Holds a job that has ended for the answer. Takes media out of its result. */
     const take = (name: string, promise: DurablePromise | undefined) => {
+      if (promise?.job.answers) foreign.set(name, referringPart(promise));
       const isKnown = promise?.state === "resolved" && !partsIn(promise.value);
-      const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room) : undefined;
+      const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room, promise.job) : undefined;
       media.push(...(answer?.media ?? []));
       room -= answer?.size ?? 0;
       const view = viewOf(name, promise && answer ? { ...promise, value: answer.shown } : promise);
@@ -227,9 +239,11 @@ export const awaitResult = builtInTool({
       const told = telling.flatMap(([name, { partial }]) => (partial ? [[name, partial] as const] : []));
       const cut = running.length > 0 && timeout < timeout_seconds * 1_000;
       const end = cut ? `Await those running again: this wait ended after ${Math.round(timeout / 1_000)} seconds.` : "";
+      const { views, ...answer } = awaited([...held.values()], running, costOf(waiting) + costOf(told), end);
       return {
-        ...awaited([...held.values()], running, costOf(waiting) + costOf(told), end),
+        ...answer,
         [MEDIA]: media,
+        [REFERRING]: [views.map((view) => referringResult(view, foreign)), told],
         ...(waiting.length > 0 && { waiting_for: Object.fromEntries(waiting) }),
         ...(told.length > 0 && { partial: Object.fromEntries(told) }),
       };
@@ -243,6 +257,14 @@ type Media = CallToolResult["content"];
 
 /** The key of the images, sounds and files of results, which are not part of the JSON. */
 const MEDIA = Symbol("media");
+
+/** The key of the values in an answer whose references to files are shown. */
+const REFERRING = Symbol("referring");
+type Referring = { [REFERRING]?: unknown };
+
+/** The part of a job's result that may refer to files; `foreign`: that of each answer of a wrapped server, by job name. */
+const referringResult = (view: JobView, foreign: ReadonlyMap<string, unknown>): unknown =>
+  foreign.has(view.job_name) && "result" in view ? foreign.get(view.job_name) : view.result;
 
 /** A function that reports the progress of a job, as it was read after the previous report. */
 function reportOn(
@@ -301,6 +323,7 @@ function awaited(held: readonly Held[], running: readonly string[], taken: numbe
   const { views } = fitted;
   const summarized = views.filter(({ summary }) => summary !== undefined);
   return {
+    views,
     results: byName(
       views.filter((view) => "result" in view),
       ({ result }) => result,

@@ -14,6 +14,8 @@ import { CallerObject } from "./caller-object.ts";
 const RUNS = 60 * Number(process.env.FUZZ_TIMES ?? 1);
 const KEY = "c0123456789abcdef.";
 const MINUTE = 60_000;
+/** In minutes. */
+const DAY = 24 * 60;
 /** The beginning of an hour. */
 const BEGAN = 480_000 * 60 * MINUTE;
 
@@ -135,6 +137,20 @@ test("in any history a start is refused when and only when the limit is reached,
     ),
     { numRuns: RUNS },
   );
+});
+
+test("jobs that stay open after their expected end do not hide from a start which others have ended", async () => {
+  const { start, create, end } = deploy(100);
+  for (let n = 0; n < 50; n++) {
+    await start(`timer_stuck${n}`, 1, true);
+    await create(`timer_stuck${n}`, tagOf(reservationFor({ duration: 10 * MINUTE, now: BEGAN, count: 1 })), 60);
+  }
+  vi.advanceTimersByTime(20 * MINUTE);
+  for (let n = 0; n < 50; n++) await start(`timer_${n}`);
+  for (let n = 0; n < 50; n++) await end(`timer_${n}`);
+  vi.advanceTimersByTime(1_000);
+  // A start looks at 40 jobs.
+  expect([await start("timer_next"), await start("timer_next")]).toEqual(["full", "reserved"]);
 });
 
 describe("the stored bytes of jobs that do not state them", () => {
@@ -396,14 +412,25 @@ async function subscribed(receive: (id: string, url: string) => Response | Promi
   const more = { secret: `whsec_${btoa("s".repeat(32))}`, ttlMs: 7 * 24 * 60 * MINUTE };
   const caller = { id: "ada", key: KEY, label: "ada" };
   await object.subscribe(caller, { ...request, ...more });
-  const start = async (name: string, minutes: number) => {
+  /** Starts a job that is expected to end after `minutes`, and times out after `most`. */
+  const start = async (name: string, minutes: number, most = minutes) => {
     const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + minutes * MINUTE };
     const job = { id: deployment.idOf(name), kind: "timer", state: "pending" as const, ...times };
     const none = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
-    await object.reserve(KEY, { ...job, ...none }, { jobs: 0, bytes: 0 });
-    await deployment.create(name, "", minutes);
+    await awake().reserve(KEY, { ...job, ...none }, { jobs: 0, bytes: 0 });
+    await deployment.create(name, "", most);
   };
-  return { ...deployment, object, awake, alarm, start, caller, request: { ...request, ...more } };
+  /** Lets the time pass until `until`, and runs each alarm in an object that has just woken up. Returns how many there were. */
+  const pass = async (until: number) => {
+    let alarms = 0;
+    for (; alarm.at < until && alarms < 1_000; alarms++) {
+      vi.setSystemTime(Math.max(Date.now() + 1, alarm.at));
+      await awake().alarm();
+    }
+    vi.setSystemTime(until);
+    return alarms;
+  };
+  return { ...deployment, object, awake, alarm, start, pass, caller, request: { ...request, ...more } };
 }
 
 test("a web hook that a crash cuts off is sent again, as the next attempt is stored before anything is sent", async () => {
@@ -470,17 +497,12 @@ test.each(["forget_jobs", "the retention"])(
 
 test("a subscription to a job of thirty days costs little while nothing happens, even if the object is evicted each time", async () => {
   const receive = vi.fn(() => new Response(null, { status: 204 }));
-  const { state, awake, alarm, start } = await subscribed(receive);
-  await start("timer_long", 30 * 24 * 60);
+  const { state, start, pass } = await subscribed(receive);
+  await start("timer_long", 30 * DAY);
   const day = async () => {
-    const end = Date.now() + 24 * 60 * MINUTE;
-    const count = { alarms: 0, requests: state.requests };
-    for (; alarm.at < end; count.alarms++) {
-      vi.setSystemTime(Math.max(Date.now() + 1, alarm.at));
-      await awake().alarm();
-    }
-    vi.setSystemTime(end);
-    return { alarms: count.alarms, requests: state.requests - count.requests };
+    const before = state.requests;
+    const alarms = await pass(Date.now() + DAY * MINUTE);
+    return { alarms, requests: state.requests - before };
   };
   const days = [await day(), await day()];
   // The pauses grow from 30 seconds to an hour; on the second day each is an hour.
@@ -493,48 +515,142 @@ test("a subscription to a job of thirty days costs little while nothing happens,
   expect(receive).not.toHaveBeenCalled();
 });
 
+/** A receiver that notes when it got each event. */
+function noting() {
+  const received = new Map<string, number>();
+  const receive = (id: string) => {
+    received.set(id.replace("ended_timer_", ""), Date.now());
+    return new Response(null, { status: 204 });
+  };
+  return { received, receive };
+}
+
+test("a web hook is told of an end right after the job was expected to end, although the job could run for longer", async () => {
+  const { received, receive } = noting();
+  const { start, end, pass } = await subscribed(receive);
+  await start("timer_tea", DAY, 8 * DAY);
+  const fires = Date.now() + DAY * MINUTE;
+  await pass(fires);
+  await end("timer_tea");
+  await pass(fires + 10_000);
+  expect(received.get("tea")).toBeLessThanOrEqual(fires + 2_000);
+});
+
+test("jobs that stay open after their expected end are looked at ever more rarely, and do not delay others", async () => {
+  const { received, receive } = noting();
+  const { start, end, pass, state } = await subscribed(receive);
+  const began = Date.now();
+  const at = (minutes: number) => began + minutes * MINUTE;
+  for (let n = 0; n < 60; n++) await start(`timer_stuck${n}`, 60, 8 * DAY);
+  await start("timer_early", 6 * 60);
+  await start("timer_late", 6 * 60, 8 * DAY);
+  await pass(at(60));
+  await end("timer_early");
+  const before = state.requests;
+  expect(await pass(at(3 * 60))).toBeLessThan(60);
+  // Two hours after their expected end each job was looked at after 1, 30, 60 seconds, and so on, and in its turn.
+  expect(state.requests - before).toBeLessThan(60 * 16);
+  expect(received.get("early")).toBeLessThan(at(2 * 60 + 1));
+  await pass(at(6 * 60));
+  await end("timer_late");
+  await pass(at(6 * 60 + 1));
+  expect(received.get("late")).toBeLessThan(at(6 * 60) + 3_000);
+  for (let n = 0; n < 60; n++) await end(`timer_stuck${n}`);
+  await pass(at(7 * 60 + 1));
+  expect(received.size).toBe(62);
+});
+
+test("jobs that are expected to end at the same time are looked at within seconds", async () => {
+  const { received, receive } = noting();
+  const { start, end, pass } = await subscribed(receive);
+  for (let n = 0; n < 100; n++) await start(`timer_${n}`, DAY, 8 * DAY);
+  const due = Date.now() + DAY * MINUTE;
+  await pass(due);
+  for (let n = 0; n < 100; n++) await end(`timer_${n}`);
+  await pass(due + 10_000);
+  expect(received.size).toBe(100);
+});
+
+test("each of many open jobs is looked at within about an hour", async () => {
+  const { received, receive } = noting();
+  const { start, end, pass } = await subscribed(receive);
+  for (let n = 0; n < 200; n++) await start(`timer_${n}`, 8 * DAY);
+  await pass(Date.now() + DAY * MINUTE);
+  // Nobody reports these ends.
+  for (let n = 0; n < 200; n++) await end(`timer_${n}`);
+  await pass(Date.now() + 65 * MINUTE);
+  expect(received.size).toBe(200);
+});
+
+test("a start does not delay the look that the end of another job is due for", async () => {
+  const { received, receive } = noting();
+  const { start, end, pass } = await subscribed(receive);
+  await start("timer_tea", 90);
+  const fires = Date.now() + 90 * MINUTE;
+  await pass(fires);
+  await end("timer_tea");
+  await start("timer_next", DAY);
+  await pass(fires + 10_000);
+  expect(received.has("tea")).toBe(true);
+});
+
+test("a question of a long job is told within five minutes where no connection follows it, at ten requests a look", async () => {
+  const { received, receive } = noting();
+  const { object, sim, start, pass, idOf, state, caller, request } = await subscribed(receive);
+  await object.subscribe(caller, { ...request, name: "job.question" });
+  await start("timer_long", 30 * DAY);
+  await pass(Date.now() + 60 * MINUTE);
+  const before = state.requests;
+  const alarms = await pass(Date.now() + 120 * MINUTE);
+  expect(alarms).toBeLessThanOrEqual(25);
+  expect(state.requests - before).toBeLessThanOrEqual(10 * 25);
+  const question = { message: "Go on?", requestedSchema: { type: "object", properties: {} } };
+  const entry = { message: "asks", questions: { go: { promiseId: "p", question } } };
+  const call = childOf(feedEntryId(idOf("timer_long"), 1), Date.now() - 1, {
+    param: entry,
+    tags: { "resonate:timer": "true" },
+  });
+  await sim.send(call.kind, call.data);
+  await pass(Date.now() + 5 * MINUTE + 1);
+  expect([...received.keys()]).toEqual(["question_timer_long_go"]);
+});
+
 test("a receiver that fails for an hour is left alone until its client, who can see that, subscribes again", async () => {
   let answer = 503;
   const receive = vi.fn(() => new Response(null, { status: answer }));
-  const { object, awake, alarm, start, end, idOf, caller, request } = await subscribed(receive);
+  const { object, awake, pass, start, end, idOf, caller, request } = await subscribed(receive);
   for (const name of ["timer_a", "timer_b", "timer_c", "timer_d"]) {
     await start(name, 10);
     await end(name);
     await object.heard(KEY, [idOf(name)], []);
   }
-  const pass = async (minutes: number) => {
-    const until = Date.now() + minutes * MINUTE;
-    for (let alarms = 0; alarm.at < until && alarms < 1_000; alarms++) {
-      vi.setSystemTime(Math.max(Date.now() + 1, alarm.at));
-      await awake().alarm();
-    }
-    vi.setSystemTime(until);
-  };
+  const passMinutes = (minutes: number) => pass(Date.now() + minutes * MINUTE);
   const status = async () => {
     const seen = await awake().seen(KEY);
     return "done" in seen ? seen.done.subscriptions[0]?.status : undefined;
   };
-  await pass(50);
+  await passMinutes(50);
   expect(await status()).toMatchObject({ active: true, lastError: "http_5xx", failedSince: expect.any(String) });
-  await pass(40);
+  await passMinutes(40);
   expect(await status()).toMatchObject({ active: false, lastError: "http_5xx" });
   receive.mockClear();
-  await pass(24 * 60);
+  await passMinutes(24 * 60);
   expect(receive).not.toHaveBeenCalled();
   answer = 204;
   expect(await awake().subscribe(caller, request)).toMatchObject({ done: { deliveryStatus: { active: false } } });
-  await pass(1);
+  await passMinutes(1);
   expect(receive).toHaveBeenCalled();
   expect(await status()).toMatchObject({ active: true, lastError: null });
 });
 
-test.each(["has expired", "was ended by its owner"])(
+test.each(["has expired", "was ended by its owner", "was ended and its receiver could not be told"])(
   "a subscription that is made again after it %s begins at its own cursor",
   async (how) => {
     const received: string[] = [];
+    const isAway = how.endsWith("told");
     const { object, start, end, idOf, caller, request } = await subscribed((id) => {
       received.push(id);
-      return new Response(null, { status: 204 });
+      return new Response(null, { status: isAway && id.startsWith("msg_terminated") ? 503 : 204 });
     });
     const page = await object.events(caller, { name: "job.ended", narrowed: {}, cursor: null, limit: 1 });
     if (!("done" in page)) throw new Error(page.failed.message);
@@ -559,6 +675,62 @@ test.each(["has expired", "was ended by its owner"])(
     expect(received).toEqual(["ended_timer_a"]);
   },
 );
+
+test("a subscription that is made again while its receiver is being told of its end continues after that", async () => {
+  const { promise: held, resolve: answer } = Promise.withResolvers<Response>();
+  const received: string[] = [];
+  const { object, start, end, idOf, caller, request } = await subscribed((id) => {
+    received.push(id);
+    return id.startsWith("msg_terminated") ? held : new Response(null, { status: 204 });
+  });
+  const subscriptions = async () => {
+    const seen = await object.seen(KEY);
+    return "done" in seen ? seen.done.subscriptions.map(({ id }) => id) : [];
+  };
+  const [id] = await subscriptions();
+  await object.seen(KEY, undefined, id);
+  await vi.waitFor(() => expect(received).toHaveLength(1));
+  await object.subscribe(caller, request);
+  answer(new Response(null, { status: 204 }));
+  await start("timer_a", 10);
+  await end("timer_a");
+  await object.heard(KEY, [idOf("timer_a")], []);
+  await vi.waitFor(() => expect(received).toContain("ended_timer_a"));
+  await object.alarm();
+  expect(await subscriptions()).toEqual([id]);
+});
+
+test("a web hook without events for weeks has its cursor moved on at each refresh, and is not told of a gap", async () => {
+  const quiet = { url: "https://quiet.example.com/", narrowed: { jobNames: ["timer_quiet"] } };
+  const received: string[] = [];
+  const { awake, start, end, pass, idOf, caller, request } = await subscribed((id, url) => {
+    if (url === quiet.url) received.push(id);
+    return new Response(null, { status: 204 });
+  });
+  const refresh = async () => {
+    const answer = await awake().subscribe(caller, { ...request, ...quiet });
+    if (!("done" in answer) || "refused" in answer.done) throw new Error("not granted");
+    return answer.done;
+  };
+  const endJob = async (name: string) => {
+    await start(name, 10);
+    await end(name);
+    await awake().heard(KEY, [idOf(name)], []);
+  };
+  const cursors = [(await refresh()).cursor];
+  for (let day = 1; day <= 16; day++) {
+    await endJob(`timer_${day}`);
+    await pass(Date.now() + DAY * MINUTE);
+    if (day % 5 > 0) continue;
+    const { cursor, truncated } = await refresh();
+    expect(truncated).toBe(false);
+    cursors.push(cursor);
+  }
+  expect(received).toEqual([]);
+  expect(new Set(cursors).size).toBe(4);
+  await endJob("timer_quiet");
+  await vi.waitFor(() => expect(received).toEqual(["ended_timer_quiet"]));
+});
 
 test.each([3, 8])(
   "%i slow receivers with full backlogs do not delay the events of another subscription",

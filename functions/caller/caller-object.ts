@@ -61,8 +61,12 @@ const STEPS = 8;
 const SOON = 1_000;
 const DAY = 86_400_000;
 
-/** The first and the longest pause between two looks at jobs for the sake of subscriptions, in milliseconds. */
-const HEARING = { first: 30_000, most: 3_600_000 };
+/**
+ * The pauses between two looks at jobs for the sake of subscriptions, in milliseconds: the first; the longest, which is also the
+ * longest for each job; the longest where questions, outputs or progress are wanted, as workers report only ends; and the
+ * shortest where many jobs have waited for the longest.
+ */
+const HEARING = { first: 30_000, most: 3_600_000, mostOfFeeds: 300_000, least: 10_000 };
 
 /** The pause after a failure to make the schedules of definitions, in milliseconds. */
 const UNDEPLOYED = 10_000;
@@ -181,7 +185,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       source: LISTENER && createFeed(LISTENER as ListenerNamespace),
       key: () => this.#takeover.key ?? "",
       pending: (limit) => this.#jobs.pending(limit),
-      leastSeen: (limit) => this.#jobs.leastSeen(limit),
+      leastSeen: (limit) => this.#jobs.leastSeen(Date.now(), limit),
       look: (ids) => this.#looks.lookAt(ids),
       listen: (id, channel) => this.#looks.listen(id, channel),
       readFeed: (job, channel) => this.#looks.readFeed(job, channel),
@@ -469,6 +473,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       feeds: this.#feeds,
       namespace,
       key: caller.key,
+      jobs: deployed.jobs,
       pageOf,
     });
   }
@@ -506,7 +511,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
    * Begins to follow how jobs end while somebody is subscribed: on one machine over the listener's connection; in an account,
    * where an open connection is billed, by looks with growing pauses.
    */
-  #hear(at = Date.now() + HEARING.first, pause = HEARING.first): void {
+  #hear(at = Math.min(this.#hearing?.at ?? Infinity, Date.now() + HEARING.first), pause = HEARING.first): void {
     const { names } = this.#hooks;
     const isWanted = names.length > 0 && this.#jobs.pending(1).length > 0;
     if (isWanted && isLocal(this.#config))
@@ -528,18 +533,23 @@ export class CallerObject extends DurableObject implements CallerMethods {
   async #lookForEvents(now: number): Promise<void> {
     const { names } = this.#hooks;
     if (names.length === 0) return;
-    const ids = this.#jobs.leastSeen(LOOKS);
-    await this.#looks.lookAt(ids).catch(() => {}); // The next alarm looks again.
-    if (names.some((name) => name !== JOB_ENDED)) {
+    const ids = this.#jobs.leastSeen(now, LOOKS);
+    const isSeen = await this.#looks.lookAt(ids).then(
+      () => true,
+      () => false, // The next alarm looks again.
+    );
+    const areFeedsWanted = names.some((name) => name !== JOB_ENDED);
+    if (areFeedsWanted) {
       const running = ids.filter((id) => this.#jobs.isPending(id));
       await Promise.all(running.map(async (id) => this.#looks.noteFeed(id, await this.#feeds.newest(id)))).catch(
         () => {},
       );
     }
-    const pause = isLocal(this.#config)
-      ? HEARING.first
-      : Math.min(HEARING.most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
-    this.#hear(Math.min(now + pause, (this.#jobs.nextDue(now) ?? Infinity) + SOON), pause);
+    const most = isLocal(this.#config) ? HEARING.first : areFeedsWanted ? HEARING.mostOfFeeds : HEARING.most;
+    const pause = Math.min(most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
+    const { due, oldest } = this.#jobs.nextLook();
+    const wanted = Math.min(Math.max(now, due) + SOON, Math.max(now + HEARING.least, oldest + HEARING.most));
+    this.#hear(Math.min(now + pause, isSeen ? wanted : Infinity), pause);
   }
 
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */

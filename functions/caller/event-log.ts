@@ -17,6 +17,9 @@ const WINDOW = 5_000;
 /** How many events are dropped at a time. */
 const BATCH = 1_000;
 
+/** How long after an event the cursor of a subscription that it does not concern may stay before it, in milliseconds. */
+const STORED_WITHIN = 86_400_000;
+
 export interface LoggedEvent {
   /** The same in all deliveries of the event. */
   id: string;
@@ -193,9 +196,14 @@ export class EventLog {
     return this.#all("SELECT * FROM events WHERE position = ?", position)[0] as unknown as LoggedEvent | undefined;
   }
 
-  /** Whether a cursor is so far behind that storing a newer one is worthwhile. */
-  isFar(cursor: string): boolean {
-    return this.#head() - this.#find(cursor).after > BATCH;
+  /**
+   * Whether a cursor is so far behind that storing a newer one is worthwhile: by many events, or by one that the log drops in some
+   * days.
+   */
+  isFar(cursor: string, now: number): boolean {
+    const { after } = this.#find(cursor);
+    const [next] = this.#all("SELECT logged_at FROM events WHERE position > ? ORDER BY position LIMIT 1", after);
+    return this.#head() - after > BATCH || Number(next?.logged_at) < now - STORED_WITHIN;
   }
 
   cursorAt(position: number): string {

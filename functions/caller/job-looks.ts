@@ -128,7 +128,7 @@ export class JobLooks {
     const left = Math.max(0, most - this.#jobs.stored);
     const each = keepsFiles(this.#world.env) ? Number.POSITIVE_INFINITY : MOST_OF_A_JOB;
     if (!this.#jobs.hasUnsized(Math.floor(left / each) + 1)) return;
-    await this.lookAt(this.#jobs.leastSeen(LOOKS), { isSized: true });
+    await this.lookAt(this.#jobs.leastSeen(now, LOOKS), { isSized: true });
   }
 
   /** Logs the new outputs of a job, in their order. `startedAt`: its start, where the promise says it. */

@@ -74,6 +74,12 @@ const MIGRATIONS = [
   "ALTER TABLE jobs ADD COLUMN child INTEGER NOT NULL DEFAULT 0",
   `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
    CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`,
+  // A schedule that is made again after the retention has removed its name's ended promise.
+  `CREATE TRIGGER schedules_again AFTER UPDATE OF state ON jobs
+     WHEN new.kind = 'schedule' AND new.state = 'pending' AND old.state <> 'pending' BEGIN
+     INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
+   END;
+   INSERT OR IGNORE INTO schedules SELECT id, 0, 0, NULL, NULL, '[]' FROM jobs WHERE kind = 'schedule' AND state = 'pending';`,
 ];
 
 /**
@@ -81,6 +87,12 @@ const MIGRATIONS = [
  * that, a job whose edge died in between is removed.
  */
 const STARTING = 30_000;
+
+/**
+ * When an open job is next due for a look: when it is expected to end, and as long as it stays open after that, after pauses that
+ * double up to an hour.
+ */
+const NEXT_LOOK = `iif(looked_at < due, due, looked_at + min(3600000, max(${STARTING}, looked_at - due)))`;
 
 /** How often jobs that may still grow, as they run or clean up, are looked at for their sizes; in milliseconds. */
 export const CLEANS = 60_000;
@@ -202,14 +214,14 @@ export class JobTable {
 
   /** Jobs that count in a period, those most likely to have ended first. */
   reserved(period: string, now: number, limit: number): string[] {
-    const where = "period = ? AND state = 'pending' AND count > 0 ORDER BY due > ?, looked_at LIMIT ?";
+    const where = `period = ? AND state = 'pending' AND count > 0 ORDER BY ${NEXT_LOOK} > ?, looked_at LIMIT ?`;
     return this.#ids(where, period, now, limit);
   }
 
   /** Jobs whose rows are outdated: those that should have ended, and those that ended before `kept`. */
   stale(now: number, kept: number, limit: number): string[] {
     return [
-      ...this.#ids("state = 'pending' AND due < ? AND looked_at < ? LIMIT ?", now, now - STARTING, limit),
+      ...this.#ids(`state = 'pending' AND ${NEXT_LOOK} < ? LIMIT ?`, now, limit),
       ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", kept, now - 86_400_000, limit),
     ].slice(0, limit);
   }
@@ -255,10 +267,11 @@ export class JobTable {
     return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
 
-  /** When the next job is due to end, in milliseconds since the epoch. */
-  nextDue(now: number): number | undefined {
-    const [row] = this.#all("SELECT min(due) AS due FROM jobs WHERE state = 'pending' AND due > ?", now);
-    return row?.due == null ? undefined : Number(row.due);
+  /** When the next open job is due for a look, and when the one looked at longest ago was; infinite where none is open. */
+  nextLook(): { due: number; oldest: number } {
+    const times = `min(${NEXT_LOOK}) AS due, min(looked_at) AS oldest`;
+    const [row] = this.#all(`SELECT ${times} FROM jobs WHERE state = 'pending'`);
+    return { due: Number(row?.due ?? Infinity), oldest: Number(row?.oldest ?? Infinity) };
   }
 
   newest(limit: number): string[] {
@@ -295,9 +308,9 @@ export class JobTable {
     return this.#ids("state = 'pending' ORDER BY due LIMIT ?", limit);
   }
 
-  /** Jobs that are not known to have ended, the one looked at longest ago first. */
-  leastSeen(limit: number): string[] {
-    return this.#ids("state = 'pending' ORDER BY looked_at LIMIT ?", limit);
+  /** Jobs that are not known to have ended: first those that are due for a look, then the one looked at longest ago. */
+  leastSeen(now: number, limit: number): string[] {
+    return this.#ids(`state = 'pending' ORDER BY ${NEXT_LOOK} > ?, looked_at LIMIT ?`, now, limit);
   }
 
   forgetPeriods(now: number): void {
@@ -351,13 +364,15 @@ export class JobTable {
     // A job keeps the labels of its first start.
     if (labels.length > 0 && this.kindOf(id) === undefined)
       for (const label of labels) this.#all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
-    // A start after the end of the row's job begins another job of the name, unless that end turns out to be its answer.
+    // The promise of an open job shows when it times out, which may be long after its expected end. A start after the end of
+    // the row's job begins another job of the name, unless that end turns out to be its answer.
     this.#all(
       `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET
          started_at = iif(excluded.state = 'pending' AND settled_at < excluded.started_at,
            excluded.started_at, min(started_at, excluded.started_at)),
          state = excluded.state, settled_at = excluded.settled_at,
-         due = excluded.due, period = excluded.period, count = excluded.count, earlier = excluded.earlier,
+         due = iif(state = 'pending' AND excluded.state = 'pending', min(due, excluded.due), excluded.due),
+         period = excluded.period, count = excluded.count, earlier = excluded.earlier,
          looked_at = excluded.looked_at, bytes = iif(child, 0, max(bytes, excluded.bytes))`,
       ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
       ...[isChild ? 0 : bytes, Number(isChild)],

@@ -1,9 +1,10 @@
 /** Serves browsers: the files of the pages, and the data that MCP does not have. Pages do everything else at `/mcp`. */
 import type { Caller } from "../../core/definitions/caller.ts";
-import { mayHaveFiles } from "../../core/definitions/file.ts";
+import { mayHaveFiles, referringPart } from "../../core/definitions/file.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
-import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
@@ -82,7 +83,10 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   const from = Math.max(1, Math.floor(Number(c.req.query("from"))) || 1);
   const shown = await jobPage(store, promise, from, signal);
   const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
-  const files = mayHaveFiles(JSON.stringify(shown)) && (await (await edge.files()).viewsIn(shown, caller));
+  const referring = promise.job.answers ? referringPart(promise) : shown;
+  // A link leads to one job: what names files of other jobs there may come from outside.
+  const only = own ? undefined : name;
+  const files = mayHaveFiles(JSON.stringify(shown)) && (await (await edge.files()).viewsIn(referring, caller, only));
   const page = { ...shown, ...(task && { task }), ...(files && { files }), may_write: own !== undefined };
   return c.json(page, 200, PRIVATE);
 }

@@ -7,16 +7,25 @@ import { fetchFrom } from "../../core/store/object-address.ts";
 import { sha256Of } from "../../core/store/sha256.ts";
 import type { Edge } from "../app/parts.ts";
 import { bearerIn } from "../auth/secret.ts";
-import type { RoomListMethods } from "../caller/callers.ts";
+import type { Callers } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
 import { readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
+import { holderOf } from "../operate/rights.ts";
 
 /** The largest request, in bytes: the same as in the object, and a larger one for rows that an operator restores. */
 const MAX_BODY = 2 * 1024 * 1024;
 const MAX_ROWS = 32 * 1024 * 1024;
 
-const ROOMS = "/operate/rooms";
+const OPERATE = "/operate/";
+const ROOMS = `${OPERATE}rooms`;
+
+/** The commands in the trail, by a request that each of them makes. They read, replace or remove what the server keeps. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  ...{ "GET rows": "backup", "GET rooms": "backup", "POST bucket": "backup" },
+  ...{ "GET bucket": "restore", "POST rows": "restore", "POST rooms": "restore", "POST key": "restore" },
+  ...{ "POST caller": "forget", "DELETE rooms": "forget", "POST recover": "recover" },
+};
 
 /** The hashes of tokens, as `RESONATE_TOKENS` and `OPERATOR_TOKENS` list them. */
 export interface DoorEnv {
@@ -25,7 +34,11 @@ export interface DoorEnv {
 }
 
 /** Passes requests of workers elsewhere and of operators on to the Resonate object, where the deployment allows that. */
-export async function throughDoor(request: Request, env: object, { config, refused }: Edge): Promise<Response> {
+export async function throughDoor(
+  request: Request,
+  env: object,
+  { config, refused, callers }: Edge,
+): Promise<Response> {
   const { RESONATE, RESONATE_PUBLIC } = config;
   // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
   const { pathname, search } = new URL(request.url);
@@ -39,6 +52,7 @@ export async function throughDoor(request: Request, env: object, { config, refus
     if (address !== undefined) refused.add(address, 1);
     return passed;
   }
+  if (path.startsWith(OPERATE)) await noteCommand(request, path, env, callers);
   const response = await fetchFrom(RESONATE)(new Request(`http://resonate/public${path}${search}`, passed));
   return new Response(response.body, response); // a copy, whose headers can be changed
 }
@@ -47,7 +61,7 @@ export async function throughDoor(request: Request, env: object, { config, refus
 async function atDoor(request: Request, path: string, env: DoorEnv): Promise<Request | Response> {
   const { method, headers } = request;
   const isCall = path === "" || path === "/";
-  const isOperators = path.startsWith("/operate/");
+  const isOperators = path.startsWith(OPERATE);
   const isPoll = method === "GET" && /^\/poll\/[^/]+\/[^/]+$/.test(path);
   if (!isPoll && !isOperators && !(isCall && method === "POST")) return new Response(null, { status: 404 });
   const most = isOperators ? MAX_ROWS : MAX_BODY;
@@ -68,9 +82,11 @@ async function atDoor(request: Request, path: string, env: DoorEnv): Promise<Req
  * Serves operators' requests about callers' objects, wherever the Resonate server is: reads their rows (GET), restores them
  * (POST), and removes those of a caller (DELETE). `isOwnServer`: whether the account's own Resonate server has the jobs.
  */
-export async function operateRooms(request: Request, env: DoorEnv, rooms: RoomListMethods, isOwnServer: boolean) {
+export async function operateRooms(request: Request, env: DoorEnv, callers: Callers, isOwnServer: boolean) {
   const passed = await atDoor(request, ROOMS, env);
   if (passed instanceof Response) return passed;
+  await noteCommand(request, ROOMS, env, callers);
+  const { rooms } = callers;
   const asked = new URL(request.url).searchParams;
   if (request.method === "POST") await rooms.writeRooms((await passed.json()) as RoomRow[]);
   else if (request.method === "DELETE") {
@@ -80,6 +96,21 @@ export async function operateRooms(request: Request, env: DoorEnv, rooms: RoomLi
     return Response.json({ ...page, isOwnServer });
   }
   return Response.json({});
+}
+
+/** Notes in the trail which operator gives a command, before it is done. */
+async function noteCommand(
+  { method, url, headers }: Request,
+  path: string,
+  env: DoorEnv,
+  callers: Callers | undefined,
+) {
+  const what = COMMANDS[`${method} ${path.slice(OPERATE.length)}`];
+  if (!what || !callers) return;
+  const asked = new URL(url).searchParams;
+  const about = ["caller", "time", "bookmark"].filter((name) => asked.has(name)).map((name) => [name, asked.get(name)]);
+  const who = await holderOf(await sha256Of(bearerIn(headers) ?? ""), env);
+  await callers.operate("command", who ?? "operator", what, Object.fromEntries(about));
 }
 
 const tooLarge = (most: number) => new Response(`A request may have ${most} bytes`, { status: 413 });

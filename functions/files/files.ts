@@ -1,11 +1,12 @@
 /** Files of jobs for clients: lines and links in answers, downloads, resources. */
 import type { Caller } from "../../core/definitions/caller.ts";
-import { type FileReference, filesIn, isOfType, partsOfUri, sizeInWords } from "../../core/definitions/file.ts";
+import { type FileReference, filesIn, isText, partsOfUri, sizeInWords } from "../../core/definitions/file.ts";
 import { type Description, folderOf, type KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { bytesToBase64 } from "../../core/store/base64.ts";
 import { bytesOf } from "../../core/store/files/objects.ts";
-import { type CallToolResult, FILES_META } from "../../core/tools/mcp.ts";
+import { splitGeneration } from "../../core/store/ids.ts";
+import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { CARD_FILES } from "../built-in/card-of.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 
@@ -57,16 +58,25 @@ export class Files {
     this.#kept = keptFilesOf(env);
   }
 
-  /** The result with a line for each file that it refers to and, with `links`, a resource link. */
-  async shown<Result extends CallToolResult>(result: Result, caller: Caller, links: boolean): Promise<Result> {
+  /** The answer for a card, with the addresses of the card's files. */
+  async addressed<Result extends CallToolResult>(result: Result, caller: Caller): Promise<Result> {
+    const card = result.structuredContent as { [CARD_FILES]?: FileReference[] };
+    const files = card[CARD_FILES];
+    if (!files) return result;
     const until = Date.now() + VALID;
-    const structured = result.structuredContent as { [CARD_FILES]?: FileReference[] } | undefined;
-    const ofCard = structured?.[CARD_FILES];
-    if (ofCard) {
-      const addressed = ofCard.map(async (file) => ({ ...file, url: await this.#urlOf(file.uri, caller, until) }));
-      return { ...result, structuredContent: { ...structured, [CARD_FILES]: await Promise.all(addressed) } };
-    }
-    const files = filesIn(result._meta?.[FILES_META] ?? result.structuredContent, MOST);
+    const addressed = files.map(async (file) => ({ ...file, url: await this.#urlOf(file.uri, caller, until) }));
+    return { ...result, structuredContent: { ...card, [CARD_FILES]: await Promise.all(addressed) } };
+  }
+
+  /** The result with a line for each file that `value` refers to and, with `links`, a resource link. */
+  async shown<Result extends CallToolResult>(
+    result: Result,
+    value: unknown,
+    caller: Caller,
+    links: boolean,
+  ): Promise<Result> {
+    const until = Date.now() + VALID;
+    const files = filesIn(value, MOST);
     if (files.length === 0) return result;
     const content = await Promise.all(
       files.map(async ({ uri, name, mimeType, size }) => {
@@ -79,10 +89,13 @@ export class Files {
     return { ...result, content: [...result.content, ...content.flat()] };
   }
 
-  /** The files that a value refers to, for the page of its job. */
-  async viewsIn(value: unknown, caller: Caller): Promise<FileView[]> {
+  /** The files that a value refers to, for the page of its job; with `job`, only the files of that job and its generations. */
+  async viewsIn(value: unknown, caller: Caller, job?: string): Promise<FileView[]> {
     const until = Date.now() + VALID;
-    const views = filesIn(value, MOST).map(async ({ uri, name, mimeType, size }) => {
+    const isShown = ({ uri }: FileReference) =>
+      job === undefined || splitGeneration(partsOfUri(uri)?.job ?? "").base === splitGeneration(job).base;
+    const files = filesIn(value).filter(isShown).slice(0, MOST);
+    const views = files.map(async ({ uri, name, mimeType, size }) => {
       const path = await this.#pathOf(uri, caller, until);
       return path === undefined ? [] : [{ uri, name, mimeType, size, path }];
     });
@@ -146,9 +159,8 @@ export class Files {
     if (!found || !stream) return { refusal: `Resource not found: ${uri}` };
     const { mimeType } = found.about;
     const bytes = await bytesOf(stream);
-    const content = isOfType(mimeType, TEXTS)
-      ? { text: new TextDecoder().decode(bytes) }
-      : { blob: bytesToBase64(bytes) };
+    const text = isText(mimeType) ? textOf(bytes) : undefined;
+    const content = text === undefined ? { blob: bytesToBase64(bytes) } : { text };
     return { contents: [{ uri, mimeType, ...content }], cacheScope: "private" as const, ttlMs: VALID };
   }
 
@@ -167,7 +179,14 @@ export class Files {
   }
 }
 
-const TEXTS = ["text/*", "application/json", "application/xml", "image/svg+xml"];
+/** Undefined for bytes that would not come back from the text unchanged. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
 
 const refused = (status: number, error: string) =>
   Response.json({ error }, { status, headers: { "cache-control": "no-store" } });

@@ -12,7 +12,8 @@ import type { Caller } from "../../core/definitions/caller.ts";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { labelsIn } from "../../core/jobs/caller/labels.ts";
-import { type DurablePromise, SearchRefused } from "../../core/jobs/remote-store.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import { SearchRefused } from "../../core/store/connection/failures.ts";
 import { check } from "../../core/tools/arguments.ts";
 import {
   type CallToolResult,
@@ -24,7 +25,7 @@ import {
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
-import { ABOUT, type About, structured, type ToolAnswer } from "../../core/tools/present.ts";
+import { ABOUT, type About, referringIn, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
@@ -163,7 +164,7 @@ export class ToolCalls {
         ];
         const paged = tool.job ? await this.#withPage(result, caller) : result;
         const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
-        const shown = named ? await (await request.scope.files()).shown(paged, caller, links) : paged;
+        const shown = named ? await withFiles(paged, tool, request.scope) : paged;
         const said = request.scope.textOnce ? withoutTwin(shown) : shown;
         const answer = bounded(more.length === 0 ? said : { ...said, content: [...said.content, ...more] }, tool);
         return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
@@ -341,6 +342,13 @@ export function accessOf({ job, listing }: Tool): Access {
 function mayRepeat({ job, listing }: Tool): boolean {
   const { readOnlyHint, idempotentHint } = (listing.annotations ?? {}) as ToolAnnotations;
   return job !== undefined || readOnlyHint === true || idempotentHint === true;
+}
+
+/** The answer with the addresses of the files that it refers to. */
+async function withFiles(answer: ToolAnswer, { job }: Tool, { files, caller, links }: RequestScope) {
+  const loaded = await files();
+  if (answer[ABOUT]?.isCard) return loaded.addressed(answer, caller);
+  return loaded.shown(answer, referringIn(answer, job), caller, links);
 }
 
 const withoutKeys = (args: unknown, keys: readonly string[]): unknown =>

@@ -100,7 +100,7 @@ export interface ActionState {
   /** How many jobs are done. */
   done: number;
   is_over: boolean;
-  /** The first outcomes, by job. */
+  /** The first outcomes, by job; and by the action's name why it is not done as a whole. */
   outcomes: Record<string, string>;
 }
 
@@ -121,6 +121,8 @@ export interface OperateCalls {
   started(kind: string, job: string): void;
   settings(): Settings;
   note(who: string, what: string, about: object): void;
+  /** Notes a command of an operator, which makes several requests, once in the trail. */
+  command(who: string, what: string, about: object): void;
   /** Notes a call of a caller in the trail; of its parameters only the jobs and the question. */
   heard(caller: string, what: string, params: object): void;
   overview(span: Span): Promise<Overview>;

@@ -14,7 +14,7 @@ import { Operating } from "./operating.ts";
 const tools = deployed.jobs;
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.UTC(2026, 10, 20, 12, 30, 30), toFake: ["Date"] });
-  Object.assign(deployed, { jobs: [{ kind: "tea", version: 2 }] });
+  Object.assign(deployed, { jobs: [{ kind: "tea", version: 2, owns: (name: string) => name.startsWith("tea_") }] });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -23,11 +23,14 @@ afterEach(() => {
 
 let server: RunningServer;
 let client: ResonateClient;
+const create = (id: string, tags = {}) =>
+  client.call({ kind: "promise.create", data: { id, timeoutAt: Date.now() + 1e9, param: {}, tags } });
 const startServer = (port = 0) =>
   startResonate({ port, data: undefined, token: undefined, log: pino({ level: "silent" }) });
 beforeAll(async () => {
   server = await startServer();
   client = new ResonateClient({ url: server.url });
+  await create("tea_pot");
 });
 afterAll(() => server.close());
 
@@ -70,7 +73,7 @@ test.each<[string, (the: ReturnType<typeof scene>, isBad: boolean) => void]>([
   ],
   [
     "jobs-blocked begun: blocked: 1 of tea",
-    ({ report }, isBad) => report({ waits: [{ job: "tea_1", kind: "tea", ...(isBad && { state: "blocked" }) }] }),
+    ({ report }, isBad) => report({ waits: [{ job: "tea_pot", kind: "tea", ...(isBad && { state: "blocked" }) }] }),
   ],
   [
     "old-worker begun: a worker runs an earlier version of tea",
@@ -167,9 +170,8 @@ test("slots-taken begins when jobs have waited for a slot for five minutes", asy
 
 test("not-taken begins when a job has waited a minute for a worker, while slots are free, and ends when one takes it", async () => {
   const { operating, report, after } = scene();
-  const create = async (job: string) => {
-    const tags = { "resonate:target": "poll://any@workers" };
-    await client.call({ kind: "promise.create", data: { id: job, timeoutAt: Date.now() + 1e9, param: {}, tags } });
+  const start = async (job: string) => {
+    await create(job, { "resonate:target": "poll://any@workers" });
     operating.started(job.split("_", 1)[0] ?? "", job);
   };
   const take = (id: string, version = 0) =>
@@ -186,7 +188,7 @@ test("not-taken begins when a job has waited a minute for a worker, while slots 
     return told;
   };
   const stood = async () => (await operating.overview("hour")).waits.filter(({ state }) => state === "worker");
-  await Promise.all([create("tea_1"), create("mate_1")]);
+  await Promise.all([start("tea_1"), start("mate_1")]);
   await take("mate_1");
   expect(await halves(1)).toEqual([]);
   expect(await stood()).toEqual([]);
@@ -197,7 +199,7 @@ test("not-taken begins when a job has waited a minute for a worker, while slots 
   expect(await stood()).toEqual([]);
 
   // A job that is held or waits for a slot raises no alert.
-  await create("tea_2");
+  await start("tea_2");
   const held = operating.act("olga", { do: "pause", of: { kind: "tea" } });
   expect(await halves(4)).toEqual([]);
   await held;
@@ -208,7 +210,7 @@ test("not-taken begins when a job has waited a minute for a worker, while slots 
   expect(await halves(1)).toEqual([expect.stringMatching(/^not-taken over/)]);
 
   // A worker has taken the job and released it, as it cannot run it.
-  await create("tea_3");
+  await start("tea_3");
   await take("tea_3");
   await client.send("task.release", { id: "tea_3", version: 1 }, { origin: "tea_3" });
   expect(await halves(3)).toEqual([]);
@@ -233,6 +235,115 @@ test("no-server begins when the Resonate server has not answered for half a minu
   }
   report();
   expect(await after(1)).toEqual([expect.stringMatching(/^no-server over/)]);
+});
+
+test("a pause begins before a long action on many jobs has ended", async () => {
+  const { operating } = scene();
+  const jobs = Array.from({ length: 200 }, (_, i) => `tea_none_${i}`);
+  const acts = [
+    operating.act("olga", { do: "retry", jobs }),
+    operating.act("olga", { do: "cancel", jobs: ["tea_none"] }),
+  ];
+  await vi.waitFor(() => expect(operating.trail({}).map(({ what }) => what)).toEqual(["cancel", "retry"]));
+  await Promise.all([...acts, operating.act("olga", { do: "pause", of: { kind: "mate" } })]);
+  const done = operating.trail({ after: 0 }).filter(({ what }) => what.endsWith(": done"));
+  expect(done.map(({ what }) => what)).toEqual(["pause: done", "retry: done", "cancel: done"]);
+  await operating.act("olga", { do: "resume", of: { kind: "mate" } });
+});
+
+test.each(["retry", "cancel"] as const)(
+  "a job that no key opens does not stop the %s of others, and stays listed",
+  async (what) => {
+    const { operating, report } = scene();
+    const sealing = new ResonateClient({ url: server.url, encryptionKeys: Buffer.alloc(32, 1).toString("base64") });
+    const data = { id: "tea_sealed", timeoutAt: Date.now() + 1e9, param: { data: btoa('"secret"') }, tags: {} };
+    await sealing.call({ kind: "promise.create", data });
+    const jobs = ["tea_sealed", "tea_none"];
+    const failed = jobs.map((job) => ({ job, kind: "tea", reason: "no water", at: Date.now() }));
+    report({ failed, waits: jobs.map((job) => ({ job, kind: "tea", state: "blocked" as const })) });
+    const { is_over, outcomes } = await operating.act("olga", { do: what, jobs });
+    expect([is_over, outcomes]).toEqual([
+      true,
+      {
+        tea_none: "there is no such job",
+        tea_sealed: expect.stringMatching(/^not done: what it keeps is encrypted with a key/),
+      },
+    ]);
+    const left = await operating.jobs({ state: what === "retry" ? "failed" : "blocked" });
+    expect(left.jobs).toEqual([expect.objectContaining({ job: "tea_sealed" })]);
+  },
+);
+
+test("a pause that the server refuses ends, the operator learns why, and later actions are done", async () => {
+  const { operating } = scene();
+  const jobs = Array.from({ length: 10_000 }, (_, i) => `tea_${i}_${"x".repeat(400)}`);
+  const refused = await operating.act("olga", { do: "pause", of: { jobs } });
+  expect(refused).toMatchObject({
+    is_over: true,
+    outcomes: { pause: "not done: the request is larger than it takes" },
+  });
+  expect(await operating.act("olga", { do: "pause", of: { kind: "mate" } })).toMatchObject({
+    is_over: true,
+    outcomes: {},
+  });
+  expect(operating.trail({}).map(({ what, about }) => [what, about.reason])).toEqual([
+    ["pause: done", undefined],
+    ["pause", undefined],
+    ["pause: not done", "the request is larger than it takes"],
+    ["pause", undefined],
+  ]);
+  await operating.act("olga", { do: "resume", of: { kind: "mate" } });
+});
+
+test("an action waits while the server does not answer, and the log says so", async () => {
+  const said = vi.spyOn(console, "warn").mockImplementation(() => {});
+  const { operating, after } = scene();
+  await server.close();
+  const asked = operating.act("olga", { do: "retry", jobs: ["tea_none"] });
+  try {
+    expect((await asked).is_over).toBe(false);
+    await vi.waitFor(() => expect(said).toHaveBeenCalledWith(expect.stringContaining("it could not be reached")));
+  } finally {
+    server = await startServer(Number(new URL(server.url).port));
+    said.mockRestore();
+  }
+  await after(3);
+  expect(operating.action(1)).toMatchObject({ is_over: true, outcomes: { tea_none: "there is no such job" } });
+});
+
+test("no-server stays while no worker reports and the server is not asked, until it answers", async () => {
+  const { report, after } = scene();
+  report();
+  await after(1);
+  await server.close();
+  try {
+    await after(1);
+    report();
+    expect(await after(31)).toEqual([expect.stringMatching(/^no-server begun/)]);
+    expect(await after(660)).toEqual([expect.stringMatching(/^no-worker begun/)]);
+    expect(await after(60)).toEqual([]);
+  } finally {
+    server = await startServer(Number(new URL(server.url).port));
+  }
+  report();
+  expect((await after(1)).map((each) => each.split(":")[0])).toEqual(["no-worker over", "no-server over"]);
+});
+
+test("jobs-blocked ends when the blocked jobs have ended without a report, however many wait", async () => {
+  const { report, after } = scene();
+  const of = (n: number, name: string) => Array.from({ length: n }, (_, i) => ({ job: `${name}_${i}`, kind: "tea" }));
+  const blocked = of(25, "tea_stuck").map((each) => ({ ...each, state: "blocked" as const }));
+  await Promise.all(blocked.map(({ job }) => create(job)));
+  report({ waits: [...of(30, "tea_slow").map((each) => ({ ...each, state: "answer" as const })), ...blocked] });
+  expect(await after(1)).toEqual([expect.stringMatching(/^jobs-blocked begun: blocked: 25 of tea/)]);
+  const end = (id: string) =>
+    client.call({ kind: "promise.settle", data: { id, state: "rejected_canceled", value: {} } });
+  for (const { job } of blocked.slice(1)) await end(job);
+  report();
+  for (let i = 0; i < 4; i++) expect(await after(5)).toEqual([]);
+  await end("tea_stuck_0");
+  report();
+  expect([...(await after(5)), ...(await after(5))]).toEqual([expect.stringMatching(/^jobs-blocked over/)]);
 });
 
 test("each alert has its paragraph in the runbook", async () => {

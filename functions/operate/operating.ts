@@ -2,18 +2,21 @@
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
 import { type Held, Holds, isHeld, NOTHING } from "../../core/jobs/operating/holds.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
-import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import type { OperatorEnv, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import { base64ToBytes } from "../../core/store/base64.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { splitKey } from "../../core/store/ids.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import type { Config } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
 import type { CallerStorage } from "../caller/storage.ts";
 import { post } from "../caller/webhooks/post.ts";
+import { EdgeLog } from "../http/log.ts";
 import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
 import type {
   Action,
@@ -49,14 +52,19 @@ const SOON = 2_000;
 /** The most characters of a caller's parameters that the trail keeps. */
 const MOST_HEARD = 300;
 
-/** How many waiting jobs an overview looks at: they may have ended without a worker's report. */
+/** How many waiting jobs are looked at in one go: they may have ended without a worker's report. */
 const LOOKS = 10;
+
+/** The alerts about the Resonate server, which stay as they are while the server is not asked. */
+const OF_SERVER: readonly string[] = ["no-server", "server-full", "plan-used"];
+
+const NOT_DONE = "not done: ";
 
 interface OperatingOptions {
   storage: CallerStorage;
   client: ResonateClient;
   config: Config;
-  env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
+  env: OperatorEnv & { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
   fetchTo(url: string): typeof fetch;
 }
 
@@ -71,11 +79,16 @@ export class Operating implements OperateCalls {
   /** The names of static tokens by their callers' keys. */
   #labels: Promise<ReadonlyMap<string, string>> | undefined;
   #working: Promise<void> | undefined;
-  #looked = 0;
+  readonly #log: EdgeLog;
+  /** The last command of each operator. */
+  readonly #commands = new Map<string, { words: string; at: number }>();
+  /** The rows of waiting jobs that were looked at last. */
+  readonly #looked = { all: 0, blocked: 0 };
 
   constructor(options: OperatingOptions) {
     const { client, config, storage, env } = options;
     this.#options = options;
+    this.#log = new EdgeLog(config.LOG_LEVEL);
     this.#tables = new OperateTables(storage);
     this.#holds = new Holds(client, config.RESONATE_NAMESPACE);
     this.#kinds = new PausedKinds(client, config.RESONATE_NAMESPACE);
@@ -109,6 +122,14 @@ export class Operating implements OperateCalls {
     this.#tables.note(who, what, about);
   }
 
+  command(who: string, what: string, about: object): void {
+    const now = Date.now();
+    const words = JSON.stringify([what, about]);
+    const last = this.#commands.get(who);
+    this.#commands.set(who, { words, at: now });
+    if (last?.words !== words || now - last.at > MINUTE) this.#tables.note(who, what, about);
+  }
+
   heard(caller: string, what: string, params: object): void {
     const { arguments: args = {}, taskId } = params as { arguments?: Record<string, unknown>; taskId?: unknown };
     const named = [args.job_names, args.job_name, taskId === undefined ? undefined : nameInTask(String(taskId))];
@@ -121,7 +142,7 @@ export class Operating implements OperateCalls {
 
   async overview(span: Span): Promise<Overview> {
     const now = Date.now();
-    await this.#lookAtWaits().catch(() => {}); // The overview may then be out of date.
+    await this.#lookAtWaits("all");
     const overview = this.#tables.overview(span, now);
     const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
     const paused = await Promise.all(names.map((kind) => this.#kinds.find(kind).catch(() => undefined)));
@@ -166,7 +187,7 @@ export class Operating implements OperateCalls {
       return n;
     });
     await this.#arm();
-    await Promise.race([this.#work().catch(() => {}), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+    await Promise.race([this.#work(), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
     return this.action(n);
   }
 
@@ -175,11 +196,13 @@ export class Operating implements OperateCalls {
       "SELECT count(*) AS total, count(outcome) AS done FROM targets WHERE action = ?",
       n,
     );
-    const [row] = this.#tables.all("SELECT state FROM actions WHERE n = ?", n);
+    const [row] = this.#tables.all("SELECT state, json_extract(asked, '$.do') AS what FROM actions WHERE n = ?", n);
     const outcomes = this.#tables.all(
       "SELECT job, outcome FROM targets WHERE action = ? AND outcome NOTNULL LIMIT 50",
       n,
     );
+    const isNotDone = row !== undefined && row.state !== "open" && row.state !== "done";
+    if (isNotDone) outcomes.push({ job: row.what ?? "", outcome: row.state ?? "" });
     return {
       n,
       total: Number(counts?.total),
@@ -191,12 +214,13 @@ export class Operating implements OperateCalls {
 
   /** Continues interrupted actions, and checks the rules for alerts. */
   async alarm(): Promise<void> {
-    await this.#work().catch(() => {}); // The next alarm continues.
+    await this.#work();
     const now = Date.now();
     // Where no worker reports, nothing has changed, and the server may sleep. Runners are silent while they sleep.
     const [last] = this.#tables.workers();
     const isQuiet = now - (last?.at ?? 0) > (last?.isRunner ? MINUTE : QUIET);
     const resonate = isQuiet ? "not asked" : (await this.#askServer(now)).resonate;
+    if (typeof resonate === "object") await this.#lookAtWaits("blocked");
     await Promise.all((await this.#judge(now, resonate)).map((each) => this.#tell(each)));
     await this.#arm(isQuiet && !this.#tables.hasUntaken ? Number.POSITIVE_INFINITY : MINUTE);
   }
@@ -216,49 +240,70 @@ export class Operating implements OperateCalls {
     return jobs ?? this.#tables.jobs(await withKeys(filter), MOST_TARGETS).jobs.map(({ job }) => String(job));
   }
 
-  /** Does the open actions, one after another. */
+  /** Does the open actions. After a failure the next alarm continues. */
   #work(): Promise<void> {
-    this.#working ??= this.#workOff().finally(() => {
-      this.#working = undefined;
-    });
+    this.#working ??= this.#workOff()
+      .catch((error) => {
+        const reason = error instanceof ResonateUnavailable ? error.message : this.#log.describe(error);
+        this.#log.warn("operators' actions wait", { reason });
+      })
+      .finally(() => {
+        this.#working = undefined;
+      });
     return this.#working;
   }
 
   async #workOff(): Promise<void> {
     for (;;) {
-      const [row] = this.#tables.all("SELECT n, who, asked FROM actions WHERE state = 'open' ORDER BY n LIMIT 1");
+      // In an incident a pause must not wait for the end of a long action on jobs.
+      const [row] = this.#tables.all(
+        "SELECT n, who, asked FROM actions WHERE state = 'open' ORDER BY json_extract(asked, '$.do') IN ('retry', 'cancel'), n LIMIT 1",
+      );
       if (!row) return;
       const [n, action] = [Number(row.n), JSON.parse(String(row.asked)) as Action];
-      if (action.do === "retry" || action.do === "cancel") await this.#workOn(n, action);
-      if (action.do === "pause" || action.do === "resume") await this.#hold(action.of, action.do === "pause");
-      this.#tables.transaction(() => this.#end(n, String(row.who), action));
+      const isOnJobs = action.do === "retry" || action.do === "cancel";
+      if (isOnJobs && !(await this.#workOn(n, action))) continue;
+      const reason =
+        action.do === "pause" || action.do === "resume"
+          ? await this.#hold(action.of, action.do === "pause").then(() => undefined, lastingReason)
+          : undefined;
+      this.#tables.transaction(() => this.#end(n, String(row.who), action, reason));
     }
   }
 
-  /** Notes that an action is done. */
-  #end(n: number, who: string, action: Action): void {
+  /** Notes that an action is done, or for which reason it is not. */
+  #end(n: number, who: string, action: Action, reason?: string): void {
     const [{ jobs = 0 } = {}] = this.#tables.all("SELECT count(*) AS jobs FROM targets WHERE action = ?", n);
-    this.#tables.note(who, `${action.do}: done`, { of: n, ...(Number(jobs) > 0 && { jobs }) });
-    this.#tables.all("UPDATE actions SET state = 'done' WHERE n = ?", n);
+    const about = { of: n, ...(Number(jobs) > 0 && { jobs }), ...(reason !== undefined && { reason }) };
+    this.#tables.note(who, `${action.do}: ${reason === undefined ? "done" : "not done"}`, about);
+    this.#tables.all("UPDATE actions SET state = ? WHERE n = ?", reason === undefined ? "done" : NOT_DONE + reason, n);
   }
 
-  /** Does an action for those of its jobs that have no outcome yet. To do it twice for a job has no further effect. */
-  async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<void> {
-    for (;;) {
-      const rows = this.#tables.all("SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?", n, AT_ONCE);
-      if (rows.length === 0) return;
-      const jobs = rows.map(({ job }) => String(job));
-      const does = (job: string) =>
-        action.do === "retry" ? this.#retry(job, action.from === "start") : this.#cancel(job);
-      const outcomes = await Promise.all(jobs.map(does));
-      this.#tables.transaction(() => {
-        for (const [i, job] of jobs.entries()) {
-          this.#tables.all("UPDATE targets SET outcome = ? WHERE action = ? AND job = ?", outcomes[i] ?? "", n, job);
-          if (action.do === "cancel") this.#tables.forget(job);
-          else this.#tables.all("DELETE FROM failures WHERE job = ?", job);
-        }
-      });
-    }
+  /**
+   * Does an action for some of its jobs that have no outcome yet, and returns whether none are left. To do it twice for a job has
+   * no further effect.
+   */
+  async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<boolean> {
+    const rows = this.#tables.all("SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?", n, AT_ONCE);
+    const jobs = rows.map(({ job }) => String(job));
+    const does = (job: string) =>
+      action.do === "retry" ? this.#retry(job, action.from === "start") : this.#cancel(job);
+    const ends = await Promise.allSettled(
+      jobs.map((job) => does(job).catch((error) => NOT_DONE + lastingReason(error))),
+    );
+    this.#tables.transaction(() => {
+      for (const [i, job] of jobs.entries()) {
+        const end = ends[i];
+        if (end?.status !== "fulfilled") continue;
+        this.#tables.all("UPDATE targets SET outcome = ? WHERE action = ? AND job = ?", end.value, n, job);
+        if (end.value.startsWith(NOT_DONE)) continue;
+        if (action.do === "cancel") this.#tables.forget(job);
+        else this.#tables.all("DELETE FROM failures WHERE job = ?", job);
+      }
+    });
+    const failed = ends.find((end) => end.status === "rejected");
+    if (failed) throw failed.reason;
+    return jobs.length === 0;
   }
 
   #retry(job: string, isFromStart: boolean): Promise<string> {
@@ -326,17 +371,21 @@ export class Operating implements OperateCalls {
     return (await this.#labels).get(key) ?? key.slice(1, -1);
   }
 
-  async #lookAtWaits(): Promise<void> {
+  /** Forgets waiting jobs that have ended. Looks at some in turn, and at further ones as long as all of these have ended. */
+  async #lookAtWaits(which: "all" | "blocked"): Promise<void> {
     const { client, config } = this.#options;
-    const rows = this.#tables.all(
-      "SELECT rowid, job FROM waits WHERE rowid > ? ORDER BY rowid LIMIT ?",
-      this.#looked,
-      LOOKS,
-    );
-    this.#looked = rows.length < LOOKS ? 0 : Number(rows.at(-1)?.rowid);
-    const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + String(job));
-    const found = await Promise.all(ids.map((id) => client.call({ kind: "promise.get", data: { id } })));
-    for (const [i, { job }] of rows.entries()) if (found[i]?.state !== "pending") this.#tables.forget(String(job));
+    // The plus makes SQLite search by state.
+    const where = which === "all" ? "rowid > ? ORDER BY rowid" : "state = 'blocked' AND +rowid > ? ORDER BY +rowid";
+    for (let isOver = false; !isOver; ) {
+      const rows = this.#tables.all(`SELECT rowid, job FROM waits WHERE ${where} LIMIT ?`, this.#looked[which], LOOKS);
+      this.#looked[which] = rows.length < LOOKS ? 0 : Number(rows.at(-1)?.rowid);
+      const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + String(job));
+      const found = await Promise.allSettled(ids.map((id) => client.call({ kind: "promise.get", data: { id } })));
+      // A job that cannot be read now may still wait.
+      const ended = rows.filter((_, i) => found[i]?.status === "fulfilled" && found[i].value?.state !== "pending");
+      for (const { job } of ended) this.#tables.forget(String(job));
+      isOver = which === "all" || ended.length < LOOKS;
+    }
   }
 
   /** The kinds with a job that waits for a worker, with their worker groups. Removes jobs that a worker has taken. */
@@ -402,7 +451,10 @@ export class Operating implements OperateCalls {
     };
     const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
     const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;
-    const standing = alertsOf(seen).map((alert) => ({ ...alert, since: sinceOf(alert.name) }));
+    const standing = [
+      ...alertsOf(seen).map((alert) => ({ ...alert, since: sinceOf(alert.name) })),
+      ...(resonate === "not asked" ? known.filter(({ name }) => OF_SERVER.includes(name)) : []),
+    ];
     const alerts = standing.filter(({ name, since }) => now - since >= (LASTS[name] ?? 0));
     this.#tables.set("standing", standing);
     this.#tables.set("alerts", alerts);
@@ -436,9 +488,17 @@ export class Operating implements OperateCalls {
       this.#tables.set(last, about.at);
       this.#tables.note(by, "list of tools accepted", about);
     }
-    const callers =
-      auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS.map(({ name, sha256 }) => `${name} ${sha256.slice(0, 8)}`) : [];
-    const now: Record<string, string[]> = { callers, tools: deployed.tools.map(({ listing }) => String(listing.name)) };
+    const { OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = this.#options.env;
+    const listed = jsonOf(OPERATOR_TOKENS ?? "");
+    const wordsOf = ({ name, sha256 }: { name: string; sha256: string }) => `${name} ${String(sha256).slice(0, 8)}`;
+    const now: Record<string, string[]> = {
+      callers: auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS.map(wordsOf) : [],
+      operators: [
+        ...(Array.isArray(listed) ? listed.map(wordsOf) : []),
+        ...(OAUTH_OPERATE_SCOPE ? [`scope ${OAUTH_OPERATE_SCOPE}`] : []),
+      ],
+      tools: deployed.tools.map(({ listing }) => String(listing.name)),
+    };
     const before = this.#tables.get<typeof now>("deployment");
     if (JSON.stringify(before) === JSON.stringify(now)) return;
     this.#tables.set("deployment", now);
@@ -452,6 +512,13 @@ export class Operating implements OperateCalls {
         this.#tables.note("deployment", `${what} changed`, { added, removed });
     }
   }
+}
+
+/** The reason of an error that recurs in each attempt. @throws the error, if the server or the deployment's token is the cause */
+function lastingReason(error: unknown): string {
+  const isOfToken = error instanceof ResonateRefused && (error.status === 401 || error.status === 403);
+  if (error instanceof ResonateUnavailable && (isOfToken || !(error instanceof ResonateRefused))) throw error;
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** The keys of a caller, who is given by a key or by a name in the log. */

@@ -4,6 +4,7 @@ import type { OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
 import { sha256Of } from "../../core/store/sha256.ts";
 import type { Edge } from "../app/parts.ts";
 import { isLoopback } from "../auth/auth-config.ts";
+import { isBlocked } from "../auth/blocked.ts";
 import { bearerIn, isSame } from "../auth/secret.ts";
 import { SESSION } from "../pages/cookies.ts";
 import { isOwnPage } from "../pages/sessions.ts";
@@ -31,8 +32,13 @@ export async function operatorOf(request: Request, env: OperatorEnv, edge: Edge)
   const scope = env.OAUTH_OPERATE_SCOPE;
   if (scope && edge.auth.presentsToken(await edge.pages.withSession(request))) {
     const found = await edge.auth.authenticate(await edge.pages.withSession(request));
-    if (!(found instanceof Response) && found.scopes.includes(scope)) return found.caller.label;
-    if (!(found instanceof Response)) return refusal(403, `This takes the scope ${scope}.`);
+    if (!(found instanceof Response)) {
+      const { caller, scopes } = found;
+      if (!scopes.includes(scope)) return refusal(403, `This takes the scope ${scope}.`);
+      // Without this check a blocked operator could lift the block.
+      const set = await edge.settings?.();
+      return set && isBlocked(caller, set.blocked) ? refusal(403, "This caller is blocked.") : caller.label;
+    }
   }
   return refusal(401, "Sign in with an operator's token.");
 }
@@ -65,7 +71,7 @@ async function inSession(request: Request, env: OperatorEnv, edge: Edge): Promis
 const utf8 = new TextEncoder();
 
 /** The name that belongs to the hash of a token. All are compared, so that the time taken does not reveal which one matched. */
-async function holderOf(hash: string, { OPERATOR_TOKENS }: OperatorEnv): Promise<string | undefined> {
+export async function holderOf(hash: string, { OPERATOR_TOKENS }: OperatorEnv): Promise<string | undefined> {
   const listed: unknown = OPERATOR_TOKENS ? JSON.parse(OPERATOR_TOKENS) : [];
   const tokens: { name?: unknown; sha256?: unknown }[] = Array.isArray(listed) ? listed : [];
   const [found] = tokens.filter(({ sha256 }) => isSame(utf8.encode(String(sha256).toLowerCase()), utf8.encode(hash)));

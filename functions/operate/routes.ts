@@ -51,7 +51,7 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
   const { config, callers } = edge;
   if (!callers) return refuse(404, "Not found.");
   if (pathname === "/operate/rooms") {
-    return operateRooms(request, env as DoorEnv, callers.rooms, config.RESONATE !== undefined);
+    return operateRooms(request, env as DoorEnv, callers, config.RESONATE !== undefined);
   }
   if (!config.isOperated) return refuse(404, "Not found.");
   if (pathname === "/operate" && request.method === "GET")

@@ -1,6 +1,6 @@
 /** The counts that operators see stay few, however many jobs there are. */
 import { expect, test, vi } from "vitest";
-import { MOST_NAMED, type WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import { MOST_NAMED, type WaitState, type WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { OperateTables } from "./tables.ts";
 
@@ -119,6 +119,42 @@ test("a waiting job is listed since the begin of its wait, until it no longer wa
   expect(tables.overview("hour", NOW).waits).toEqual([{ kind: "tea", state: "sleeping", n: 1, since: 3_000 }]);
   tables.report(report({ waits: waits() }), 4_000);
   expect(tables.overview("hour", NOW).waits).toEqual([]);
+});
+
+test("the list of waiting jobs stays bounded in each state, blocked jobs still get in, and known jobs change", () => {
+  const storage = createStorage();
+  const said: string[] = [];
+  const exec = storage.sql.exec.bind(storage.sql);
+  storage.sql.exec = (statement, ...values) => {
+    said.push(statement);
+    return exec(statement, ...values);
+  };
+  const tables = new OperateTables(storage);
+  const tell = (state: WaitState | undefined, from: number, to: number) => {
+    for (let i = from; i < to; i += MOST_NAMED) {
+      const jobs = Array.from({ length: Math.min(MOST_NAMED, to - i) }, (_, j) => `tea_${i + j}`);
+      tables.report(report({ waits: jobs.map((job) => ({ job, kind: "tea", ...(state && { state }) })) }), NOW);
+    }
+  };
+  const numbers = () => Object.fromEntries(tables.overview("hour", NOW).waits.map(({ state, n }) => [state, n]));
+  tell("failing", 0, 3_000);
+  tell("answer", 3_000, 6_000);
+  expect([numbers(), tables.overview("hour", NOW).waits_whole]).toEqual([{ failing: 3_000, answer: 2_000 }, false]);
+  tell("answer", 0, 400);
+  expect(numbers()).toEqual({ failing: 2_600, answer: 2_400 });
+  tell("blocked", 10_000, 16_000);
+  expect(numbers()).toEqual({ failing: 2_600, answer: 2_400, blocked: 5_000 });
+  tell(undefined, 10_000, 16_000);
+  tell("failing", 20_000, 20_200);
+  expect(numbers()).toEqual({ failing: 2_600, answer: 2_400 });
+  tell(undefined, 0, 1_000);
+  tell(undefined, 0, 1_000); // It is not counted twice.
+  tell("sleeping", 20_000, 22_000);
+  expect(numbers()).toEqual({ failing: 2_000, answer: 2_000, sleeping: 1_000 });
+  tables.report(report({ waits: [{ job: "milk_1", kind: "milk", state: "worker", says: "no function" }] }), NOW - DAY);
+  expect(numbers()).toMatchObject({ worker: 1 });
+  // Only the first of more than a hundred reports reads the whole list.
+  expect(said.filter((statement) => /count\(\*\).* FROM waits$/.test(statement))).toHaveLength(1);
 });
 
 test("calls of callers make room for later ones, and actions of operators stay", () => {

@@ -37,7 +37,10 @@ const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }
 
 const OTHER = "other";
 
-/** The most jobs that are kept by name: failed ones, waiting ones, and those of one kind that wait for a worker. */
+/**
+ * The most jobs that are kept by name: failed ones, waiting ones, of which blocked ones may be twice as many, and those of one
+ * kind that wait for a worker.
+ */
 const MOST_FAILED = 10_000;
 const MOST_WAITING = 5_000;
 const MOST_UNTAKEN = 50;
@@ -74,6 +77,8 @@ const TABLES = `
 
 export class OperateTables {
   readonly #storage: CallerStorage;
+  /** How many jobs are listed as waiting. The platform charges for each row that a count reads. */
+  #waiting: number | undefined;
 
   constructor(storage: CallerStorage) {
     this.#storage = storage;
@@ -112,9 +117,7 @@ export class OperateTables {
       );
       for (const [kind, name, count] of counts) this.count(kind, name, count, now);
       for (const each of failed) this.#fail(each, worker);
-      const [{ known: waiting = 0 } = {}] = this.all("SELECT count(*) AS known FROM waits");
-      const isFull = Number(waiting) + waits.length > MOST_WAITING;
-      for (const each of waits) this.#wait(each, worker, now, isFull);
+      for (const each of waits) this.#wait(each, worker, now);
       for (const [kind, job, ms] of slowest)
         this.all(
           `INSERT INTO slowest VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET job = excluded.job, ms = excluded.ms, at = excluded.at
@@ -148,18 +151,20 @@ export class OperateTables {
     this.all("DELETE FROM failures WHERE n <= (SELECT max(n) FROM failures) - ?", MOST_FAILED);
   }
 
-  #wait({ job, kind, state, says = "" }: WaitingJob, worker: string, now: number, isFull: boolean): void {
+  #wait({ job, kind, state, says = "" }: WaitingJob, worker: string, now: number): void {
     if (state === undefined) {
       this.forget(job);
       return;
     }
-    if (isFull && (state === "sleeping" || state === "job")) return;
+    const isKnown = this.all("SELECT 1 FROM waits WHERE job = ?", job).length > 0;
+    this.#waiting ??= this.#countWaiting();
     if (state === "worker") {
       const known = "SELECT 1 FROM waits WHERE state = 'worker' AND kind = ? LIMIT 1 OFFSET ?";
       if (this.all(known, kind, MOST_UNTAKEN - 1).length > 0) return;
       // The row of a job that is started again stays as it is.
-      if (says === "" && this.all("SELECT 1 FROM waits WHERE job = ?", job).length > 0) return;
-    }
+      if (says === "" && isKnown) return;
+    } else if (!isKnown && this.#waiting >= (state === "blocked" ? 2 : 1) * MOST_WAITING) return;
+    if (!isKnown) this.#waiting += 1;
     this.all(
       `INSERT INTO waits VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET says = excluded.says, worker = excluded.worker,
        at = CASE WHEN state = excluded.state THEN at ELSE excluded.at END, state = excluded.state`,
@@ -168,7 +173,7 @@ export class OperateTables {
   }
 
   started(kind: string, job: string, now: number): void {
-    this.#wait({ job, kind, state: "worker" }, "", now, false);
+    this.#wait({ job, kind, state: "worker" }, "", now);
   }
 
   /** For each kind, the oldest jobs, up to `limit`, that a worker should have taken by now. */
@@ -188,7 +193,12 @@ export class OperateTables {
 
   /** Removes a job that no longer waits. */
   forget(job: string): void {
-    this.all("DELETE FROM waits WHERE job = ?", job);
+    const { length } = this.all("DELETE FROM waits WHERE job = ? RETURNING 1", job);
+    if (this.#waiting !== undefined) this.#waiting -= length;
+  }
+
+  #countWaiting(): number {
+    return Number(this.all("SELECT count(*) AS n FROM waits")[0]?.n);
   }
 
   /** Adds up the counts of minutes by hours, and of hours by days; removes rows that are too old. */
@@ -209,6 +219,7 @@ export class OperateTables {
         );
       this.all("DELETE FROM counts WHERE size = ? AND at < ?", size, now - kept);
     }
+    this.#waiting = undefined; // A transaction that failed has not changed the list.
     this.all("DELETE FROM failures WHERE at < ?", now - FAILED_KEPT);
     this.all("DELETE FROM workers WHERE at < ?", now - WORKER_KEPT);
     this.all("DELETE FROM trail WHERE at < ?", now - TRAIL_KEPT);

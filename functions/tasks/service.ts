@@ -1,9 +1,11 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
-import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
+import { referringIn } from "../../core/tools/present.ts";
 import type { LoadFiles } from "../files/files.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
@@ -56,7 +58,8 @@ export async function getTask(
   const page = await service.links.urlOf(promise.name, request.caller);
   const task = detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page });
   if (task.status !== "completed" || !mayHaveFiles(JSON.stringify(task.result))) return { ...task };
-  return { ...task, result: await (await request.files()).shown(task.result, request.caller, true) };
+  const referring = referringIn(task.result, promise.job);
+  return { ...task, result: await (await request.files()).shown(task.result, referring, request.caller, true) };
 }
 
 /** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */

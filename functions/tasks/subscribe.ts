@@ -3,10 +3,11 @@
  * and reports each change of a resource.
  */
 import * as z from "zod";
-import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
+import type { Channel } from "../../core/store/connection/connections.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import {
   CLIENT_CAPABILITIES,

@@ -1,7 +1,7 @@
 /** A task is the promise of a job. Its description for the Tasks extension is derived from the promise each time. */
 
 import { HOUR } from "../../core/definitions/context.ts";
-import type { DurablePromise } from "../../core/jobs/remote-store.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { howToAnswer, inputRequestsOf, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
 import { answersOf } from "../../core/tools/answers.ts";
 import type { RpcFailure } from "../../core/tools/content.ts";

@@ -72,6 +72,14 @@ test("crypto.randomUUID() outside a step is refused in a Worker, too", async () 
   expect(written.content.result.number).toMatch(/^[\da-f]{8}-[\da-f]{4}-4/);
 });
 
+test("steps that fail in a forEach, which nothing awaits, fail the job in a Worker, too", async () => {
+  const { content } = await client.callTool("forgetful", { name: "forgets" });
+  expect(content).toMatchObject({
+    status: "failed",
+    error: expect.stringMatching(/[ab] is gone\. Each call of ctx is awaited/),
+  });
+});
+
 test("partial results can be read in order and in parts, while the job runs and afterwards", async () => {
   const call = client.callTool("telling", { name: "one", values: 14 });
   const probe = async (from?: number) => {

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
 import { until } from "../../testing/simulation/program.ts";
-import { bearerBindings } from "../auth/support.ts";
+import { bearer, bearerBindings } from "../auth/support.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt, streamAt } from "./support.ts";
 
@@ -57,6 +57,14 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
     await until("the stream", () => actives.length === 1);
     await command("forget", "bob", "--url", edge.url, "--apply");
     await command("backup", "--url", edge.url, "--out", again);
+    // A command makes several requests, and is one entry.
+    const trail = await fetch(`${edge.url}/operate/trail`, { headers: bearer(operator.token) });
+    const { entries } = (await trail.json()) as { entries: { who: string; what: string; about: object }[] };
+    expect(entries.map(({ who, what, about }) => [who, what, about])).toEqual([
+      ["op", "backup", {}],
+      ["op", "forget", { caller: "bob" }],
+      ["op", "backup", {}],
+    ]);
     await until("the stream to begin again", () => actives.length > 1, 45_000);
     expect(actives).toEqual([false, true]);
     leave.abort();
@@ -71,6 +79,8 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
   await command("backup", "--data", join(dir, "machine"), "--out", first);
   await using edge = await start("second");
   await command("restore", "--from", first, "--url", edge.url);
+  const trail = await fetch(`${edge.url}/operate/trail`, { headers: bearer(operator.token) });
+  expect(await trail.json()).toMatchObject({ entries: [{ who: "op", what: "restore" }] });
   await using ada = await eventsAt(`${edge.url}/mcp`, TOKENS.ada);
   const page = await ada.poll({ ...ENDED, cursor });
   expect(page).toMatchObject({ truncated: true, events: [{ eventId: "ended_timer_before" }] });

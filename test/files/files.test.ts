@@ -168,6 +168,28 @@ test("a response of fetch is stored as a file with the response's type", async (
   expect(JSON.parse(read.contents[0].text)).toMatchObject({ status: "ok" });
 });
 
+test("a resource is a text if its type and its bytes are, and otherwise has the bytes unchanged", async () => {
+  const files = {
+    "plan.yaml": "steps: 3\n",
+    "graph.jsonld": "{}",
+    "feed.rss.xml": "<rss/>",
+    "marked.csv": "\ufeffa,b\n",
+    "latin-1.csv": "data:,Y2Fm6Q==",
+    "export.zip": "data:,UEsFBg==",
+  };
+  const args = { name: "types", texts: Object.values(files), names: Object.keys(files) };
+  const { uris } = (await ada.call("make_many", args)).result;
+  const contents = async (uri: string) => (await readResource(uri)).result.contents[0];
+  expect(await Promise.all(uris.map(contents))).toMatchObject([
+    { mimeType: "application/yaml", text: "steps: 3\n" },
+    { mimeType: "application/ld+json", text: "{}" },
+    { mimeType: "application/xml", text: "<rss/>" },
+    { mimeType: "text/csv", text: "\ufeffa,b\n" },
+    { mimeType: "text/csv", blob: "Y2Fm6Q==" },
+    { mimeType: "application/zip", blob: "UEsFBg==" },
+  ]);
+});
+
 test("no other caller can read a file, and an invalid address is not found", async () => {
   const { file, url } = await made("secret", { size: 10 });
   const { error } = await readResource(file.uri, TOKENS.eve);
@@ -187,6 +209,22 @@ test("no other caller can read a file, and an invalid address is not found", asy
   for (const void_ of [status(who, { ms: -1 }), status(who, { secret: "w" }), status(who, { purpose: "link" })])
     expect(await void_).toBe(404);
   expect(await status(other)).toBe(404);
+});
+
+test("a link to a job leads to the files of that job alone, and its owner sees the others that it names", async () => {
+  const { file: other } = await made("other", { size: 10 });
+  await ada.call("make_many", { name: "linked", texts: ["own"], others: [other] });
+  const name = "make_many_linked";
+  const linked = { job: name, caller: await callerOf("ada", "ada") };
+  const sealed = await new Seal("v".repeat(32)).close("link", linked, Date.now() + 60_000);
+  const followed = await fetch(`${stack.origin}/view/${sealed}`, { redirect: "manual" });
+  const headers = { cookie: followed.headers.get("set-cookie")?.split(";")[0] ?? "", "sec-fetch-site": "same-origin" };
+  const filesAt = async (path: string, headers: Record<string, string>) => {
+    const page = await (await fetch(`${stack.origin}${path}?name=${name}`, { headers })).json();
+    return (page as { files: { name: string }[] }).files.map((file) => file.name).sort();
+  };
+  expect(await filesAt(`/pages/link/${sealed.slice(-16)}`, headers)).toEqual(["0.txt"]);
+  expect(await filesAt("/pages/job", { authorization: `Bearer ${TOKENS.ada}` })).toEqual(["0.txt", other.name]);
 });
 
 test("a client whose revision has no resource links gets only the line", async () => {

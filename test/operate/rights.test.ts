@@ -6,6 +6,7 @@ import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { Seal } from "../../functions/pages/seal.ts";
 import { until } from "../../testing/simulation/program.ts";
+import { claimsOf, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -128,6 +129,25 @@ test("the links of a caller whom an operator blocks are void, also in a browser 
   expect(await ask(`${edge.url}/operate/act`, { ...block, headers: { ...json, ...bearer(TOKEN) } })).toBe(200);
   await until("the link to be void", async () => (await ask(path)) === 404, 30_000);
   expect(await look()).toBe(401);
+});
+
+test("a caller who is an operator by an OAuth scope is none once another operator blocks the caller", async () => {
+  await using server = await startAuthorizationServer([]);
+  const bindings = {
+    ...{ AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, OAUTH_OPERATE_SCOPE: "operate", ALLOWED_HOSTS: "127.0.0.1" },
+    ...{ RESONATE_URL, VIEW_KEY, OPERATOR_TOKENS: OPERATORS.OPERATOR_TOKENS },
+  };
+  await using edge = await startEdge({ port: 0, bindings });
+  const at = (path: string) => `${edge.url}/operate/${path}`;
+  const tokenOf = (scope: string) => server.sign(claimsOf(server.issuer, `${edge.url}/mcp`, { sub: "eve", scope }));
+  const eve = bearer(await tokenOf("mcp operate"));
+  expect(await ask(at("overview"), { headers: bearer(await tokenOf("mcp")) })).toBe(403);
+  expect(await ask(at("overview"), { headers: eve })).toBe(200);
+  const asked = (what: string) => ({ ...act, body: JSON.stringify({ do: what, caller: "eve" }) });
+  expect(await ask(at("act"), { ...asked("block"), headers: { ...json, ...bearer(TOKEN) } })).toBe(200);
+  await until("eve to be no operator", async () => (await ask(at("overview"), { headers: eve })) === 403, 30_000);
+  expect(await ask(at("act"), { ...asked("unblock"), headers: { ...json, ...eve } })).toBe(403);
+  expect(await ask(at("overview"), { headers: bearer(TOKEN) })).toBe(200);
 });
 
 test("the pages are off unless an operator is configured, and a local operator is only this machine's user", async () => {

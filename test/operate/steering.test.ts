@@ -150,6 +150,8 @@ test("the exported trail has callers' cancellations and answers by job, and the 
   const before = await operator.get("trail", { limit: "1" });
 
   Object.assign(bindings, bearerBindings({ ada: TOKENS.ada, bob: "newer-token-of-bob", dan: "token-of-dan" }));
+  const others = [...JSON.parse(bindings.OPERATOR_TOKENS ?? ""), { name: "oscar", sha256: "0".repeat(64) }];
+  bindings.OPERATOR_TOKENS = JSON.stringify(others);
   await stack.edge.kill();
   await stack.edge.start();
   const lines = await until("the trail to be complete", async () => {
@@ -174,6 +176,8 @@ test("the exported trail has callers' cancellations and answers by job, and the 
   const changed = entries.find(({ what }) => what === "callers changed");
   expect(changed.about.added.map((each: string) => each.split(" ")[0])).toEqual(["bob", "dan"]);
   expect(changed.about.removed.map((each: string) => each.split(" ")[0])).toEqual(["bob", "eve"]);
+  const operators = entries.find(({ what }) => what === "operators changed");
+  expect(operators.about).toEqual({ added: ["oscar 00000000"], removed: [] });
   expect(JSON.stringify(entries)).not.toContain(createHash("sha256").update(TOKENS.ada).digest("hex"));
   const last = before.entries[0].n;
   const later = (await operate("trail", "--after", String(last))).trim().split("\n");

@@ -2,6 +2,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import type { TestStack } from "../../testing/stack/stack.ts";
@@ -152,4 +153,25 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     expect(JSON.stringify(await end(job_name))).toContain("write waits is done");
     expect(await linesOf(file, " waits")).toEqual(["write waits"]);
   });
+});
+
+test("a call that became a job may wait for an answer for longer than its timeout", async () => {
+  const env = { CALLS: join(await mkdtemp(join(tmpdir(), "at-once-")), "calls") };
+  const program = { command: process.execPath, args: [COUNTING], env };
+  await using stack = await wrapped({ name: "counting", ...program, timeout: 1_000 }, { atOnce: true });
+  const client = await connect(stack.url, "2025", { elicitation: { form: {} } });
+  client.setRequestHandler("elicitation/create", async () => {
+    await delay(3_000);
+    return { action: "accept", content: { sure: true } };
+  });
+  const jobs = async () => ((await stack.call("list_jobs", {})).jobs as unknown[]).length;
+  await until("a call that is no job", async () => {
+    const before = await jobs();
+    await client.callTool({ name: "write", arguments: { id: "first" } });
+    return (await jobs()) === before;
+  });
+  const { text } = structuredOf(await client.callTool({ name: "asks", arguments: { id: "late" } }));
+  expect(text).toContain('"sure":true');
+  expect(await linesOf(env.CALLS, " late")).toEqual(["asks late", "answered late"]);
+  await client.close();
 });

@@ -5,9 +5,9 @@
 import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
 import { HOUR, type JobContext } from "../../core/definitions/context.ts";
-import type { Runnable } from "../../core/engine/execution.ts";
 import { JournalRecord } from "../../core/engine/journal.ts";
 import { stepsToKeep } from "../../core/engine/resume.ts";
+import type { Runnable } from "../../core/engine/runtime.ts";
 import { fromStored } from "../../core/engine/values.ts";
 import { encodeValue } from "../../core/store/codec.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "../simulation/trial.ts";

@@ -1,4 +1,5 @@
 import { type Mark, markedBefore, needsMark, restAfter } from "../../core/engine/lease/crash-loop.ts";
+import type { Figures } from "../../core/jobs/operating/figures.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { isLost, lostWords } from "../../core/jobs/unhandled.ts";
 import { decodeValue } from "../../core/store/codec.ts";
@@ -11,8 +12,9 @@ import type { JobExecution } from "./ending.ts";
  * workers and the other jobs in them. Resolves with whether the job is suspended.
  */
 export async function suspendCrashLoop(
-  { lease, cached, reporter, log }: JobExecution,
+  { lease, cached, reporter, kind, job, log }: JobExecution,
   feeds: RemoteStore["feeds"],
+  figures: Figures | undefined,
 ): Promise<boolean> {
   const { id, version } = lease;
   if (!needsMark(cached.journal, version)) return false;
@@ -26,8 +28,10 @@ export async function suspendCrashLoop(
   }
   const due = Math.ceil(Date.now() + rest);
   const mark = await lease.create(executionMarkId(id, version), { begun, rests: true } satisfies Mark, { due });
-  log.error({ reason: lostWords(due) }, "job blocked");
-  await reporter.blocked(lostWords(due));
+  const reason = lostWords(due);
+  log.error({ reason }, "job blocked");
+  figures?.waits({ job, kind, state: "blocked", says: reason });
+  await reporter.blocked(reason);
   return lease.suspend([mark.id]);
 }
 

@@ -13,7 +13,7 @@ afterEach(async () => {
 
 /** A worker's reports to an edge that answers with these headers, and the requests that the edge received. */
 async function reporting(headers: Record<string, string>) {
-  const bodies: { started?: object; worker?: { counts: unknown[] } }[] = [];
+  const bodies: { started?: object; worker?: { counts: unknown[]; failed: unknown[] } }[] = [];
   const server = await serveHttp(async (request, response) => {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
@@ -49,4 +49,12 @@ test("an edge without operators gets no more of them, but still reports of calle
   reports.started(`${key}tea_1`);
   await until("the report of the job", () => bodies[1]?.started);
   expect(bodies[1]?.started).toEqual({ [key]: [`${key}tea_1`] });
+});
+
+test("a worker that ends reports all jobs that failed", async () => {
+  const { reports, bodies } = await reporting({});
+  for (let i = 0; i < 1_000; i++)
+    reports.figures.ended({ job: `tea_${i}`, kind: "tea", outcome: "failed", ms: 1, reason: "no water" });
+  await reports.close();
+  expect(bodies.flatMap(({ worker }) => worker?.failed ?? [])).toHaveLength(1_000);
 });

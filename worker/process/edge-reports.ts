@@ -96,7 +96,8 @@ export class EdgeReports implements Reports {
     clearInterval(this.#idle);
     clearTimeout(this.#timer);
     await this.#sending;
-    await this.#send();
+    do await this.#send();
+    while (this.#isRead && !this.#unsent && this.figures.hasNews);
   }
 
   #add(kind: "ended" | "started", key: string, id: string): void {

@@ -2,16 +2,18 @@
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
+import { currentRun } from "../../core/engine/guard/guard.ts";
 import { locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
 import { Figures, type RunnerNews } from "../../core/jobs/operating/figures.ts";
 import type { FailedJob } from "../../core/jobs/operating/worker-report.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { localId } from "../../core/store/ids.ts";
 import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { type Composition, compose } from "../composition.ts";
-import type { FoundCode } from "../execution/code.ts";
-import type { Instruments } from "../execution/instruments.ts";
+import { codeFor, type FoundCode } from "../execution/code.ts";
+import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";
 import { lineLog } from "./log.ts";
 
 /** How long this runner keeps a task without a heartbeat, in milliseconds. */
@@ -79,6 +81,8 @@ export class RunnerServer {
       RESONATE_NAMESPACE: namespace = "",
       LOG_LEVEL,
     }: RunnerEnv = env;
+    const log = lineLog(LOG_LEVEL);
+    hearRejections(log);
     const endpoint = endpointOf({
       RESONATE_URL: RESONATE_URL || "http://resonate",
       RESONATE_TOKEN,
@@ -93,9 +97,8 @@ export class RunnerServer {
       endpoint,
       implementations: implementations.map(withoutContainer),
       env: Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string")),
-      namespace,
       lease: LEASE,
-      log: lineLog(LOG_LEVEL),
+      log,
       instruments,
       // The account's Resonate server itself tells callers' objects of starts and ends.
       reports: { figures: this.#figures, ended: () => {}, started: () => {} },
@@ -112,16 +115,19 @@ export class RunnerServer {
     if (new URL(request.url).pathname === "/news") return this.#settled((await request.json()) as Unblock[]);
     const { task, promise: sealed, news } = (await request.json()) as Wake;
     this.#listenAt(news);
-    const { client, pid, lease, executor, names, pauses } = this.#parts;
+    const { client, pid, lease, executor, journals, heartbeat, kindOf, pauses } = this.#parts;
     const { id, version } = task;
     const code = await this.#codeFor(sealed);
     if (!code) return Response.json({ isKnown: false });
-    const data = { id, version, pid, ttl: lease, records: executor.recordsWanted(task) };
+    const data = { id, version, pid, ttl: lease, records: journals.recordsWanted(task) };
     const answer = await client.send("task.acquire", data, { origin: id });
     if (answer.status === 200) {
       const kind = typeof code === "string" ? undefined : code.implementation.job.kind;
-      const isPaused = kind !== undefined && (await pauses.suspendIfPaused(answer.data.task, kind));
-      if (!isPaused) await executor.execute(answer.data, code, names.kindOf(id));
+      const isPaused = kind !== undefined && (await pauses.suspendIfPaused(executor.leaseOn(answer.data), kind));
+      if (!isPaused) {
+        heartbeat.start(answer.data.task);
+        await executor.execute(answer.data, code, kindOf(id)).finally(() => heartbeat.stop(answer.data.task));
+      }
     }
     const had = this.#figures.takeNews();
     const failed = await Promise.all(had.failed.map(readable));
@@ -147,16 +153,29 @@ export class RunnerServer {
   }
 
   async #codeFor(sealed: PromiseRecord): Promise<FoundCode | undefined> {
-    const { client, executor, names, log } = this.#parts;
+    const { client, implementations, namespace, log } = this.#parts;
     let reason = "no function for this job here";
     const promise = await client.opened(sealed).catch((error) => {
       reason = String(error);
       return undefined;
     });
-    const code = promise && executor.codeFor(promise);
-    if (!code) log.warn({ job: names.nameOf(sealed.id), reason }, "job left alone");
+    const code = promise && codeFor(promise, implementations);
+    if (!code) log.warn({ job: localId(sealed.id, namespace), reason }, "job left alone");
     return code;
   }
+}
+
+/** Whether rejections are heard in this isolate, which several runners share. */
+let isHearing = false;
+
+/** From now on, a rejection that nothing handles fails the job whose function caused it. Node has no such event. */
+function hearRejections(log: LineLog): void {
+  if (isHearing) return;
+  isHearing = true;
+  globalThis.addEventListener?.("unhandledrejection", ({ reason }) => {
+    currentRun()?.unhandled(reason);
+    log.error({ reason: reasonOf(reason) }, "unhandled rejection");
+  });
 }
 
 /** The failure with a stack that names lines of the source files. */

@@ -5,9 +5,9 @@
 import type { CallContext, Passed, ServerBehind } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { partsIn } from "../../core/store/parts.ts";
+import { asPart, isApp, isOurs, withoutOurs } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { CallArgs } from "../call-job.ts";
-import { APP_URI } from "../listing.ts";
 import { keyOf, type Listed, MAX_LISTED, nameHere, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { type Asked, ask } from "./asking.ts";
@@ -20,8 +20,22 @@ const PAGE = 10;
 
 const METHOD_NOT_FOUND = -32601;
 
-/** Begins the address of a resource or template whose own address another server uses too. The server's name follows. */
+/**
+ * Begins the address of a resource or template whose own address another server uses too, or could. The server's name follows.
+ */
 const OF_SERVER = "wrapped://";
+
+/**
+ * The beginning of a template that says whose addresses it means: a scheme and an authority. A scheme alone does not, and neither
+ * does the empty authority of `file:///`: several servers have such addresses.
+ */
+const WITH_AUTHORITY = /^[a-z][\w+.-]*:\/\/[^/]+\//i;
+
+/** Begins an address that only this server may use. */
+const IS_JOB = /^job:/i;
+
+/** The part of a template before its first variable. */
+const fixedPart = (template: Listed): string => keyOf(template).split("{")[0] ?? "";
 
 type Params = Record<string, unknown>;
 type Kind = keyof NonNullable<Snapshot["lists"]>;
@@ -61,6 +75,8 @@ export function serverBehind({
   return server;
 }
 
+const appsOf = ({ options }: Server) => ({ apps: options.apps === true });
+
 /** The entries of a list by the name, or address, that they have on the edge. */
 function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
   const entries = new Map<string, Entry>();
@@ -69,15 +85,18 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
     const own = snapshot.lists?.[kind] ?? [];
     for (const there of own.slice(0, MAX_LISTED)) {
       const key = keyOf(there);
-      if (options.apps !== true && key.startsWith(APP_URI)) continue;
-      const [first, second] =
+      if (options.apps !== true && isApp(key)) continue;
+      const [given, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
+      const isOpen = kind === "resourceTemplates" && servers.length > 1 && !WITH_AUTHORITY.test(fixedPart(there));
+      const first = isOpen || (kind !== "prompts" && IS_JOB.test(key)) ? second : given;
       const known = entries.get(first);
       // Of two equal entries of one server the first counts.
       if (known?.server === server) continue;
       const here = known ? second : first;
       const field = kind === "prompts" ? "name" : kind === "resources" ? "uri" : "uriTemplate";
-      if (!entries.has(here)) entries.set(here, { here: { ...there, [field]: here }, there, server });
+      if (entries.has(here)) continue;
+      entries.set(here, { here: { ...withoutOurs(there, appsOf(server)), [field]: here }, there, server });
     }
   }
   return entries;
@@ -113,10 +132,7 @@ function together(servers: readonly Server[]): Passed {
     const times = await Promise.all(servers.map((server) => lastNamed(server, uri, context)));
     const last = servers[times.indexOf(Math.max(...times.filter((at) => at > 0)))];
     if (last) return [last, uri];
-    const fits = ({ there }: Entry) => {
-      const [fixed = ""] = keyOf(there).split("{");
-      return fixed !== "" && uri.startsWith(fixed);
-    };
+    const fits = ({ there }: Entry) => WITH_AUTHORITY.test(fixedPart(there)) && uri.startsWith(fixedPart(there));
     const fitting = new Set([...templates.values()].filter(fits).map(({ server }) => server));
     const [only] = fitting.size === 1 ? fitting : [];
     if (only) return [only, uri];
@@ -127,11 +143,15 @@ function together(servers: readonly Server[]): Passed {
     const [server, uri] = await sourceOf(String(params.uri), context);
     const { name, snapshot, options } = server;
     if (!snapshot.resources) throw refused(`${name} has no resources`, { uri });
-    if (options.apps !== true && uri.startsWith(APP_URI))
-      throw refused(`${name}: its apps are not shown here`, { uri });
+    if (options.apps !== true && isApp(uri)) throw refused(`${name}: its apps are not shown here`, { uri });
     const { contents, _meta } = await ask(server, "resources/read", { uri }, context);
     if (!Array.isArray(contents)) throw refused(`${name}: it was not read`, { uri });
-    return { contents, ...(_meta !== undefined && { _meta }) };
+    const allowed = appsOf(server);
+    const shown = (content: unknown) =>
+      isOurs(Object(content).uri, allowed)
+        ? { uri: String(params.uri), mimeType: "application/json", text: JSON.stringify(content) }
+        : withoutOurs(content, allowed);
+    return withoutOurs({ contents: contents.map(shown), ...(_meta !== undefined && { _meta }) }, allowed);
   };
 
   const get = async ({ name, arguments: args }: Params, context: CallContext) => {
@@ -139,7 +159,14 @@ function together(servers: readonly Server[]): Passed {
     const params = { name: there.name, ...(args !== undefined && { arguments: args }) };
     const prompt = await ask(server, "prompts/get", params, context);
     if (!Array.isArray(prompt.messages)) throw refused(`${server.name}: its answer is not a prompt`);
-    return prompt;
+    const allowed = appsOf(server);
+    const shown = (message: unknown) => {
+      const { content } = Object(message);
+      if (typeof content !== "object" || content === null) return message;
+      const parts = Array.isArray(content) ? content.map((part) => asPart(part, allowed)) : asPart(content, allowed);
+      return withoutOurs({ ...Object(message), content: parts }, allowed);
+    };
+    return withoutOurs({ ...prompt, messages: prompt.messages.map(shown) }, allowed);
   };
 
   const complete = async ({ ref, argument, context: given }: Params, context: CallContext) => {
@@ -158,7 +185,7 @@ function together(servers: readonly Server[]): Passed {
   };
 
   const weightOfRead = (uri: unknown) => {
-    if (String(uri).startsWith("job:")) return 0;
+    if (IS_JOB.test(String(uri))) return 0;
     return servers.length === 1 || resources.has(String(uri)) ? 1 : 10;
   };
 
@@ -191,15 +218,30 @@ function together(servers: readonly Server[]): Passed {
   };
 }
 
+/** How many characters after an occurrence are looked at. */
+const LOOK_AHEAD = 20;
+/** The end of an address in a text, after marks that belong to the sentence. */
+const END = /^[.,:;!?'*)\]]*([^!-~]|["<>\\^`{|}])/;
+
+/** Whether a JSON text has the address in one of its strings, and not only as a part of a longer address. */
+function names(json: string, uri: string): boolean {
+  const written = JSON.stringify(uri).slice(1, -1);
+  for (let at = json.indexOf(written); at >= 0 && written !== ""; at = json.indexOf(written, at + written.length)) {
+    const end = at + written.length;
+    const isBegun = !/[A-Za-z0-9+.-]/.test(json[at - 1] ?? "") || /\\[bfnrt]/.test(json.slice(at - 2, at));
+    if (isBegun && END.test(json.slice(end, end + LOOK_AHEAD))) return true;
+  }
+  return false;
+}
+
 /** When the caller began its last call whose result names the resource, in milliseconds since the epoch; 0 if there is none. */
 async function lastNamed({ jobs }: Server, uri: string, { store, signal }: CallContext): Promise<number> {
-  const quoted = JSON.stringify(uri);
   const lastOf = async ({ kind }: Job<CallArgs>) => {
     let looked = 0;
     for await (const { job } of store.started({ kind, limit: PAGE }, signal)) {
       const value = job && (job.promise?.value ?? (await store.get(job.name, signal))?.value);
       const text = partsIn(value)?.text ?? JSON.stringify(value ?? null);
-      if (job && text.includes(quoted)) return job.startedAt;
+      if (job && names(text, uri)) return job.startedAt;
       looked += 1;
       if (looked === LOOKED_AT) break;
     }

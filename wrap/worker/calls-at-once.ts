@@ -85,7 +85,7 @@ async function make(
   const requests = new CallRequests(server, request);
   const kept = args.once && host !== undefined ? { kept: { keeper: host, request: requestId() } } : {};
   const sent: Sent = { at: new Date().toISOString(), ...kept };
-  server.calls.permit(jobName, slot);
+  server.calls.permit(jobName, args.once ? sent.at : undefined, slot);
   sending(sent);
   // If the call was not sent or is lost, its job decides what to do: the job finds it here.
   const call = await requests
@@ -149,10 +149,13 @@ async function answerIn(
   return sizeOf(answer as unknown as CallToolResult).text <= MOST ? answer : undefined;
 }
 
-/** Ends the call after the usual time limit, so that a call whose job never comes does not hold its slot longer. */
+/**
+ * Ends the call after the usual time limit, so that a call whose job never comes does not hold its slot longer. While its job waits
+ * for it, the job limits it, but not during its questions.
+ */
 function limit({ calls, options }: WrappedServer, jobName: string, call: CallInFlight): void {
   const end = () => {
-    if (calls.of(jobName) === call) call.request.cancel("it took too long");
+    if (calls.of(jobName) === call && call.onProgress === undefined) call.request.cancel("it took too long");
   };
   const cancel = machineClock.after(options.timeout ?? HOUR, end);
   void call.ended.then(cancel);

@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { Connection } from "./connection/connection.ts";
+import { AnswerLost } from "./connection/errors.ts";
 import { snapshotOf } from "./snapshot-file.ts";
 
 /** A connection to a server whose list of tools has `pages` pages of `size` tools. */
@@ -19,6 +20,33 @@ function paged(pages: number, size: number): Connection {
   };
   return { request, client, revision: "2025-11-25" } as unknown as Connection;
 }
+
+afterEach(() => vi.useRealTimers());
+
+test("the list of tools may take as long as the server may take to start, and the message about a longer one names the option", async () => {
+  vi.useFakeTimers();
+  const slow = (ms: number) => {
+    const connection = paged(1, 2);
+    const { request } = connection;
+    const answered = (...[method, params]: Parameters<Connection["request"]>) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
+      setTimeout(() => resolve(request(method, params).result), ms);
+      return { result: promise, cancel: (why: string) => reject(new AnswerLost(`it was cancelled: ${why}`)) };
+    };
+    return Object.assign(connection, { request: answered });
+  };
+  const read = (ms: number) =>
+    snapshotOf(slow(ms), 60_000).then(
+      ({ tools }) => tools.length,
+      (error: Error) => error.message,
+    );
+  const both = Promise.all([read(40_000), read(70_000)]);
+  await vi.advanceTimersByTimeAsync(70_000);
+  expect(await both).toEqual([
+    2,
+    "tools/list: it was not answered within 60 s, and startTimeout (--start-timeout) allows more",
+  ]);
+});
 
 test("a list of many pages is read to its end", async () => {
   const { tools, left } = await snapshotOf(paged(60, 2));

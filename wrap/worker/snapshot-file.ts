@@ -7,17 +7,25 @@ import { accepted, differences, narrowed } from "./agreed-list.ts";
 import type { Connection } from "./connection/connection.ts";
 import { ToolList } from "./tool-list.ts";
 
-/** How long a page of a list may take, in milliseconds, and how many pages are read. */
+/** How long a page of a list may take by default, in milliseconds, and how many pages are read. */
 const TIMEOUT = 30_000;
 const MAX_PAGES = 2_000;
 
-/** The server's present description of itself and its lists, unchanged except for the size limits. */
-export async function snapshotOf(connection: Connection): Promise<Snapshot> {
+/**
+ * The server's present description of itself and its lists, unchanged except for the size limits. `timeout`: how long a page of
+ * tools may take, in milliseconds; a server may do the work of its start when it is asked for its tools.
+ */
+export async function snapshotOf(connection: Connection, timeout = TIMEOUT): Promise<Snapshot> {
   const { name = "unknown", version = "", title } = connection.client.getServerVersion() ?? {};
   const { tools, prompts, resources, completions, logging } = connection.client.getServerCapabilities() ?? {};
   const instructions = connection.client.getInstructions();
   const list = new ToolList();
-  if (tools) await read(connection, "tools/list", "tools", list);
+  if (tools) {
+    await read(connection, "tools/list", "tools", list, timeout).catch((error: Error) => {
+      const advice = error instanceof NotAnswered ? ", and startTimeout (--start-timeout) allows more" : "";
+      throw new Error(`tools/list: ${error.message}${advice}`, { cause: error });
+    });
+  }
   const left = [...list.left];
   const listed = async (method: string, field: keyof Lists, noun: "prompt" | "resource" | "template of resources") => {
     const entries = new ToolList(noun);
@@ -47,13 +55,25 @@ export async function snapshotOf(connection: Connection): Promise<Snapshot> {
   };
 }
 
+class NotAnswered extends Error {}
+
 /** Reads the pages of a list. */
-async function read(connection: Connection, method: string, field: string, list: ToolList): Promise<void> {
+async function read(
+  connection: Connection,
+  method: string,
+  field: string,
+  list: ToolList,
+  timeout = TIMEOUT,
+): Promise<void> {
   let cursor: unknown;
   for (let page = 0; !list.isFull && page < MAX_PAGES; page++) {
     const request = connection.request(method, cursor === undefined ? {} : { cursor });
-    const timer = setTimeout(() => request.cancel("it took too long"), TIMEOUT);
-    const result = await request.result.finally(() => clearTimeout(timer));
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      late.reject(new NotAnswered(`it was not answered within ${timeout / 1_000} s`));
+      request.cancel("it took too long");
+    }, timeout);
+    const result = await Promise.race([request.result, late.promise]).finally(() => clearTimeout(timer));
     list.add(result[field]);
     cursor = result.nextCursor;
     if (cursor === undefined) return;

@@ -11,7 +11,7 @@ import { CallsInFlight } from "./call/call-in-flight.ts";
 import { type Slot, Slots } from "./call/slots.ts";
 import { Connection } from "./connection/connection.ts";
 import { type Environment, filled, filledAll, programEnvironment } from "./connection/environment.ts";
-import { NotSent, notOpened, Unsendable } from "./connection/errors.ts";
+import { AnswerLost, NotSent, notOpened, Unsendable } from "./connection/errors.ts";
 import { type Fetch, guardedFetch } from "./connection/guarded-fetch.ts";
 import type { Target } from "./connection/target.ts";
 import { canHost } from "./host/host-connection.ts";
@@ -42,6 +42,7 @@ const MAX_CALLERS = 100;
 /** One connection, which is reopened after it was lost. */
 class ReconnectingConnection {
   #connection: Promise<Connection> | undefined;
+  #began = 0;
   #failures = 0;
   #notBefore = 0;
   readonly #open: () => Promise<Connection>;
@@ -60,10 +61,12 @@ class ReconnectingConnection {
     if (wait > 0) throw new RetryableError(`it is tried again in ${Math.ceil(wait / 1_000)} s`, { retryAfter: wait });
     const opening = this.#open();
     this.#connection = opening;
-    const began = Date.now();
+    this.#began = Date.now();
     try {
       const connection = await opening;
-      void connection.closed.then(() => this.#ended(Date.now() - began < SHORTEST_LIFE));
+      void connection.closed.then(() => {
+        if (this.#connection === opening) this.#ended();
+      });
       return connection;
     } catch (error) {
       this.#connection = undefined;
@@ -72,9 +75,14 @@ class ReconnectingConnection {
     }
   }
 
+  /** Gives up a connection whose session the server has forgotten. Its other calls go on, because each has a stream of its own. */
   async drop(connection: Connection): Promise<void> {
-    if ((await this.#connection?.catch(() => undefined)) === connection) this.#connection = undefined;
-    await connection.close().catch(() => {});
+    if ((await this.#connection?.catch(() => undefined)) !== connection) return;
+    this.#connection = undefined;
+    this.#ended();
+    // In the 2026-07-28 revision each subscription has a stream, too.
+    if (connection.era === "legacy") connection.updates.close(new AnswerLost("the server has forgotten the session"));
+    void idle(connection).then(() => connection.close().catch(() => {}));
   }
 
   /** Leaves a hosted program to the next worker; resolves with whether the program goes on. */
@@ -89,16 +97,20 @@ class ReconnectingConnection {
 
   /** Closes the connection once its calls have ended and their answers are recorded. */
   async retire(): Promise<void> {
-    const current = await this.#connection?.catch(() => undefined);
-    do await delay(RETIRING, undefined, { ref: false });
-    while (current?.isOpen && !current.isIdle);
+    await idle(await this.#connection?.catch(() => undefined));
     await this.close();
   }
 
-  #ended(hasFailed: boolean): void {
+  #ended(hasFailed = Date.now() - this.#began < SHORTEST_LIFE): void {
     this.#failures = hasFailed ? this.#failures + 1 : 0;
     if (hasFailed) this.#notBefore = Date.now() + Math.min(FIRST_PAUSE * 2 ** (this.#failures - 1), LONGEST_PAUSE);
   }
+}
+
+/** Resolves when no call uses the connection any more. */
+async function idle(connection: Connection | undefined): Promise<void> {
+  do await delay(RETIRING, undefined, { ref: false });
+  while (connection?.isOpen && !connection.isIdle);
 }
 
 export class WrappedServer {
@@ -136,14 +148,18 @@ export class WrappedServer {
    *
    * @throws {NotSent} saying why there is no connection
    */
-  async connection(jobName: string, log: Log, tell: (what: string) => void = () => {}): Promise<Connection> {
+  connection(jobName: string, log: Log, tell?: (what: string) => void): Promise<Connection> {
+    return this.#telling(tell, this.#connected(jobName, log));
+  }
+
+  #telling<T>(tell: (what: string) => void = () => {}, answer: Promise<T>): Promise<T> {
     const { name } = this.options;
     const began = Date.now();
     const telling = setInterval(
       () => tell(`${name} has not answered for ${Math.round((Date.now() - began) / 1_000)} s`),
       TELL,
     );
-    return this.#connected(jobName, log).finally(() => clearInterval(telling));
+    return answer.finally(() => clearInterval(telling));
   }
 
   async #connected(jobName: string, log: Log): Promise<Connection> {
@@ -165,7 +181,13 @@ export class WrappedServer {
 
   /** The server's present description of itself and its lists. @throws {NotSent} */
   async look(log: Log, tell?: (what: string) => void): Promise<Snapshot> {
-    return snapshotOf(await this.connection("", log, tell));
+    const seen = async () => snapshotOf(await this.#connected("", log), this.#startTimeout);
+    return this.#telling(tell, seen());
+  }
+
+  get #startTimeout(): number {
+    const { startTimeout, url } = this.options;
+    return startTimeout ?? (url === undefined ? START : CONNECT);
   }
 
   /** Leaves the program to the next worker of the same deployment. Without a program host the program ends. */
@@ -174,7 +196,7 @@ export class WrappedServer {
     if (!left.every(Boolean)) await this.close();
   }
 
-  /** Closes a connection so that it is not used again. */
+  /** Gives up a connection, so that the next call opens another one. */
   async drop(jobName: string, connection: Connection, log: Log): Promise<void> {
     await (await this.#connectionOf(jobName, log)).drop(connection);
   }
@@ -230,7 +252,7 @@ export class WrappedServer {
 
   async #open(target: Target, log: Log): Promise<Connection> {
     const changed = async () => {
-      const snapshot = await snapshotOf(connection).catch(() => undefined);
+      const snapshot = await snapshotOf(connection, this.#startTimeout).catch(() => undefined);
       if (!snapshot) return;
       connection.tools = snapshot.tools;
       this.onTools?.(snapshot, log);
@@ -238,7 +260,7 @@ export class WrappedServer {
     const connection = await Connection.open({
       target,
       log,
-      timeout: this.options.startTimeout ?? ("url" in target ? CONNECT : START),
+      timeout: this.#startTimeout,
       revision: this.#revision,
       asked: this.options.revision,
       onListsChanged: () => void changed(),

@@ -3,9 +3,10 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { replayed } from "../../../testing/replayed.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Context, HOUR, MINUTE } from "../../definitions/context.ts";
+import { type Context, HOUR, MINUTE, NonRetryableError } from "../../definitions/context.ts";
 import { outputId } from "../../store/ids.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
@@ -221,6 +222,54 @@ test("a failed step that nothing awaits fails the job", async () => {
   for (const [how, fn] of Object.entries(awaited)) {
     expect(await new SimulatedJob(fn).toEnd(), how).toEqual({ kind: "complete", value: "done" });
   }
+});
+
+const month = { kind: "month", args: { parse: (args: unknown) => args } } as never;
+const minute = (ctx: Context) => ctx.sleep("a minute", MINUTE);
+
+test.each<[call: string, make: (ctx: Context) => Promise<unknown>, words: RegExp]>([
+  ["start", (ctx) => ctx.start(month, {}), /^start "start month" has failed, and nothing awaits it: no such month\. /],
+  [
+    "timeout",
+    (ctx) => ctx.timeout(1_000, minute),
+    /^race "timeout" has failed, .*: ctx\.timeout: "timeout" took longer/,
+  ],
+  ["spend", (ctx) => ctx.spend(2, { of: "cents" }), /^spend "cents" has failed, and nothing awaits it: .* cents/],
+  [
+    "ask",
+    (ctx) => ctx.ask("age", { message: "Your age?", schema: z.object({ age: z.number() }) }),
+    /^ask "age" has failed, and nothing awaits it: the answer to "age" does not fit/,
+  ],
+  [
+    "callback",
+    (ctx) => ctx.callback("payment", { schema: z.object({ paid: z.boolean() }) }).result,
+    /^callback "payment" has failed, and nothing awaits it: what was sent to the callback "payment" does not fit/,
+  ],
+])("a ctx.%s that fails and that nothing awaits fails the job", async (_call, make, words) => {
+  const ended = async (fn: Fn) => {
+    const job = new SimulatedJob(fn, {
+      start: () => Promise.reject(new NonRetryableError("no such month")),
+      budget: { cents: { limit: 1 } },
+    });
+    for (;;) {
+      const end = await job.next();
+      if (end.kind !== "asleep") return end;
+      job.answer("age", { action: "accept", content: { age: "old" } });
+      await job.send("payment", { paid: "much" });
+    }
+  };
+  const forgotten: Fn = async (ctx) => {
+    void make(ctx);
+    await ctx.sleep("a while", HOUR);
+    return "done";
+  };
+  const awaited: Fn = async (ctx) => {
+    const made = make(ctx);
+    await ctx.sleep("a while", HOUR);
+    return made.catch(() => "done");
+  };
+  expect(await ended(forgotten)).toEqual(refused(words));
+  expect(await ended(awaited)).toEqual({ kind: "complete", value: "done" });
 });
 
 test("globals are replaced only once", async () => {

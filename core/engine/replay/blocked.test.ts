@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY } from "../../definitions/context.ts";
-import type { Runnable } from "../execution.ts";
+import type { Runnable } from "../runtime.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 

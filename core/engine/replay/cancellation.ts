@@ -38,6 +38,8 @@ interface CancellationParts {
 interface Cancellation {
   at: number;
   by?: "deadline";
+  /** Why the job cannot end before its deadline, if it is told of it early. */
+  reason?: string | undefined;
   /** The commands that were open after the replay: an earlier worker may have begun them. */
   before: ReadonlySet<Command>;
   /** Whether the function would end if it were handed this outcome next, and never hear of the cancellation. */
@@ -47,7 +49,7 @@ interface Cancellation {
 /** Tells the function, unless a record shows that it knows. @throws {LeaseLost} */
 export async function tell(parts: CancellationParts, cancellation: Cancellation): Promise<void> {
   const { journal, commands, writer, replay } = parts;
-  const { at, by, before } = cancellation;
+  const { at, by, reason, before } = cancellation;
   if (journal.events.some(({ event }) => event.kind === "cancelled")) return;
   const openWork = () => [...commands.open].filter(hasEffects);
   const waiting = new Set(openWork().filter((command) => command.runningSince === 0 && !before.has(command)));
@@ -59,6 +61,7 @@ export async function tell(parts: CancellationParts, cancellation: Cancellation)
   const event = {
     ...({ kind: "cancelled", op: "", whole: true } as const),
     ...(by && { by }),
+    ...(reason !== undefined && { reason }),
     ...(unbegun.length > 0 && { unbegun }),
   };
   const [record] = await writer.append([{ event, when: "resolved" }]);

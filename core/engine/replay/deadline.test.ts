@@ -1,10 +1,11 @@
 /** What a function does at its deadline: the call that it waits in throws, and it cleans up. */
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { replayed } from "../../../testing/replayed.ts";
-import { cancelIn, entryIn, JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { cancelIn, entryIn, JOB, recordsIn, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
-import { LeaseLost } from "../execution.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
+import { LeaseLost } from "../runtime.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const there = { kind: "there", args: { parse: (value: unknown) => value as object } };
@@ -109,4 +110,51 @@ test("a clean-up that takes too long is cut off, and the error of one that throw
     kind: "failed",
     error: { message: "no way back" },
   });
+});
+
+test("calls that the deadline ends at once are told of it in the order that stored journals have", async () => {
+  const code = async (ctx: Context) => {
+    const undo = (what: string) => () => ctx.step("undo", () => what);
+    const typed = { message: "Go on?", schema: z.object({}) };
+    return Promise.all([
+      ctx.ask("typed", typed).catch(undo("typed")),
+      ctx.callback("sent", { schema: z.string() }).result.catch(undo("sent")),
+      ctx.ask("plain", question).catch(undo("plain")),
+    ]);
+  };
+  const job = new SimulatedJob(code, { deadline: HOUR });
+  expect(await job.toEnd()).toEqual({ kind: "complete", value: ["typed", "sent", "plain"] });
+  const undone = recordsIn(job.sim).flatMap(({ event }) => (event.kind === "step" ? [[event.op, event.value]] : []));
+  expect(Object.fromEntries(undone)).toEqual({ undo: "plain", "undo#2": "typed", "undo#3": "sent" });
+});
+
+test("a sleep that would end after the deadline throws at once, so that the function cleans up, wherever its worker dies", async () => {
+  const words = /^sleep "a month" would end after the job's deadline, .*: give the definition a longer one$/;
+  const done = new Set<string>();
+  const saga = async (ctx: Context) => {
+    const step = (name: string) => ctx.step(name, () => void done.add(name));
+    try {
+      await step("reserve");
+      await ctx.sleep("a month", 30 * DAY);
+    } catch (error) {
+      await ctx.sleep("a little", SECOND);
+      await step("undo");
+      throw error;
+    } finally {
+      await step("close");
+    }
+  };
+  await expect(replayed(saga, {}, { deadline: HOUR })).rejects.toThrow(words);
+  expect([...done]).toEqual(["reserve", "undo", "close"]);
+
+  const returns = async (ctx: Context) => {
+    const found = await ctx.step("find", () => "first");
+    const late = await ctx.sleep("a month", 30 * DAY).catch((error) => error);
+    return [found, late.name, late.message];
+  };
+  const job = new SimulatedJob(returns, { deadline: HOUR });
+  const begun = job.clock.now();
+  const value = ["first", "DeadlineExceeded", expect.stringMatching(words)];
+  expect(await job.toEnd()).toEqual({ kind: "complete", value });
+  expect(job.clock.now() - begun).toBeLessThan(MINUTE);
 });

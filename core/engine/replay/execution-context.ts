@@ -85,7 +85,7 @@ type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 interface ContextParts {
   readonly commands: Pick<
     Commands,
-    "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events" | "outputs"
+    "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events" | "outputs" | "failedSpends"
   >;
   readonly lease: Pick<Lease, "id" | "run" | "create">;
   readonly run: Pick<
@@ -173,7 +173,7 @@ export class ExecutionContext implements Context {
     { name }: { name?: string } = {},
   ): Promise<ChildJob<Result>> {
     const job = definition && "job" in definition ? definition.job : definition;
-    const started = this.#issue<string>("start", name ?? `start ${job?.kind}`, (command) => {
+    const prepare = (command: Command) => {
       if (typeof job?.args?.parse !== "function") {
         throw new NondeterminismError(
           "ctx.start takes a definition, as defineDurableTool and defineJob make it, and its arguments",
@@ -181,8 +181,10 @@ export class ExecutionContext implements Context {
       }
       const fn = () => this.#parts.runtime.start(job, args);
       command.work = { do: "attempt", fn, options: START_OPTIONS };
+    };
+    return this.#issue("start", name ?? `start ${job?.kind}`, prepare, {
+      map: (name: string) => this.#child<Result>(name),
     });
-    return noted(started.then((name) => this.#child<Result>(name)));
   }
 
   #child<Result>(name: string): ChildJob<Result> {
@@ -196,7 +198,7 @@ export class ExecutionContext implements Context {
     return {
       name,
       result: () => this.await<Result>(name),
-      cancel: async () => void (await this.#issue("step", `cancel ${name}`, cancel, MAX_AWAITED)),
+      cancel: async () => void (await this.#issue("step", `cancel ${name}`, cancel, { longest: MAX_AWAITED })),
     };
   }
 
@@ -207,7 +209,8 @@ export class ExecutionContext implements Context {
       if (!Number.isFinite(end)) {
         throw new NondeterminismError(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
       }
-      const due = Math.ceil(Math.max(end, 0));
+      // A timer has a delay of its due time less one, which cannot be negative.
+      const due = Math.ceil(Math.max(end, 1));
       command.work = { do: "record", entry: { kind: "sleep", op: command.path }, when: { due } };
     });
   }
@@ -215,7 +218,7 @@ export class ExecutionContext implements Context {
   ask<Content>(name: string, question: TypedQuestion<Content>): Promise<Answer<Content>>;
   ask(name: string, question: Question): Promise<Answer>;
   ask(name: string, asked: Question | TypedQuestion<unknown>): Promise<Answer<unknown>> {
-    const answered = this.#issue<Answer>("ask", name, (command) => {
+    const prepare = (command: Command) => {
       const question = formOf(name, asked);
       command.question = question;
       command.work = {
@@ -223,13 +226,14 @@ export class ExecutionContext implements Context {
         entry: { kind: "ask", op: command.path, question },
         when: { until: this.#parts.run.waitsUntil },
       };
-    });
-    return asked && "schema" in asked ? noted(answered.then((answer) => fitting(name, asked, answer))) : answered;
+    };
+    const map = asked && "schema" in asked && ((answer: Answer) => fitting(name, asked, answer));
+    return this.#issue("ask", name, prepare, map ? { map } : {});
   }
 
   callback<T = unknown>(name: string, options: CallbackOptions<T> = {}): Callback<T> {
     let url = "";
-    const sent = this.#issue<unknown>("callback", name, (command) => {
+    const prepare = (command: Command) => {
       const { runtime, lease, clock } = this.#parts;
       if (!runtime.callbackUrl) throw new NondeterminismError(`ctx.callback("${name}") ${NO_ADDRESS}`);
       const { schema, for: span = Number.POSITIVE_INFINITY } = options;
@@ -241,9 +245,10 @@ export class ExecutionContext implements Context {
       const form = schema && schemaOf(schema);
       const until = Math.min(Math.ceil(outside(() => clock.now()) + span), this.#parts.run.waitsUntil);
       command.callback = { id, until, param: { callback: command.path, ...(form && { schema: form }) } };
-    });
+    };
     const { schema } = options;
-    const result = schema ? noted(sent.then((value) => received(name, schema, value))) : (sent as Promise<T>);
+    const map = schema && ((value: unknown) => received(name, schema, value));
+    const result = this.#issue<T>("callback", name, prepare, map ? { map } : {});
     return { url, result };
   }
 
@@ -359,12 +364,15 @@ export class ExecutionContext implements Context {
 
   timeout<T>(ms: number, fn: (ctx: Context) => Promise<T>, { name = "timeout" }: { name?: string } = {}): Promise<T> {
     const branches = { work: fn, late: (ctx: Context) => ctx.sleep("timeout", ms) };
-    const first = this.#first("timeout", branches, name, () => true);
-    return noted(
-      first.then(({ winner, value }) => {
+    return this.#first(
+      "timeout",
+      branches,
+      name,
+      () => true,
+      ({ winner, value }) => {
         if (winner === "late") throw new TimeoutError(`ctx.timeout: "${name}" took longer than ${words(ms)}`);
         return value as T;
-      }),
+      },
     );
   }
 
@@ -372,13 +380,14 @@ export class ExecutionContext implements Context {
    * Runs branches until `isLast` accepts the end of one, as it is (`true`) or with another error. If the function is told
    * to end meanwhile, all branches end: the first that succeeded wins, and otherwise one that throws what it was told.
    */
-  #first<B extends Branches>(
+  #first<B extends Branches, T = Winner<B>>(
     call: "race" | "any" | "timeout",
     branches: B,
     name: string,
     isLast: (failed: boolean, error: unknown) => boolean | { error: Error },
-  ): Promise<Winner<B>> {
-    return this.#issue("race", name, (command) => {
+    map?: (winner: Winner<B>) => T,
+  ): Promise<T> {
+    const prepare = (command: Command) => {
       const entries = Object.entries(branches ?? {});
       if (entries.length === 0) throw new NondeterminismError(`ctx.${call}: it has no branches`);
       if (!entries.every(([, branch]) => typeof branch === "function")) {
@@ -417,12 +426,13 @@ export class ExecutionContext implements Context {
           (error) => ended(key, error, true),
         );
       }
-    });
+    };
+    return this.#issue("race", name, prepare, map ? { map } : {});
   }
 
   spend(amount: number, { of }: { of: string }): Promise<Spent> {
-    const { spending, run } = this.#parts;
-    const spent = new Promise<Spent>((resolve, reject) => {
+    const { spending, run, commands } = this.#parts;
+    const spent = new Outcome<Spent>((resolve, reject) => {
       if (this.#isAbandoned) return;
       try {
         this.#refuse("spend", of, MAX_NAME);
@@ -432,7 +442,11 @@ export class ExecutionContext implements Context {
       }
       spending.within(of, (limit, spent) => this.#root.#mayGrow(of, limit, spent)).then(resolve, reject);
     });
-    return noted(spent);
+    spent.catch((error) => {
+      commands.failedSpends.push({ kind: "spend", path: of, failed: { error }, isAwaited: () => spent.isAwaited });
+    });
+    spent.isAwaited = false;
+    return spent;
   }
 
   /** Asks in the function's own context, so that the question outlives an abandoned branch. */
@@ -591,15 +605,16 @@ export class ExecutionContext implements Context {
     settle();
   }
 
-  #issue<T>(
+  /** `map` makes what the function gets of the outcome, or throws what it gets. */
+  #issue<T, Given = never>(
     kind: CommandKind,
     name: string,
     prepare: (command: Command) => void,
-    longest = kind === "await" ? MAX_AWAITED : MAX_NAME,
+    { longest = kind === "await" ? MAX_AWAITED : MAX_NAME, map }: { longest?: number; map?: (given: Given) => T } = {},
   ): Promise<T> {
     const { commands, run } = this.#parts;
     let command: Command | undefined;
-    const outcome = new Outcome<unknown>((resolve, reject) => {
+    const given = new Outcome<unknown>((resolve, reject) => {
       // In an abandoned branch or item the promise never settles; it goes away with the execution.
       if (this.#isAbandoned) return;
       try {
@@ -612,6 +627,7 @@ export class ExecutionContext implements Context {
         reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
       }
     });
+    const outcome = map ? mapped(given, map as (given: unknown) => T) : given;
     // A rejection that nothing awaits must not end the process, which runs other jobs as well.
     outcome.catch((error) => {
       if (command) command.failed = { error };
@@ -648,10 +664,20 @@ export class ExecutionContext implements Context {
   }
 }
 
-/** Keeps a rejection of a derived promise that nothing awaits from ending the process. */
-function noted<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => {});
-  return promise;
+/**
+ * As `given.then(map)`, and takes as many microtasks. A cancellation rejects several calls at once, and in stored journals the
+ * order of what the function then calls follows from that number.
+ */
+function mapped<T>(given: Promise<unknown>, map: (value: unknown) => T): Outcome<T> {
+  return new Outcome((resolve, reject) => {
+    given.then((value) => {
+      try {
+        resolve(map(value));
+      } catch (error) {
+        reject(error);
+      }
+    }, reject);
+  });
 }
 
 /** Refuses a promise in place of a function: the request behind it would be made again in each replay. */

@@ -34,7 +34,7 @@ export class FunctionRun implements Guarded {
   /** Whether the function knows that its job was cancelled, or that the deadline has come. */
   isTold = false;
   /** What the function was told, and in which window, if groups that were open then end whole: see `JournalEntry`. */
-  told: { error: Error; window: number } | undefined;
+  told: { error: Error; window: number; reason: string | undefined } | undefined;
   /** Whether the deadline has come. Until the function knows, failures of attempts are not recorded. */
   isLate = false;
   /** When all questions, callbacks and retries of the function end at the latest, in milliseconds since the epoch. */

@@ -76,14 +76,15 @@ export class Replay {
     const { commands, run, runtime } = this.#parts;
     run.isTold = true;
     run.waitsUntil = Math.max(run.waitsUntil, runtime.cleanupUntil ?? 0);
-    const Told = "by" in event && event.by === "deadline" ? DeadlineExceeded : JobCancelled;
+    const { by, reason } = event.kind === "cancelled" ? event : {};
     await run.moveOn(
       () => {
         const open = commands.cancel(run.window);
         const unbegun = new Set("unbegun" in event ? event.unbegun : []);
         const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
-        const error = new Told(unfinished.map(({ path }) => path));
-        if ("whole" in event) run.told = { error, window: run.window };
+        const paths = unfinished.map(({ path }) => path);
+        const error = by === "deadline" ? new DeadlineExceeded(paths, reason) : new JobCancelled(paths);
+        if ("whole" in event) run.told = { error, window: run.window, reason };
         for (const { reject } of open) reject(error);
       },
       undefined,

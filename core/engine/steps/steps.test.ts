@@ -10,8 +10,8 @@ import {
   RetryableError,
   SECOND,
 } from "../../definitions/context.ts";
-import { LeaseLost, type Runnable } from "../execution.ts";
 import type { Runtime } from "../runtime.ts";
+import { LeaseLost, type Runnable } from "../runtime.ts";
 
 /** A step that fails so many times, and the attempts that it has seen. */
 function failing(times: number, error: () => unknown = () => new Error("503")) {

@@ -17,6 +17,8 @@ export interface Latest {
 /** How many of the newest are shown, and how many characters of each. */
 const SHOWN = 5;
 const LONGEST = 2_000;
+/** Among how many of the newest outputs they are looked for: events may have come after them. */
+const LOOKED_AT = 20;
 
 /** @param emitted how many results the job's feed counts, and `events` how many events among the same promises */
 export async function latestOf(
@@ -27,12 +29,18 @@ export async function latestOf(
 ): Promise<Latest | undefined> {
   if (emitted === 0) return undefined;
   const all = emitted + events;
-  const newest = Array.from({ length: Math.min(all, SHOWN) }, (_, i) => store.child(outputId(id, all - i), signal));
-  const values = (await Promise.all(newest)).flatMap((promise) => {
-    const value = promise && (decodeValue(promise.param) ?? null);
-    return value === undefined || isEvent(value) ? [] : [inShort(value, LONGEST)];
-  });
-  return { count: emitted, values };
+  const last = Math.max(all - LOOKED_AT, 0);
+  const values: unknown[] = [];
+  for (let n = all; n > last && values.length < Math.min(emitted, SHOWN); n -= SHOWN) {
+    const newest = Array.from({ length: Math.min(n - last, SHOWN) }, (_, i) =>
+      store.child(outputId(id, n - i), signal),
+    );
+    for (const promise of await Promise.all(newest)) {
+      const value = promise && (decodeValue(promise.param) ?? null);
+      if (value !== undefined && !isEvent(value)) values.push(inShort(value, LONGEST));
+    }
+  }
+  return { count: emitted, values: values.slice(0, SHOWN) };
 }
 
 /** The value, or the first `shown` characters of its JSON if that has more than `most`. */
@@ -41,7 +49,7 @@ function inShort(value: unknown, most: number, shown = most): unknown {
   return text.length > most ? `${text.slice(0, shown)} …` : value;
 }
 
-/** How many are read at once, and the most that one call returns. */
+/** How many are read at once, and how many results and events one call passes, about. */
 const AT_ONCE = 8;
 const MOST = 100;
 
@@ -64,7 +72,7 @@ export async function partialOf(
     ...(more && { more: true as const }),
   });
   let left = limit;
-  for (let n = from + 1; values.length < MOST; n += AT_ONCE) {
+  for (let n = from + 1; passed < MOST; n += AT_ONCE) {
     const read = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => store.child(outputId(id, n + i), signal)));
     for (const promise of read) {
       if (!promise) return from + passed > 0 ? partial(false) : undefined;

@@ -11,8 +11,8 @@ import {
   type WorkerReport,
 } from "./worker-report.ts";
 
-/** How many waiting jobs are remembered, so that their going on is reported too. */
-const MOST_WAITING = 10_000;
+/** How many failed and how many waiting jobs are kept for reports, and how many waiting ones are remembered until they go on. */
+const MOST_KEPT = 10_000;
 
 /** The state of a worker at the time of a report. */
 export type AboutWorker = Omit<WorkerReport, "n" | "slots" | keyof News> & { running: number; most: number };
@@ -42,7 +42,7 @@ export class Figures {
   readonly #waits = new Map<string, WaitingJob>();
   /** The jobs that were reported as waiting. */
   readonly #said = new Set<string>();
-  #failed: FailedJob[] = [];
+  readonly #failed: FailedJob[] = [];
   #n: number;
   /** How many jobs wait for a slot. */
   waiting = 0;
@@ -77,18 +77,13 @@ export class Figures {
     this.count(kind, outcome);
     this.count(kind, "ms", ms);
     this.#took(kind, job, ms);
-    this.waits({ job, kind });
+    // The process that cleans up after a cancelled job is seldom the one that reported its wait.
+    if (outcome === "cancelled") this.goesOn(job, kind);
+    else this.waits({ job, kind });
     if (outcome !== "failed") return;
     this.count(kind, FAILED + firstLine(reason));
-    if (this.#failed.length >= MOST_NAMED) return;
     const at = Date.now();
-    this.#failed.push({
-      job,
-      kind,
-      reason: firstLine(reason),
-      at,
-      ...(stack && { stack: stack.slice(0, LONGEST.stack) }),
-    });
+    this.#fail([{ job, kind, reason: firstLine(reason), at, ...(stack && { stack: stack.slice(0, LONGEST.stack) }) }]);
   }
 
   /** Reports what a job waits for, or that it no longer waits. */
@@ -96,12 +91,11 @@ export class Figures {
     const { job, state } = about;
     // Most jobs never wait.
     if (state === undefined && !this.#said.has(job)) return;
-    this.#waits.delete(job);
-    if (this.#waits.size >= MOST_NAMED) return;
+    if (this.#waits.size >= MOST_KEPT && !this.#waits.has(job)) return;
     this.#waits.set(job, { ...about, ...(about.says && { says: firstLine(about.says) }) });
     this.#onNews();
     if (state === undefined) this.#said.delete(job);
-    else if (this.#said.size < MOST_WAITING) this.#said.add(job);
+    else if (this.#said.size < MOST_KEPT) this.#said.add(job);
   }
 
   /** Reports that a job has just been started by another one, for each kind only once in a while. */
@@ -109,7 +103,7 @@ export class Figures {
 
   /** Reports that a job goes on, which another worker may have reported as waiting. */
   goesOn(job: string, kind: string): void {
-    if (this.#said.size < MOST_WAITING) this.#said.add(job);
+    if (this.#said.size < MOST_KEPT) this.#said.add(job);
     this.waits({ job, kind });
   }
 
@@ -119,36 +113,42 @@ export class Figures {
     for (const { job, kind, ...more } of waits)
       more.state ? this.waits({ job, kind, ...more }) : this.goesOn(job, kind);
     for (const [kind, job, ms] of slowest) this.#took(kind, job, ms);
-    this.#failed.push(...failed.slice(0, MOST_NAMED - this.#failed.length));
+    this.#fail(failed);
   }
 
-  /** Returns what has happened since the last call, and begins to gather again. */
-  takeNews(): News {
+  /** Returns what has happened since the last call. It names at most `named` failed and as many waiting jobs; the next call, others. */
+  takeNews(named = MOST_KEPT): News {
+    const waits = [...this.#waits].slice(0, named);
+    for (const [job] of waits) this.#waits.delete(job);
     const news: News = {
       counts: [...this.#counts].map(([key, n]) => {
         const at = key.indexOf(" ");
         return [key.slice(0, at), key.slice(at + 1), n];
       }),
-      failed: this.#failed,
-      waits: [...this.#waits.values()],
+      failed: this.#failed.splice(0, named),
+      waits: waits.map(([, about]) => about),
       slowest: [...this.#slowest].map(([kind, { job, ms }]) => [kind, job, ms]),
     };
     this.#counts.clear();
-    this.#waits.clear();
     this.#slowest.clear();
-    this.#failed = [];
     return news;
   }
 
-  /** Makes the next report, of what has happened since the last one. */
+  /** Makes the next report. */
   take({ running, most, ...worker }: AboutWorker): WorkerReport {
     this.#n += 1;
-    return { ...worker, n: this.#n, slots: { running, waiting: this.waiting, most }, ...this.takeNews() };
+    return { ...worker, n: this.#n, slots: { running, waiting: this.waiting, most }, ...this.takeNews(MOST_NAMED) };
   }
 
-  /** Whether something has happened since the last report. */
+  /** Whether there is something that no report has named. */
   get hasNews(): boolean {
     return this.#counts.size + this.#waits.size + this.#failed.length > 0;
+  }
+
+  /** Keeps failed jobs for a report; of too many the newest. */
+  #fail(jobs: readonly FailedJob[]): void {
+    this.#failed.push(...jobs);
+    this.#failed.splice(0, this.#failed.length - MOST_KEPT);
   }
 
   #took(kind: string, job: string, ms: number): void {

@@ -1,8 +1,8 @@
 /** How an operator retries a job that has failed or does not make progress. */
 import { REQUEST_TAG } from "../../definitions/job.ts";
-import { CLEANED_UP, EARLIER, encodeValue, lineage, ORDER, RESERVATION } from "../../store/codec.ts";
+import { CLEANED_UP, decodeValue, EARLIER, encodeValue, lineage, ORDER, RESERVATION } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import type { PromiseRecord, Value } from "../../store/connection/protocol.ts";
 import { chainLink, cleanUpId, executionMarkId, splitGeneration, withGeneration } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
 import { doing } from "../feed/progress-feed.ts";
@@ -16,6 +16,12 @@ const LOOKING = "it is being looked at";
 interface Server {
   client: ResonateClient;
   namespace: string;
+}
+
+/** The call of a job with another seed. An attempt that resumes the job takes the earlier seed from there. */
+function withNewSeed(param: Value): Value {
+  const call = decodeValue(param) as { seed?: unknown } | null | undefined;
+  return typeof call?.seed === "string" ? encodeValue({ ...call, seed: crypto.randomUUID() }) : param;
 }
 
 /** Starts the next attempt at a job that ended without a result; resolves with the outcome in words. */
@@ -36,7 +42,7 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
   const data = {
     id,
     timeoutAt,
-    param: known.param,
+    param: withNewSeed(known.param),
     tags: { ...tags, ...lineage(id), ...order, ...(!isFromStart && { [EARLIER]: known.id }), ...after },
   };
   await client.call({ kind: "promise.create", data });

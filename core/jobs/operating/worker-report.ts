@@ -52,7 +52,7 @@ export interface WorkerReport {
   slowest: [kind: string, job: string, ms: number][];
 }
 
-/** How many failures and how many waiting jobs a report names at most. Further ones are only counted. */
+/** How many failures and how many waiting jobs a report names at most. Further ones are named in the next reports. */
 export const MOST_NAMED = 200;
 
 /** How many pairs of kind and count a report, or a period, tells apart at most. */

@@ -2,16 +2,16 @@
  * The order of the jobs of a kind that have the same key, when the kind limits how many of them run at once. Each start takes a
  * position: the next promise in a sequence. The position names the job, and a tag of the job names the position. Starts that
  * come at the same moment share a position, which lists them in order. A job that is executed for the first time reads the jobs
- * before it, and begins if fewer of them are pending than may run at once. Otherwise it sleeps until one of those ends. When a
- * job begins, a child of its promise (the mark) lists the earlier jobs that were still running, so that nobody has to look
- * further back.
+ * before it, and begins if fewer of them are pending, or clean up after a cancellation, than may run at once. Otherwise it sleeps
+ * until one of those ends. When a job begins, a child of its promise (the mark) lists the promises of the earlier jobs and
+ * clean-ups that were still running, so that nobody has to look further back.
  */
 import { hashed, type Job } from "../../definitions/job.ts";
 import type { Lease } from "../../engine/runtime.ts";
 import { childOf, decodeValue, ORDER } from "../../store/codec.ts";
-import type { ResonateClient } from "../../store/connection/client.ts";
+import type { Requests } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { begunId, chainLink, orderId, positionTimerId } from "../../store/ids.ts";
+import { begunId, chainLink, cleanUpId, orderId, positionTimerId } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
 
 /** How long after its position a job may be created, in milliseconds. Later jobs do not wait longer than this for it. */
@@ -62,7 +62,7 @@ function startsIn({ param }: PromiseRecord): Start[] {
 
 /** Takes a position in the order of a job that is about to be created. Returns the job's tag; none without a limit. */
 export async function takePosition<Args>(
-  client: ResonateClient,
+  client: Requests,
   namespace: string,
   { id, job, args, timeoutAt }: { id: string; job: Job<Args>; args: Args; timeoutAt: number },
   orders: Orders,
@@ -79,7 +79,7 @@ export async function takePosition<Args>(
  */
 export async function positionIn(
   chain: string,
-  client: ResonateClient,
+  client: Requests,
   { id, timeoutAt }: { id: string; timeoutAt: number },
   orders: Orders = new Map(),
 ): Promise<Record<string, string>> {
@@ -139,6 +139,9 @@ export async function turnOf(
   if (own && createdAt > own.createdAt + GRACE) return "late";
   const ahead = new Set<string>();
   const add = (promise: PromiseRecord | undefined) => promise?.state === "pending" && ahead.add(promise.id);
+  // A cancelled job that had begun is at work until its clean-up ends.
+  const addBegun = async (job: PromiseRecord | undefined) =>
+    add(job?.state === "rejected_canceled" ? await lease.get(cleanUpId(job.id)) : job);
   for await (const { job, position, at } of startsBefore(id, link, own, lease)) {
     const until = position.createdAt + GRACE;
     const other = await lease.get(job);
@@ -147,10 +150,11 @@ export async function turnOf(
       ahead.add((await lease.create(positionTimerId(id, at, due), undefined, { due })).id);
     }
     if (other?.tags[ORDER] === position.id && other.createdAt <= until) {
-      add(other);
       const begun = await lease.get(begunId(job));
+      if (begun) await addBegun(other);
+      else add(other);
       const beside = begun ? (decodeValue(begun.param) as { beside: string[] }).beside : [];
-      for (const each of beside) if (ahead.size < limit) add(await lease.get(each));
+      for (const each of beside) if (ahead.size < limit) await addBegun(await lease.get(each));
       if (begun) break;
     }
     if (ahead.size >= limit) break;

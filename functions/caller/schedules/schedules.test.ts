@@ -229,8 +229,39 @@ test("a queued firing waits while schedules are paused, and is made up when they
   await pass(1);
   expect(await fired()).toEqual(["23T130000Z"]);
   await paused.resume("schedule");
-  await pass(0.01);
+  await pass(0.02);
   expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
+});
+
+test("of several firings that wait for the last job the newest is started, and the others are named as skipped", async () => {
+  const { pass, fired, end, seen } = await deploy({ overlap: "queue" });
+  for (let n = 0; n < 4; n++) await pass(1);
+  await end("23T130000Z");
+  await pass(0.01);
+  expect(await fired()).toEqual(["23T130000Z", "23T160000Z"]);
+  const shown = await seen();
+  expect("done" in shown && shown.done.schedules[0]?.last.map(({ text }) => text)).toEqual([
+    "report_x@20261123T160000Z",
+    "20261123T150000Z skipped, as a later one is due",
+    "20261123T140000Z skipped, as a later one is due",
+    "report_x@20261123T130000Z",
+  ]);
+});
+
+test.each([
+  ["a one-time firing", { when: { at: new Date(BEGAN + HOUR).toISOString() } }],
+  ['with missed: "last" the newest firing', { missed: "last" }],
+] as const)("%s within a pause of schedules is made up after it", async (_, change) => {
+  const { pass, fired, alarm } = await deploy(change);
+  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  await paused.pause("schedule");
+  await pass(1);
+  expect(await fired()).toEqual([]);
+  // A pause may last for days.
+  expect(alarm.at - Date.now()).toBeGreaterThan(50_000);
+  await paused.resume("schedule");
+  await pass(0.02);
+  expect(await fired()).toEqual(["23T130000Z"]);
 });
 
 test("a definition's schedule is made once, replaced when it changes, and ended when it is removed", async () => {
@@ -326,4 +357,25 @@ test("a schedule that fires each minute does not fill the server with its progre
   expect(told.length).toBeGreaterThan(5);
   expect(told.length).toBeLessThan(70);
   expect(sim.promises().filter((id) => /report_x@[^:]*$/.test(id)).length).toBeGreaterThan(100);
+});
+
+test("a schedule that is made again after the retention has removed an ended one of its name fires", async () => {
+  const { sim, store, spec, pass, fired } = await deploy({});
+  await store.cancel("schedule_s");
+  sim.forget(`${KEY}schedule_s`);
+  await startJob(store, schedule as Job, spec, Date.now());
+  await pass(0);
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z"]);
+});
+
+test("a nightly schedule shows a next firing to come, also if its firings are not to the millisecond a day apart", async () => {
+  const { pass, doing } = await deploy({ when: { cron: "0 12 * * *" } });
+  for (let day = 1; day <= 14; day++) {
+    // Each second alarm is 20 ms late.
+    vi.setSystemTime(BEGAN + day * 24 * HOUR + (day % 2) * 20);
+    await pass(0);
+    const next = new Date(BEGAN + (day + 1) * 24 * HOUR).toISOString();
+    expect(await doing()).toMatch(new RegExp(`^fires next ${next}; last: `));
+  }
 });

@@ -29,15 +29,19 @@ const LATE = 5 * 60_000;
 /** The pause after a failure, and before a queued firing is tried again, in milliseconds. */
 const AGAIN = 10_000;
 
+/** How often a firing that waits for the end of a pause is tried, in milliseconds. A pause may last for days. */
+const AFTER_PAUSE = 60_000;
+
 /** How many schedules fire at once, and how many of its last firings a schedule reports. */
 const AT_ONCE = 10;
 const TOLD = 5;
 
 /**
  * The least time between two entries of a schedule's feed: a share of its age, but at most so many milliseconds. Entries are
- * never removed, so a feed must not grow fast.
+ * never removed, so a feed must not grow fast. It is less than a day, as nightly firings are not to the millisecond a day apart, and
+ * one day a year has 23 hours.
  */
-const GAP = { share: 0.1, most: 86_400_000 };
+const GAP = { share: 0.1, most: 72_000_000 };
 
 /** How many schedules a caller sees at once. */
 const SEEN = 100;
@@ -173,12 +177,15 @@ export class Schedules {
     let firing = queued ?? undefined;
     const mayFire = last !== undefined || firing !== undefined;
     const isPaused = mayFire && (await this.#paused.find(schedule.kind)) !== undefined;
+    // A firing within a pause counts as missed, but the only one of a schedule waits.
+    const isLeftOut = isPaused ? spec.missed === "skip" && next !== undefined : isMissed;
     const isBlocked = mayFire && (await this.#world.isBlocked());
     if (last !== undefined) {
-      if (isMissed || isPaused) told.unshift(`${stamp(last)} ${isPaused ? "paused" : "missed"}`);
+      if (isLeftOut) told.unshift(`${stamp(last)} ${isPaused ? "paused" : "missed"}`);
       else if (spec.overlap !== "skip" || !(await this.#isRunning(running))) firing = last;
       else told.unshift(`${stamp(last)} skipped, as ${this.#world.nameOf(running ?? "")} still runs`);
     }
+    if (queued !== null && firing !== queued) told.unshift(`${stamp(queued)} skipped, as a later one is due`);
     queued = null;
     const mustWait = async () => isPaused || (spec.overlap === "queue" && (await this.#isRunning(running)));
     // A queued firing is given up too, so that the end of the block starts nothing at once.
@@ -194,7 +201,8 @@ export class Schedules {
       running = started.id ?? running;
       told.unshift(started.told);
     }
-    const next_at = Math.min(next ?? Number.MAX_SAFE_INTEGER, queued === null ? Number.MAX_SAFE_INTEGER : now + AGAIN);
+    const again = queued === null ? Number.MAX_SAFE_INTEGER : now + (isPaused ? AFTER_PAUSE : AGAIN);
+    const next_at = Math.min(next ?? Number.MAX_SAFE_INTEGER, again);
     const kept = told.slice(0, TOLD);
     await this.#tell(record, next, kept);
     this.#put({ ...row, next_at, after: now, running, queued, told: JSON.stringify(kept) });

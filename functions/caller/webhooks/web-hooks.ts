@@ -130,6 +130,8 @@ export class WebHooks {
       this.#table.verify(url, Date.now() + VERIFIED);
     }
     const sealed = await this.#seal(id, secret);
+    // A subscription that has ended does not continue, also if its receiver has not been told yet.
+    if (this.#table.get(id)?.ended != null) this.#remove(id);
     const known = this.#table.get(id);
     const begin = this.#world.log.begin(cursor, maxAgeMs, Date.now());
     const expires_at =
@@ -150,8 +152,6 @@ export class WebHooks {
       failed_since: null,
       failures: 0,
     });
-    // The subscription is wanted again, so its end is no longer reported.
-    if (known && known.ended !== null) this.#table.all("DELETE FROM deliveries WHERE subscription = ?", id);
     if (known?.active === 0)
       this.#table.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
     return {
@@ -257,7 +257,7 @@ export class WebHooks {
       this.#fill(this.#table.get(id) as Subscription, now);
       return;
     }
-    if (isQuiet && !this.#world.log.isFar(position)) return;
+    if (isQuiet && !this.#world.log.isFar(position, now)) return;
     this.#world.storage.transactionSync(() => {
       if (page.truncated) this.#tellGap(id, now);
       for (const event of page.events) {
@@ -289,7 +289,9 @@ export class WebHooks {
     const now = Date.now();
     const subscription = this.#table.get(delivery.subscription);
     if (!subscription) return;
-    const { id, failed_since, failures } = subscription;
+    const { id, failed_since, failures, ended } = subscription;
+    // The client has subscribed again during this attempt.
+    if (delivery.type === "terminated" && ended === null) return;
     const status = outcome.ok ? undefined : outcome.status;
     if (status === 410 && delivery.type === "gap") {
       // The receiver does not want the gap. The client learns of it when it subscribes again.

@@ -68,12 +68,17 @@ export class RunnerReports {
     this.#next = Date.now() + PAUSE;
     const about = { worker: "runners", isRunner: true as const, group, connected: true, form: FORM };
     this.#unsent ??= this.#figures.take({ ...about, kinds: this.#kinds, running: this.#running, most });
+    const isMore = this.#figures.hasNews;
     try {
       const answer = await objects.get(objects.idFromName(operateName(namespace))).operate("report", [this.#unsent]);
       if ("done" in answer) this.#unsent = undefined;
     } catch {
       // The report is sent again.
     }
-    if (this.#unsent || this.#running > 0) this.#arm(PAUSE);
+    if (isMore && !this.#unsent) {
+      // The report could not name all jobs.
+      this.#next = 0;
+      this.#arm(GATHER);
+    } else if (this.#unsent || this.#running > 0) this.#arm(PAUSE);
   }
 }

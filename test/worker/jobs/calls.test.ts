@@ -1,4 +1,5 @@
 /** The calls of the context through a real worker. */
+import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +18,8 @@ import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 const script = "test/worker/scripts/calling-worker.ts";
 const { group, namespace, env } = ownGroup();
+/** What callbacks need. No edge runs there. */
+const ADDRESS = { PUBLIC_URL: "http://127.0.0.1:9", VIEW_KEY: randomBytes(32).toString("base64") };
 
 let resonate: Resonate;
 let visits: string;
@@ -25,7 +28,8 @@ let second: Awaited<ReturnType<typeof startWorker>>;
 beforeAll(async () => {
   resonate = await startResonate();
   visits = join(await mkdtemp(join(tmpdir(), "visits-")), "visits");
-  const start = () => startWorker({ ...resonate.env, ...env, LEASE_SECONDS: "3", VISITS: visits }, { script });
+  const start = () =>
+    startWorker({ ...resonate.env, ...env, ...ADDRESS, LEASE_SECONDS: "3", VISITS: visits }, { script });
   [worker, second] = await Promise.all([start(), start()]);
 });
 afterAll(async () => {
@@ -39,6 +43,20 @@ test("a job cancels a job that it has started by its handle", async () => {
   await resonate.start({ id, func: "impatient", args: { n: 1 }, group });
   expect((await resonate.settled(id)).value.data).toEqual(["late", "nap_1", "cancelled"]);
   expect((await resonate.settled(`${namespace}nap_1`)).state).toBe("rejected_canceled");
+});
+
+test("a sleep until the epoch, or before it, ends at once", async () => {
+  const times = [0, 1, -1];
+  const idOf = (n: number) => `${namespace}late_${n}`;
+  for (const n of times) await resonate.start({ id: idOf(n), func: "late", args: { n }, group });
+  for (const id of times.map(idOf)) expect((await resonate.settled(id, 30_000)).value.data).toBe("rested");
+});
+
+test("a callback times out before the job's deadline", async () => {
+  const id = `${namespace}called_1`;
+  await resonate.start({ id, func: "called", args: { n: 1 }, group });
+  await resonate.asleep(id);
+  expect((await resonate.settled(id, 30_000)).value.data).toBe("TimeoutError");
 });
 
 test("steps with a rate keep to it across all workers", async () => {
@@ -119,11 +137,28 @@ test("a job that an operator retries waits for the jobs with its key that starte
   await begun(["stay begin 1", "stay begin 2", "stay begin 1"]);
 });
 
+test("a job begins after the clean-up of a cancelled job with its key", async () => {
+  const { job, store: open } = oneAtATime("tidy", group);
+  const store = open();
+  const lines = async () =>
+    (await readFile(visits, "utf8").catch(() => "")).split("\n").filter((line) => /^tidy/.test(line));
+  const begun = (n: number) =>
+    until(`job ${n} to begin`, async () => (await lines()).includes(`tidy begin ${n}`) || undefined, 30_000);
+  await startJob(store, job, { n: 1 }, Date.now());
+  await begun(1);
+  await startJob(store, job, { n: 2 }, Date.now());
+  await resonate.asleep(`${namespace}tidy_2`, 30_000);
+  await store.cancel("tidy_1");
+  await begun(2);
+  expect(await lines()).toEqual(["tidy begin 1", "tidy end 1", "tidy begin 2"]);
+  await store.cancel("tidy_2");
+});
+
 /**
  * A kind of which one job runs at a time; `store` makes a store that remembers positions by itself, as one process does, and
  * `requests` has the kinds of the requests of all stores.
  */
-function oneAtATime(kind: string) {
+function oneAtATime(kind: string, group = "nobody") {
   const job = defineJob({
     kind,
     args: z.object({ n: z.number() }),
@@ -135,7 +170,7 @@ function oneAtATime(kind: string) {
   const token = process.env.RESONATE_TOKEN;
   const store = () =>
     new RemoteStore(
-      { url, token, group: "nobody", namespace },
+      { url, token, group, namespace },
       [job],
       {},
       new ResonateClient({ url, token, onRequest: (each) => requests.push(each) }),

@@ -5,9 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { doing } from "../../../core/jobs/feed/progress-feed.ts";
+import { retryJob } from "../../../core/jobs/operating/retry.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
+import { ResonateClient } from "../../../core/store/connection/client.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
@@ -72,12 +74,13 @@ const ended = async (name: string) =>
 
 const viewed = async (name: string) => viewOf(name, await store.get(name));
 
-/** The bookings since the last call, and their idempotency keys. */
+/** The bookings since the last call, their idempotency keys, and the number of their trip. */
 async function bookings() {
   const lines = (await readFile(join(folder, "bookings"), "utf8")).trim().split("\n");
   await rm(join(folder, "bookings"));
   const words = lines.map((line) => line.split(" "));
-  return { what: words.map(([what]) => what), keys: words.map(([, key]) => key) };
+  const numbers = new Set(words.map(([, , number]) => number));
+  return { what: words.map(([what]) => what), keys: words.map(([, key]) => key), number: [...numbers].join() };
 }
 
 test.each([trip, resumedTrip])("a saga that undid its steps makes all bookings again: $kind", async (job) => {
@@ -96,6 +99,36 @@ test.each([trip, resumedTrip])("a saga that undid its steps makes all bookings a
   const told = viewOf(again.name, again);
   expect(told).toEqual(expect.objectContaining(job === resumedTrip ? { began_anew: anew } : { status: "complete" }));
   expect(told).not.toHaveProperty("resumed_from");
+});
+
+test("an operator's retry of a saga that undid its steps has new random values, and one that resumes keeps them", async () => {
+  const { url } = resonate;
+  const client = new ResonateClient({ url, token: process.env.RESONATE_TOKEN });
+  const retried = async (name: string, isFromStart: boolean, again: string) => {
+    expect(await retryJob({ client, namespace }, name, isFromStart)).toBe(`it is started again as ${again}`);
+    return ended(again);
+  };
+  await writeFile(join(folder, "no-car"), "");
+  const first = await startJob(store, trip, { n: 2 }, Date.now());
+  await ended(first.name);
+  const numbers = [(await bookings()).number];
+  expect(await retried("trip_2", false, "trip_2~2")).toMatchObject({
+    state: "rejected",
+    resumption: { anew: expect.any(String) },
+  });
+  numbers.push((await bookings()).number);
+  await rm(join(folder, "no-car"));
+  const last = await retried("trip_2~2", true, "trip_2~3");
+  expect(last).toMatchObject({ args: { n: 2 }, value: { booked: ["flight", "hotel", "car"] } });
+  numbers.push((await bookings()).number);
+  expect(new Set(numbers).size).toBe(3);
+
+  await writeFile(join(folder, "broken"), "");
+  await ended((await startJob(store, order, { n: 2 }, Date.now())).name);
+  await rm(join(folder, "broken"));
+  const { value } = await retried("order_2", false, "order_2~2");
+  const lines = (await readFile(join(folder, "order 2"), "utf8")).trim().split("\n");
+  expect(lines).toEqual(["reserve", "pay", "pay"].map((what) => `${what} ${value}`));
 });
 
 test("a start with other arguments under one name reuses no steps, and gets an existing result with a note or not at all", async () => {

@@ -9,6 +9,8 @@ const id = ({ n }: { n: number }) => n;
 
 const nap = defineJob({ kind: "nap", args, id, result: z.string() });
 const impatient = defineJob({ kind: "impatient", args, id });
+const called = defineJob({ kind: "called", args, id });
+const late = defineJob({ kind: "late", args, id });
 const rated = defineJob({ kind: "rated", args, id });
 const customer = z.object({ customer: z.string(), n: z.number() });
 const visit = defineJob({
@@ -19,6 +21,7 @@ const visit = defineJob({
 });
 const pair = defineJob({ kind: "pair", args, id, concurrency: { key: () => "all", limit: 2 } });
 const stay = defineJob({ kind: "stay", args, id, concurrency: { key: () => "all", limit: 1 } });
+const tidy = defineJob({ kind: "tidy", args, id, concurrency: { key: () => "all", limit: 1 } });
 const pairs = defineJob({ kind: "pairs", args, id });
 const crowd = defineJob({
   kind: "crowd",
@@ -40,6 +43,11 @@ await runWorker({
       const why = await child.result().catch((error) => error.status);
       return [first.winner, child.name, why];
     }),
+    implement(called, async (ctx) => {
+      const { result } = ctx.callback("payment", { for: 2 * SECOND });
+      return result.catch((error) => error.name);
+    }),
+    implement(late, async (ctx, { n }) => ctx.sleep("until then", new Date(n)).then(() => "rested")),
     implement(visit, async (ctx, { customer, n }) => {
       await ctx.step("begin", () => note(`begin ${customer} ${n}`).then(() => null));
       await ctx.sleep("inside", 150);
@@ -53,6 +61,18 @@ await runWorker({
     implement(stay, async (ctx, { n }) => {
       await ctx.step("begin", () => note(`stay begin ${n}`).then(() => null));
       await ctx.sleep("an hour", HOUR);
+    }),
+    implement(tidy, async (ctx, { n }) => {
+      try {
+        await ctx.step("begin", () => note(`tidy begin ${n}`).then(() => null));
+        await ctx.sleep("an hour", HOUR);
+      } finally {
+        await ctx.step("tidy up", async () => {
+          await new Promise((resolve) => setTimeout(resolve, 2_000));
+          await note(`tidy end ${n}`);
+          return null;
+        });
+      }
     }),
     implement(pairs, async (ctx, { n: count }) => {
       const all = [];

@@ -64,7 +64,14 @@ function answerTo(
     case "resources/list":
       return result({ resources: [{ uri: "odd://shared", name: "shared" }] });
     case "resources/templates/list":
-      return result({ resourceTemplates: [{ uriTemplate: `odd://${NAME}/{id}`, name: "by id" }] });
+      return result({
+        resourceTemplates: [
+          { uriTemplate: `odd://${NAME}/{id}`, name: "by id" },
+          ...(NAME === "west" ? ["https://{+path}", "file:///{path}"] : []).map((uriTemplate) => ({
+            ...{ uriTemplate, name: "any" },
+          })),
+        ],
+      });
     case "resources/read":
       return result({ contents: [{ uri: params.uri, text: `${NAME} was asked` }] });
     default:

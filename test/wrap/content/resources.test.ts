@@ -1,4 +1,5 @@
 /** Each of several wrapped servers serves its own prompts and resources, including resources that only its results have named. */
+import { randomUUID } from "node:crypto";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -42,11 +43,12 @@ await runWorker({ functions: [...east, ...west] });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 
+const unnamed = { code: -32602, message: expect.stringContaining("none of your last results names this resource") };
+
 test("a resource is read from the server whose result has named it to the caller, and no other server learns its address", async () => {
   const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
   const bob = await connect(stack.url, "2026", {}, bearer(TOKENS.bob));
   const uri = "odd://report?key=secret";
-  const unnamed = { code: -32602, message: expect.stringContaining("none of your last results names this resource") };
   await expect(ada.readResource({ uri })).rejects.toMatchObject(unnamed);
   await ada.callTool({ name: "east_write", arguments: { id: "e", link: "odd://other" } });
   await ada.callTool({ name: "west_write", arguments: { id: "w", link: uri } });
@@ -59,6 +61,38 @@ test("a resource is read from the server whose result has named it to the caller
   await expect(ada.readResource({ uri: "odd://report" })).rejects.toMatchObject(unnamed);
   expect(await linesOf(file, uri)).toEqual([`west ${uri}`]);
   await Promise.all([ada.close(), bob.close()]);
+});
+
+test.each(["See %s", "See %s.", "[the report](%s), and more", "(%s)", "one\n%s\ntwo", '{"url":"%s"}'])(
+  "an address that a result names within a text is read from its server, and no template of another server gets it: %j",
+  async (text) => {
+    const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
+    const uri = `https://east.example/r?key=${randomUUID()}`;
+    const content = [{ type: "text", text: text.replace("%s", uri) }];
+    await ada.callTool({
+      name: "east_write",
+      arguments: { id: "t", answer: `"result":${JSON.stringify({ content })}` },
+    });
+    expect((await ada.readResource({ uri })).contents).toEqual([{ uri, text: "east was asked" }]);
+    await expect(ada.readResource({ uri: uri.slice(0, -1) })).rejects.toMatchObject(unnamed);
+    expect(await linesOf(file, uri)).toEqual([`east ${uri}`]);
+    await ada.close();
+  },
+);
+
+test("a template that does not say whose addresses it means gets only those that name its server", async () => {
+  const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
+  const { resourceTemplates } = await ada.listResourceTemplates();
+  const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
+  const ofWest = ["wrapped://west/https://{+path}", "wrapped://west/file:///{path}"];
+  expect(templates).toEqual(expect.arrayContaining(["odd://east/{id}", "odd://west/{id}", ...ofWest]));
+  for (const uri of ["https://east.example/r?key=unnamed", "file:///unnamed"]) {
+    await expect(ada.readResource({ uri })).rejects.toMatchObject(unnamed);
+    expect(await linesOf(file, uri)).toEqual([]);
+    const { contents } = await ada.readResource({ uri: `wrapped://west/${uri}` });
+    expect(contents).toEqual([{ uri, text: "west was asked" }]);
+  }
+  await ada.close();
 });
 
 test("prompts of the same name and resources of the same address are kept apart by server", async () => {

@@ -3,6 +3,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { until } from "../../../testing/simulation/program.ts";
 import { startStack, type TestStack } from "../../../testing/stack/stack.ts";
 import { tasksAt } from "../../tasks/support.ts";
 import { COUNTING, EVERYTHING, serve } from "../servers.ts";
@@ -69,7 +70,7 @@ test("another worker resumes a resumable stream, even during a question, and the
   expect((await linesOf(file)).toSorted()).toEqual(["answered a1", "asks a1", "write w1"]);
 });
 
-test("a task of the 2026 revision is resumed by its id, and its questions are asked once", async () => {
+test("a task of the 2026 revision is resumed by its id, its questions are asked once, and it is cancelled with its job while it asks", async () => {
   await using inner = await startStack({
     edge: "test/conformance/conformance-edge.ts",
     worker: "test/conformance/conformance-worker.ts",
@@ -92,6 +93,10 @@ test("a task of the 2026 revision is resumed by its id, and its questions are as
   expect((await tasks.reaches(slow.taskId, "completed", 40_000)).result).toMatchObject({
     structuredContent: { status: "complete" },
   });
-  const { jobs } = await inner.call("list_jobs");
-  expect(jobs).toHaveLength(2);
+  const left = await tasks.call("confirm_delete", { filename: "b.txt" });
+  await tasks.reaches(left.taskId, "input_required");
+  const jobs = async () => (await inner.call("list_jobs")).jobs as { status: string }[];
+  expect(await jobs()).toHaveLength(3);
+  await tasks.cancel(left.taskId);
+  await until("the inner task's end", async () => (await jobs()).some(({ status }) => status === "cancelled"), 40_000);
 });

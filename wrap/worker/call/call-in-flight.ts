@@ -67,7 +67,7 @@ export class CallInFlight {
   #isDone = false;
   /** The call's slot, which it leaves while it waits for an answer; undefined if it keeps the slot. */
   seat: Seat | undefined;
-  /** Gets the server's progress notifications. */
+  /** Gets the server's progress notifications; set exactly while the job waits for the call. */
   onProgress: Step["progress"] | undefined;
   /** The last progress notification. */
   progress: Parameters<Step["progress"]> | undefined;
@@ -193,6 +193,11 @@ export class CallInFlight {
   }
 }
 
+interface Permit {
+  at: string | undefined;
+  slot: Slot | undefined;
+}
+
 /** The calls of this process by job. */
 export class CallsInFlight {
   readonly #calls = new Map<string, CallInFlight>();
@@ -200,10 +205,10 @@ export class CallsInFlight {
   readonly #dropping = new Map<string, NodeJS.Timeout>();
   readonly #beginning = new Map<string, Promise<CallInFlight>>();
   /**
-   * The jobs that have recorded that they are about to send their call and have not sent it yet, each with the slot that it holds,
-   * if any.
+   * The jobs that have recorded that they are about to send their call and have not sent it yet, each with the time in that record
+   * and the slot that it holds, if any.
    */
-  readonly #permits = new Map<string, Slot | undefined>();
+  readonly #permits = new Map<string, Permit>();
 
   /** The job's call in this process that knows event `n`, if there is one. */
   find(job: string, n: number): CallInFlight | undefined {
@@ -244,26 +249,36 @@ export class CallsInFlight {
 
   forget(job: string): void {
     this.#drop(job);
-    this.#permits.get(job)?.free();
+    this.#dropPermit(job);
+  }
+
+  #dropPermit(job: string): void {
+    this.#permits.get(job)?.slot?.free();
     this.#permits.delete(job);
   }
 
-  /** Permits a job to send its call once. Its slot is freed when `signal` is aborted before that. */
-  permit(job: string, slot?: Slot, signal?: AbortSignal): void {
-    this.#permits.get(job)?.free();
-    this.#permits.set(job, slot);
+  /**
+   * Permits a job to send its call once. `at`: the time in the job's record of this call, if it writes one. The slot is freed when
+   * `signal` is aborted before the call is sent.
+   */
+  permit(job: string, at: string | undefined, slot?: Slot, signal?: AbortSignal): void {
+    this.#dropPermit(job);
+    this.#permits.set(job, { at, slot });
     const loseSlot = () => {
-      if (this.#permits.get(job) === slot) this.permit(job);
+      if (slot && this.#permits.get(job)?.slot === slot) this.permit(job, at);
     };
     signal?.addEventListener("abort", loseSlot, { once: true });
   }
 
-  isPermitted(job: string): boolean {
-    return this.#permits.has(job);
-  }
-
-  slotOf(job: string): Slot | undefined {
-    return this.#permits.get(job);
+  /**
+   * The permit to send the call whose record has this time. A permit for another record is dropped: this worker lost the job before
+   * its own record was written, and the worker that wrote the present record may have sent the call.
+   */
+  permitOf(job: string, at: string | undefined): Permit | undefined {
+    const permit = this.#permits.get(job);
+    if (permit?.at === at) return permit;
+    this.#dropPermit(job);
+    return undefined;
   }
 
   /** Uses up the permit, because the call is being sent. */

@@ -10,6 +10,9 @@ import { CallsInFlight } from "./call-in-flight.ts";
 import { CallRequests } from "./call-requests.ts";
 import { Slots } from "./slots.ts";
 
+/** When the call was sent, as its job has recorded. */
+const SENT_AT = "2026-11-22T12:00:00.000Z";
+
 /** The requests of a job whose program has a new host; each request fails with one of `outcomes`. */
 function before(outcomes: Error[]) {
   const sent: (string | undefined)[] = [];
@@ -41,7 +44,7 @@ function before(outcomes: Error[]) {
   const awaited: AwaitedRequest = {
     base: 0,
     request: { kind: "call" },
-    sentAt: "2026-11-22T12:00:00Z",
+    sentAt: SENT_AT,
     kept: { keeper: "old", request: "wrapped-1" },
   };
   return { calls, sent, event: () => requests.event(step, 0, awaited, undefined) };
@@ -56,10 +59,22 @@ test("a call that another process may have sent goes only to the program host th
 
 test("a call that no process has sent goes to the present program, until it is sent", async () => {
   const { calls, sent, event } = before([new NotSent("Not connected"), new NotSent("Not connected")]);
-  calls.permit("acme.write.1");
+  calls.permit("acme.write.1", SENT_AT);
   await expect(event()).rejects.toThrow("Not connected");
   await expect(event()).rejects.toThrow("Not connected");
   expect(sent).toEqual(["new", "new"]);
+});
+
+test("a worker that could not record its intention to send a call does not send it after another worker has recorded its own", async () => {
+  const { calls, sent, event } = before([new OutcomeUnknown("the program has ended")]);
+  let isFree = false;
+  const free = () => {
+    isFree = true;
+  };
+  calls.permit("acme.write.1", "2026-11-22T11:59:00.000Z", { index: 0, free });
+  await expect(event()).rejects.toThrow(/The call was sent .* whether it had its effect is unknown/);
+  expect(sent).toEqual(["old"]);
+  expect(isFree).toBe(true);
 });
 
 test("a call that waits for an answer gets it also after the execution that made the call has ended, once it has a slot again", async () => {

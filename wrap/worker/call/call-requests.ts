@@ -100,7 +100,7 @@ export class CallRequests {
       if (event.kind === "error" && request.kind === "task") await checkTask(() => this.#connect(step), request);
     } catch (error) {
       if (step.signal.aborted) throw error;
-      throw this.#failed(error, call, awaited);
+      throw this.#failed(error, n, call, awaited);
     } finally {
       clearTimeout(silence);
       step.signal.removeEventListener("abort", onAbort);
@@ -117,16 +117,21 @@ export class CallRequests {
     return outcomeOf(step, event, awaited, call, server);
   }
 
-  /** Gives a call up, so that the step's next attempt makes the request again; returns the error of this attempt. */
-  #failed(error: unknown, call: CallInFlight, { request, sentAt }: AwaitedRequest): unknown {
+  /**
+   * Gives up a call whose event `n` does not come, so that the step's next attempt makes the request again; returns the error of
+   * this attempt.
+   */
+  #failed(error: unknown, n: number, call: CallInFlight, { base, request, sentAt }: AwaitedRequest): unknown {
     const { calls, options } = this.#server;
     const { jobName } = this.#job;
     calls.forget(jobName);
     call.request.leave();
     if (request.kind !== "call") return this.#lost(error, request);
     const isOver = isSessionOver(error);
-    if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.isRepeated) calls.permit(jobName);
+    if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.isRepeated) calls.permit(jobName, sentAt);
     if (isOver) return new Error(`${NOT_DONE}: ${options.name} has forgotten the session`);
+    // The job counts the losses of a call. One that has asked is made again by the step, which has the answers to its questions.
+    if (error instanceof AnswerLost && sentAt === undefined && n === base) return new OutcomeUnknown(error.message);
     return explained(failure(error, options, sentAt));
   }
 
@@ -167,18 +172,18 @@ export class CallRequests {
     const { calls, options } = this.#server;
     const { jobName, signal } = this.#job;
     const { kept, sentAt } = awaited;
-    const isPermitted = calls.isPermitted(jobName);
-    if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !isPermitted) {
+    const permit = calls.permitOf(jobName, sentAt);
+    if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !permit) {
       throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
     }
-    const slot = calls.slotOf(jobName) ?? (await this.#server.takeSlot(jobName, signal, step));
+    const slot = permit?.slot ?? (await this.#server.takeSlot(jobName, signal, step));
     try {
       if (signal.aborted) throw new Error("the job is no longer run here");
       const connection = await this.#connect(step);
       const { log } = this.#job.args;
       if (log !== undefined) await connection.logFrom(log);
       calls.usePermit(jobName);
-      const call = this.#send(connection, awaited, isPermitted ? undefined : kept?.keeper);
+      const call = this.#send(connection, awaited, permit ? undefined : kept?.keeper);
       calls.put(jobName, call);
       // The call outlives this execution, and gets its answer from the next one.
       const over = new AbortController();
@@ -191,7 +196,7 @@ export class CallRequests {
       });
       return call;
     } catch (error) {
-      if (calls.isPermitted(jobName)) calls.permit(jobName);
+      if (calls.permitOf(jobName, sentAt)) calls.permit(jobName, sentAt);
       slot.free();
       return explain(error);
     }

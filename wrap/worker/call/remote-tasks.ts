@@ -12,6 +12,8 @@ import { storedAnswer, told } from "./outcome.ts";
 
 /** The default poll interval, and the limits on the intervals that servers request; in milliseconds. */
 const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
+/** How long a server may take to say how a task is, in milliseconds. */
+const ANSWER = 30 * SECOND;
 /** How long a task may wait for an answer to a question that has not arrived here, in milliseconds. Then the question counts as lost. */
 const LOST_AFTER = 20 * SECOND;
 
@@ -34,29 +36,53 @@ function reporter({ progress }: Step): (task: JsonObject) => void {
   };
 }
 
-/** Polls a task of the 2026 revision until it ends, or asks a question that has no answer yet. */
+/**
+ * Polls a task of the 2026 revision until it ends, or asks a question that has no answer yet. Cancels it after `timeout`
+ * milliseconds.
+ */
 export async function watchTask(
   connect: Connect,
   step: Step,
   { taskId, every, place: session }: RemoteTask,
   answered: ReadonlySet<string>,
   server: string,
+  timeout: number,
 ): Promise<
   { kind: "result"; result: JsonObject } | ({ kind: "error" } & RpcFailure) | { kind: "input"; requests: JsonObject }
 > {
   const { signal } = step;
   const report = reporter(step);
-  const ask = (connection: Connection, method: string) =>
-    connection.request(method, { taskId }, {}, requestId(), session).result;
+  /** Resolves with undefined if the answer does not come in time, or if the job ends. */
+  const ask = (connection: Connection, method: string) => {
+    const { result, leave } = connection.request(method, { taskId }, {}, requestId(), session);
+    const left = Promise.withResolvers<undefined>();
+    const giveUp = () => {
+      left.resolve(undefined);
+      leave();
+    };
+    const timer = setTimeout(giveUp, ANSWER);
+    signal.addEventListener("abort", giveUp, { once: true });
+    return Promise.race([left.promise, result]).finally(() => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", giveUp);
+    });
+  };
+  const cancel = (connection: Connection) => ask(connection, "tasks/cancel").catch(() => {});
+  const end = Date.now() + timeout;
   for (;;) {
     const connection = await connect();
     if (signal.aborted) {
-      if (signal.reason === SETTLED) await ask(connection, "tasks/cancel").catch(() => {});
+      if (signal.reason === SETTLED || Date.now() >= step.deadline - SECOND) await cancel(connection);
       throw new Error("the job is no longer run here");
+    }
+    if (Date.now() >= end) {
+      await cancel(connection);
+      throw new NonRetryableError(`${server}: it did not answer within ${Math.round(timeout / SECOND)} s`);
     }
     const task = await ask(connection, "tasks/get").catch((error) => {
       throw error instanceof RpcError ? unknownTask(taskId, error) : error;
     });
+    if (!task) continue;
     if (task.status === "completed") return { kind: "result", result: await storedAnswer(step, task.result, server) };
     if (task.status === "failed") return { kind: "error", ...told(new RpcError(task.error)) };
     if (task.status === "cancelled")

@@ -2,19 +2,29 @@
 import {
   type Answer,
   type Context,
+  DeadlineExceeded,
   HOUR,
+  JobCancelled,
   MINUTE,
   NonRetryableError,
   SECOND,
   type Step,
 } from "../../../core/definitions/context.ts";
 import { outside } from "../../../core/engine/guard/guard.ts";
+import { pause } from "../../../core/store/pacing/backoff.ts";
 import type { CallArgs, Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
-import { OutcomeUnknown } from "../connection/errors.ts";
+import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
 import { requestId } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
-import { type AwaitedRequest, type JsonObject, questionOf, resumable, type StepOutcome } from "./awaited-request.ts";
+import {
+  type AwaitedRequest,
+  type JsonObject,
+  questionOf,
+  type RemoteTask,
+  resumable,
+  type StepOutcome,
+} from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 import { CallRequests } from "./call-requests.ts";
 import { explain, protocolError } from "./outcome.ts";
@@ -29,6 +39,8 @@ const LASTING = { maxDuration: 7 * 24 * HOUR };
  * to lose a call of six seconds five times in a row.
  */
 const MAX_LOSSES = 10;
+/** The pause before such a repeat, in milliseconds. All of them together outlast an outage of five minutes. */
+const pauseAfter = (losses: number) => (losses === 1 ? 0 : Math.min(2 ** (losses - 2), 90) * SECOND);
 
 export async function runCall(server: WrappedServer, ctx: Context, args: CallArgs): Promise<JsonObject> {
   if (args.tool === "resources/subscribe") return awaitUpdate(server, ctx, args);
@@ -107,7 +119,7 @@ class Call {
           n += 1;
           losses += 1;
           if (losses > MAX_LOSSES) throw new NonRetryableError(outcome.why);
-          outcome = await this.#send(n, { kind: "call" });
+          outcome = await this.#send(n, { kind: "call" }, pauseAfter(losses));
           break;
         case "question":
           outcome = await this.#ask(n, outcome);
@@ -141,8 +153,11 @@ class Call {
     if (call && call.base <= n) call.request.recorded();
   }
 
-  /** Sends a request (a non-repeatable one at most once), and waits for its first event. */
-  async #send(n: number, request: AwaitedRequest["request"]): Promise<StepOutcome> {
+  /**
+   * Sends a request (a non-repeatable one at most once), and waits for its first event. `wait`: a pause before it in milliseconds,
+   * which is part of the step: journals that earlier versions have written hold no sleep there.
+   */
+  async #send(n: number, request: AwaitedRequest["request"], wait = 0): Promise<StepOutcome> {
     const number = (n === 0 ? "" : ` ${n}`) + this.#attempt;
     this.#awaited = { base: n, request };
     const { sent } = this.#args;
@@ -155,7 +170,7 @@ class Call {
       const own = await this.#ctx.step(`send${number}`, prepare, { retry: RETRIES });
       this.#awaited = { base: n, request, sentAt: own.at, ...keptIn(own) };
     }
-    return this.#next(this.#ctx, n, `call${number}`);
+    return this.#next(this.#ctx, n, `call${number}`, { wait });
   }
 
   /** Waits for a connection and a slot, so that the call goes out right after the record. */
@@ -171,9 +186,9 @@ class Call {
       // If the job has moved to another worker, that worker permits its own call.
       signal.throwIfAborted();
       // The slot outlasts the step: without the job, nobody else would free it.
-      this.#server.calls.permit(jobName, slot, this.#ctx.signal);
-      const kept = host === undefined ? {} : { kept: { keeper: host, request: requestId() } };
-      return { at: new Date().toISOString(), ...kept };
+      const at = new Date().toISOString();
+      this.#server.calls.permit(jobName, at, slot, this.#ctx.signal);
+      return { at, ...(host !== undefined && { kept: { keeper: host, request: requestId() } }) };
     } catch (error) {
       slot.free();
       throw error;
@@ -187,7 +202,7 @@ class Call {
     const { winner, value } = await this.#ctx.race(
       {
         answer: (ctx) => ctx.ask("question", question),
-        call: (ctx) => this.#next(ctx, n + 1, "call", true),
+        call: (ctx) => this.#next(ctx, n + 1, "call", { untimed: true }),
       },
       { name: `question ${n}${this.#attempt}` },
     );
@@ -237,15 +252,14 @@ class Call {
     task: Extract<StepOutcome, { kind: "task" }>,
   ): Promise<{ n: number; outcome: StepOutcome }> {
     const { taskId, place: session } = task;
+    const { name, timeout = HOUR } = this.#server.options;
     const answered = new Set<string>();
     for (let n = first; ; n++) {
       const poll = (step: Step) =>
-        watchTask(() => this.#connect(step), step, task, answered, this.#server.options.name).catch((error) =>
-          this.#lost(error),
-        );
+        watchTask(() => this.#connect(step), step, task, answered, name, timeout).catch((error) => this.#lost(error));
       const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
       if (outcome.kind !== "input") return { n, outcome };
-      const inputs = await this.#collect(n, outcome.requests);
+      const inputs = await this.#collect(n, outcome.requests).catch((error) => this.#cancelTask(n, task, error));
       for (const key of Object.keys(inputs)) answered.add(key);
       const update = async (step: Step) => {
         const connection = await this.#connect(step);
@@ -254,6 +268,22 @@ class Call {
       };
       await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry: LASTING });
     }
+  }
+
+  /** Cancels a task whose job ends while it asks: no step is under way that would do so. @throws `reason` */
+  async #cancelTask(n: number, { taskId, place }: RemoteTask, reason: unknown): Promise<never> {
+    if (reason instanceof JobCancelled || reason instanceof DeadlineExceeded) {
+      const cancel = async (step: Step) => {
+        const connection = await this.#connect(step);
+        await connection.request("tasks/cancel", { taskId }, {}, requestId(), place).result.catch((error) => {
+          // The task may have ended.
+          if (!(error instanceof RpcError)) throw error;
+        });
+        return null;
+      };
+      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES });
+    }
+    throw reason;
   }
 
   #connect({ log, progress }: Step): Promise<Connection> {
@@ -269,11 +299,17 @@ class Call {
   }
 
   /** Waits for event `n`. */
-  #next(ctx: Context, n: number, name: string, untimed = false): Promise<StepOutcome> {
+  #next(ctx: Context, n: number, name: string, { untimed = false, wait = 0 } = {}): Promise<StepOutcome> {
     const { timeout = HOUR } = this.#server.options;
     const awaited = this.#awaited;
-    const work = (step: Step) =>
-      this.#requests.event(step, n, awaited, untimed ? undefined : timeout).catch((error) => this.#lost(error));
+    const work = async (step: Step) => {
+      if (wait > 0 && step.attempt === 1) {
+        await pause(wait, step.signal);
+        step.signal.throwIfAborted();
+      }
+      const event = this.#requests.event(step, n, awaited, untimed ? undefined : timeout);
+      return event.catch((error) => this.#lost(error));
+    };
     return ctx.step(name, work, { retry: awaited.request.kind === "call" ? RETRIES : LASTING });
   }
 }

@@ -83,10 +83,11 @@ export function classified(error: unknown): Error {
   }
   const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;
   const code = String(cause?.code ?? (error as { code?: unknown })?.code ?? "");
-  // These errors mean that there was no connection.
-  if (
-    /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|NotConnected)$/i.test(code)
-  ) {
+  // The same codes come from an open connection that breaks, whose requests the server may have. If a host has several addresses,
+  // the error holds one for each.
+  const failures = cause instanceof AggregateError ? cause.errors : [cause ?? error];
+  const isConnecting = failures.every((each) => each?.syscall === "connect");
+  if (isConnecting || /^(ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|NOT_?CONNECTED)$/i.test(code)) {
     return new NotSent(code);
   }
   if ((cause as Error | undefined)?.constructor?.name === "PrivateAddress") return new NotSent(String(cause?.message));

@@ -127,7 +127,7 @@ function use(socket: Socket): void {
       if (asker === undefined && task === undefined) say(socket, "m", line);
     }
   };
-  if (user || isEnding || hasExited) {
+  if (user || isEnding || (program && !takesInput())) {
     socket.end("x{}\n");
     return;
   }
@@ -146,7 +146,12 @@ function use(socket: Socket): void {
   program.stderr?.setEncoding("utf8").on("data", (chunk: string) => say(user, "s", JSON.stringify(chunk)));
   program.stdin?.on("error", () => {});
   program.once("close", exited);
+  // The program's children may hold its output open. What the program itself has written is read by then.
+  program.once("exit", () => setTimeout(exited, GRACE));
 }
+
+/** Whether the program still gets messages; not after it has exited. */
+const takesInput = (): boolean => program?.stdin?.writable === true;
 
 function forward(socket: Socket, text: string, isKept: boolean): void {
   const message = JSON.parse(text) as Message;
@@ -172,7 +177,7 @@ function isForProgram(socket: Socket, message: Message, isKept: boolean): boolea
   if (id === undefined) return true;
   const known = requests.get(id);
   if (known) repeat(socket, id, known);
-  else if (isEnding || hasExited || finished.has(id)) say(socket, "l", String(id));
+  else if (isEnding || !takesInput() || finished.has(id)) say(socket, "l", String(id));
   else if (method === "initialize" && isOpen) {
     say(socket, "m", JSON.stringify({ jsonrpc: "2.0", id, result: session }));
   } else {
@@ -282,6 +287,7 @@ function end(): void {
 
 /** Handles the program's exit. Answers that are not recorded are kept for a while. */
 function exited(): void {
+  if (hasExited) return;
   hasExited = true;
   for (const socket of workers) socket.end();
   quitWhenDone();

@@ -40,8 +40,8 @@ interface ExecutorParts extends StepParts {
   verify(): Promise<string | undefined>;
   /** Aborts the signals of the function and of running attempts, because the deadline has come. */
   stop(): void;
-  /** Tells the function that its deadline has come. */
-  expire(): Promise<void>;
+  /** Tells the function that its deadline has come, or why the job cannot end before it. */
+  expire(reason?: string): Promise<void>;
 }
 
 export class CommandExecutor {
@@ -79,6 +79,7 @@ export class CommandExecutor {
       this.#begin(hasEffects);
       const { end, next } = run;
       if (end && "error" in end) {
+        if (end.error === run.told?.error) this.#refuse(run.told?.reason);
         await this.#verify();
         return { kind: "failed", error: run.broken ?? end.error };
       }
@@ -120,8 +121,8 @@ export class CommandExecutor {
     return this.#isDue ? Math.min(due ?? Number.POSITIVE_INFINITY, this.#parts.runtime.deadline) : due;
   }
 
-  /** At the deadline: gives work under way a short time to end, and then tells the function. */
-  async #expire(): Promise<void> {
+  /** At the deadline, or early for a `reason`: gives work under way a short time to end, and then tells the function. */
+  async #expire(reason?: string): Promise<void> {
     const { writer, commands, run, replay, runtime, wakeup, clock } = this.#parts;
     run.isLate = true;
     this.#parts.stop();
@@ -135,7 +136,7 @@ export class CommandExecutor {
       if (!isBusy || clock.now() >= end) break;
       await wakeup.wait(end);
     }
-    if (!run.end) await this.#parts.expire();
+    if (!run.end) await this.#parts.expire(reason);
   }
 
   /**
@@ -200,12 +201,16 @@ export class CommandExecutor {
     const { journal, writer, commands, run, wakeup, lease, runtime } = this.#parts;
     const ids = needed.flatMap(({ awaited, pause }) => (awaited ?? pause)?.id ?? []);
     if (ids.length === 0 && !wakeup.isAwake) run.breaks(`the function ${WAITS}${lastOf(commands)}`);
-    this.#refuse(
-      tooLate(
-        needed.filter((command) => !isGroup(command)),
-        run.waitsUntil,
-      ),
+    const words = tooLate(
+      needed.filter((command) => !isGroup(command)),
+      run.waitsUntil,
     );
+    if (words !== undefined && this.#isDue && hasDone(journal)) {
+      runtime.log.warn(words);
+      await this.#expire(words);
+      return false;
+    }
+    this.#refuse(words);
     if (wakeup.isAwake) return false;
     if (this.#isFirst && this.#verified < journal.last) {
       await this.#verify();
@@ -266,6 +271,10 @@ function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
 function endsBy({ pause, awaited }: Command, deadline: number): boolean {
   return ((pause ?? awaited)?.due ?? Number.POSITIVE_INFINITY) <= deadline;
 }
+
+/** Whether a job has done something that its function may have to undo. */
+const hasDone = ({ run, events }: Journal): boolean =>
+  run !== undefined || events.some(({ event }) => hasEffects(event));
 
 /** When the next sleep, pause or look is due, in milliseconds since the epoch. */
 function nextDue(commands: readonly Command[], now: number): number | undefined {

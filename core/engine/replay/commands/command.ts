@@ -68,7 +68,8 @@ export interface Command {
 }
 
 /** Whether a command has effects that the end of the function waits for. */
-export const hasEffects = ({ kind }: Command): boolean => kind === "step" || kind === "start" || kind === "emit";
+export const hasEffects = ({ kind }: { kind: string }): boolean =>
+  kind === "step" || kind === "start" || kind === "emit";
 
 /** Whether a command only groups others. */
 export const isGroup = ({ kind }: Command): boolean => kind === "all" || kind === "race";

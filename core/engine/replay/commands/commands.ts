@@ -16,6 +16,9 @@ interface Issued extends Pick<Command, "kind" | "name" | "window" | "cause" | "r
   within: string;
 }
 
+/** The fields by which a call that nothing awaits is found and named. */
+type Call = Pick<Command, "path" | "failed" | "isAwaited"> & { readonly kind: CommandKind | "spend" };
+
 export class Commands {
   /** Those whose outcome has not reached the function, in the order in which they were issued. */
   readonly open = new Set<Command>();
@@ -56,19 +59,18 @@ export class Commands {
     this.events = events;
   }
 
+  /** The calls of `ctx.spend` that have failed; they are no commands. */
+  readonly failedSpends: Call[] = [];
+
   /** The first call that has failed and that nothing awaits. */
-  get unheard(): Command | undefined {
-    return this.#unawaited(({ failed }) => failed !== undefined && !isTold(failed.error));
+  get unheard(): Call | undefined {
+    const hasFailed = ({ failed }: Call) => failed !== undefined && !isTold(failed.error);
+    return firstUnawaited(this.#byPath.values(), hasFailed) ?? firstUnawaited(this.failedSpends, hasFailed);
   }
 
   /** The first step that nothing awaits, however it has ended. */
-  get unawaitedStep(): Command | undefined {
-    return this.#unawaited(({ kind }) => kind === "step");
-  }
-
-  #unawaited(is: (command: Command) => boolean): Command | undefined {
-    for (const command of this.#byPath.values()) if (is(command) && command.isAwaited?.() === false) return command;
-    return undefined;
+  get unawaitedStep(): Call | undefined {
+    return firstUnawaited(this.#byPath.values(), ({ kind }) => kind === "step");
   }
 
   get(path: string): Command | undefined {
@@ -112,6 +114,11 @@ export class Commands {
     for (const command of within) this.close(command);
     return within;
   }
+}
+
+function firstUnawaited(calls: Iterable<Call>, is: (call: Call) => boolean): Call | undefined {
+  for (const call of calls) if (is(call) && call.isAwaited?.() === false) return call;
+  return undefined;
 }
 
 /** Refuses a call whose ordinal among the calls of its name may depend on what ends first. */

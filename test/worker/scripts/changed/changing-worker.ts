@@ -18,10 +18,11 @@ import {
 
 const { CODE, FOLDER } = process.env;
 
-/** A booking saga: each booking, and each step that undoes one, is a line of a file with its idempotency key. */
+/** A booking saga: each booking, and each step that undoes one, is a line of a file with its key and the trip's number. */
 async function book(ctx: Context) {
+  const number = ctx.uuid();
   const line = (what: string) => (step: { idempotencyKey: string }) =>
-    appendFile(`${FOLDER}/bookings`, `${what} ${step.idempotencyKey}\n`).then(() => what);
+    appendFile(`${FOLDER}/bookings`, `${what} ${step.idempotencyKey} ${number}\n`).then(() => what);
   const booked: string[] = [];
   try {
     for (const what of ["flight", "hotel"]) booked.push(await ctx.step(`reserve ${what}`, line(what)));

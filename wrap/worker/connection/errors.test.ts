@@ -1,0 +1,34 @@
+import { connect as connectTo, createServer } from "node:net";
+import { SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
+import { expect, test } from "vitest";
+import { AnswerLost, classified, NotSent } from "./errors.ts";
+
+/** An error as the HTTP client throws it, caused by one of the system. */
+const failed = (cause: Error) => new TypeError("fetch failed", { cause });
+const ofSystem = (code: string, syscall: string) => Object.assign(new Error(`${syscall} ${code}`), { code, syscall });
+
+test.each(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH"])(
+  "after %s a request counts as not sent only if no connection was opened",
+  (code) => {
+    expect(classified(failed(ofSystem(code, "connect")))).toBeInstanceOf(NotSent);
+    expect(classified(failed(ofSystem(code, "read")))).toBeInstanceOf(AnswerLost);
+    expect(classified(failed(ofSystem(code, "write")))).toBeInstanceOf(AnswerLost);
+  },
+);
+
+test("a request counts as not sent if none of its host's addresses accepts a connection", async () => {
+  const closed = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => closed.once("listening", resolve));
+  const { port } = closed.address() as { port: number };
+  await new Promise((resolve) => closed.close(resolve));
+  const addresses = ["127.0.0.1", "127.0.0.2"].map((address) => ({ address, family: 4 }));
+  const socket = connectTo({ host: "two.example", port, lookup: (_host, _options, done) => done(null, addresses) });
+  const error = await new Promise<Error>((resolve) => socket.once("error", resolve));
+  expect(error).toBeInstanceOf(AggregateError);
+  expect(classified(failed(error))).toBeInstanceOf(NotSent);
+});
+
+test("a request to a program that has ended counts as not sent, with and without a program host", () => {
+  expect(classified(new SdkError(SdkErrorCode.NotConnected, "Not connected"))).toBeInstanceOf(NotSent);
+  expect(classified(Object.assign(new Error("Not connected"), { code: "NotConnected" }))).toBeInstanceOf(NotSent);
+});

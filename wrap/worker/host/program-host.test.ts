@@ -1,0 +1,28 @@
+import { expect, onTestFinished, test } from "vitest";
+import { ID_PREFIX } from "../connection/open-request.ts";
+import { HostedTransport } from "./hosted-transport.ts";
+
+test("the end of a program is noticed even if its child holds its output open, and a request after it is not left without an answer", async () => {
+  // The program ends at the first request.
+  const script = `process.stdin.once("data", () => {
+    require("node:child_process").spawn("sleep", ["30"], { stdio: "inherit", detached: true }).unref();
+    process.stderr.write("ended");
+    process.exit(1);
+  });`;
+  const program = { command: process.execPath, args: ["-e", script], env: { PATH: process.env.PATH ?? "" }, cwd: "/" };
+  const transport = await HostedTransport.use({ ...program, deployment: crypto.randomUUID(), keep: 60_000 });
+  onTestFinished(() => transport.close());
+  const lost = Promise.withResolvers<string>();
+  const closed = Promise.withResolvers<string>();
+  transport.onlost = lost.resolve;
+  transport.onclose = () => closed.resolve("closed");
+  const hasEnded = new Promise((resolve) => transport.stderr.once("data", resolve));
+  await transport.start();
+  const call = (id: string) => transport.sendKept({ jsonrpc: "2.0", id, method: "tools/call", params: {} });
+  await call(`${ID_PREFIX}1`);
+  await hasEnded;
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  await call(`${ID_PREFIX}2`);
+  expect(await lost.promise).toBe(`${ID_PREFIX}2`);
+  expect(await closed.promise).toBe("closed");
+}, 20_000);

@@ -1,0 +1,37 @@
+import type { ServerResponse } from "node:http";
+import { json } from "node:stream/consumers";
+import { expect, test } from "vitest";
+import { serveHttp } from "../../testing/stack/http-server.ts";
+import { WrappedServer } from "./wrapped-server.ts";
+
+const LOG = { debug() {}, info() {}, warn() {}, error() {} };
+
+test("a connection whose session the server has forgotten is replaced, and its other calls go on", async () => {
+  const open: ServerResponse[] = [];
+  let sessions = 0;
+  await using http = await serveHttp(async (request, response) => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const { id, method } = (await json(request)) as { id?: string; method: string };
+    const answer = (result: object, headers = {}) =>
+      response
+        .writeHead(200, { "content-type": "application/json", ...headers })
+        .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    const serverInfo = { name: "acme", version: "1" };
+    const initialized = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo };
+    if (method === "initialize") answer(initialized, { "mcp-session-id": `session ${++sessions}` });
+    else if (method === "tools/call") open.push(response.once("answer", () => answer({ content: [] })));
+    else response.writeHead(202).end();
+  });
+  const options = { name: "acme", url: http.url, allowPrivate: true, revision: "2025-11-25" };
+  const server = new WrappedServer(options, {});
+  const before = await server.connection("acme.write.1", LOG);
+  const call = before.request("tools/call", { name: "write" });
+  await expect.poll(() => open.length).toBe(1);
+  await server.drop("acme.write.1", before, LOG);
+  const session = async () => (await server.connection("acme.write.1", LOG)).session.sessionId;
+  // A connection that lasted for a moment only is replaced after a pause.
+  await expect.poll(session, { timeout: 5_000 }).toBe("session 2");
+  open[0]?.emit("answer");
+  expect(await call.result).toEqual({ content: [] });
+  await server.close();
+});
