@@ -1,9 +1,10 @@
 /** Serves browsers: the files of the pages, and the data that MCP does not have. Pages do everything else at `/mcp`. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import { mayHaveFiles, referringPart } from "../../core/definitions/file.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
-import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";

@@ -143,9 +143,10 @@ export const probeStatus = (args: object) => call<Record<string, unknown>>("prob
 const SHOWN = 256 * 1024;
 
 /** The text of a file, or its beginning. */
-export async function beginningOf(path: string, size: number): Promise<string> {
-  const response = await fetch(path, size > SHOWN ? { headers: { range: `bytes=0-${SHOWN - 1}` } } : {});
-  return response.ok ? response.text() : json(response);
+export async function beginningOf(path: string, size: number): Promise<{ text: string; isWhole: boolean }> {
+  const isWhole = size <= SHOWN;
+  const response = await fetch(path, isWhole ? {} : { headers: { range: `bytes=0-${SHOWN - 1}` } });
+  return response.ok ? { text: await response.text(), isWhole } : json(response);
 }
 
 /** Who is notified of the viewer's jobs, or of one of them; empty if the deployment does not know. */
