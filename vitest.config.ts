@@ -86,9 +86,9 @@ export default defineConfig({
           include: [
             ...STANDALONE,
             "test/worker/{crash,dispatch}/*.test.ts",
-            "test/worker/jobs/cancelled.test.ts",
+            "test/worker/jobs/{calls,cancelled}.test.ts",
             "test/tasks/{range,cancel-range}.test.ts",
-            "test/cli/doctor-resonate.test.ts",
+            "test/cli/{doctor-resonate,operate}.test.ts",
           ],
           // This file imitates a server itself.
           exclude: [...configDefaults.exclude, "test/worker/crash/newer-server.test.ts"],

@@ -1,4 +1,4 @@
-/** A `fetch` that reaches only public addresses, follows no redirect, and has no time limit. */
+/** Requests that reach only public addresses and follow no redirect. */
 import { lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import type { Dispatcher, RequestInit as UndiciInit } from "undici";
@@ -30,9 +30,12 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
-/** `allowPrivate`: the deployment allows private addresses. */
-export function publicFetch(allowPrivate: boolean): Fetch {
-  const reach = reaching(allowPrivate);
+/**
+ * `allowPrivate`: the deployment allows private addresses. `silence`: how long a server may send nothing, in milliseconds; a reader
+ * may take longer.
+ */
+export function publicFetch(allowPrivate: boolean, silence = 60_000): Fetch {
+  const reach = reaching(allowPrivate, silence);
   return (url, init) =>
     outside(async () => {
       const { target, dispatcher, undici } = await reach(url);
@@ -41,9 +44,12 @@ export function publicFetch(allowPrivate: boolean): Fetch {
     });
 }
 
-/** The same without web streams, for callers that do not need them: they take two thirds of the time of a small request. */
+/**
+ * The same without web streams, for callers that do not need them: they take two thirds of the time of a small request. The server
+ * of a wrapped call may send nothing for as long as the call may take.
+ */
 export function publicRequest(allowPrivate: boolean): (url: string | URL, init: RequestOptions) => Promise<Answer> {
-  const reach = reaching(allowPrivate);
+  const reach = reaching(allowPrivate, 0);
   return (url, init) =>
     outside(async () => {
       const { target, dispatcher, undici } = await reach(url);
@@ -54,13 +60,16 @@ export function publicRequest(allowPrivate: boolean): (url: string | URL, init: 
 type RequestOptions = Pick<Dispatcher.RequestOptions, "method" | "headers" | "body" | "signal">;
 type Answer = Dispatcher.ResponseData;
 
-/** Checks addresses in URLs before a request, and those of names when a connection is opened. Connections are reused. */
-function reaching(allowPrivate: boolean) {
+/**
+ * Checks addresses in URLs before a request, and those of names when a connection is opened. Connections are reused. `silence` of
+ * 0: no limit.
+ */
+function reaching(allowPrivate: boolean, silence: number) {
   // Loaded at the first call: it would take a fifth of the start of `wrap`, which does not need it to reach a program.
   const load = async () => {
     const undici = await import("undici");
     const connect = { timeout: 10_000, ...(!allowPrivate && { lookup: publicLookup }) };
-    return { undici, dispatcher: new undici.Agent({ headersTimeout: 0, bodyTimeout: 0, connect }) };
+    return { undici, dispatcher: new undici.Agent({ headersTimeout: silence, bodyTimeout: silence, connect }) };
   };
   let loading: ReturnType<typeof load> | undefined;
   return async (url: string | URL) => {

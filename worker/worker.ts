@@ -79,7 +79,6 @@ export class Worker {
       endpoint,
       implementations,
       env,
-      namespace,
       lease,
       log,
       instruments,
@@ -134,14 +133,14 @@ export class Worker {
    */
   async start(): Promise<void> {
     const { RESONATE_URL, RESONATE_NAMESPACE } = this.#config;
-    const { client, pid, watcher } = this.#parts;
+    const { client, pid, rules, watcher } = this.#parts;
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
     await this.#reports?.start();
     const { files } = this.#parts;
     if (files) this.#endSweeps = sweeping(files, client, this.#log);
     const connected = Promise.withResolvers<void>();
-    void client.listen({
+    void client.connections.listen({
       group: this.#group,
       id: pid,
       signal: this.#closed.signal,
@@ -152,6 +151,8 @@ export class Worker {
       onConnect: (address) => {
         this.#isConnected = true;
         this.#wasConnected = true;
+        // It may have replaced a quiet one to a server that is gone.
+        rules.askAgain();
         watcher.connected(address);
         connected.resolve();
       },

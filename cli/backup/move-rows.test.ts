@@ -2,6 +2,7 @@ import pino from "pino";
 import { beforeEach, expect, test } from "vitest";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseState } from "../../core/store/connection/protocol.ts";
+import { RULES_OF_0_9 } from "../../core/store/connection/server-rules.ts";
 import { Store } from "../../server/engine/store.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
@@ -60,9 +61,9 @@ const DONE = {
 };
 
 test("a move can be repeated after its end", async () => {
-  expect(await moveRows(read, client())).toEqual(MOVED);
+  expect(await moveRows(read, client(), RULES_OF_0_9)).toEqual(MOVED);
   expect(states()).toEqual(DONE);
-  expect(await moveRows(read, client())).toEqual(MOVED);
+  expect(await moveRows(read, client(), RULES_OF_0_9)).toEqual(MOVED);
   expect(states()).toEqual(DONE);
 });
 
@@ -72,9 +73,9 @@ test("a move that was interrupted just after it had created a job goes on when i
       ? Response.json({ kind, head: { status: 403 }, data: "as if the command had been interrupted" }, { status: 403 })
       : send(),
   );
-  await expect(moveRows(read, refusing)).rejects.toThrow("interrupted");
+  await expect(moveRows(read, refusing, RULES_OF_0_9)).rejects.toThrow("interrupted");
   expect(statesOf("job")).toEqual(["pending", "acquired"]);
-  await moveRows(read, client());
+  await moveRows(read, client(), RULES_OF_0_9);
   expect(states()).toEqual(DONE);
 });
 
@@ -86,13 +87,13 @@ test("a move goes on when answers are lost", async () => {
     lost.add(kind);
     throw new TypeError("fetch failed");
   });
-  expect(await moveRows(read, losing)).toEqual(MOVED);
+  expect(await moveRows(read, losing, RULES_OF_0_9)).toEqual(MOVED);
   expect(states()).toEqual(DONE);
 });
 
 test("a job of the new server that a worker executes stays as it is", async () => {
   const data = { ...promise("job", { group: "g" }), param: {} };
   await client().send("task.create", { pid: "worker", ttl: 60_000, action: { kind: "promise.create", data } });
-  expect(await moveRows(read, client())).toEqual(MOVED);
+  expect(await moveRows(read, client(), RULES_OF_0_9)).toEqual(MOVED);
   expect(statesOf("job")).toEqual(["pending", "acquired"]);
 });

@@ -9,6 +9,7 @@ import type {
   RequestData,
   Value,
 } from "../../core/store/connection/protocol.ts";
+import { type RULES_OF_0_9, timerTags, withoutTimerTags } from "../../core/store/connection/server-rules.ts";
 import type { Row } from "../../server/engine/sql.ts";
 import type { Line } from "./backup-file.ts";
 
@@ -36,11 +37,17 @@ export interface Moved {
 
 /**
  * Moves rows in the order of their dependencies: settled promises, then pending ones, then running jobs, which workers claim
- * at once. Existing promises are not changed, so that the move can be repeated. Calls `read` several times.
+ * at once. Existing promises are not changed, so that the move can be repeated. Calls `read` several times. `rules`: those of
+ * the new server.
  *
  * @throws {Error} if the server refuses a request, or cannot be reached
  */
-export async function moveRows(read: () => AsyncIterable<Line>, client: ResonateClient): Promise<Moved> {
+export async function moveRows(
+  read: () => AsyncIterable<Line>,
+  client: ResonateClient,
+  rules: Pick<typeof RULES_OF_0_9, "armsTargetsOnly">,
+): Promise<Moved> {
+  const armsTargetsOnly = await rules.armsTargetsOnly();
   const moved: Moved = { ended: 0, pending: 0, running: 0, schedules: 0 };
   for (const group of ["ended", "pending", "running"] as const) {
     const queue = new PQueue({ concurrency: CONCURRENCY });
@@ -49,7 +56,7 @@ export async function moveRows(read: () => AsyncIterable<Line>, client: Resonate
       if (table !== "promises" || groupOf(row) !== group) continue;
       await queue.onSizeLessThan(CONCURRENCY);
       if (failures.length > 0) break;
-      queue.add(() => movePromise(client, promiseOf(row))).catch((error) => failures.push(error));
+      queue.add(() => movePromise(client, promiseOf(row), armsTargetsOnly)).catch((error) => failures.push(error));
       moved[group] += 1;
     }
     await queue.onIdle();
@@ -72,18 +79,21 @@ function promiseOf({ id, state, param, value, tags, timeoutAt, createdAt }: Row)
     state: state as PromiseState,
     param: JSON.parse(String(param)) as Value,
     value: JSON.parse(String(value)) as Value,
-    tags: JSON.parse(String(tags)),
+    // The two servers may differ in whether promises that time out by themselves need these tags.
+    tags: withoutTimerTags(JSON.parse(String(tags))),
     timeoutAt: Number(timeoutAt),
     createdAt: Number(createdAt),
   };
 }
 
-async function movePromise(client: ResonateClient, promise: PromiseRecord): Promise<void> {
+async function movePromise(client: ResonateClient, promise: PromiseRecord, armsTargetsOnly: boolean): Promise<void> {
   const { id, state, param, value, tags, timeoutAt } = promise;
   // A promise past its deadline settles at its creation. That suffices for one that timed out, and for a timer that fired.
   const endsByItself = state === "rejected_timedout" || (state === "resolved" && tags["resonate:timer"] === "true");
   if (state === "pending" || (endsByItself && timeoutAt <= Date.now())) {
-    await ask(client, "promise.create", { id, param, tags, timeoutAt });
+    const isToArm = armsTargetsOnly && state === "pending" && !isTargeted(promise);
+    const all = { ...tags, ...(isToArm && timerTags(timeoutAt)) };
+    await ask(client, "promise.create", { id, param, tags: all, timeoutAt });
     return;
   }
   if (state === "rejected_timedout") throw new Error(`${id} timed out before its time: is this machine's clock right?`);

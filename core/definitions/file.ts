@@ -108,9 +108,9 @@ export const FILES = "durable-mcp:files";
 export const referringPart = ({ job, value }: { job: { answers: boolean }; value?: unknown }): unknown =>
   job.answers ? Object(value)[FILES] : value;
 
-/** The bytes of the files that a step stored, from its journal entry; files of other steps in its value do not count. */
+/** The bytes of the files that a step or a look stored, from its journal entry; files of others in its value do not count. */
 export function bytesOfFiles({ kind, op, value }: { kind?: string; op?: string; value?: unknown }): number {
-  const files = kind === "step" ? filesIn(value) : [];
+  const files = kind === "step" || kind === "until" ? filesIn(value) : [];
   return files.reduce((sum, { step, size }) => sum + (step === op ? size : 0), 0);
 }
 
@@ -135,4 +135,10 @@ export function isOfType(mimeType: string, types: readonly string[] | undefined)
       ? given.trim().startsWith(type.slice(0, -1).toLowerCase())
       : given.trim() === type.toLowerCase();
   return types?.some(is) ?? true;
+}
+
+/** Whether files of a media type are texts. */
+export function isText(mimeType: string): boolean {
+  const [type = ""] = mimeType.toLowerCase().split(/[; ]/);
+  return /^text\/|[/+](json|xml|yaml)$/.test(type);
 }

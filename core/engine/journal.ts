@@ -3,7 +3,7 @@
  * A record never changes, except that a sleep ends and a question is answered.
  */
 import type { Question } from "../definitions/context.ts";
-import { bytesOfFiles } from "../definitions/file.ts";
+import { bytesOfFiles, mayHaveFiles } from "../definitions/file.ts";
 import { fromBase64 } from "../store/base64.ts";
 import { RESERVATION, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
@@ -71,7 +71,7 @@ export class JournalRecord {
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
     this.stored = bytesIn(promise.param) + bytesIn(promise.value) + beside(event);
-    this.hasFiles = event.kind === "step" && text.includes("/files/");
+    this.hasFiles = mayHaveFiles(text);
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
     this.n = n;

@@ -48,13 +48,14 @@ test("the spelling of ids never changes, as existing deployments have stored the
       lookId(job, 3, 4),
       executionMarkId(job, 5),
       leaseWakeupId(job, 6),
+      leaseWakeupId(job, 6, 1),
       unhandledWakeupId(job, 7),
       cleanUpId(job),
       chunkId(job, "abc", 8),
       claimId(job, 9),
       startRecordId(job, KEY),
     ].map((id) => id.slice(job.length)),
-  ).toEqual([":e1", ":u2", ":w3.4", ":l5", ":n6", ":b7", ":x", ":pabc.8", ":c9", `:r${KEY}`]);
+  ).toEqual([":e1", ":u2", ":w3.4", ":l5", ":n6", ":n6.1", ":b7", ":x", ":pabc.8", ":c9", `:r${KEY}`]);
   expect([pauseId("prod/", "timer", 1), limitSlotId(limitId("prod/", "a:b"), 2, 3)]).toEqual([
     "prod/paused:timer.1",
     "prod/limit:a%3Ab:2.3",

@@ -129,8 +129,9 @@ export const lookId = (job: string, n: number, k: number): string => child(job, 
 /** The mark of the execution that begins under this version of the job's task. */
 export const executionMarkId = (job: string, version: number): string => child(job, "l", version);
 
-/** The wake-up promise of a job that is suspended under this version of its task. */
-export const leaseWakeupId = (job: string, version: number): string => child(job, "n", version);
+/** The wake-up promise of a job that is suspended under this version of its task; `k`: how many such have settled before. */
+export const leaseWakeupId = (job: string, version: number, k = 0): string =>
+  child(job, "n", k === 0 ? version : `${version}.${k}`);
 
 /** The wake-up promise of a blocked job; `period` is the number of the period at whose end the job is tried again. */
 export const unhandledWakeupId = (job: string, period: number): string => child(job, "b", period);

@@ -473,6 +473,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       feeds: this.#feeds,
       namespace,
       key: caller.key,
+      jobs: deployed.jobs,
       pageOf,
     });
   }

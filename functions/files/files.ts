@@ -1,6 +1,6 @@
 /** Files of jobs for clients: lines and links in answers, downloads, resources. */
 import type { Caller } from "../../core/definitions/caller.ts";
-import { type FileReference, filesIn, isOfType, partsOfUri, sizeInWords } from "../../core/definitions/file.ts";
+import { type FileReference, filesIn, isText, partsOfUri, sizeInWords } from "../../core/definitions/file.ts";
 import { type Description, folderOf, type KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { bytesToBase64 } from "../../core/store/base64.ts";
@@ -159,9 +159,8 @@ export class Files {
     if (!found || !stream) return { refusal: `Resource not found: ${uri}` };
     const { mimeType } = found.about;
     const bytes = await bytesOf(stream);
-    const content = isOfType(mimeType, TEXTS)
-      ? { text: new TextDecoder().decode(bytes) }
-      : { blob: bytesToBase64(bytes) };
+    const text = isText(mimeType) ? textOf(bytes) : undefined;
+    const content = text === undefined ? { blob: bytesToBase64(bytes) } : { text };
     return { contents: [{ uri, mimeType, ...content }], cacheScope: "private" as const, ttlMs: VALID };
   }
 
@@ -180,7 +179,14 @@ export class Files {
   }
 }
 
-const TEXTS = ["text/*", "application/json", "application/xml", "image/svg+xml"];
+/** Undefined for bytes that would not come back from the text unchanged. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
 
 const refused = (status: number, error: string) =>
   Response.json({ error }, { status, headers: { "cache-control": "no-store" } });

@@ -1,6 +1,6 @@
 /**
- * `npm run servers [-- SERVER…]`: runs all end-to-end, task, worker, key, contract and differential tests on every kind of
- * Resonate server: the embedded one as a Durable Object (`object`), and programs on the PATH (default: `resonate` and
+ * `npm run servers [-- SERVER…]`: runs all end-to-end, task, worker, SDK, operator, key, contract and differential tests on every
+ * kind of Resonate server: the embedded one as a Durable Object (`object`), and programs on the PATH (default: `resonate` and
  * `resonate-next`). Takes some minutes for each. Exits with 1 if a test fails.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -10,7 +10,10 @@ import { parseArgs } from "node:util";
 import { execa } from "execa";
 import { startRealServer } from "../upgrade/generation.ts";
 
-const SUITES = ["e2e", "tasks", "worker", "contract", "server/differential", "server/real-differential", "cli/keys"];
+const SUITES = [
+  ...["e2e", "tasks", "worker", "sdks", "operate", "contract", "server/differential", "server/real-differential"],
+  ...["cli/keys", "cli/operate"],
+];
 const ARGS = ["--project", "system", ...SUITES.map((name) => `test/${name}`)];
 
 /** Runs the suites with these variables; resolves with whether all tests passed. */

@@ -62,7 +62,7 @@ export function Card({ host, title, seen, follower, theme }: CardProps) {
         />
       ))}
       {job?.job_files ? <Files files={job.job_files} source={files} /> : null}
-      {result ? <Result {...{ host, job, theme, value: result.value }} /> : null}
+      {result?.value !== undefined ? <Result {...{ host, job, theme, value: result.value }} /> : null}
       <div class="actions">
         {job?.status === "running" ? <Cancel job={job} follower={follower} /> : null}
         {job?.view_url === undefined ? null : (
@@ -194,7 +194,14 @@ function filesThrough(host: Host, program: string | undefined, theme: number): F
       if (text !== undefined) return `data:${file.mimeType},${encodeURIComponent(text)}`;
       return blob === undefined ? undefined : `data:${file.mimeType};base64,${blob}`;
     },
-    text: async (file) => (await read(file))?.text,
+    async text(file) {
+      const { blob, text } = (await read(file)) ?? {};
+      // The edge gives a text as it is, and one that is not UTF-8 as bytes.
+      if (text !== undefined) return { text: text.replace(/^\ufeff/, ""), isWhole: true };
+      if (blob === undefined) return undefined;
+      const bytes = Uint8Array.from(atob(blob), (byte) => byte.charCodeAt(0));
+      return { text: new TextDecoder().decode(bytes), isWhole: true };
+    },
     link: ({ name, url }) =>
       url === undefined ? (
         name

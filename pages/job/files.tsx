@@ -1,7 +1,7 @@
 /** The files of a job. Images, sound, tables and text are shown, and every file can be downloaded. */
 import { csvParseRows, tsvParseRows } from "d3-dsv";
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
-import { type FileReference, sizeInWords } from "../../core/definitions/file.ts";
+import { type FileReference, isText, sizeInWords } from "../../core/definitions/file.ts";
 import type { ChartView } from "../../core/definitions/view.ts";
 import { Scroll, Section, Table } from "../lib/components.tsx";
 import { chartOf } from "./rows.ts";
@@ -9,12 +9,18 @@ import { Tree } from "./tree.tsx";
 
 export type ShownFile = Pick<FileReference, "uri" | "name" | "mimeType" | "size">;
 
+/** The text of a file, or its beginning. It can have fewer bytes than the file also if it is whole: a decoder omits some. */
+export interface FileText {
+  text: string;
+  isWhole: boolean;
+}
+
 /** How a page or a card gets files. */
 export interface FileSource<File extends ShownFile> {
   /** The address from which an image or sound is loaded; undefined if it is too large. */
   address(file: File): Promise<string | undefined>;
-  /** The text of a file, or its beginning; undefined if it is too large. */
-  text(file: File): Promise<string | undefined>;
+  /** Undefined if it is too large. */
+  text(file: File): Promise<FileText | undefined>;
   /** The element that downloads the file. */
   link(file: File): Child;
   Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }>;
@@ -54,30 +60,34 @@ interface ContentProps {
 const Content: FC<ContentProps> = ({ file, source }) => {
   const [type = ""] = file.mimeType.toLowerCase().split(/[; ]/);
   const isMedium = /^(image|audio)\//.test(type);
-  const isText = type.startsWith("text/") || /[/+](json|xml|yaml)$/.test(type);
-  const [found, setFound] = useState<string | undefined>(undefined);
+  const [address, setAddress] = useState<string | undefined>(undefined);
+  const [found, setFound] = useState<FileText | undefined>(undefined);
   const [isLost, setLost] = useState(false);
   useEffect(() => {
-    if (isMedium || isText) source[isMedium ? "address" : "text"](file).then(setFound, () => setLost(true));
+    const lose = () => setLost(true);
+    if (isMedium) source.address(file).then(setAddress, lose);
+    else if (isText(type)) source.text(file).then(setFound, lose);
   }, []);
   if (isLost) return <p class="muted quiet">It cannot be shown now.</p>;
-  if (found === undefined) return null;
-  if (type.startsWith("image/")) return <img src={found} alt={file.name} />;
-  // biome-ignore lint/a11y/useMediaCaption: the file has no captions
-  if (isMedium) return <audio src={found} controls aria-label={file.name} />;
-  const isWhole = new Blob([found]).size >= file.size;
+  if (address !== undefined) {
+    if (type.startsWith("image/")) return <img src={address} alt={file.name} />;
+    // biome-ignore lint/a11y/useMediaCaption: the file has no captions
+    return <audio src={address} controls aria-label={file.name} />;
+  }
+  if (!found) return null;
+  const { text, isWhole } = found;
   const rows = { csv: csvParseRows, "tab-separated-values": tsvParseRows }[type.slice("text/".length)];
-  const value = isWhole && /[/+]json$/.test(type) ? parsed(found) : undefined;
+  const value = isWhole && /[/+]json$/.test(type) ? parsed(text) : undefined;
   return (
     <>
       {rows ? (
         // The last line of an incomplete text may be cut.
-        <Rows name={file.name} rows={isWhole ? rows(found) : rows(found).slice(0, -1)} Chart={source.Chart} />
+        <Rows name={file.name} rows={isWhole ? rows(text) : rows(text).slice(0, -1)} Chart={source.Chart} />
       ) : value ? (
         <Tree value={value.json} />
       ) : (
         <Scroll label={file.name}>
-          <pre>{found}</pre>
+          <pre>{text}</pre>
         </Scroll>
       )}
       {!isWhole && <p class="muted quiet">Only the beginning is shown. The file has all of it.</p>}

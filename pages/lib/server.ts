@@ -125,10 +125,11 @@ export async function json<T>(response: Response): Promise<T> {
 
 export const about = async (): Promise<About> => json(await fetch("/pages/about"));
 
-export async function job(name: string, from: number): Promise<JobInfo> {
+/** A job with the records of its timeline from the `from`th on, and again with those of the numbers `open`. */
+export async function job(name: string, from: number, open: readonly number[] = []): Promise<JobInfo> {
   const link = new URLSearchParams(location.search).get("link");
   const path = link === null ? "/pages/job" : `/pages/link/${encodeURIComponent(link)}`;
-  return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from) })}`));
+  return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from), open: String(open) })}`));
 }
 
 /** A job's result. Of one that is stored in parts, the job itself has the beginning alone. @throws {Refused} */
@@ -142,9 +143,10 @@ export const probeStatus = (args: object) => call<Record<string, unknown>>("prob
 const SHOWN = 256 * 1024;
 
 /** The text of a file, or its beginning. */
-export async function beginningOf(path: string, size: number): Promise<string> {
-  const response = await fetch(path, size > SHOWN ? { headers: { range: `bytes=0-${SHOWN - 1}` } } : {});
-  return response.ok ? response.text() : json(response);
+export async function beginningOf(path: string, size: number): Promise<{ text: string; isWhole: boolean }> {
+  const isWhole = size <= SHOWN;
+  const response = await fetch(path, isWhole ? {} : { headers: { range: `bytes=0-${SHOWN - 1}` } });
+  return response.ok ? { text: await response.text(), isWhole } : json(response);
 }
 
 /** Who is notified of the viewer's jobs, or of one of them; empty if the deployment does not know. */

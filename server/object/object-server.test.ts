@@ -351,7 +351,7 @@ test("a connection to a replaced instance ends, and the client connects to the n
     const client = new ResonateClient({ url: "http://resonate", fetch: fetchFrom(namespace) });
     const got: string[] = [];
     let connections = 0;
-    void client.listen({
+    void client.connections.listen({
       group: "g",
       id: "1",
       signal: over.signal,

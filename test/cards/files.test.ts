@@ -47,6 +47,11 @@ const FILES = {
   "visits.csv": VISITS,
   "shops.csv": "shop,visits\nNorth,5\nSouth,6\n",
   "total.json": '{"visits": {"total": 42}}',
+  // Files of Windows programs begin with a byte order mark.
+  "marked.csv": "\ufeffshop,visits\nWest,7\nEast,8",
+  "marked.json": '\ufeff{"visits": {"marked": 43}}',
+  "plan.yaml": "steps: 3",
+  "latin-1.csv": `data:,${Buffer.from("shop,visits\nCaf\u00e9,9\n", "latin1").toString("base64")}`,
   "page.html": "<script>window.broken = 1</script><h1>Not a heading</h1>",
   "export.zip": "data:,UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==",
 };
@@ -92,6 +97,12 @@ describe.runIf(browser)("the files of a job", () => {
     await file("visits.csv").getByText("100 more lines are in the file.").waitFor();
     await file("shops.csv").getByRole("row", { name: "South 6" }).waitFor();
     await file("total.json").locator(".tree", { hasText: "total" }).first().waitFor();
+    await file("marked.csv").getByRole("row", { name: "East 8" }).waitFor();
+    await file("marked.csv").getByRole("columnheader", { name: "shop", exact: true }).waitFor();
+    await file("marked.json").locator(".tree", { hasText: "marked" }).first().waitFor();
+    await file("plan.yaml").locator("pre", { hasText: "steps: 3" }).waitFor();
+    await file("latin-1.csv").getByRole("row", { name: "Caf\ufffd 9" }).waitFor();
+    expect(await at.getByText("Only the beginning is shown").count()).toBe(0);
     await file("page.html").locator("pre", { hasText: "<h1>Not a heading</h1>" }).waitFor();
     expect(await at.getByRole("heading", { name: "Not a heading" }).count()).toBe(0);
   }

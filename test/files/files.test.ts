@@ -168,6 +168,28 @@ test("a response of fetch is stored as a file with the response's type", async (
   expect(JSON.parse(read.contents[0].text)).toMatchObject({ status: "ok" });
 });
 
+test("a resource is a text if its type and its bytes are, and otherwise has the bytes unchanged", async () => {
+  const files = {
+    "plan.yaml": "steps: 3\n",
+    "graph.jsonld": "{}",
+    "feed.rss.xml": "<rss/>",
+    "marked.csv": "\ufeffa,b\n",
+    "latin-1.csv": "data:,Y2Fm6Q==",
+    "export.zip": "data:,UEsFBg==",
+  };
+  const args = { name: "types", texts: Object.values(files), names: Object.keys(files) };
+  const { uris } = (await ada.call("make_many", args)).result;
+  const contents = async (uri: string) => (await readResource(uri)).result.contents[0];
+  expect(await Promise.all(uris.map(contents))).toMatchObject([
+    { mimeType: "application/yaml", text: "steps: 3\n" },
+    { mimeType: "application/ld+json", text: "{}" },
+    { mimeType: "application/xml", text: "<rss/>" },
+    { mimeType: "text/csv", text: "\ufeffa,b\n" },
+    { mimeType: "text/csv", blob: "Y2Fm6Q==" },
+    { mimeType: "application/zip", blob: "UEsFBg==" },
+  ]);
+});
+
 test("no other caller can read a file, and an invalid address is not found", async () => {
   const { file, url } = await made("secret", { size: 10 });
   const { error } = await readResource(file.uri, TOKENS.eve);

@@ -88,6 +88,13 @@ test("an answer of 20 MB arrives whole from a call, from a task, and from await_
   expect((await readdir(folder, { recursive: true })).length - before).toBe(3);
 });
 
+test("a file is kept also if the rest of its answer is kept in parts", async () => {
+  const before = (await readdir(folder, { recursive: true })).length;
+  const { structured } = await call(stack.url, "export", { size: 5_000_000, text: 2_000_000, job_name: "long" });
+  expect(structured).toMatchObject({ summary: { uri: expect.any(String) } });
+  expect((await readdir(folder, { recursive: true })).length - before).toBe(3);
+});
+
 test("without a store for files, such an answer fails and says why, and a smaller one can be read in parts", async () => {
   await using bare = await wrapped(options);
   const large = call(bare.url, "export", { size: 20_000_000 });

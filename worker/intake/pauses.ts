@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
+import type { Lease } from "../../core/engine/runtime.ts";
 import { type Held, Holds, isHeld } from "../../core/jobs/operating/holds.ts";
 import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
-import type { LeaseRef } from "../../core/store/connection/protocol.ts";
 import { localId } from "../../core/store/ids.ts";
 
 /** How long the answer whether a kind is paused is reused: at most in milliseconds, and as a share of the lease. */
@@ -19,20 +19,17 @@ interface Paused {
 
 /**
  * Suspends jobs of paused kinds, and other jobs that an operator holds back. Each waits for the promise of its pause, so the
- * server wakes all of them when the pause is over. Until then a paused job holds no lease and costs no request.
+ * server wakes all of them when the pause is over. Until then a paused job holds no lease and, on servers that let a job wait for
+ * promises that are not its own, costs no request.
  */
 export class Pauses {
-  readonly #client: ResonateClient;
   readonly #namespace: string;
-  readonly #lease: number;
   /** By kind. */
   readonly #pauses: LRUCache<string, { paused: Paused | undefined }>;
 
   /** `lease`: the length of a task's lease, in milliseconds, which is also how long an unreachable server is retried. */
   constructor(client: ResonateClient, namespace: string, lease: number) {
-    this.#client = client;
     this.#namespace = namespace;
-    this.#lease = lease;
     const kinds = new PausedKinds(client, namespace);
     const holds = new Holds(client, namespace);
     this.#pauses = new LRUCache({
@@ -52,15 +49,16 @@ export class Pauses {
     return ofKind?.paused?.id ?? (held ? others?.paused?.id : undefined);
   }
 
-  /** Suspends a task if it is paused; resolves with whether it is suspended, which ends the lease on it. */
-  async suspendIfPaused({ id, version }: LeaseRef, kind: string): Promise<boolean> {
+  /**
+   * Suspends a job if it is paused; resolves with whether it is suspended, which ends the lease on it.
+   *
+   * @throws {LeaseLost}
+   */
+  async suspendIfPaused(lease: Pick<Lease, "id" | "suspend">, kind: string): Promise<boolean> {
     for (;;) {
-      const awaited = await this.find(localId(id, this.#namespace), kind);
+      const awaited = await this.find(localId(lease.id, this.#namespace), kind);
       if (awaited === undefined) return false;
-      const actions = [{ kind: "promise.register_callback" as const, data: { awaited, awaiter: id } }];
-      const options = { origin: id, patience: this.#lease };
-      const { status } = await this.#client.send("task.suspend", { id, version, actions }, options);
-      if (status !== 300) return true;
+      if (await lease.suspend([awaited])) return true;
       // The pause is over, but another may have begun.
       this.#pauses.delete(kind);
       this.#pauses.delete(HELD);

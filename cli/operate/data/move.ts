@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { ResonateClient } from "../../../core/store/connection/client.ts";
+import { ServerRules } from "../../../core/store/connection/server-rules.ts";
 import { checkSupport } from "../../../core/store/support.ts";
 import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
@@ -45,12 +46,17 @@ export async function run(args: string[]): Promise<void> {
   if (!/^https?:\/\/./.test(url)) throw new WrongArguments("--to needs the new server's address.");
   const token = process.env.RESONATE_TOKEN || undefined;
   const client = new ResonateClient({ url, token, timeout: 30_000 });
-  const unsupported = await checkSupport(client, process.env.RESONATE_NAMESPACE ?? "");
+  const namespace = process.env.RESONATE_NAMESPACE ?? "";
+  const unsupported = await checkSupport(client, namespace);
   if (unsupported) throw new Error(unsupported.words);
 
   const file = from ?? (await takeAll(options));
   const { key } = await readHead(file);
-  const { ended, pending, running, schedules } = await moveRows(() => readBackup(file), client);
+  const { ended, pending, running, schedules } = await moveRows(
+    () => readBackup(file),
+    client,
+    new ServerRules(client, namespace),
+  );
   const settings = join(await mkdtemp(join(tmpdir(), "moved-")), "edge.env");
   const lines = [
     `RESONATE_URL=${url}`,

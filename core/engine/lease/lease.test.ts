@@ -5,7 +5,7 @@ import { RULES_OF_0_9 } from "../../store/connection/server-rules.ts";
 import { storedMarkId } from "../../store/ids.ts";
 import { markedBytes } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
-import { LeaseLost } from "../runtime.ts";
+import { LeaseLost, type When } from "../runtime.ts";
 import { type Send, TaskLease } from "./lease.ts";
 
 const promise = (id: string) => ({
@@ -18,17 +18,32 @@ const promise = (id: string) => ({
   createdAt: Date.now(),
 });
 
-/** A lease whose server answers with the statuses of `answer`, and the requests that the server got. */
-function leased(answer: (kind: string, id: string) => number, rules = RULES_OF_0_9) {
-  const requests: { kind: string; tags?: Record<string, string> | undefined }[] = [];
+/** A lease whose server answers with the statuses of `answer`, and the requests that the server got. `over`: settled promises. */
+function leased(answer: (kind: string, id: string) => number, rules = RULES_OF_0_9, over = new Set<string>()) {
+  const requests: {
+    kind: string;
+    created?: string;
+    due?: number;
+    tags?: Record<string, string>;
+    awaited?: string[];
+  }[] = [];
   const send: Send = async (kind, data) => {
-    const { id = "", action } = data as {
+    const {
+      id = "",
+      action,
+      actions,
+    } = data as {
       id?: string;
-      action?: { data: { id: string; tags: Record<string, string> } };
+      action?: { data: { id: string; timeoutAt: number; tags: Record<string, string> } };
+      actions?: { data: { awaited: string } }[];
     };
-    requests.push({ kind, tags: action?.data.tags });
-    const status = answer(kind, id);
-    return { status, data: { promise: promise(id), action: { data: { promise: promise(action?.data.id ?? "") } } } };
+    const awaited = actions?.map(({ data }) => data.awaited);
+    const { id: created = "", timeoutAt: due = 0, tags = {} } = action?.data ?? {};
+    requests.push({ kind, ...(action && { created, due, tags }), ...(awaited && { awaited }) });
+    const isOvertaken = awaited?.some((each) => over.has(each));
+    const status = isOvertaken ? 300 : answer(kind, id);
+    const state = over.has(created) ? ("resolved" as const) : ("pending" as const);
+    return { status, data: { promise: promise(id), action: { data: { promise: { ...promise(created), state } } } } };
   };
   const held = { task: { id: "job", version: 1 }, promise: promise("job") };
   return { lease: new TaskLease(held, send, undefined, machineClock, { ...rules }), requests };
@@ -54,19 +69,38 @@ describe("a suspension that the server refuses", () => {
     expect(await lease.suspend(["other"])).toBe(true);
     expect(requests.map(({ kind }) => kind)).toContain("task.fence");
   });
+
+  test("whose wake-up promise has settled: the task waits for another one, each due after twice the time", async () => {
+    const over = new Set(["job:w1.1"]);
+    const { lease, requests } = leased(() => 200, { ...RULES_OF_0_9, refusesOthers: true }, over);
+    // The job goes on under the same lease, because its own promise has settled, for longer than the wake-up promise lasts.
+    expect(await lease.suspend(["other", "job:w1.1"])).toBe(false);
+    for (const id of ["job:n1", "job:n1.1"]) over.add(id);
+    expect(await lease.suspend(["other"])).toBe(true);
+    await lease.suspend(["other"]);
+    expect(requests.flatMap(({ awaited }) => awaited ?? [])).toEqual(["job:w1.1", "job:n1", "job:n1.2", "job:n1.2"]);
+    const created = requests.filter((each) => each.created);
+    expect(created.map((each) => each.created)).toEqual(["job:n1", "job:n1", "job:n1.1", "job:n1.2", "job:n1.2"]);
+    const [, first = 0, second = 0, third = 0] = created.map(({ due = 0 }) => Math.round((due - Date.now()) / 10_000));
+    expect([first, second, third]).toEqual([3, 6, 12]);
+  });
 });
 
-describe("a timer", () => {
+describe.each<["sleep" | "callback", (at: number) => When]>([
+  ["sleep", (due) => ({ due })],
+  ["callback", (until) => ({ until })],
+])("the promise of a %s", (what, when) => {
   test.each([
     ["without a target, where every promise times out by itself", false],
     ["with a target that no worker serves, where promises without a target do not time out", true],
   ])("is created %s", async (_where, armsTargetsOnly) => {
     const { lease, requests } = leased(() => 200, { ...RULES_OF_0_9, armsTargetsOnly: async () => armsTargetsOnly });
-    const due = Date.now() + 5_000;
-    await lease.create("job:w1.1", undefined, { due });
+    const at = Date.now() + 5_000;
+    await lease.create("job:w1.1", undefined, when(at));
     const tags = requests[0]?.tags ?? {};
     expect("resonate:target" in tags).toBe(armsTargetsOnly);
-    expect(tags["resonate:delay"]).toBe(armsTargetsOnly ? String(due - 1) : undefined);
+    expect(tags["resonate:delay"]).toBe(armsTargetsOnly ? String(at - 1) : undefined);
+    expect("resonate:timer" in tags).toBe(what === "sleep");
   });
 });
 
@@ -95,11 +129,12 @@ describe("the storage of a job", () => {
     expect(marksOf(small)).toEqual([]);
   });
 
+  const file = (step: string, size: number) => {
+    const uri = `job://job/files/${"0".repeat(16)}-1.1.1/${encodeURIComponent(step)}`;
+    return { uri, name: "film.mp4", mimeType: "video/mp4", size, sha256: "ab", step, attempt: 1 };
+  };
+
   test("is marked with its files, which do not count towards the job's limit, by workers that remember them and by others", async () => {
-    const file = (step: string, size: number) => {
-      const uri = `job://job/files/${"0".repeat(16)}-1.1.1/${encodeURIComponent(step)}`;
-      return { uri, name: "film.mp4", mimeType: "video/mp4", size, sha256: "ab", step, attempt: 1 };
-    };
     const job = new SimulatedJob(async (ctx: JobContext<object>) => {
       await ctx.step("record", () => ({ files: [file("record", 2 ** 29), file("of another step", 2 ** 40)] }));
       await ctx.sleep("a while", 1_000);
@@ -112,6 +147,21 @@ describe("the storage of a job", () => {
     expect((await job.toEnd()).kind).toBe("complete");
     expect(marksOf(job)).toEqual([1, 8, 9, 10, 11, 12, 13]);
     expect(await markedBytes(async (n) => marksOf(job).includes(n))).toBe(2 ** 31);
+  });
+
+  test("is marked with the files of an `until`, by workers that remember them and by others", async () => {
+    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
+      await ctx.until("film", { every: 1_000 }, () => file("film", 2 ** 30 - 2 ** 20));
+      await ctx.sleep("a while", 1_000);
+      await ctx.step("more", () => "a record");
+    });
+    expect((await job.next()).kind).toBe("asleep");
+    const marks = marksOf(job);
+    expect(await markedBytes(async (n) => marks.includes(n))).toBe(2 ** 30);
+    job.forget();
+    expect((await job.toEnd()).kind).toBe("complete");
+    expect(job.journal.files).toBe(2 ** 30 - 2 ** 20);
+    expect(marksOf(job)).toEqual(marks);
   });
 
   test.each<[string, (ctx: JobContext<object>, n: number) => Promise<unknown>]>([

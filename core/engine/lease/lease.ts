@@ -75,6 +75,8 @@ export class TaskLease implements Lease {
   /** From this number on, all records came with the task. */
   readonly #givenFrom: number;
   readonly #watched = new Set<string>();
+  /** How many of this lease's wake-up promises have settled. */
+  #wakeUps = 0;
   #mayHaveMissed: Promise<boolean> | undefined;
   #counted: Counted = { stored: 0, files: 0, marked: 0 };
   /** The bytes stored for the job, and those of its files, including what this lease has written. */
@@ -130,9 +132,8 @@ export class TaskLease implements Lease {
     this.#files += bytesOfFiles(Object(param));
     const mark = markOf(this.#stored + this.#files);
     const isMarked = mark <= this.#counted.marked;
-    const isOpenTimer = isTimer && when !== "resolved";
     const created = async () => {
-      if (isOpenTimer && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
+      if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
       return this.#fenced(action);
     };
     const [promise] = await Promise.all([created(), isMarked || this.#mark(mark)]);
@@ -200,7 +201,8 @@ export class TaskLease implements Lease {
   /** Whether the last wake-up promise ended by itself: then news of any awaited promise may have been missed. */
   async #wasTimedOut(): Promise<boolean> {
     if (this.version < 2 || !this.#rules.refusesOthers) return false;
-    const promise = await this.get(this.#wakeUpId(this.version - 1));
+    // If there were several, the first timed out.
+    const promise = await this.get(leaseWakeupId(this.#task, this.version - 1));
     return promise !== undefined && promise.value.data === undefined;
   }
 
@@ -211,10 +213,7 @@ export class TaskLease implements Lease {
       if (outcome !== "refused") return outcome === "asleep";
       this.#rules.refusesOthers = true;
     }
-    const id = this.#wakeUpId(this.version);
-    const now = this.#now();
-    const rest = Math.min(Math.max(WAKE_UP.first, (now - this.#createdAt) * WAKE_UP.share), WAKE_UP.longest);
-    await this.create(id, undefined, { due: Math.ceil(now + rest) });
+    const id = await this.#openWakeUp();
     const own = ids.filter((each) => !others.includes(each));
     if ((await this.#suspend([...own, id], [])) !== "asleep") return false;
     const wake = (promise?: PromiseRecord) => {
@@ -231,6 +230,21 @@ export class TaskLease implements Lease {
       }
     }
     return true;
+  }
+
+  /**
+   * Creates this lease's wake-up promise, or finds it. One that has settled would end each suspension at once: it may have timed
+   * out while the job went on, or when it was created, if the server's clock is ahead. The next is due after twice the rest.
+   */
+  async #openWakeUp(): Promise<string> {
+    const now = this.#now();
+    let rest = Math.min(Math.max(WAKE_UP.first, (now - this.#createdAt) * WAKE_UP.share), WAKE_UP.longest);
+    for (; ; rest *= 2) {
+      const id = leaseWakeupId(this.#task, this.version, this.#wakeUps);
+      const { state } = await this.create(id, undefined, { due: Math.ceil(now + rest) });
+      if (state === "pending") return id;
+      this.#wakeUps += 1;
+    }
   }
 
   async #suspend(ids: readonly string[], others: readonly string[]): Promise<"asleep" | "overtaken" | "refused"> {
@@ -258,11 +272,6 @@ export class TaskLease implements Lease {
     return this.#rules.armsTargetsOnly().catch((error) => {
       throw new LeaseLost(`the server did not tell its rules: ${(error as Error).message}`, { cause: error });
     });
-  }
-
-  /** The wake-up promise of a job that was suspended under the lease of this version. */
-  #wakeUpId(version: number): string {
-    return leaseWakeupId(this.#task, version);
   }
 
   /** Ends the job; `stored`: its size besides its arguments and this value, in bytes. @throws {LeaseLost} */

@@ -209,7 +209,8 @@ export class ExecutionContext implements Context {
       if (!Number.isFinite(end)) {
         throw new NondeterminismError(`ctx.sleep("${name}"): until is ${until}; it takes milliseconds or a Date`);
       }
-      const due = Math.ceil(Math.max(end, 0));
+      // A timer has a delay of its due time less one, which cannot be negative.
+      const due = Math.ceil(Math.max(end, 1));
       command.work = { do: "record", entry: { kind: "sleep", op: command.path }, when: { due } };
     });
   }

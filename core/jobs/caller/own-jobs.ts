@@ -1,6 +1,6 @@
 /** Finds the jobs that a caller started by a search for their tags, newest first, for an edge that keeps no record of them. */
 import type { Job } from "../../definitions/job.ts";
-import type { ResonateClient } from "../../store/connection/client.ts";
+import type { Requests, ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { Names } from "../names.ts";
@@ -64,7 +64,7 @@ export async function searchPage(
  * @throws {SearchRefused}
  */
 export async function* searchOwn(
-  client: ResonateClient,
+  client: Requests,
   names: Names,
   {
     kind,
@@ -81,7 +81,7 @@ export async function* searchOwn(
     for (const record of page.promises) {
       const [id = "", child] = record.id.split(":", 2);
       const found = names.find(id);
-      const promise = child === undefined ? names.decode(inList(record)) : undefined;
+      const promise = found && child === undefined ? inList(names, found.job, record) : undefined;
       const labels = promise?.labels ?? [];
       if (found && (child !== undefined || promise) && isFound(found, labels, search))
         jobs.push({ ...found, startedAt: record.createdAt, promise, labels });
@@ -96,9 +96,16 @@ export async function* searchOwn(
   return next.cursor === undefined;
 }
 
-/** A job's promise without its result. An error stays, as it tells whether the deadline ended the job. */
-const inList = (record: PromiseRecord): PromiseRecord =>
-  record.state === "rejected" ? record : { ...record, value: {} };
+/**
+ * A job's promise without its result, which is decoded only where it is to be checked. An error stays, as it tells whether the
+ * deadline ended the job.
+ */
+function inList(names: Names, { group }: Job, record: PromiseRecord): DurablePromise | undefined {
+  const isRead = record.state === "rejected" || group !== undefined;
+  const promise = names.decode(isRead ? record : { ...record, value: {} });
+  if (promise?.state === "resolved") promise.value = undefined;
+  return promise;
+}
 
 /** The different words to search for. Only ASCII letters ignore case, as in the storage of a caller's object. */
 export const wordsOf = (search: string): string[] => [...new Set(lower(search).split(/\s+/).filter(Boolean))];

@@ -1,6 +1,6 @@
 /** The files that one attempt of a step stores and reads. */
 import { getMimeType } from "hono/utils/mime";
-import { NonRetryableError } from "../../definitions/context.ts";
+import { MINUTE, NonRetryableError } from "../../definitions/context.ts";
 import {
   type FileData,
   type FileLimits,
@@ -18,7 +18,7 @@ import { splitKey } from "../../store/ids.ts";
 import { sha256Of } from "../../store/sha256.ts";
 import { folderOf, type KeptFiles, streamOf } from "./kept-files.ts";
 
-export const KEEPS_NO_FILES =
+const KEEPS_NO_FILES =
   "this deployment keeps no files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
 
 /** Fetches only from public addresses, and follows no redirect. */
@@ -85,9 +85,9 @@ export function attemptFiles(
     async file(name, data, { mimeType } = {}) {
       const files = there();
       signal.throwIfAborted();
-      if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\p{Cc}/\\]/u.test(name))
+      if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\p{Cc}\p{Cs}/\\]/u.test(name))
         throw new NonRetryableError(
-          `step.file: a file's name has 1 to ${MAX_FILE_NAME} characters, without slashes and control characters`,
+          `step.file: a file's name has 1 to ${MAX_FILE_NAME} characters, without slashes, control characters and unpaired surrogates`,
         );
       count += 1;
       const n = count;
@@ -166,6 +166,9 @@ const isGiven = (file: unknown): file is GivenFile => typeof (file as GivenFile 
 /** How many redirects are followed. */
 const REDIRECTS = 5;
 
+/** How many minutes a server may take to send a file, without the time that its reader takes. */
+const LONGEST = 30;
+
 /** The bytes at an address that a client has given. @throws {NonRetryableError} where trying again cannot help */
 async function fetched(
   url: string,
@@ -201,13 +204,25 @@ async function fetched(
       const said = headers.get("content-type")?.split(";")[0]?.trim();
       const known = said && said !== "application/octet-stream" ? said : typeOfName(new URL(at).pathname);
       fits(url, known ?? said ?? "application/octet-stream", Number(headers.get("content-length")), limits);
-      return streamOf(bounded(chunksOf(body), limits.max ?? MAX_FILE));
+      return streamOf(bounded(inTime(chunksOf(body), host), limits.max ?? MAX_FILE));
     } catch (error) {
       await body?.cancel().catch(() => {});
       throw error;
     }
   }
   throw new NonRetryableError(`${host} leads from one address to the next, more than ${REDIRECTS} times`);
+}
+
+/** Ends a file that comes so slowly that it would hold its job until the deadline. */
+async function* inTime(data: AsyncIterable<Uint8Array>, host: string): AsyncGenerator<Uint8Array> {
+  let took = 0;
+  let since = Date.now();
+  for await (const bytes of data) {
+    took += Date.now() - since;
+    if (took > LONGEST * MINUTE) throw new Error(`${host} took more than ${LONGEST} minutes to send the file`);
+    yield bytes;
+    since = Date.now();
+  }
 }
 
 const gone = (uri: string) => `${uri}: the caller has no such file, or it is gone`;

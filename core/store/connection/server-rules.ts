@@ -4,8 +4,8 @@ import { journalEntryId } from "../ids.ts";
 import type { ResonateClient } from "./client.ts";
 
 /**
- * The rules of the server at the other end of a connection. They are found out at the first use, and again after {@link reset},
- * as a server can be upgraded while workers run.
+ * The rules of the server at the other end of a connection. They are found out at the first use, and again after
+ * {@link askAgain}, as a server can be upgraded while workers run.
  */
 export class ServerRules {
   readonly #client: ResonateClient;
@@ -31,9 +31,17 @@ export class ServerRules {
     return this.#armsTargetsOnly;
   }
 
-  /** Forgets the rules, after a reconnection. */
-  reset(): void {
+  /**
+   * Forgets what requests can find out, when a connection has been opened. What a refusal has told is kept, as a quiet connection
+   * is replaced several times a minute.
+   */
+  askAgain(): void {
     this.#armsTargetsOnly = undefined;
+  }
+
+  /** Forgets the rules, after the connection was lost. */
+  reset(): void {
+    this.askAgain();
     this.refusesOthers = false;
   }
 
@@ -64,3 +72,10 @@ export const timerTags = (due: number): Record<string, string> => ({
   "resonate:target": TIMER_TARGET,
   "resonate:delay": String(due - 1),
 });
+
+/** Tags without those that {@link timerTags} adds. */
+export function withoutTimerTags(tags: Record<string, string>): Record<string, string> {
+  if (tags["resonate:target"] !== TIMER_TARGET) return tags;
+  const { "resonate:target": _target, "resonate:delay": _delay, ...others } = tags;
+  return others;
+}

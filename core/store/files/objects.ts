@@ -15,8 +15,8 @@ export interface StoredObject {
 /** Keys are hexadecimal digits, `-`, `.` and one `/`. */
 export interface ObjectStore {
   /**
-   * Writes an object, which then exists completely or not at all. All `parts` but the last have {@link PART} bytes, and each is
-   * valid until the next is requested.
+   * Writes an object, which then exists completely or not at all. There is at least one part; all `parts` but the last have
+   * {@link PART} bytes, and each is valid until the next is requested. They are closed if the write fails.
    */
   write(key: string, parts: AsyncIterable<Uint8Array<ArrayBuffer>>): Promise<void>;
   /** The bytes of an object, or the range of them; undefined if the object does not exist. */

@@ -30,17 +30,17 @@ interface UploadedPart {
 export function bucketStore(bucket: Bucket): ObjectStore {
   return {
     async write(key, parts) {
-      const all = parts[Symbol.asyncIterator]();
-      const first = await all.next();
-      if (first.done || first.value.length < PART) return void (await bucket.put(key, first.value ?? new Uint8Array()));
-      const upload = await bucket.createMultipartUpload(key);
+      let upload: Awaited<ReturnType<Bucket["createMultipartUpload"]>> | undefined;
+      const done: UploadedPart[] = [];
       try {
-        const done: UploadedPart[] = [];
-        for (let part: IteratorResult<Uint8Array> = first; !part.done; part = await all.next())
-          done.push(await upload.uploadPart(done.length + 1, part.value));
-        await upload.complete(done);
+        for await (const part of parts) {
+          if (!upload && part.length < PART) return void (await bucket.put(key, part));
+          upload ??= await bucket.createMultipartUpload(key);
+          done.push(await upload.uploadPart(done.length + 1, part));
+        }
+        await upload?.complete(done);
       } catch (error) {
-        await upload.abort().catch(() => {});
+        await upload?.abort().catch(() => {});
         throw error;
       }
     },

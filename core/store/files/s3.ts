@@ -70,6 +70,12 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
   };
   const at = (key: string) => `/${home}${key}`;
 
+  /** Begins an upload in parts; resolves with a function that returns its path, with more in the query. */
+  const beginUpload = async (key: string) => {
+    const uploadId = inside(await (await there(send("POST", `${at(key)}?uploads=`))).text(), "UploadId");
+    return (more = "") => `${at(key)}?${more}uploadId=${encodeURIComponent(uploadId)}`;
+  };
+
   async function* listed(query: Record<string, string>, tag: string, next: readonly [string, string][]) {
     for (let more: Record<string, string> | undefined = {}; more; ) {
       const search = new URLSearchParams({ ...query, ...more });
@@ -82,25 +88,23 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
 
   return {
     async write(key, parts) {
-      const all = parts[Symbol.asyncIterator]();
-      const first = await all.next();
-      if (first.done || first.value.length < PART) return void (await there(send("PUT", at(key), first.value ?? "")));
-      const uploadId = inside(await (await there(send("POST", `${at(key)}?uploads=`))).text(), "UploadId");
-      const upload = (more = "") => `${at(key)}?${more}uploadId=${encodeURIComponent(uploadId)}`;
+      let upload: Awaited<ReturnType<typeof beginUpload>> | undefined;
+      const tags: string[] = [];
       try {
-        const tags: string[] = [];
-        for (let part: IteratorResult<Uint8Array<ArrayBuffer>> = first; !part.done; part = await all.next()) {
-          const n = tags.length + 1;
-          const { headers } = await there(send("PUT", upload(`partNumber=${n}&`), part.value));
+        for await (const part of parts) {
+          if (!upload && part.length < PART) return void (await there(send("PUT", at(key), part)));
+          upload ??= await beginUpload(key);
+          const { headers } = await there(send("PUT", upload(`partNumber=${tags.length + 1}&`), part));
           tags.push(headers.get("etag") ?? "");
         }
+        if (!upload) return;
         const list = tags.map((tag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${tag}</ETag></Part>`);
         const body = `<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`;
         const answer = await (await there(send("POST", upload(), body))).text();
         // The store may fail after it has sent status 200.
         if (answer.includes("<Error>")) throw new Error(`the store of files answered: ${answer.slice(0, 300)}`);
       } catch (error) {
-        await send("DELETE", upload()).catch(() => {});
+        if (upload) await send("DELETE", upload()).catch(() => {});
         throw error;
       }
     },

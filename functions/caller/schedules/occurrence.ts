@@ -1,6 +1,7 @@
 /** Makes events as callers receive them, from the log and from the promises that it refers to. */
 
 import { EVENT, LEFT_OUT } from "../../../core/definitions/event.ts";
+import type { Job } from "../../../core/definitions/job.ts";
 import type { StartedJob } from "../../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../../core/jobs/names.ts";
@@ -8,6 +9,7 @@ import { viewOf } from "../../../core/jobs/status.ts";
 import { decodeValue } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
+import { endOf } from "../../../core/store/deadline.ts";
 import { outputId } from "../../../core/store/ids.ts";
 import { partsIn } from "../../../core/store/parts.ts";
 import { boundary, FIRST_PART, uriOf } from "../../../core/tools/results.ts";
@@ -85,6 +87,8 @@ export interface Telling {
   feeds: Pick<ProgressFeeds, "entry">;
   namespace: string;
   key: string;
+  /** The deployment's definitions, by which results of foreign workers are checked. */
+  jobs: readonly Job[];
   labels: readonly string[];
   /** Whether the log has no later event of the same type and job name. */
   isLast: boolean;
@@ -94,8 +98,8 @@ export interface Telling {
 
 /** An event of the log with its full data. */
 export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promise<Occurrence> {
-  const name = new Names([], telling.namespace, telling.key).nameIn(event.job);
-  const tell = event.name === JOB_ENDED ? endOf : isTold(event.name) ? toldOf : feedOf;
+  const name = namesOf(telling).nameIn(event.job);
+  const tell = event.name === JOB_ENDED ? jobEnd : isTold(event.name) ? toldOf : feedOf;
   const data = await tell(event, telling, name);
   const page = await telling.pageOf(name);
   const view = page !== undefined && { view_url: page };
@@ -108,14 +112,20 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   };
 }
 
-async function endOf(event: LoggedEvent, { client, isLast }: Telling, name: string): Promise<object> {
+const namesOf = ({ jobs, namespace, key }: Telling) => new Names(jobs, namespace, key);
+
+async function jobEnd(event: LoggedEvent, telling: Telling, name: string): Promise<object> {
+  const { client, isLast } = telling;
   const { state, startedAt, settledAt } = JSON.parse(event.data);
   const found = await client.call({ kind: "promise.get", data: { id: event.job } });
   // A job that was removed may have been followed by another one of its name, whose promise says nothing about this end.
   const record = isLast && found?.state !== "pending" ? found : undefined;
+  // A job of an earlier deployment may have no definition here.
+  const plain = record && { state: endOf(record), value: decodeValue(record.value) };
+  const ended = (record && namesOf(telling).decode(record)) ?? plain;
   const { result, ...view } = viewOf(name, {
-    state: record?.state ?? state,
-    value: record && decodeValue(record.value),
+    state: ended?.state ?? state,
+    value: ended?.value,
     createdAt: record?.createdAt ?? startedAt,
     settledAt: record?.settledAt ?? settledAt ?? undefined,
   });

@@ -151,3 +151,25 @@ describe.concurrent("a connection that dies silently", () => {
     await until("the worker to be connected again", async () => (await the.health()).connected);
   });
 });
+
+// The embedded server writes comments, so its connections are not quiet.
+test.runIf(process.env.RESONATE_URL)(
+  "a worker that replaces a quiet connection asks for the server's rules again, as another release may answer",
+  async () => {
+    await using gate = await startGate(resonate.url);
+    const { group, namespace, env } = ownGroup();
+    await using _worker = await startWorker({ ...resonate.env, ...env, RESONATE_URL: gate.url });
+    const sleep = async (timer_name: string) => {
+      const id = `${namespace}timer_${timer_name}`;
+      const now = Date.now();
+      const timeoutAt = now + 3_600_000;
+      const args = { timer_name, fires_at: new Date(now + 60_000).toISOString() };
+      await resonate.start({ id, func: "timer", args, group, timeoutAt });
+      await resonate.asleep(id);
+      return gate.calls.filter(({ id }) => id?.startsWith(`${namespace}support_0.10`)).length;
+    };
+    expect([await sleep("one"), await sleep("two")]).toEqual([1, 1]);
+    await until("the connection to be replaced", () => gate.streams.opened === 2);
+    expect(await sleep("three")).toBe(2);
+  },
+);

@@ -1,4 +1,5 @@
 /** The calls of the context through a real worker. */
+import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +18,8 @@ import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 const script = "test/worker/scripts/calling-worker.ts";
 const { group, namespace, env } = ownGroup();
+/** What callbacks need. No edge runs there. */
+const ADDRESS = { PUBLIC_URL: "http://127.0.0.1:9", VIEW_KEY: randomBytes(32).toString("base64") };
 
 let resonate: Resonate;
 let visits: string;
@@ -25,7 +28,8 @@ let second: Awaited<ReturnType<typeof startWorker>>;
 beforeAll(async () => {
   resonate = await startResonate();
   visits = join(await mkdtemp(join(tmpdir(), "visits-")), "visits");
-  const start = () => startWorker({ ...resonate.env, ...env, LEASE_SECONDS: "3", VISITS: visits }, { script });
+  const start = () =>
+    startWorker({ ...resonate.env, ...env, ...ADDRESS, LEASE_SECONDS: "3", VISITS: visits }, { script });
   [worker, second] = await Promise.all([start(), start()]);
 });
 afterAll(async () => {
@@ -39,6 +43,20 @@ test("a job cancels a job that it has started by its handle", async () => {
   await resonate.start({ id, func: "impatient", args: { n: 1 }, group });
   expect((await resonate.settled(id)).value.data).toEqual(["late", "nap_1", "cancelled"]);
   expect((await resonate.settled(`${namespace}nap_1`)).state).toBe("rejected_canceled");
+});
+
+test("a sleep until the epoch, or before it, ends at once", async () => {
+  const times = [0, 1, -1];
+  const idOf = (n: number) => `${namespace}late_${n}`;
+  for (const n of times) await resonate.start({ id: idOf(n), func: "late", args: { n }, group });
+  for (const id of times.map(idOf)) expect((await resonate.settled(id, 30_000)).value.data).toBe("rested");
+});
+
+test("a callback times out before the job's deadline", async () => {
+  const id = `${namespace}called_1`;
+  await resonate.start({ id, func: "called", args: { n: 1 }, group });
+  await resonate.asleep(id);
+  expect((await resonate.settled(id, 30_000)).value.data).toBe("TimeoutError");
 });
 
 test("steps with a rate keep to it across all workers", async () => {

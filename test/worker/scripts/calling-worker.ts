@@ -9,6 +9,8 @@ const id = ({ n }: { n: number }) => n;
 
 const nap = defineJob({ kind: "nap", args, id, result: z.string() });
 const impatient = defineJob({ kind: "impatient", args, id });
+const called = defineJob({ kind: "called", args, id });
+const late = defineJob({ kind: "late", args, id });
 const rated = defineJob({ kind: "rated", args, id });
 const customer = z.object({ customer: z.string(), n: z.number() });
 const visit = defineJob({
@@ -41,6 +43,11 @@ await runWorker({
       const why = await child.result().catch((error) => error.status);
       return [first.winner, child.name, why];
     }),
+    implement(called, async (ctx) => {
+      const { result } = ctx.callback("payment", { for: 2 * SECOND });
+      return result.catch((error) => error.name);
+    }),
+    implement(late, async (ctx, { n }) => ctx.sleep("until then", new Date(n)).then(() => "rested")),
     implement(visit, async (ctx, { customer, n }) => {
       await ctx.step("begin", () => note(`begin ${customer} ${n}`).then(() => null));
       await ctx.sleep("inside", 150);

@@ -1,8 +1,11 @@
-import { expect, test } from "vitest";
-import { FILES } from "../../../core/definitions/file.ts";
+import { afterEach, expect, test, vi } from "vitest";
+import { MINUTE, NonRetryableError, type Step } from "../../../core/definitions/context.ts";
+import { FILES, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
+import { type Lease, noteLease } from "../../../core/engine/runtime.ts";
 import { PARTS } from "../../../core/store/parts.ts";
-
-import { toolAnswer } from "./outcome.ts";
+import { RPC_FAILURE } from "../../../core/tools/content.ts";
+import { MAX_MEDIA } from "../../../core/tools/results.ts";
+import { storedAnswer, toolAnswer } from "./outcome.ts";
 
 test("a server's answer is passed on unchanged, without the fields about its connection", () => {
   const answer = {
@@ -25,4 +28,84 @@ test("a server's answer is passed on unchanged, without the fields about its con
   expect(toolAnswer({ ...answer, _meta: connection })).toEqual(answer);
   // Only a worker may write a table of contents or refer to files, so these fields of a server are removed.
   expect(toolAnswer({ ...answer, [PARTS]: { id: "another's" }, [FILES]: [{ uri: "another's" }] })).toEqual(answer);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** An answer with a file that is too large to stay in it. */
+const largeAnswer = (uri: string, size = MAX_MEDIA + 4) => ({
+  content: [{ type: "resource", resource: { uri, blob: "A".repeat(size) } }],
+});
+
+test.each([
+  ["a pair that is cut", `acme://files/${"👍".repeat(MAX_FILE_NAME)}.jpeg`],
+  ["half a pair", "acme://files/half \ud83d.jpeg"],
+])("a file whose name has %s is stored under a name that an address can hold", async (_what, uri) => {
+  const names: string[] = [];
+  const file = async (name: string) => {
+    names.push(name);
+    return { name, mimeType: "image/png", size: 1, uri: "job://a" };
+  };
+  await storedAnswer({ file } as unknown as Step, largeAnswer(uri), "acme");
+  const [name = ""] = names;
+  expect(encodeURIComponent(name)).toMatch(/\.jpeg$/);
+  expect(name.length).toBeLessThanOrEqual(MAX_FILE_NAME);
+});
+
+/** Stores an answer while time passes; `file` stores its file. Also resolves with the time that this took. */
+async function storedBy(file: Step["file"], size?: number) {
+  vi.useFakeTimers();
+  const { signal } = new AbortController();
+  const step = { file, signal, log: { warn() {} } } as unknown as Step;
+  noteLease(step, { id: "job", create: async () => ({}) } as unknown as Lease);
+  const begun = Date.now();
+  const stored = storedAnswer(step, largeAnswer("acme://film.mp4", size), "acme");
+  stored.catch(() => {});
+  await vi.runAllTimersAsync();
+  return { stored: await stored, took: Date.now() - begun };
+}
+
+test("a file is stored after a short outage of the store", async () => {
+  let tries = 0;
+  const { stored } = await storedBy(async (name) => {
+    tries += 1;
+    if (tries < 4) throw new Error("the store of files: fetch failed");
+    return { name, uri: "job://a/files/b/film.mp4" } as never;
+  });
+  expect(stored[FILES]).toMatchObject([{ name: "film.mp4" }]);
+});
+
+test.each([
+  ["goes on", () => new Error("the store of files: fetch failed"), { from: MINUTE, to: 5 * MINUTE }],
+  ["is certain", () => new NonRetryableError("the job's files come to more than 9 bytes"), { from: 0, to: 0 }],
+])("an answer is kept in parts if its file cannot be stored and that %s", async (_what, error, { from, to }) => {
+  const { stored, took } = await storedBy(() => Promise.reject(error()));
+  expect(stored).toMatchObject({ [PARTS]: { media: MAX_MEDIA + 4 } });
+  expect(took).toBeGreaterThanOrEqual(from);
+  expect(took).toBeLessThanOrEqual(to);
+});
+
+test("an answer that is too long to keep without its files is dropped, and the job says so and why", async () => {
+  const error = new NonRetryableError("the job's files come to more than 9 bytes");
+  const { stored } = await storedBy(() => Promise.reject(error), 20_000_000);
+  expect(stored).toMatchObject({
+    isError: true,
+    [RPC_FAILURE]: {
+      message: expect.stringMatching(
+        /^The server has done the call, and its answer was dropped: .* the job's files come to more than 9 bytes/,
+      ),
+    },
+  });
+});
+
+test("an answer is not kept without its file because the job is no longer run here", async () => {
+  const abort = new AbortController();
+  const file = async () => {
+    abort.abort(new Error("the lease is lost"));
+    throw new Error("the store of files: fetch failed");
+  };
+  const step = { file, signal: abort.signal, log: { warn() {} } } as unknown as Step;
+  await expect(storedAnswer(step, largeAnswer("acme://film.mp4"), "acme")).rejects.toThrow("the lease is lost");
 });

@@ -1,9 +1,10 @@
 /** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
 import { getExtension } from "hono/utils/mime";
 import { keepInParts } from "../../../core/author/chunks.ts";
-import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
+import { MINUTE, NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
 import { FILES, type FileReference, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
-import { KEEPS_NO_FILES } from "../../../core/jobs/files/attempt-files.ts";
+import { isFinal } from "../../../core/engine/values.ts";
+import { backoff, pause } from "../../../core/store/pacing/backoff.ts";
 import { PARTS } from "../../../core/store/parts.ts";
 import { base64Of, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import type { CallToolResult } from "../../../core/tools/mcp.ts";
@@ -22,8 +23,8 @@ const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;
-/** Added to the error for an answer with images, sounds or files that is too long to keep. */
-const HINT = "Where FILES_URL is set, its images, sounds and files are kept there.";
+/** How long a store of files that fails is tried again, in milliseconds. */
+const PATIENCE = 2 * MINUTE;
 /** The longest message of a protocol error, in characters. */
 const MAX_MESSAGE = 20_000;
 /** The largest data of a protocol error, in characters of JSON. */
@@ -49,16 +50,17 @@ export async function storedAnswer(
   const given = toolAnswer(server === undefined ? (result as Json) : readable(result, server));
   const answer = server === undefined ? given : await withFiles(step, given);
   const json = JSON.stringify(answer);
-  if (json.length > MAX_KEPT_ANSWER) {
-    const error = tooLong(MAX_KEPT_ANSWER);
-    const hasMedia = server !== undefined && sizeOf(answer as CallToolResult).media > 0;
-    return protocolError(hasMedia ? { ...error, message: `${error.message} ${HINT}` } : error);
-  }
+  if (json.length > MAX_KEPT_ANSWER) return protocolError(tooLong(MAX_KEPT_ANSWER));
   const withLogs = (stored: Json): Json =>
     logs.length === 0 ? stored : { ...stored, _meta: { ...(stored._meta as Json | undefined), [LOGS]: logs } };
   if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return withLogs(answer);
   const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
-  return withLogs({ ...(await keepInParts(step, answer, media)), ...(answer.isError === true && { isError: true }) });
+  return withLogs({
+    ...(await keepInParts(step, answer, media)),
+    ...(answer.isError === true && { isError: true }),
+    // The step's value has to name the files: others are removed.
+    ...(answer[FILES] !== undefined && { [FILES]: answer[FILES] }),
+  });
 }
 
 /** A protocol error, cut to the limits above. */
@@ -109,7 +111,10 @@ export function explain(error: unknown): never {
   throw explained(error);
 }
 
-/** The answer with its largest media stored as files, until the rest fits; unchanged if the deployment stores no files. */
+/**
+ * The answer with its largest media stored as files, until the rest fits. If a file cannot be stored, the answer is unchanged or,
+ * if it is too long to keep, an error: the call is not made again, as it may have had an effect.
+ */
 async function withFiles(step: Step, answer: Json): Promise<Json> {
   const content = [...((answer.content as Json[] | undefined) ?? [])];
   const media = content.map((part, i) => ({ i, part, data: base64Of(part) })).filter(({ data }) => data !== "");
@@ -122,10 +127,13 @@ async function withFiles(step: Step, answer: Json): Promise<Json> {
       uri?: string;
     };
     const options = mimeType === undefined ? {} : { mimeType };
-    const file = await step
-      .file(nameOf(part.type, i, uri, mimeType), Buffer.from(data, "base64"), options)
-      .catch(orNone);
-    if (!file) return answer;
+    const name = nameOf(part.type, i, uri, mimeType);
+    const file = await storedFile(step, () => step.file(name, Buffer.from(data, "base64"), options));
+    if ("failed" in file) {
+      if (JSON.stringify(answer).length <= MAX_KEPT_ANSWER) return answer;
+      const { code, message } = tooLong(MAX_KEPT_ANSWER);
+      return protocolError({ code, message: `${message} ${name} could not be stored as a file: ${file.failed}` });
+    }
     files.push(file);
     content[i] = { type: "text", text: `${file.name} (${file.mimeType}, ${file.size} bytes) is kept as ${file.uri}` };
     size -= data.length;
@@ -133,14 +141,32 @@ async function withFiles(step: Step, answer: Json): Promise<Json> {
   return files.length === 0 ? answer : { ...answer, content, [FILES]: files };
 }
 
-function orNone(error: Error): undefined {
-  if (error.message !== KEEPS_NO_FILES) throw error;
+/** Stores a file; resolves with the reason if that fails for good, or for too long. */
+async function storedFile(
+  step: Step,
+  store: () => Promise<FileReference>,
+): Promise<FileReference | { failed: string }> {
+  const begun = Date.now();
+  for (let n = 1; ; n++) {
+    try {
+      return await store();
+    } catch (error) {
+      step.signal.throwIfAborted();
+      const { message } = error as Error;
+      step.log.warn("file not stored", { attempt: n, reason: message });
+      if (isFinal(error) || Date.now() - begun > PATIENCE) return { failed: message };
+    }
+    await pause(backoff(n, { base: SECOND, max: 20 * SECOND }), step.signal);
+  }
 }
 
 /** A file name: the last part of the resource's address, or else the content's kind, number and extension. */
 function nameOf(type: unknown, i: number, uri: string | undefined, mimeType = ""): string {
   const last = uri?.split(/[?#]/)[0]?.split("/").at(-1) ?? "";
-  const named = last.replace(/[\p{Cc}\\]/gu, "").slice(-MAX_FILE_NAME);
+  const named = last
+    .replace(/[\p{Cc}\\]/gu, "")
+    .slice(-MAX_FILE_NAME)
+    .toWellFormed();
   const extension = getExtension(mimeType);
   return named || `${type}-${i + 1}${extension === undefined ? "" : `.${extension}`}`;
 }
