@@ -78,6 +78,8 @@ export class PromiseWatcher {
     if (latest && latest.promise.state !== "pending") return latest.promise;
     const listeners = new Set(promise.state === "pending" ? [...(latest?.listeners ?? []), listener] : []);
     this.#watched.set(id, { promise, connection, listeners });
+    // Nobody may have listened to it since the connection was replaced.
+    if (promise.state !== "pending" && latest) tell(latest.listeners, promise);
     if (promise.state === "pending" && connection !== this.#connection) listener();
     return promise;
   }
