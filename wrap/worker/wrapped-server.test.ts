@@ -6,6 +6,32 @@ import { WrappedServer } from "./wrapped-server.ts";
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 
+/** A server that opens a session for each connection, and answers no other request. */
+async function serveSessions() {
+  let sessions = 0;
+  const http = await serveHttp(async (request, response) => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const { id, method } = (await json(request)) as { id?: string; method: string };
+    if (method !== "initialize") return void response.writeHead(202).end();
+    const serverInfo = { name: "acme", version: "1" };
+    const result = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo };
+    response
+      .writeHead(200, { "content-type": "application/json", "mcp-session-id": `session ${++sessions}` })
+      .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  });
+  const options = { name: "acme", url: http.url, allowPrivate: true, revision: "2025-11-25" };
+  return { options, [Symbol.asyncDispose]: () => http[Symbol.asyncDispose]() };
+}
+
+test.each([{}, { credentials: "WHO" }])("the first calls at once share one connection, with %j", async (more) => {
+  await using acme = await serveSessions();
+  const server = new WrappedServer({ ...acme.options, ...more }, { WHO: '{ "*": { "x-who": "all" } }' });
+  const jobs = ["acme.read.1", "acme.read.2", "acme.read.3"];
+  const connections = await Promise.all(jobs.map((job) => server.connection(job, LOG)));
+  expect(connections.map(({ session }) => session.sessionId)).toEqual(jobs.map(() => "session 1"));
+  await server.close();
+});
+
 test("a connection whose session the server has forgotten is replaced, and its other calls go on", async () => {
   const open: ServerResponse[] = [];
   let sessions = 0;

@@ -241,9 +241,12 @@ export class WrappedServer {
   async #connectionOf(jobName: string, log: Log): Promise<ReconnectingConnection> {
     const caller = this.options.credentials === undefined ? "" : splitKey(jobName).key;
     const key = `${caller} ${this.#processes.get(jobName) ?? 0}`;
+    const known = this.#connections.get(key);
+    if (known) return known;
+    const target = await this.#target(caller);
+    // Another call may have come first. A second instance of a program would soon be ended, together with its tasks.
     let connection = this.#connections.get(key);
     if (!connection) {
-      const target = await this.#target(caller);
       connection = new ReconnectingConnection(() => this.#open(target, log));
       this.#connections.set(key, connection);
     }
