@@ -9,8 +9,10 @@ const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 /** A server that opens a session for each connection, and answers no other request. */
 async function serveSessions() {
   let sessions = 0;
+  const whose = new Set<unknown>();
   const http = await serveHttp(async (request, response) => {
     if (request.method !== "POST") return void response.writeHead(405).end();
+    whose.add(request.headers["x-whose"]);
     const { id, method } = (await json(request)) as { id?: string; method: string };
     if (method !== "initialize") return void response.writeHead(202).end();
     const serverInfo = { name: "acme", version: "1" };
@@ -20,15 +22,29 @@ async function serveSessions() {
       .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
   });
   const options = { name: "acme", url: http.url, allowPrivate: true, revision: "2025-11-25" };
-  return { options, [Symbol.asyncDispose]: () => http[Symbol.asyncDispose]() };
+  return { options, whose, [Symbol.asyncDispose]: () => http[Symbol.asyncDispose]() };
 }
 
 test.each([{}, { credentials: "WHO" }])("the first calls at once share one connection, with %j", async (more) => {
   await using acme = await serveSessions();
-  const server = new WrappedServer({ ...acme.options, ...more }, { WHO: '{ "*": { "x-who": "all" } }' });
+  const server = new WrappedServer({ ...acme.options, ...more }, { WHO: '{ "*": { "x-whose": "all" } }' });
   const jobs = ["acme.read.1", "acme.read.2", "acme.read.3"];
   const connections = await Promise.all(jobs.map((job) => server.connection(job, LOG)));
   expect(connections.map(({ session }) => session.sessionId)).toEqual(jobs.map(() => "session 1"));
+  await server.close();
+});
+
+test.each([
+  ["the credentials of all others", { ada: { "x-whose": "ada's" }, "*": { "x-whose": "all" } }, "all"],
+  ["the headers that everyone gets", { ada: { "x-whose": "ada's" } }, "nobody's"],
+])("without a caller, the server is asked for its lists with %s", async (_what, credentials, whose) => {
+  await using acme = await serveSessions();
+  const options = { ...acme.options, headers: { "x-whose": "nobody's" }, credentials: "WHO" };
+  const server = new WrappedServer(options, { WHO: JSON.stringify(credentials) });
+  await server.look(LOG);
+  expect([...acme.whose]).toEqual([whose]);
+  // A call must not share that connection.
+  if (!("*" in credentials)) await expect(server.connection("acme.read.1", LOG)).rejects.toThrow(/no credentials/);
   await server.close();
 });
 

@@ -36,6 +36,8 @@ const CONCURRENCY = 16;
 const OLDER = "2025-11-25";
 /** How often to check whether a retired connection is idle, in milliseconds. */
 const RETIRING = 5_000;
+/** Stands for all callers without credentials of their own, and for `look`. */
+const OTHERS = "*";
 /** The largest number of callers with separate connections. */
 const MAX_CALLERS = 100;
 
@@ -162,9 +164,9 @@ export class WrappedServer {
     return answer.finally(() => clearInterval(telling));
   }
 
-  async #connected(jobName: string, log: Log): Promise<Connection> {
+  async #connected(jobName: string, log: Log, caller = this.#callerOf(jobName)): Promise<Connection> {
     const { name } = this.options;
-    const connection = await this.#connectionOf(jobName, log).catch((error) => {
+    const connection = await this.#connectionOf(jobName, log, caller).catch((error) => {
       throw new Unsendable(reason(error), { cause: error });
     });
     try {
@@ -181,7 +183,8 @@ export class WrappedServer {
 
   /** The server's present description of itself and its lists. @throws {NotSent} */
   async look(log: Log, tell?: (what: string) => void): Promise<Snapshot> {
-    const seen = async () => snapshotOf(await this.#connected("", log), this.#startTimeout);
+    const caller = this.options.credentials === undefined ? "" : OTHERS;
+    const seen = async () => snapshotOf(await this.#connected("", log, caller), this.#startTimeout);
     return this.#telling(tell, seen());
   }
 
@@ -238,8 +241,12 @@ export class WrappedServer {
     this.#connections.clear();
   }
 
-  async #connectionOf(jobName: string, log: Log): Promise<ReconnectingConnection> {
-    const caller = this.options.credentials === undefined ? "" : splitKey(jobName).key;
+  /** The caller whose connection a job uses; empty for a connection of all callers. */
+  #callerOf(jobName: string): string {
+    return this.options.credentials === undefined ? "" : splitKey(jobName).key;
+  }
+
+  async #connectionOf(jobName: string, log: Log, caller = this.#callerOf(jobName)): Promise<ReconnectingConnection> {
     const key = `${caller} ${this.#processes.get(jobName) ?? 0}`;
     const known = this.#connections.get(key);
     if (known) return known;
@@ -302,7 +309,9 @@ export class WrappedServer {
     const { credentials: variable, name } = this.options;
     if (variable === undefined) return {};
     this.#credentials ??= await readCredentials(this.#env[variable], variable);
-    const own = this.#credentials.get(caller) ?? this.#credentials.get("*");
+    const others = this.#credentials.get(OTHERS);
+    // A server may list its tools to anyone, so `look` needs no credentials.
+    const own = this.#credentials.get(caller) ?? others ?? (caller === OTHERS ? {} : undefined);
     if (!own) throw new Error(`this caller has no credentials for ${name}`);
     return own;
   }
@@ -334,7 +343,7 @@ async function readCredentials(text: string | undefined, variable: string) {
   if (typeof parsed !== "object" || parsed === null) throw wrong;
   const entries = Object.entries(parsed).map(async ([id, values]) => {
     if (typeof values !== "object" || Object.values(values).some((value) => typeof value !== "string")) throw wrong;
-    return [id === "*" ? id : (await callerOf(id)).key, values as Record<string, string>] as const;
+    return [id === OTHERS ? id : (await callerOf(id)).key, values as Record<string, string>] as const;
   });
   return new Map(await Promise.all(entries));
 }
