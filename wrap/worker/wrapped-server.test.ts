@@ -1,7 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
 import { expect, test } from "vitest";
+import type { Context, Step } from "../../core/definitions/context.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
+import { runCall } from "./call/run-call.ts";
 import { WrappedServer } from "./wrapped-server.ts";
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
@@ -75,5 +77,43 @@ test("a connection whose session the server has forgotten is replaced, and its o
   await expect.poll(session, { timeout: 5_000 }).toBe("session 2");
   open[0]?.emit("answer");
   expect(await call.result).toEqual({ content: [] });
+  await server.close();
+});
+
+/** A program whose tool becomes a task of eight seconds. */
+const TASK = `
+let end;
+const write = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+const say = (id, result) => write({ id, result });
+require("node:readline").createInterface(process.stdin).on("line", (line) => {
+  const { id, method } = JSON.parse(line);
+  if (method === "initialize")
+    say(id, { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: { name: "acme", version: "1" } });
+  else if (method === "tools/call") {
+    end = Date.now() + 8_000;
+    say(id, { resultType: "task", taskId: "t", pollIntervalMs: 1_000 });
+  } else if (method === "tasks/get")
+    say(id, Date.now() < end ? { status: "working" } : { status: "completed", result: { content: [] } });
+  else if (id !== undefined) write({ id, error: { code: -32601, message: "unknown" } });
+});`;
+
+test("a program whose connection is replaced goes on until its task has ended", { timeout: 60_000 }, async () => {
+  const program = { command: process.execPath, args: ["-e", TASK], keep: 30_000 };
+  const server = new WrappedServer({ name: "acme", ...program }, { ...process.env }, true);
+  const { signal } = new AbortController();
+  const deadline = Date.now() + 3_600_000;
+  const attempt = { signal, deadline, attempt: 1, log: LOG, progress() {} } as unknown as Step;
+  const begun = Promise.withResolvers<void>();
+  const step = (name: string, run: (step: Step) => unknown) => {
+    if (name.startsWith("task")) begun.resolve();
+    return run(attempt);
+  };
+  const ctx = { jobName: "acme.report.1", deadline, signal, step } as unknown as Context;
+  const before = await server.connection(ctx.jobName, LOG);
+  const result = runCall(server, ctx, { tool: "report", arguments: {}, key: "1", once: true });
+  await Promise.race([begun.promise, result]);
+  expect(server.speakOlder(LOG)).toBe(true);
+  expect(await result).toEqual({ content: [] });
+  await before.closed;
   await server.close();
 });

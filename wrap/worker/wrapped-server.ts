@@ -97,9 +97,9 @@ class ReconnectingConnection {
     await current?.close().catch(() => {});
   }
 
-  /** Closes the connection once its calls have ended and their answers are recorded. */
-  async retire(): Promise<void> {
-    await idle(await this.#connection?.catch(() => undefined));
+  /** Closes the connection once its calls have ended and their answers are recorded, and `isUsed` says that its host may end. */
+  async retire(isUsed: (host: string | undefined) => boolean): Promise<void> {
+    await idle(await this.#connection?.catch(() => undefined), isUsed);
     await this.close();
   }
 
@@ -110,9 +110,9 @@ class ReconnectingConnection {
 }
 
 /** Resolves when no call uses the connection any more. */
-async function idle(connection: Connection | undefined): Promise<void> {
+async function idle(connection: Connection | undefined, isUsed = (_host: string | undefined) => false): Promise<void> {
   do await delay(RETIRING, undefined, { ref: false });
-  while (connection?.isOpen && !connection.isIdle);
+  while (connection?.isOpen && !(connection.isIdle && !isUsed(connection.host)));
 }
 
 export class WrappedServer {
@@ -127,8 +127,10 @@ export class WrappedServer {
   /** By caller key, which is empty for a connection of all callers, and process. */
   readonly #connections = new LRUCache<string, ReconnectingConnection>({
     max: MAX_CALLERS,
-    dispose: (connection) => void connection.retire(),
+    dispose: (connection) => void connection.retire((host) => [...this.#tasks.values()].includes(host)),
   });
+  /** The program hosts in which jobs have tasks, by job. Between two polls a task has no request. */
+  readonly #tasks = new Map<string, string | undefined>();
   #revision: string | undefined;
   /** Whether an older revision than the server's newest is spoken because a tool needs it, and has been accepted. */
   #older: "untried" | "spoken" | "works" | "refused" = "untried";
@@ -202,6 +204,18 @@ export class WrappedServer {
   /** Gives up a connection, so that the next call opens another one. */
   async drop(jobName: string, connection: Connection, log: Log): Promise<void> {
     await (await this.#connectionOf(jobName, log)).drop(connection);
+  }
+
+  /** Keeps the program that has a job's task, at most until `signal` is aborted. `host`: the session in which the task was made. */
+  holdTask(jobName: string, host: string | undefined, signal: AbortSignal): void {
+    this.#tasks.set(jobName, host);
+    signal.addEventListener("abort", () => this.#tasks.delete(jobName), { once: true });
+  }
+
+  /** To be called when a job has ended. */
+  forget(jobName: string): void {
+    this.calls.forget(jobName);
+    this.#tasks.delete(jobName);
   }
 
   /** Waits for a slot among the calls that are made at once; rejects when `signal` is aborted before. */
