@@ -3,10 +3,14 @@ import { expect, test } from "vitest";
 import { serveHttp } from "../testing/stack/http-server.ts";
 import { Connection, ToolRefused } from "./connection.ts";
 
-/** A server with three tools: `slow` answers when `finish` is called, `refused` refuses, `away` answers HTTP 503 once. */
-async function serve() {
+/**
+ * A server with four tools: `slow` answers when `finish` is called, `refused` refuses, `away` answers HTTP 503 once. `busy`
+ * answers HTTP 429 for 1.5 seconds, and asks for a pause of two. The first `refusals` clients that connect get HTTP 429 too.
+ */
+async function serve({ refusals = 0 } = {}) {
   const called: string[] = [];
   const finish: (() => void)[] = [];
+  let busyUntil: number | undefined;
   const server = await serveHttp(async (request, response) => {
     const { id, method, params } = JSON.parse((await buffer(request)).toString() || "{}");
     const send = (answer: object) => {
@@ -17,6 +21,7 @@ async function serve() {
     if (request.method !== "POST") return response.writeHead(405).end();
     if (id === undefined) return response.writeHead(202).end();
     if (method === "initialize") {
+      if (refusals-- > 0) return response.writeHead(429).end();
       const info = { protocolVersion: "2025-11-25", serverInfo: { name: "s", version: "1" } };
       return send({ result: { ...info, capabilities: { tools: {} } } });
     }
@@ -24,12 +29,16 @@ async function serve() {
     called.push(params.name);
     if (params.name === "slow") return finish.push(() => send(text(false)));
     if (params.name === "refused") return send(text(true));
+    if (params.name === "busy") {
+      busyUntil ??= performance.now() + 1_500;
+      if (performance.now() < busyUntil) return response.writeHead(429, { "retry-after": "2" }).end();
+    }
     if (called.filter((name) => name === "away").length === 1) return response.writeHead(503).end();
     return send(text(false));
   });
   const connection = new Connection({ url: new URL(server.url) });
   const slow = connection.call("slow", {});
-  await expect.poll(() => finish).toHaveLength(1);
+  await expect.poll(() => finish, { timeout: 10_000 }).toHaveLength(1);
   return { ...{ called, finish, connection, slow }, [Symbol.asyncDispose]: server[Symbol.asyncDispose] };
 }
 
@@ -56,4 +65,37 @@ test("a connection that its user closes ends the calls under way", async () => {
   await server.connection.close();
   await expect(server.slow).rejects.toThrow();
   expect(server.called).toEqual(["slow"]);
+});
+
+test("a client that could not connect is replaced", async () => {
+  await using server = await serve({ refusals: 1 });
+  server.finish[0]?.();
+  expect(await server.slow).toEqual({});
+  await server.connection.close();
+});
+
+test("a server that is busy is asked again after the time that it names, and other calls go on", async () => {
+  await using server = await serve();
+  expect(await server.connection.call("busy", {})).toEqual({});
+  expect(server.called).toEqual(["slow", "busy", "busy"]);
+  server.finish[0]?.();
+  expect(await server.slow).toEqual({});
+  await server.connection.close();
+});
+
+test("a pause ends with its call, and with the connection", async () => {
+  await using server = await serve();
+  const stop = new AbortController();
+  const stopped = server.connection.call("busy", {}, { signal: stop.signal });
+  const closed = server.connection.call("busy", {});
+  const ended = Promise.allSettled([stopped, closed, server.slow]);
+  await expect.poll(() => server.called).toEqual(["slow", "busy", "busy"]);
+  const begun = performance.now();
+  stop.abort(new Error("enough"));
+  await expect(stopped).rejects.toThrow("enough");
+  await server.connection.close();
+  await expect(closed).rejects.toThrow();
+  await ended;
+  expect(performance.now() - begun).toBeLessThan(1_000);
+  expect(server.called).toEqual(["slow", "busy", "busy"]);
 });

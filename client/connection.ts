@@ -3,6 +3,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
 import { jsonOf } from "../core/store/json.ts";
+import { pause } from "../core/store/pacing/backoff.ts";
 import {
   CARD,
   CLIENT_CAPABILITIES,
@@ -14,7 +15,7 @@ import {
   UI,
 } from "../core/tools/mcp.ts";
 
-/** For how long a server that does not answer is asked again, and the pause in between; in milliseconds. */
+/** For how long a server that does not answer is asked again, and the shortest pause in between; in milliseconds. */
 const PATIENCE = 60_000;
 const PAUSE = 1_000;
 
@@ -49,7 +50,9 @@ const Answer = z.union([
 export class Connection {
   readonly #options: ConnectionOptions;
   #opened: { client: Client; ready: Promise<void> } | undefined;
-  #isClosed = false;
+  readonly #closed = new AbortController();
+  /** The time before which the server asks not to be asked again. */
+  #notBefore = 0;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -74,8 +77,9 @@ export class Connection {
         await ready;
         return await request(client);
       } catch (error) {
-        // After a refusal or an abortion the client, which other calls use too, is still good.
-        if (!(error instanceof ToolRefused) && !signal?.aborted) await this.#discard(client);
+        // After a refusal, an HTTP 429 or an abortion the client, which other calls use too, is still good.
+        const isGood = error instanceof ToolRefused || (error as { status?: number }).status === 429 || signal?.aborted;
+        if (!isGood) await this.#discard(client);
         throw error;
       }
     }, signal);
@@ -101,7 +105,7 @@ export class Connection {
     };
     const params = { name, arguments: args, _meta };
     return this.#patiently(async () => {
-      const response = await fetch(this.#options.url, {
+      const response = await this.#fetch(this.#options.url, {
         method: "POST",
         headers: {
           ...this.#headers,
@@ -129,7 +133,7 @@ export class Connection {
 
   /** Ends the calls under way. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#closed.abort();
     if (this.#opened) await this.#discard(this.#opened.client);
   }
 
@@ -146,17 +150,29 @@ export class Connection {
       } catch (error) {
         signal?.throwIfAborted();
         if (error instanceof ToolRefused) throw error;
-        if (this.#isClosed || !isPassing(error) || Date.now() - begun > PATIENCE) throw this.#explained(error);
-        await new Promise((resolve) => setTimeout(resolve, PAUSE));
+        if (!isPassing(error) || Date.now() - begun > PATIENCE) throw this.#explained(error);
+        const asked = Math.min(this.#notBefore - Date.now(), PATIENCE);
+        await pause(Math.max(PAUSE, asked), AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]));
+        if (this.#closed.signal.aborted) throw this.#explained(error);
       }
     }
   }
 
   #open() {
     const client = new Client(this.#info, { capabilities, versionNegotiation: { mode: "auto" } });
-    const requestInit = { headers: this.#headers };
-    return { client, ready: client.connect(new StreamableHTTPClientTransport(this.#options.url, { requestInit })) };
+    const options = { requestInit: { headers: this.#headers }, fetch: this.#fetch };
+    const ready = client.connect(new StreamableHTTPClientTransport(this.#options.url, options));
+    ready.catch(() => this.#discard(client));
+    return { client, ready };
   }
+
+  /** Notes the pause that an answer asks for. A date, which `Retry-After` may also have, is ignored. */
+  readonly #fetch: typeof fetch = async (...request) => {
+    const response = await fetch(...request);
+    const seconds = Number(response.headers.get("retry-after"));
+    if (seconds > 0) this.#notBefore = Date.now() + 1_000 * seconds;
+    return response;
+  };
 
   #explained(error: unknown): Error {
     const { message, cause } = error as Error & { cause?: Error };

@@ -159,11 +159,7 @@ export function createClient<const Tools extends ClientTools>({
     async wait<Result>(job: string | JobReference<Result>, signal?: AbortSignal) {
       const name = nameOf(job);
       while ((await ended(connection, [name], WAIT, signal)).length === 0);
-      const {
-        status,
-        result,
-        error = "no reason given",
-      } = await connection.ask((client) => withResult(client, name), signal);
+      const { status, result, error = "no reason given" } = await withResult(connection, name, signal);
       if (status !== "complete") throw new JobNotComplete(name, status, error);
       return result as Result;
     },

@@ -1,5 +1,4 @@
 /** Jobs as a client sees them: which have ended, and a result however large. */
-import type { Client } from "@modelcontextprotocol/client";
 import * as z from "zod";
 import { uriOf } from "../core/tools/results.ts";
 import type { Connection } from "./connection.ts";
@@ -24,14 +23,20 @@ export async function ended(connection: Connection, names: string[], seconds: nu
   return names.filter((name) => !(running as string[] | undefined)?.includes(name));
 }
 
-/** A job with its whole result, however large that is. */
-export async function withResult(client: Client, name: string): Promise<Ended> {
+/** A job with its whole result, however large that is. A part that the server refuses for a while does not cost those before it. */
+export async function withResult(connection: Connection, name: string, signal?: AbortSignal): Promise<Ended> {
+  const read = (uri: string) =>
+    connection.ask(
+      (client) =>
+        client.readResource({ uri }, signal && { signal }).catch((error) => {
+          if (error.code === -32602) return { contents: [] };
+          throw error;
+        }),
+      signal,
+    );
   let text = "";
   for (let uri: string | undefined = uriOf(name); uri !== undefined; ) {
-    const { contents } = await client.readResource({ uri }).catch((error) => {
-      if (error.code === -32602) return { contents: [] };
-      throw error;
-    });
+    const { contents } = await read(uri);
     const [content] = contents;
     if (!content || !("text" in content))
       return { job_name: name, status: "not_found", error: "no job of this caller has this name" };

@@ -42,6 +42,7 @@ export {
   NondeterminismError,
   NonRetryableError,
   ProtocolFailure,
+  parseRetryAfter,
   type Question,
   type Retry,
   RetryableError,

@@ -2,9 +2,10 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Implementation, nextArgs } from "../core/author/implement.ts";
-import { Execution, type Lease, LeaseLost, type Runnable } from "../core/engine/execution.ts";
+import { Execution } from "../core/engine/execution.ts";
 import type { History } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
+import { type Lease, LeaseLost, type Runnable } from "../core/engine/runtime.ts";
 import type { PromiseRecord } from "../core/store/connection/protocol.ts";
 import { isOutput, runId } from "../core/store/ids.ts";
 import { silent, uncounted } from "./simulation/simulated-job.ts";

@@ -2,8 +2,8 @@
 import type { DurableFunction, Implementation } from "../core/author/implement.ts";
 import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
 import type { Job } from "../core/definitions/job.ts";
-import type { Runnable } from "../core/engine/execution.ts";
 import { nameIn } from "../core/engine/replay/commands/commands.ts";
+import type { Runnable } from "../core/engine/runtime.ts";
 import { Inputs } from "./inputs.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "./simulation/trial.ts";
 

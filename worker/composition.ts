@@ -11,6 +11,7 @@ import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat } from "./execution/heartbeat.ts";
 import type { Instruments, LineLog, Reports } from "./execution/instruments.ts";
+import { JournalCache } from "./execution/journal-cache.ts";
 import { Pauses } from "./intake/pauses.ts";
 
 interface CompositionOptions {
@@ -19,7 +20,6 @@ interface CompositionOptions {
   implementations: readonly Implementation[];
   /** The variables that the implementations read. */
   env: Readonly<Record<string, string | undefined>>;
-  namespace: string;
   lease: number;
   log: LineLog;
   instruments: Instruments;
@@ -35,25 +35,22 @@ interface CompositionOptions {
 export type Composition = ReturnType<typeof compose>;
 
 /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
-export function compose({
-  client,
-  endpoint,
-  implementations,
-  env,
-  namespace,
-  lease,
-  log,
-  ...more
-}: CompositionOptions) {
+export function compose({ client, endpoint, implementations, env, lease, log, ...more }: CompositionOptions) {
   const { instruments, memory, reports, fileLocation, fetchPublic } = more;
+  const { namespace } = endpoint;
   const pid = crypto.randomUUID();
-  const names = new JobNames(namespace, implementations);
   const watcher = new PromiseWatcher(client, memory?.promises);
   const rules = new ServerRules(client, namespace);
   const heartbeat = new Heartbeat(client, pid, lease);
   const pauses = new Pauses(client, namespace, lease);
   const jobs = implementations.map(({ job }) => job);
   const files = fileLocation && new KeptFiles(fileLocation);
+  const journals = new JournalCache(memory?.journals);
+  /** The kind of job that a promise id is about, for metrics; `unknown` for a kind that is not implemented here. */
+  const kindOf = (id: string): string => {
+    const { base } = splitGeneration(splitKey(localId(id, namespace)).name);
+    return jobs.find((job) => job.owns(base))?.kind ?? "unknown";
+  };
   const executor = new Executor({
     implementations,
     files,
@@ -70,32 +67,14 @@ export function compose({
     rules,
     heartbeat,
     lease,
-    maxJournalSize: memory?.journals,
+    journals,
     namespace,
-    nameOf: names.nameOf,
     log,
     instruments,
     reports,
   });
-  return { client, pid, lease, names, watcher, rules, heartbeat, pauses, executor, files, log, reports };
-}
-
-/** Derives a job's name and kind from its promise id. */
-class JobNames {
-  readonly #namespace: string;
-  readonly #implementations: readonly Implementation[];
-
-  constructor(namespace: string, implementations: readonly Implementation[]) {
-    this.#namespace = namespace;
-    this.#implementations = implementations;
-  }
-
-  /** The job's name: its promise id without the deployment's namespace, and with the key of its caller. */
-  nameOf = (id: string): string => localId(id, this.#namespace);
-
-  /** The kind of job, for metrics; `unknown` for a kind that is not implemented here. */
-  kindOf(id: string): string {
-    const { base } = splitGeneration(splitKey(this.nameOf(id)).name);
-    return this.#implementations.find(({ job }) => job.owns(base))?.job.kind ?? "unknown";
-  }
+  return {
+    ...{ client, pid, lease, namespace, implementations, kindOf, watcher, rules, heartbeat, pauses },
+    ...{ executor, journals, files, log, reports },
+  };
 }

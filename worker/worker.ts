@@ -79,7 +79,6 @@ export class Worker {
       endpoint,
       implementations,
       env,
-      namespace,
       lease,
       log,
       instruments,
@@ -141,7 +140,7 @@ export class Worker {
     const { files } = this.#parts;
     if (files) this.#endSweeps = sweeping(files, client, this.#log);
     const connected = Promise.withResolvers<void>();
-    void client.listen({
+    void client.connections.listen({
       group: this.#group,
       id: pid,
       signal: this.#closed.signal,

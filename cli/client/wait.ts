@@ -44,7 +44,7 @@ export async function run(args: string[]): Promise<void> {
       while (running().length > 0 && Date.now() < until) {
         const seconds = Math.max(1, Math.min(WAIT, Math.ceil((until - Date.now()) / 1_000)));
         for (const name of await ended(connection, running(), seconds, limit)) {
-          const job = await connection.ask((client) => withResult(client, name), limit);
+          const job = await withResult(connection, name, limit);
           codes.set(name, CODES[job.status] ?? 1);
           if (names.length > 1) console.log(JSON.stringify(job));
           else if (job.status === "complete") console.log(JSON.stringify(job.result));

@@ -162,7 +162,7 @@ async function checkPush(client: ResonateClient): Promise<Finding> {
   const over = new AbortController();
   const signal = AbortSignal.any([over.signal, AbortSignal.timeout(5_000)]);
   try {
-    await client.open({ group: "doctor", id: randomUUID(), onMessage() {}, signal });
+    await client.connections.open({ group: "doctor", id: randomUUID(), onMessage() {}, signal });
     return ok("a connection for them opens");
   } catch (error) {
     const status = error instanceof ResonateUnavailable ? error.status : undefined;

@@ -42,7 +42,7 @@ export interface ImplementOptions<Args, Env> {
   env?: z.ZodType<Env>;
   /**
    * The code of earlier versions of the definition, by version. A job runs with the code of the version that it was
-   * started with.
+   * started with, on the arguments of that version. Its result is not checked.
    */
   earlier?: Record<number, DurableFunction<Args, unknown, Env>>;
 }
@@ -81,8 +81,12 @@ export function implement<Args, Result, Env = unknown>(
     versionOf(version) {
       const code = versions.get(version);
       if (!code) return undefined;
-      const run = async (ctx: Context<never>, args: unknown) =>
-        checked(job, await code(ctx as Context as JobContext<Args, Env>, parsed(job, args)));
+      const isOwn = version === job.version;
+      const run = async (ctx: Context<never>, args: unknown) => {
+        const given = isOwn ? parsed(job, args) : parsedEarlier(job, args);
+        const result = await code(ctx as Context as JobContext<Args, Env>, given);
+        return checked(isOwn ? job : undefined, result);
+      };
       authored.set(run, code);
       return run;
     },
@@ -108,17 +112,24 @@ function parsed<Args>(job: Job<Args>, args: unknown): Args {
   );
 }
 
+/** The arguments of a job of an earlier version. The schema of that version is gone: the present one may not fit them. */
+function parsedEarlier<Args>(job: Job<Args>, args: unknown): Args {
+  const { success, data } = parsedArgs(job, args);
+  return success && changed(args, data, true) === undefined ? data : (args as Args);
+}
+
 function parsedArgs<Args>({ kind, args: schema }: Job<Args>, args: unknown) {
   const words = `the arguments of ${kind} are checked by something asynchronous, and again when the job runs. Do that in a step`;
   return parsedAtOnce(schema, args, () => new NondeterminismError(words));
 }
 
-function checked(job: Job, result: unknown): unknown {
+/** The stored form of a result. `job`: whose output it must fit. */
+function checked(job: Job | undefined, result: unknown): unknown {
   const value = storable(result, "the function");
   if (typeof result === "object" && result !== null) returned.set(value as object, result);
-  const outcome = job.result?.safeParse(value);
+  const outcome = job?.result?.safeParse(value);
   if (!outcome || outcome.success) return value;
   throw new NondeterminismError(
-    `the function returned a value that does not fit the output of ${job.kind}: ${problemsOf(outcome.error)}`,
+    `the function returned a value that does not fit the output of ${job?.kind}: ${problemsOf(outcome.error)}`,
   );
 }

@@ -1,7 +1,7 @@
 /** Tools whose work is a job. */
 import type * as z from "zod";
 import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../definitions/job.ts";
-import type { DurablePromise } from "../jobs/remote-store.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
 import {
   countOf,
   howToAnswer,

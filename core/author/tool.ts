@@ -2,7 +2,8 @@
 import * as z from "zod";
 import type { Answer } from "../definitions/context.ts";
 import { type Job, type JsonSchema, RAW, type Schema } from "../definitions/job.ts";
-import type { DurablePromise, RemoteStore } from "../jobs/remote-store.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
+import type { RemoteStore } from "../jobs/remote-store.ts";
 import type { JobStatus } from "../jobs/status.ts";
 import { lenientForms, plain } from "../tools/advertised.ts";
 import type { Input } from "../tools/arguments.ts";

@@ -559,13 +559,12 @@ export class NonRetryableError extends Error {
 }
 
 /**
- * Thrown by a step for a failure that is worth a retry after at least `retryAfter` milliseconds. (The header `Retry-After`
- * has seconds.)
+ * Thrown by a step for a failure that is worth a retry after at least `retryAfter` milliseconds.
  *
  * @example
  * await ctx.step("fetch", async () => {
  *   const response = await fetch(url);
- *   const retryAfter = Number(response.headers.get("retry-after") ?? 30) * SECOND;
+ *   const retryAfter = parseRetryAfter(response.headers.get("retry-after")) ?? 30 * SECOND;
  *   if (response.status === 429) throw new RetryableError("asked to wait", { retryAfter });
  *   return response.text();
  * });
@@ -578,6 +577,20 @@ export class RetryableError extends Error {
     super(message, options);
     this.retryAfter = options.retryAfter;
   }
+}
+
+/**
+ * The pause that a header `Retry-After` asks for, in milliseconds; undefined if the header is absent, or is neither a number of
+ * seconds nor an HTTP date.
+ *
+ * @example
+ * const asked = (response: Response) => parseRetryAfter(response.headers.get("retry-after")) ?? 30 * SECOND;
+ */
+export function parseRetryAfter(header: string | null, now = Date.now()): number | undefined {
+  if (header === null) return undefined;
+  if (/^\s*\d+\s*$/.test(header)) return Number(header) * SECOND;
+  const date = Date.parse(header);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
 /**

@@ -93,7 +93,7 @@ export interface JobOptions<Args, Result = unknown> {
   /**
    * How a job restarts after it failed, was cancelled or timed out. By default it begins from the start, like any new job.
    * `resume`: it does not repeat the steps that the previous attempt finished, if it has the same arguments and version, and
-   * if nothing was recorded after the first failure that reached the function. For functions that undo nothing.
+   * if nothing was recorded after the first failure or callback that reached the function. For functions that undo nothing.
    */
   onRestart?: "resume";
   /**

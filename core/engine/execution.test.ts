@@ -3,7 +3,7 @@ import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type Death, trial } from "../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../definitions/context.ts";
 import { journalEntryId } from "../store/ids.ts";
-import { LeaseLost, type Runnable } from "./execution.ts";
+import { LeaseLost, type Runnable } from "./runtime.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const yes = { action: "accept", content: { yes: true } };

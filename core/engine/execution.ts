@@ -19,8 +19,6 @@ import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
 
-export { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime, type When } from "./runtime.ts";
-
 /** Created once, because each new error would capture a stack. */
 const OVER = new DOMException("the execution is over", "AbortError");
 

@@ -3,17 +3,19 @@ import { expect, test } from "vitest";
 import { trial } from "../../testing/simulation/trial.ts";
 import { type Context, SECOND } from "../definitions/context.ts";
 import { encodeValue } from "../store/codec.ts";
-import { JournalRecord } from "./journal.ts";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
+import { type JournalEntry, JournalRecord } from "./journal.ts";
 import { stepsToKeep } from "./resume.ts";
 
-/** The steps that a new attempt takes over from one that fails. */
-async function keptOf(fn: (ctx: Context) => Promise<unknown>): Promise<string[] | undefined> {
+const STORED = { id: "r", state: "resolved" as const, value: {}, tags: {}, timeoutAt: 0, createdAt: 0 };
+
+/** The steps that a new attempt takes over from one that fails, or why it takes none. */
+async function keptOf(fn: (ctx: Context) => Promise<unknown>): Promise<string[] | string> {
   const { outcome, records } = await trial(() => fn as never, {}, {}, { deaths: [], isWarm: true });
   expect(outcome).toBe("failed");
-  const promise = { id: "r", state: "resolved" as const, value: {}, tags: {}, timeoutAt: 0, createdAt: 0 };
-  const stored = records.map(({ n, event }) => new JournalRecord(n, { ...promise, param: encodeValue(event) }));
+  const stored = records.map(({ n, event }) => new JournalRecord(n, { ...STORED, param: encodeValue(event) }));
   const kept = await stepsToKeep(stored, async () => "resolved");
-  return kept && [...kept.keys()];
+  return typeof kept === "string" ? kept : [...kept.keys()];
 }
 
 const fails = async () => Promise.reject(new Error("it is down"));
@@ -33,7 +35,7 @@ test.each<[what: string, book: (ctx: Context) => Promise<unknown>]>([
       throw error;
     }
   });
-  expect(await undone).toBeUndefined();
+  expect(await undone).toContain("recorded work after a failure");
 });
 
 test("all steps are taken over if nothing followed the failure; a race that an author's branch `late` won is no failure", async () => {
@@ -45,3 +47,18 @@ test("all steps are taken over if nothing followed the failure; a race that an a
   });
   expect(await kept).toEqual(["reserve", "remind"]);
 });
+
+test.each<[state: PromiseRecord["state"] | undefined, reason: string]>([
+  [undefined, 'went on after "paid", a callback of its own or a job that is gone: its steps are done again'],
+  ["rejected", "recorded work after a failure, which may have undone its steps: they are done again"],
+])(
+  "no step is taken over after an outcome that a new attempt lacks, and the reason says so: %s",
+  async (state, reason) => {
+    const record = (n: number, event: JournalEntry) => new JournalRecord(n, { ...STORED, param: encodeValue(event) });
+    const records = [
+      record(1, { kind: "step", op: "charge" }),
+      record(2, { kind: "step", op: "ship", error: { name: "Error", message: "it is down" }, after: ["paid"] }),
+    ];
+    expect(await stepsToKeep(records, async () => state)).toBe(reason);
+  },
+);

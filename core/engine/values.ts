@@ -127,28 +127,38 @@ export function difference(one: unknown, other: unknown): string | undefined {
   return differenceIn(one, other, "", 0);
 }
 
-/** The path at which `now` differs from `before`; undefined if nowhere. Keys that only one of them has are ignored. */
-export function changed(before: unknown, now: unknown): string | undefined {
+/**
+ * The path at which `now` differs from `before`; undefined if nowhere. Keys that only one of them has are ignored; if `all`, only
+ * those that `before` lacks.
+ */
+export function changed(before: unknown, now: unknown, all = false): string | undefined {
   try {
-    return differenceIn(before, JSON.parse(JSON.stringify(now) ?? "null"), "", 0, true);
+    return differenceIn(before, JSON.parse(JSON.stringify(now) ?? "null"), "", 0, all ? "first" : "both");
   } catch {
     return undefined; // JSON cannot hold it
   }
 }
 
-/** `inBoth`: only keys that both have are compared. */
-function differenceIn(one: unknown, other: unknown, path: string, depth: number, inBoth = false): string | undefined {
+/** `having`: which of the two must have a key for it to be compared. */
+function differenceIn(
+  one: unknown,
+  other: unknown,
+  path: string,
+  depth: number,
+  having: "any" | "first" | "both" = "any",
+): string | undefined {
   if (Object.is(one, other) || depth > MAX_DEPTH) return undefined;
   if (typeof one !== "object" || typeof other !== "object" || !one || !other) return path.slice(0, 100);
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    if (inBoth && !(Object.hasOwn(one, key) && Object.hasOwn(other, key))) continue;
+    if (having !== "any" && !Object.hasOwn(one, key)) continue;
+    if (having === "both" && !Object.hasOwn(other, key)) continue;
     const within = Array.isArray(one) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
     const found = differenceIn(
       (one as Record<string, unknown>)[key],
       (other as Record<string, unknown>)[key],
       within,
       depth + 1,
-      inBoth,
+      having,
     );
     if (found !== undefined) return found;
   }

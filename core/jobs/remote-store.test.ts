@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { defineJob } from "../definitions/job.ts";
-import { RemoteStore, ResonateRefused, ResonateUnavailable } from "./remote-store.ts";
+import { ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
+import { RemoteStore } from "./remote-store.ts";
 
 const timer = defineJob({
   kind: "timer",

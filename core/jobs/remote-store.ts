@@ -14,7 +14,7 @@ import {
   RESERVATION,
   STARTER,
 } from "../store/codec.ts";
-import { ResonateClient } from "../store/connection/client.ts";
+import { type Requests, ResonateClient } from "../store/connection/client.ts";
 import type { Channel } from "../store/connection/connections.ts";
 import { ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
@@ -33,12 +33,6 @@ import type { TellStart } from "./operating/starts.ts";
 import { Claims } from "./starting/claims.ts";
 import { loadOrder } from "./starting/load-order.ts";
 import type { Orders } from "./starting/order.ts";
-
-export type { Channel } from "../store/connection/connections.ts";
-export { ResonateRefused, ResonateUnavailable, SearchRefused } from "../store/connection/failures.ts";
-export { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf } from "./caller/own-jobs.ts";
-export type { DurablePromise } from "./durable-promise.ts";
-export type { NewestEntry } from "./feed/progress-feeds.ts";
 
 /** The claimant of a job in a deployment that does not tell callers apart. */
 const ANYBODY = "anyone";
@@ -125,14 +119,14 @@ export class RemoteStore {
   readonly #endpoint: JobsEndpoint;
   readonly #scope: Scope;
   readonly #names: Names;
-  readonly #client: ResonateClient;
+  readonly #client: Requests;
   readonly #shared: Shared;
 
   constructor(
     endpoint: JobsEndpoint,
     jobs: readonly Job[],
     scope: Partial<Scope> = {},
-    client = new ResonateClient(endpoint),
+    client: Requests = new ResonateClient(endpoint),
     shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;

@@ -1,6 +1,9 @@
 /** A job at one moment: its promise, the newest entry of its progress feed and its open questions. */
+
+import type { DurablePromise } from "./durable-promise.ts";
 import { doing, type QuestionEntry } from "./feed/progress-feed.ts";
-import type { DurablePromise, NewestEntry, RemoteStore } from "./remote-store.ts";
+import type { NewestEntry } from "./feed/progress-feeds.ts";
+import type { RemoteStore } from "./remote-store.ts";
 import { type JobView, mayTell } from "./status.ts";
 
 type OpenQuestions = Map<string, { promiseId: string; question: QuestionEntry }>;

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { DurablePromise } from "./remote-store.ts";
+import type { DurablePromise } from "./durable-promise.ts";
 
 /**
  * What a caller is told about a job: one of six words, as a zod schema.

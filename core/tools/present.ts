@@ -1,5 +1,5 @@
 import type { Job } from "../definitions/job.ts";
-import type { DurablePromise } from "../jobs/remote-store.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { viewOf } from "../jobs/status.ts";
 import { partsIn } from "../store/parts.ts";
 import { answersOf } from "./answers.ts";

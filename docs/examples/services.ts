@@ -1,6 +1,6 @@
 /** The requests of these examples, all to one address. */
 import * as z from "zod";
-import { NonRetryableError, RetryableError, SECOND, type Step } from "../../core/index.ts";
+import { NonRetryableError, parseRetryAfter, RetryableError, SECOND, type Step } from "../../core/index.ts";
 
 /** The variables that the worker's environment has for them. */
 export const Services = z.object({ SERVICES_URL: z.string().default("http://127.0.0.1:9000") });
@@ -19,7 +19,7 @@ export async function call<T>(
     signal,
   });
   if (response.status === 429) {
-    const retryAfter = Number(response.headers.get("retry-after") ?? 30) * SECOND;
+    const retryAfter = parseRetryAfter(response.headers.get("retry-after")) ?? 30 * SECOND;
     throw new RetryableError(`${path}: asked to wait`, { retryAfter });
   }
   if (response.status >= 500) throw new Error(`${path}: it answered ${response.status}`);

@@ -1,8 +1,8 @@
 /** What a card shows of a job. */
 import type { CallContext } from "../../core/author/tool.ts";
 import { filesIn, referringPart } from "../../core/definitions/file.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
-import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { viewOf } from "../../core/jobs/status.ts";

@@ -1,16 +1,8 @@
 import * as z from "zod";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
-import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
-import {
-  type Cursor,
-  cleansUp,
-  cursorIn,
-  type OwnJob,
-  type OwnStep,
-  type RemoteStore,
-  textOf,
-} from "../../core/jobs/remote-store.ts";
+import { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf, wordsOf } from "../../core/jobs/caller/own-jobs.ts";
+import { cleansUp, type RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { JobStatus, JobView, stateOf, viewOf } from "../../core/jobs/status.ts";
 import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";

@@ -2,8 +2,9 @@ import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
 import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
 import { referringPart } from "../../core/definitions/file.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { partialOf } from "../../core/jobs/feed/partial.ts";
-import type { DurablePromise, RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import {

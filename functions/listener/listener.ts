@@ -162,7 +162,7 @@ export class Listener extends DurableObject {
 
   #open(): Connection {
     const end = new AbortController();
-    const channel = this.#client.open({
+    const channel = this.#client.connections.open({
       group: "edge",
       id: crypto.randomUUID(),
       signal: end.signal,

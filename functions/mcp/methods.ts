@@ -11,7 +11,7 @@ import type { Demand, RequestScope } from "../http/scope.ts";
 import { loadLazy } from "../load-lazy.ts";
 import type { Cards } from "../resources/cards.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
-import { showsForms } from "../tasks/task.ts";
+import { MAX_RESOURCES, MAX_TASKS, showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity, templatesOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
@@ -137,7 +137,18 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
       "tasks/update": { demand: writes },
       "tasks/cancel": { demand: writes },
       "subscriptions/listen": {
-        demand: (params) => ({ ...reads(), weight: weightOfSubscription(params), streams: true }),
+        demand({ notifications }) {
+          const { taskIds, resourceSubscriptions: uris } = Object(notifications);
+          // For each resource of a server behind the tools a job is started.
+          const resources = passed?.capabilities.resources
+            ? firstOf(uris, MAX_RESOURCES).reduce((sum: number, uri) => sum + passed.weightOfRead(uri), 0)
+            : 0;
+          return {
+            access: resources > 0 ? ["read", "write"] : ["read"],
+            weight: Math.max(1, firstOf(taskIds, MAX_TASKS).length) + resources,
+            streams: true,
+          };
+        },
         answer: async ({ message, request, scope, sdk }) => {
           if (!tasks) return undefined;
           const { subscribe } = await loadLazy();
@@ -343,9 +354,5 @@ function namesIn(args: unknown): number {
   return jobNames.safeParse((args as { job_names: unknown }).job_names).data?.length ?? 1;
 }
 
-/** The cost of a subscription: the number of its tasks, up to the most that it may name. */
-function weightOfSubscription({ notifications }: Record<string, unknown>): number {
-  if (typeof notifications !== "object" || notifications === null || !("taskIds" in notifications)) return 1;
-  const { taskIds } = notifications;
-  return Array.isArray(taskIds) ? Math.max(1, Math.min(taskIds.length, 100)) : 1;
-}
+/** The members of a list in a request, up to the most that it may have. */
+const firstOf = (list: unknown, most: number): unknown[] => (Array.isArray(list) ? list.slice(0, most) : []);

@@ -12,7 +12,8 @@ import type { Caller } from "../../core/definitions/caller.ts";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { labelsIn } from "../../core/jobs/caller/labels.ts";
-import { type DurablePromise, SearchRefused } from "../../core/jobs/remote-store.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import { SearchRefused } from "../../core/store/connection/failures.ts";
 import { check } from "../../core/tools/arguments.ts";
 import {
   type CallToolResult,

@@ -21,3 +21,11 @@ test("text for a file is valid in the file's format", () => {
     if (file !== undefined) expect(() => JSON.parse(id === "goose" ? `{${paste}}` : paste), id).not.toThrow();
   }
 });
+
+test("a shell leaves the words of each command as they are", () => {
+  for (const { id, file, paste } of hostSetups({ ...server, token: "secret" })) {
+    if (file !== undefined || id === "other") continue;
+    // zsh refuses a command with an unquoted ? in it, unless a file has such a name.
+    expect([id, paste.replace(/"[^"]*"/g, "")]).toEqual([id, expect.not.stringMatching(/[?*&[\]$;|<>`'"]/)]);
+  }
+});

@@ -63,7 +63,7 @@ export function hostSetups({ name, url, token }: Server, proxy?: { command: stri
       paste: `opencode mcp add ${name} --url ${url}${header.replace("Authorization: ", "Authorization=")}`,
     },
     // Cline gives its model both the text of a result and the structured content that repeats it.
-    { id: "cline", host: "Cline", paste: `cline mcp add ${name} ${url}?text=once --transport http${header} --yes` },
+    { id: "cline", host: "Cline", paste: `cline mcp add ${name} "${url}?text=once" --transport http${header} --yes` },
     {
       id: "goose",
       host: "Goose",

@@ -1,6 +1,7 @@
 /** Checks answers to questions of jobs, and answers the questions of a task. */
+
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
-import type { DurablePromise } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import { promiseOf, type TaskRequest, type TaskService } from "./service.ts";

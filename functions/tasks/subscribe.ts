@@ -3,10 +3,11 @@
  * and reports each change of a resource.
  */
 import * as z from "zod";
-import type { Channel, RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
+import type { Channel } from "../../core/store/connection/connections.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import {
   CLIENT_CAPABILITIES,
@@ -19,17 +20,20 @@ import {
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { findPromise, missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
-import { type Audience, type Declared, type DetailedTask, detailedTask, showsForms } from "./task.ts";
-
-const MAX_TASKS = 100;
+import {
+  type Audience,
+  type Declared,
+  type DetailedTask,
+  detailedTask,
+  MAX_RESOURCES,
+  MAX_TASKS,
+  showsForms,
+} from "./task.ts";
 
 interface ListenMessage {
   id: string | number;
   params: Record<string, unknown>;
 }
-
-/** The most resources of one subscription: each is a job that waits. */
-const MAX_RESOURCES = 20;
 
 const Notifications = z.object({
   taskIds: z.array(z.string()).min(1).max(MAX_TASKS).optional(),

@@ -1,7 +1,7 @@
 /** A task is the promise of a job. Its description for the Tasks extension is derived from the promise each time. */
 
 import { HOUR } from "../../core/definitions/context.ts";
-import type { DurablePromise } from "../../core/jobs/remote-store.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { howToAnswer, inputRequestsOf, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
 import { answersOf } from "../../core/tools/answers.ts";
 import type { RpcFailure } from "../../core/tools/content.ts";
@@ -10,6 +10,10 @@ import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";
+
+/** The most tasks that one subscription may name, and the most resources, for each of which a job waits. */
+export const MAX_TASKS = 100;
+export const MAX_RESOURCES = 20;
 
 interface TaskBase {
   taskId: string;

@@ -27,10 +27,10 @@ afterAll(async () => {
 
 const AUDIENCE = "https://mcp.example/mcp";
 
-function serve(bindings: Record<string, string>): Promise<EdgeProcess> {
+function serve(bindings: Record<string, string>, entry?: string): Promise<EdgeProcess> {
   const urls = { PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: AUDIENCE };
   const base = { AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, ...urls };
-  return startEdge({ port: 0, bindings: { ...resonate.env, ...ownGroup().env, ...base, ...bindings } });
+  return startEdge({ port: 0, entry, bindings: { ...resonate.env, ...ownGroup().env, ...base, ...bindings } });
 }
 
 const claims = (changes?: object) => claimsOf(server.issuer, AUDIENCE, changes);
@@ -148,20 +148,21 @@ describe("the refusal of a token", () => {
 });
 
 describe("scopes to read and to write", () => {
+  const SCOPES = {
+    OAUTH_SCOPES: "mcp",
+    OAUTH_READ_SCOPE: "jobs:read",
+    OAUTH_WRITE_SCOPE: "jobs:write",
+    TASK_KEY: "k".repeat(32),
+  };
   let scoped: EdgeProcess;
   beforeAll(async () => {
-    scoped = await serve({
-      OAUTH_SCOPES: "mcp",
-      OAUTH_READ_SCOPE: "jobs:read",
-      OAUTH_WRITE_SCOPE: "jobs:write",
-      TASK_KEY: "k".repeat(32),
-    });
+    scoped = await serve(SCOPES);
   });
   afterAll(() => scoped?.[Symbol.asyncDispose]());
 
-  const as = async (scope: string, body: unknown, headers: Record<string, string> = {}) => {
+  const as = async (scope: string, body: unknown, headers: Record<string, string> = {}, at = scoped) => {
     const token = await server.sign(claims({ scope }));
-    return send(`${scoped.url}/mcp`, { headers: { ...bearer(token), ...headers }, body });
+    return send(`${at.url}/mcp`, { headers: { ...bearer(token), ...headers }, body });
   };
   const read = call("probe_status", { job_names: names(1) });
   const write = call("set_timer", { timer_name: "scoped", seconds: 600 });
@@ -195,6 +196,41 @@ describe("scopes to read and to write", () => {
     for (const method of ["tasks/cancel", "tasks/update"]) {
       const message = { jsonrpc: "2.0", id: 1, method, params: { taskId: "x" } };
       expect((await as("mcp jobs:read", message, { ...headers, "mcp-method": method })).status).toBe(403);
+    }
+  });
+
+  test("a subscription to resources of a wrapped server starts jobs, so it needs both scopes and counts as its resources", async () => {
+    const snapshot = {
+      server: { name: "acme", version: "1" },
+      revision: "2025-11-25",
+      resources: true,
+      tools: [{ name: "pay", inputSchema: { type: "object" } }],
+      offers: ["subscribe"],
+    };
+    const options = { name: "acme", url: "https://acme.example" };
+    const served = { WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: JSON.stringify(snapshot) };
+    await using wrapping = await serve({ ...SCOPES, ...served, RATE_LIMIT: "20" }, "test/wrap/wrap-edge.ts");
+    const listen = (scope: string, notifications: object) => {
+      const _meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+      };
+      const method = "subscriptions/listen";
+      const message = { jsonrpc: "2.0", id: 1, method, params: { notifications, _meta } };
+      return as(scope, message, { "mcp-protocol-version": "2026-07-28", "mcp-method": method }, wrapping);
+    };
+    const uris = (count: number) => Array.from({ length: count }, (_, i) => `demo://${i}`);
+    const refused = await listen("mcp jobs:read", { resourceSubscriptions: uris(1) });
+    expect([refused.status, challenge(refused)]).toEqual([
+      403,
+      expect.stringContaining('scope="mcp jobs:read jobs:write"'),
+    ]);
+    const many = await listen("mcp jobs:read jobs:write", { resourceSubscriptions: uris(20) });
+    expect([many.status, many.text]).toEqual([429, expect.stringContaining("this request counts as 21")]);
+    // Neither starts a job. The empty list of tasks is refused after the scopes have been checked.
+    for (const resourceSubscriptions of [[], ["job:timer_a"]]) {
+      const { status, text } = await listen("mcp jobs:read", { taskIds: [], resourceSubscriptions });
+      expect([status, text]).toEqual([200, expect.stringContaining("taskIds")]);
     }
   });
 

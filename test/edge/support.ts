@@ -21,7 +21,7 @@ export interface Scene extends AsyncDisposable {
 /** A source of settlements that opens a connection for each wait. */
 export const directly = (client: ResonateClient): SettlementSource => ({
   async open({ onNews, signal }) {
-    const channel = await client.open({
+    const channel = await client.connections.open({
       group: "edge",
       id: randomUUID(),
       signal,

@@ -5,9 +5,9 @@
 import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
 import { HOUR, type JobContext } from "../../core/definitions/context.ts";
-import type { Runnable } from "../../core/engine/execution.ts";
 import { JournalRecord } from "../../core/engine/journal.ts";
 import { stepsToKeep } from "../../core/engine/resume.ts";
+import type { Runnable } from "../../core/engine/runtime.ts";
 import { fromStored } from "../../core/engine/values.ts";
 import { encodeValue } from "../../core/store/codec.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "../simulation/trial.ts";
@@ -194,7 +194,8 @@ function compareRecords(records: TrialEnd["records"], order: string[], model: Mo
 /** Starts a failed job again. It must go on from its last good step if nothing had reacted to the failure. */
 async function resume(program: Program, run: Run, failed: Modelled, how: How): Promise<void> {
   const records = run.records.map(({ n, event }) => new JournalRecord(n, { ...A_PROMISE, param: encodeValue(event) }));
-  const memo = await stepsToKeep(records, async (path) => run.stateOf(path.split("/").at(-1) as string));
+  const found = await stepsToKeep(records, async (path) => run.stateOf(path.split("/").at(-1) as string));
+  const memo = typeof found === "string" ? undefined : found;
   const about = `${run.plan}\n${JSON.stringify(run.records)}\n${run.orders.at(-1)}`;
   // Waiting for a callback leaves no record.
   const recorded = new Set(run.records.map(({ event }) => event.op));

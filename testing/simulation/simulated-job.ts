@@ -1,11 +1,11 @@
 /** A simulated job. A test runs it execution by execution, and chooses the worker's code and memory for each. */
 import { type Log, type Metrics, NondeterminismError } from "../../core/definitions/context.ts";
-import { Execution, type ExecutionEnd, type Runnable, type Runtime } from "../../core/engine/execution.ts";
+import { Execution } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { type HeldTask, JobFull, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
-import type { JobEnd } from "../../core/engine/runtime.ts";
+import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
 import { fromStored, storable, toStored } from "../../core/engine/values.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
 import { childOf } from "../../core/store/codec.ts";

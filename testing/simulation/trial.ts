@@ -2,11 +2,10 @@
 import { createHash } from "node:crypto";
 import type { Budgets, ErrorClass } from "../../core/definitions/context.ts";
 import type { EventDefinition } from "../../core/definitions/event.ts";
-import { type ExecutionEnd, LeaseLost, type Runnable } from "../../core/engine/execution.ts";
 import { Journal, type JournalEntry, type JournalRecord } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
 import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
-import { SETTLED } from "../../core/engine/runtime.ts";
+import { type ExecutionEnd, LeaseLost, type Runnable, SETTLED } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
 import { KeptFiles } from "../../core/jobs/files/kept-files.ts";

@@ -1,11 +1,15 @@
 import { randomInt } from "node:crypto";
+import { threadId } from "node:worker_threads";
 import getPort, { portNumbers } from "get-port";
+
+/** The ports that this process and thread takes: those of processes that are started one after another do not overlap. */
+const SHARE = 500;
+const FIRST = 10_000 + ((process.pid + threadId) % 44) * SHARE;
 
 /**
  * A port that nothing listens on, for a process that starts later or for an address that must not answer. It is below 32768,
  * because the system assigns ports from there on to other tests.
  */
 export function freePort(): Promise<number> {
-  const from = randomInt(10_000, 32_000);
-  return getPort({ port: portNumbers(from, from + 500) });
+  return getPort({ port: portNumbers(randomInt(FIRST, FIRST + SHARE / 2), FIRST + SHARE - 1) });
 }

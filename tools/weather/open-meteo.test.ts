@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Step } from "../../core/index.ts";
-import { ArchiveEnv, archiveOf, type Period, parseRetryAfter } from "./open-meteo.ts";
+import { ArchiveEnv, archiveOf, type Period } from "./open-meteo.ts";
 import type { Fault } from "./sample-archive/faults.ts";
 import { type SampleArchive, startSampleArchive } from "./sample-archive/server.ts";
 
@@ -121,21 +121,5 @@ describe("an answer", () => {
     }
     expect(errors.map((error) => (error as Error).name)).toEqual([...Array(6).fill("Error"), "NonRetryableError"]);
     expect((errors.at(-1) as Error).message).toBe("gave up after 7 attempts: Open-Meteo's answer is not JSON");
-  });
-});
-
-describe("Retry-After", () => {
-  const now = Date.parse("2026-01-01T00:00:00Z");
-  test.each([
-    ["120", 120_000],
-    ["0", 0],
-    [" 7 ", 7_000],
-    ["Thu, 01 Jan 2026 00:00:30 GMT", 30_000],
-    ["Wed, 31 Dec 2025 23:00:00 GMT", 0],
-    ["soon", undefined],
-    ["", undefined],
-    [null, undefined],
-  ])("%j is %s ms", (header, expected) => {
-    expect(parseRetryAfter(header, now)).toBe(expected);
   });
 });

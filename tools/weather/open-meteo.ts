@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import * as z from "zod";
-import { DAY, NonRetryableError, RetryableError, type Step } from "../../core/index.ts";
+import { DAY, NonRetryableError, parseRetryAfter, RetryableError, type Step } from "../../core/index.ts";
 import { isoDate } from "./calendar.ts";
 import { DailyWeather } from "./month.ts";
 
@@ -122,14 +122,6 @@ function whyNoAnswer(error: unknown, limit: number): string {
   if (error.name === "TimeoutError") return `Open-Meteo did not answer within ${Math.round(limit / 1000)} s`;
   const cause = error.cause as { code?: unknown } | undefined;
   return `Open-Meteo could not be reached${typeof cause?.code === "string" ? ` (${cause.code})` : ""}`;
-}
-
-/** The pause that a `Retry-After` header asks for, a number of seconds or an HTTP date, in milliseconds. */
-export function parseRetryAfter(header: string | null, now = Date.now()): number | undefined {
-  if (header === null) return undefined;
-  if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
-  const date = Date.parse(header);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
 /** The body; undefined if it is too large. */

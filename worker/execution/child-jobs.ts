@@ -2,17 +2,17 @@ import PQueue from "p-queue";
 import * as z from "zod";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { type Job, NotStarted } from "../../core/definitions/job.ts";
-import { LeaseLost } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import type { TaskLease } from "../../core/engine/lease/lease.ts";
 import { readNewest } from "../../core/engine/runs.ts";
+import { LeaseLost } from "../../core/engine/runtime.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { endOf } from "../../core/store/deadline.ts";
-import { splitKey } from "../../core/store/ids.ts";
+import { localId, splitKey } from "../../core/store/ids.ts";
 import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import { type LineLog, type Reports, reasonOf } from "./instruments.ts";
 
@@ -24,7 +24,6 @@ interface ChildJobsOptions {
   store: RemoteStore;
   watcher: PromiseWatcher;
   namespace: string;
-  nameOf(id: string): string;
   log: LineLog;
   reports?: Reports | undefined;
 }
@@ -45,13 +44,13 @@ export class ChildJobs {
     args: unknown,
     signal: AbortSignal,
   ): Promise<string> {
-    const { nameOf } = this.#options;
+    const { namespace } = this.#options;
     const store = this.#options.store.onBehalfOf(id, storage);
     const child = await this.#starts.add(async () => {
       if (signal.aborted) throw new LeaseLost("the job is no longer run here");
       try {
         const child = await startJob(store, job, job.args.parse(args), Date.now());
-        if (child.note !== undefined) this.#options.log.warn({ job: nameOf(id) }, child.note);
+        if (child.note !== undefined) this.#options.log.warn({ job: localId(id, namespace) }, child.note);
         return child;
       } catch (error) {
         if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
@@ -91,7 +90,7 @@ export class ChildJobs {
    * jobs that are missing in the parent's journal: a worker that dies may leave no record of the last job that it started.
    */
   async isGivenUp({ id, tags }: PromiseRecord): Promise<boolean> {
-    const { watcher, store, nameOf, namespace } = this.#options;
+    const { watcher, store, namespace } = this.#options;
     const starter = tags[STARTER];
     if (starter === undefined || splitKey(starter).name === "") return false;
     const parent = namespace + starter;
@@ -99,7 +98,7 @@ export class ChildJobs {
     if (!promise || !hasNoResult(promise)) return false;
     const ended = await store
       .onBehalfOf(parent)
-      .cancel(nameOf(id), true)
+      .cancel(localId(id, namespace), true)
       .catch(() => undefined);
     return ended?.promise.state === "rejected_canceled";
   }

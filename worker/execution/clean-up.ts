@@ -1,17 +1,18 @@
 import { NondeterminismError } from "../../core/definitions/context.ts";
 import { machineClock, words } from "../../core/engine/clock.ts";
-import { Execution, LeaseLost } from "../../core/engine/execution.ts";
+import { Execution } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
-import { JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
+import { type HeldTask, JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
 import { readNewest } from "../../core/engine/runs.ts";
+import { LeaseLost } from "../../core/engine/runtime.ts";
 import { decodeValue, encodeValue } from "../../core/store/codec.ts";
-import type { Acquired, PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { runId } from "../../core/store/ids.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { localId, runId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
-import type { FoundCode } from "./code.ts";
+import { codeFor, type FoundCode } from "./code.ts";
 import type { Ending } from "./ending.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
-import { type AcquiredTask, ENDED, type JobSetup } from "./job-setup.ts";
+import { ENDED, type JobSetup } from "./job-setup.ts";
 import type { CachedJob } from "./journal-cache.ts";
 import { Reporter } from "./reporter.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
@@ -28,9 +29,10 @@ export class CleanUp {
   }
 
   /** Runs the task that cleans up after a cancelled job: gives up its child jobs, then runs its function's own clean-up. */
-  async run(acquired: AcquiredTask, log: LineLog): Promise<Ending> {
+  async run(acquired: HeldTask, log: LineLog): Promise<Ending> {
     const { task, tags } = { ...acquired, tags: acquired.promise.tags };
     const id = tags["resonate:parent"] ?? "";
+    const { implementations, namespace, reports } = this.#setup.options;
     try {
       const lease = this.#setup.leaseOn({ ...acquired, cleansUp: id });
       const job = await this.#cancelled(id, lease);
@@ -40,10 +42,10 @@ export class CleanUp {
       }
       const jobs = await this.#setup.childJobs.giveUpAll(id, lease);
       log.debug({ jobs }, "child jobs given up");
-      const found = this.#setup.codeFor(job);
+      const found = codeFor(job, implementations);
       const kind = (decodeValue(job.param) as { func?: string } | undefined)?.func ?? "";
-      const ended = { job: this.#setup.options.nameOf(id), kind, ms: (job.settledAt ?? Date.now()) - job.createdAt };
-      if (task.version === 1) this.#setup.options.reports?.figures.ended({ ...ended, outcome: "cancelled" });
+      const ended = { job: localId(id, namespace), kind, ms: (job.settledAt ?? Date.now()) - job.createdAt };
+      if (task.version === 1) reports?.figures.ended({ ...ended, outcome: "cancelled" });
       // Functions of jobs without a seed, which an earlier release started, are not told of their cancellation.
       const isTold = typeof found === "object" && found.seed !== undefined;
       if (!found && typeof (decodeValue(job.param) as { seed?: unknown } | undefined)?.seed === "string")
@@ -76,15 +78,10 @@ export class CleanUp {
   }
 
   /** One execution of a cancelled job's clean-up: its function goes on from the command that throws the cancellation. */
-  async #undo(
-    acquired: Pick<Acquired, "task" | "promise">,
-    lease: TaskLease,
-    found: Exclude<FoundCode, string>,
-    log: LineLog,
-  ): Promise<Ending> {
+  async #undo(acquired: HeldTask, lease: TaskLease, found: Exclude<FoundCode, string>, log: LineLog): Promise<Ending> {
     const { cleanup, storage, implementation } = found;
     const { promise } = acquired;
-    const { store, watcher, nameOf } = this.#setup.options;
+    const { store, watcher, namespace } = this.#setup.options;
     const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
     const { run } = journal;
     lease.run = runId(promise.id, run?.n ?? 1);
@@ -106,7 +103,7 @@ export class CleanUp {
     const kind = implementation.job.kind;
     const cached: CachedJob = { journal, newestEntry: undefined, ...resumed };
     const about = { stop, settlement, children: [], seed, cleanup, storage };
-    const job = nameOf(promise.id);
+    const job = localId(promise.id, namespace);
     const { onState, beforeSleep, cleanupUntil, ...runtime } = this.#setup.runtime(
       { acquired, lease, cached, reporter, kind, job, log },
       implementation,

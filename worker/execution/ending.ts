@@ -1,9 +1,8 @@
 /** How an execution ends: what is stored, cached and logged. */
-import type { TaskLease } from "../../core/engine/lease/lease.ts";
+import type { HeldTask, TaskLease } from "../../core/engine/lease/lease.ts";
 import type { JobEnd } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { wakeupOf } from "../../core/jobs/unhandled.ts";
-import type { Acquired } from "../../core/store/connection/protocol.ts";
 import { type Instruments, type LineLog, type Reports, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";
@@ -15,7 +14,7 @@ import type { Reporter } from "./reporter.ts";
 export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
 
 export interface JobExecution {
-  acquired: Pick<Acquired, "task" | "promise">;
+  acquired: HeldTask;
   lease: TaskLease;
   cached: CachedJob;
   reporter: Reporter;
@@ -26,16 +25,16 @@ export interface JobExecution {
 }
 
 interface Shared {
-  cache: JournalCache;
+  journals: JournalCache;
   instruments: Instruments;
-  reports: Reports | undefined;
+  reports?: Reports | undefined;
 }
 
 /** Stores the outcome of an execution. @throws {LeaseLost} */
 export async function conclude(
   outcome: JobEnd,
   { acquired, lease, cached, reporter, kind, job, log }: JobExecution,
-  { cache, instruments, reports }: Shared,
+  { journals, instruments, reports }: Shared,
 ): Promise<Ending> {
   const { task, promise } = acquired;
   switch (outcome.kind) {
@@ -58,7 +57,7 @@ export async function conclude(
     }
     case "asleep":
       cached.journal.version = task.version;
-      cache.put(promise.id, { ...cached, newestEntry: reporter.newest });
+      journals.put(promise.id, { ...cached, newestEntry: reporter.newest });
       reports?.figures.waits({ job, kind, ...reporter.waits });
       return "asleep";
     case "blocked": {

@@ -1,23 +1,22 @@
 import { REQUEST_TAG } from "../../core/definitions/job.ts";
 import { traceIdIn } from "../../core/definitions/trace-context.ts";
 import { machineClock } from "../../core/engine/clock.ts";
-import { Execution, LeaseLost, type Runtime } from "../../core/engine/execution.ts";
-import { JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
+import { Execution } from "../../core/engine/execution.ts";
+import { type HeldTask, JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
 import { beginRun } from "../../core/engine/runs.ts";
-import { type JobEnd, SETTLED } from "../../core/engine/runtime.ts";
+import { type JobEnd, LeaseLost, type Runtime, SETTLED } from "../../core/engine/runtime.ts";
 import { turnOf } from "../../core/jobs/starting/order.ts";
 import { AFTER, CLEANED_UP, STARTER } from "../../core/store/codec.ts";
-import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isLate } from "../../core/store/deadline.ts";
-import { splitKey } from "../../core/store/ids.ts";
+import { localId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "./child-jobs.ts";
 import { CleanUp } from "./clean-up.ts";
 import type { FoundCode } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
-import { type LineLog, reasonOf } from "./instruments.ts";
-import { type AcquiredTask, ENDED, JobSetup, LAPSED, REFUSES, type SetupOptions } from "./job-setup.ts";
-import { JournalCache } from "./journal-cache.ts";
+import { reasonOf } from "./instruments.ts";
+import { ENDED, JobSetup, LAPSED, REFUSES, type SetupOptions } from "./job-setup.ts";
 import { Reporter } from "./reporter.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 
@@ -26,6 +25,12 @@ import { SettlementWatch } from "./settlement-watch.ts";
  * cancelled. Further ones are cancelled when they are next executed.
  */
 const MOST_CHILDREN = 100;
+
+/** A task of a job, with the code that runs it. */
+interface Work extends Pick<JobExecution, "kind" | "job" | "log"> {
+  acquired: HeldTask;
+  found: Exclude<FoundCode, string>;
+}
 
 /** Executes the tasks of jobs, independently of each other. */
 export class Executor {
@@ -38,31 +43,22 @@ export class Executor {
     this.#cleanUp = new CleanUp(this.#setup);
   }
 
-  /** See {@link JournalCache.recordsWanted}. */
-  recordsWanted(dispatch: LeaseRef): number | undefined {
-    return this.#setup.cache.recordsWanted(dispatch);
-  }
-
-  codeFor(promise: PromiseRecord): FoundCode | undefined {
-    return this.#setup.codeFor(promise);
-  }
-
-  leaseOn(acquired: AcquiredTask): TaskLease {
+  leaseOn(acquired: HeldTask): TaskLease {
     return this.#setup.leaseOn(acquired);
   }
 
   /**
-   * Runs a task until its job has ended or sleeps, and keeps the lease alive. Never rejects: if the job cannot go on here, the
-   * server dispatches it again when the lease has lapsed. `kind` is the kind of job.
+   * Runs a task until its job has ended or sleeps. Its caller keeps the lease alive. Never rejects: if the job cannot go on here,
+   * the server dispatches it again when the lease has lapsed. `kind` is the kind of job.
    */
-  async execute(acquired: AcquiredTask, found: FoundCode, kind: string): Promise<void> {
+  async execute(acquired: HeldTask, found: FoundCode, kind: string): Promise<void> {
     const { task, promise } = acquired;
     const { id, tags } = promise;
-    const job = this.#setup.options.nameOf(id);
+    const { instruments, namespace } = this.#setup.options;
+    const job = localId(id, namespace);
     const request = tags[REQUEST_TAG];
     const starter = tags[STARTER];
     const isChild = starter !== undefined && splitKey(starter).name !== "";
-    const { instruments, heartbeat } = this.#setup.options;
     const parent = instruments.spanOf(promise);
     const log = this.#setup.options.log.child({
       job,
@@ -82,24 +78,19 @@ export class Executor {
     await instruments.inSpan(
       `job ${kind}`,
       { attributes, kind: "consumer", parent },
-      async () => {
-        heartbeat.start(task);
-        const run = found === AFTER ? this.#cleanUp.run(acquired, log) : this.#run(acquired, found, kind, log);
-        return run.finally(() => heartbeat.stop(task));
-      },
+      async () => (found === AFTER ? this.#cleanUp.run(acquired, log) : this.#run({ acquired, found, kind, job, log })),
       (outcome) => ({ outcome }),
     );
   }
 
   /** Runs the job's function until the deadline, unless the job has been given up. */
-  async #run(acquired: AcquiredTask, found: Exclude<FoundCode, string>, kind: string, log: LineLog): Promise<Ending> {
+  async #run({ acquired, found, kind, job, log }: Work): Promise<Ending> {
     const { task, promise } = acquired;
     if (await this.#setup.childJobs.isGivenUp(promise)) {
       log.info({ reason: "the job that started it was cancelled" }, "job left");
       return "left";
     }
     const figures = this.#setup.options.reports?.figures;
-    const job = this.#setup.options.nameOf(promise.id);
     if (task.version === 1) log.info(expectedEnd(found), "job started");
     else log.debug({ version: task.version }, "job continued");
     if (task.version === 1) figures?.count(kind, "started");
@@ -145,13 +136,13 @@ export class Executor {
     const { acquired, cached } = execution;
     const { seed = found.seed } = cached;
     const { task, promise } = acquired;
-    const { store, watcher, instruments, reports } = this.#setup.options;
+    const { store, watcher, reports } = this.#setup.options;
     const isContinued = cached.journal.version === task.version - 1;
     const { concurrency } = implementation.job;
     // A job that waits for its turn runs no code that could end its worker, and leaves no records, so it comes before the check.
     if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
       const end = await this.#takeTurn(execution, concurrency.limit);
-      if (end) return conclude(end, execution, { cache: this.#setup.cache, instruments, reports });
+      if (end) return conclude(end, execution, this.#setup.options);
     }
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds, reports?.figures))) return "blocked";
     const settlement = new SettlementWatch(promise.id, watcher, stop);
@@ -163,7 +154,7 @@ export class Executor {
         if (error instanceof JobFull) return { kind: "failed", error };
         throw error;
       });
-      const ending = await conclude(outcome, execution, { cache: this.#setup.cache, instruments, reports });
+      const ending = await conclude(outcome, execution, this.#setup.options);
       if (outcome.kind === "failed" && isLate(outcome.error))
         await this.#setup.childJobs.giveUpIfEnded(promise.id, startedIn(cached.journal));
       return ending;

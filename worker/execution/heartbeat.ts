@@ -11,7 +11,7 @@ interface Moment {
 }
 
 /** A task with the latest moment from which its lease is certain to last its full time. */
-interface LeasedTask extends LeaseRef {
+interface BeatingTask extends LeaseRef {
   since: Moment;
 }
 
@@ -21,7 +21,7 @@ export class Heartbeat {
   readonly #pid: string;
   readonly #lease: number;
   readonly #interval: number;
-  readonly #tasks = new Map<string, LeasedTask>();
+  readonly #tasks = new Map<string, BeatingTask>();
   #timer: NodeJS.Timeout | undefined;
   #isPerJob = false;
 
@@ -91,7 +91,7 @@ export class Heartbeat {
   }
 
   /** The answer does not say which leases were renewed. Only those that cannot have lapsed before it count as renewed. */
-  async #renew(tasks: LeasedTask[]): Promise<number | undefined> {
+  async #renew(tasks: BeatingTask[]): Promise<number | undefined> {
     const sent = now();
     const status = await this.#send(tasks);
     if (status !== 200) return status;
@@ -100,7 +100,7 @@ export class Heartbeat {
   }
 
   /** The status of the answer; undefined without one, which is no failure, as the next beat comes before the lease lapses. */
-  async #send(leased: LeasedTask[]): Promise<number | undefined> {
+  async #send(leased: BeatingTask[]): Promise<number | undefined> {
     const tasks = leased.map(({ id, version }) => ({ id, version }));
     const origin = tasks[0]?.id;
     const options = { ...(origin !== undefined && { origin }), signal: AbortSignal.timeout(this.#interval) };

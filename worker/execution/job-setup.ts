@@ -4,12 +4,12 @@ import { type Implementation, nextArgs } from "../../core/author/implement.ts";
 import type { Log } from "../../core/definitions/context.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
-import { LeaseLost, type Runtime } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
-import { type Send, TaskLease } from "../../core/engine/lease/lease.ts";
+import { type HeldTask, type Send, TaskLease } from "../../core/engine/lease/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { stepsToKeep } from "../../core/engine/resume.ts";
 import { readNewest } from "../../core/engine/runs.ts";
+import { LeaseLost, type Runtime } from "../../core/engine/runtime.ts";
 import { firstSeed, ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
 import { attemptFiles, type FetchPublic } from "../../core/jobs/files/attempt-files.ts";
 import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
@@ -17,17 +17,17 @@ import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { decodeValue, EARLIER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateRefused } from "../../core/store/connection/failures.ts";
-import type { Acquired, LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { ServerRules } from "../../core/store/connection/server-rules.ts";
-import { resumptionId, runId, splitKey } from "../../core/store/ids.ts";
+import { localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
 import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
 import { ChildJobs } from "./child-jobs.ts";
-import { codeFor, environmentsOf, type FoundCode } from "./code.ts";
+import { environmentsOf } from "./code.ts";
 import type { JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { type Instruments, type LineLog, type Reports, reasonOf, thrown } from "./instruments.ts";
-import { type CachedJob, JournalCache } from "./journal-cache.ts";
+import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits/limits.ts";
 import type { SettlementWatch } from "./settlement-watch.ts";
 
@@ -46,17 +46,12 @@ export interface SetupOptions {
   heartbeat: Heartbeat;
   /** In milliseconds. */
   lease: number;
-  /** The bound on the journals of sleeping jobs in memory, in bytes. */
-  maxJournalSize?: number | undefined;
+  journals: JournalCache;
   namespace: string;
-  nameOf(id: string): string;
   log: LineLog;
   instruments: Instruments;
   reports?: Reports | undefined;
 }
-
-/** An acquired task with its promise and the records that came with it. */
-export type AcquiredTask = Pick<Acquired, "task" | "promise"> & Partial<Acquired> & { cleansUp?: string };
 
 /** The beginning of the reason why a job is blocked that cannot go on in any worker, as each would get the same answer. */
 export const REFUSES = "the Resonate server refuses the request";
@@ -68,7 +63,6 @@ export const ENDED = new DOMException("the job is no longer run here", "AbortErr
 
 export class JobSetup {
   readonly options: SetupOptions;
-  readonly cache: JournalCache;
   readonly childJobs: ChildJobs;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
   readonly #limits: Limits;
@@ -77,15 +71,10 @@ export class JobSetup {
   /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
   constructor(options: SetupOptions) {
     this.options = options;
-    this.cache = new JournalCache(options.maxJournalSize);
     this.childJobs = new ChildJobs(options);
     this.#environments = environmentsOf(options.implementations, options.env);
     this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
     this.#callbackUrl = callbackUrls(options.env);
-  }
-
-  codeFor(promise: PromiseRecord): FoundCode | undefined {
-    return codeFor(promise, this.options.implementations);
   }
 
   /** The runtime for the execution of a job. */
@@ -102,15 +91,16 @@ export class JobSetup {
     },
   ): Runtime {
     const { task, promise } = acquired;
-    const { store, instruments, reports, nameOf, lease: patience } = this.options;
+    const { store, instruments, reports, lease: patience } = this.options;
+    const name = localId(promise.id, this.options.namespace);
     const { settlement, children, storage } = about;
     const room = { taken: cached.journal.files, most: storage || Number.POSITIVE_INFINITY };
     const { signal } = about.stop;
-    const owner = ownerOf(nameOf(promise.id), promise);
+    const owner = ownerOf(name, promise);
     const callbackUrl = this.#callbackUrl;
     const quiet = job.expectedAt !== undefined;
     return {
-      jobName: nameOf(promise.id),
+      jobName: name,
       startedAt: promise.createdAt,
       deadline: promise.timeoutAt - about.cleanup,
       ...(about.cleanup > 0 && { cleanupUntil: promise.timeoutAt }),
@@ -143,19 +133,19 @@ export class JobSetup {
       onFailure: (error, { step, reason, retry_in_ms }) => {
         if (retry_in_ms === undefined) {
           const stack = error instanceof Error ? thrown(error)?.stack : undefined;
-          if (stack) reports?.figures.threw(nameOf(promise.id), { reason: (error as Error).message, stack });
+          if (stack) reports?.figures.threw(name, { reason: (error as Error).message, stack });
           return;
         }
         instruments.retried(kind);
         reports?.figures.count(kind, "retried");
-        reports?.figures.waits({ job: nameOf(promise.id), kind, state: "failing", says: `${step}: ${reason}` });
+        reports?.figures.waits({ job: name, kind, state: "failing", says: `${step}: ${reason}` });
         settlement.start(); // a job that is cancelled in the pause must not try again
       },
       trace: (step, attempt, run) => instruments.attempt({ log, step, attempt }, run),
     };
   }
 
-  leaseOn(acquired: AcquiredTask): TaskLease {
+  leaseOn(acquired: HeldTask): TaskLease {
     const { client, watcher, rules, lease: patience } = this.options;
     const send: Send = async (kind, data, origin) => {
       try {
@@ -172,8 +162,8 @@ export class JobSetup {
   }
 
   /** The job's journal, from the cache as far as that has it, otherwise read from the server. */
-  async journalOf({ task, promise }: AcquiredTask, lease: TaskLease, log: LineLog): Promise<CachedJob> {
-    const cached = this.cache.take(promise.id);
+  async journalOf({ task, promise }: HeldTask, lease: TaskLease, log: LineLog): Promise<CachedJob> {
+    const cached = this.options.journals.take(promise.id);
     const { journal } = cached;
     if (task.version > 1 && journal.version !== task.version - 1) {
       cached.newestEntry = undefined;
@@ -199,19 +189,18 @@ export class JobSetup {
     lease: TaskLease,
     log: LineLog,
   ): Promise<Pick<CachedJob, "memo" | "args" | "seed">> {
-    const { store, nameOf } = this.options;
+    const { store, namespace } = this.options;
     const earlier = tags[EARLIER];
     if (earlier === undefined) return {};
     const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
     const own = store.onBehalfOf(id);
-    const steps = await stepsToKeep(before.events, async (path) => {
+    const kept = await stepsToKeep(before.events, async (path) => {
       const awaited = own.idOf(nameIn(path));
       return awaited === undefined ? undefined : (await lease.get(awaited))?.state;
     });
-    const name = splitKey(nameOf(earlier)).name;
-    const anew = `${name} recorded work after a failure, which may have undone its steps: they are done again`;
+    const { name } = splitKey(localId(earlier, namespace));
     const begin = async () => {
-      if (!steps) return { anew };
+      if (typeof kept === "string") return { anew: `${name} ${kept}` };
       // The kept steps may hold random values of the earlier attempt.
       const seed = before.run?.seed ?? (await firstSeed(await lease.get(earlier), (each) => lease.get(each)));
       return { from: name, ...(seed !== undefined && { seed }) };
@@ -220,8 +209,8 @@ export class JobSetup {
     const told = known ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
     const { seed, ...resumption } = decodeValue(told.param) as Resumption & { seed?: string };
     if (!known) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
-    if (!("from" in resumption && steps)) return { memo: new Map() };
-    return { memo: steps, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
+    if (!("from" in resumption) || typeof kept === "string") return { memo: new Map() };
+    return { memo: kept, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
   }
 
   /** Rejects if another worker may have the job by now, as the work would be done twice. @throws {LeaseLost} */

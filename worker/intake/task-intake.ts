@@ -9,9 +9,9 @@ import type {
   PromiseRecord,
   TaskRecord,
 } from "../../core/store/connection/protocol.ts";
-import { splitKey } from "../../core/store/ids.ts";
+import { localId, splitKey } from "../../core/store/ids.ts";
 import type { Composition } from "../composition.ts";
-import type { FoundCode } from "../execution/code.ts";
+import { codeFor, type FoundCode } from "../execution/code.ts";
 import { now } from "../execution/heartbeat.ts";
 import { reasonOf } from "../execution/instruments.ts";
 import { REFUSES } from "../execution/job-setup.ts";
@@ -34,6 +34,8 @@ const AHEAD_PER_JOB = 100;
 interface LeasedTask extends Acquired {
   code: FoundCode;
   kind: string;
+  /** The caller that it belongs to; empty where callers are not told apart. */
+  owner: string;
   /** By `performance.now()`. */
   claimedAt: number;
   isRunning: boolean;
@@ -87,21 +89,20 @@ export class TaskIntake {
   }
 
   #enqueue(dispatch: Dispatch): void {
-    const kind = this.#parts.names.kindOf(dispatch.id);
+    const { kindOf, namespace } = this.#parts;
+    const kind = kindOf(dispatch.id);
     const queue = this.#queues.get(kind) ?? this.#createQueue(kind);
     this.#queues.set(kind, queue);
-    queue.add(dispatch);
+    queue.add(dispatch, splitKey(localId(dispatch.id, namespace)).key);
   }
 
   #createQueue(kind: string): TaskQueue<LeasedTask> {
-    const { names, heartbeat, reports } = this.#parts;
+    const { heartbeat, reports } = this.#parts;
     const { maxTasks, maxQueued } = this.#options;
     return new TaskQueue<LeasedTask>(maxTasks, {
       claim: (dispatch) => this.#claim(dispatch, kind),
       run: (task) => this.#run(task),
       most: () => maxTasks + (heartbeat.isPerJob ? Math.min(maxQueued, AHEAD_PER_JOB) : maxQueued),
-      ownerOf: ({ promise }) => ownerOf(names.nameOf(promise.id), promise),
-      keyOf: (id) => splitKey(names.nameOf(id)).key,
       onWaiting: (more) => {
         waiting.inc({ job: kind }, more);
         if (reports) reports.figures.waiting += more;
@@ -111,27 +112,29 @@ export class TaskIntake {
 
   /** Takes the lease on a dispatched task; undefined when another worker has it, the job has ended, or no function fits. */
   async #claim({ id, version }: Dispatch, kind: string): Promise<LeasedTask | undefined> {
-    const { client, pid, lease, executor, heartbeat, names, log } = this.#parts;
+    const { client, pid, lease, journals, implementations, heartbeat, namespace, log } = this.#parts;
+    const job = localId(id, namespace);
     try {
-      const records = executor.recordsWanted({ id, version });
+      const records = journals.recordsWanted({ id, version });
       const askedAt = now();
       const data = { id, version, pid, ttl: lease, records };
       const answer = await client.send("task.acquire", data, { origin: id, patience: lease });
       if (answer.status !== 200) return undefined;
       const { task, promise } = answer.data;
-      const code = executor.codeFor(promise);
+      const code = codeFor(promise, implementations);
       if (!code) {
         await this.#releaseUnhandled(task, promise, kind);
         return undefined;
       }
-      const leased = { ...answer.data, code, kind, claimedAt: performance.now(), isRunning: false };
+      const owner = ownerOf(job, promise);
+      const leased = { ...answer.data, code, kind, owner, claimedAt: performance.now(), isRunning: false };
       this.#leased.add(leased);
       heartbeat.start(task, askedAt);
       if (this.#isStopping) await this.#release([leased]);
       return leased;
     } catch (error) {
       const isRefused = error instanceof ResonateRefused;
-      log[isRefused ? "warn" : "debug"]({ job: names.nameOf(id), reason: reasonOf(error) }, "task not taken");
+      log[isRefused ? "warn" : "debug"]({ job, reason: reasonOf(error) }, "task not taken");
       // The server would dispatch it again, but at growing intervals, as it assumes that a connected worker got the dispatch.
       if (!isRefused) setTimeout(() => this.#enqueue({ id, version }), CLAIM_AGAIN_AFTER).unref();
       return undefined;
@@ -139,10 +142,10 @@ export class TaskIntake {
   }
 
   async #releaseUnhandled({ id, version }: TaskRecord, promise: PromiseRecord, kind: string): Promise<void> {
-    const { client, lease, names, log, reports } = this.#parts;
+    const { client, lease, namespace, log, reports } = this.#parts;
     const isFirst = this.#unhandled.record(id);
     unhandled.inc({ job: kind });
-    const job = names.nameOf(id);
+    const job = localId(id, namespace);
     log[isFirst ? "warn" : "debug"]({ job }, "no function for this job here");
     if (isFirst)
       reports?.figures.waits({ job, kind: kindIn(promise), state: "worker", says: "a worker lacks its function" });
@@ -164,9 +167,9 @@ export class TaskIntake {
 
   /** Whether this worker still has the task after it waited for a slot: the job may have ended, or the lease lapsed. */
   async #isStillOurs({ task, claimedAt }: LeasedTask): Promise<boolean> {
-    const { heartbeat, lease, names, log } = this.#parts;
+    const { heartbeat, lease, namespace, log } = this.#parts;
     if (performance.now() - claimedAt < lease / 3) return true;
-    const job = names.nameOf(task.id);
+    const job = localId(task.id, namespace);
     try {
       if (await heartbeat.isAcquired(task)) return true;
     } catch (error) {
@@ -180,8 +183,8 @@ export class TaskIntake {
   async #isPaused(leased: LeasedTask): Promise<boolean> {
     const { task, code } = leased;
     if (typeof code === "string") return false;
-    const { executor, pauses, names, log } = this.#parts;
-    const job = names.nameOf(task.id);
+    const { executor, pauses, namespace, log } = this.#parts;
+    const job = localId(task.id, namespace);
     try {
       const isPaused = await pauses.suspendIfPaused(executor.leaseOn(leased), code.implementation.job.kind);
       if (isPaused) log.info({ job }, "job paused");
@@ -200,10 +203,10 @@ export class TaskIntake {
   }
 
   async #releaseOne(leased: LeasedTask): Promise<void> {
-    const { client, lease, heartbeat, names, log } = this.#parts;
+    const { client, lease, heartbeat, namespace, log } = this.#parts;
     if (!this.#leased.delete(leased)) return;
     const { id, version } = leased.task;
-    const job = names.nameOf(id);
+    const job = localId(id, namespace);
     heartbeat.stop(leased.task);
     try {
       const answer = await client.send("task.release", { id, version }, { origin: id, patience: lease });

@@ -13,10 +13,6 @@ interface TaskHandler<Claimed> {
   /** Takes the lease on a task; undefined when another worker has it, or its job has ended. */
   claim(dispatch: LeaseRef): Promise<Claimed | undefined>;
   run(claimed: Claimed): Promise<void>;
-  /** The caller that a claimed task belongs to; empty where callers are not told apart. */
-  ownerOf(claimed: Claimed): string;
-  /** The caller, as far as the task's id names one. */
-  keyOf(id: string): string;
   /** How many tasks may be claimed and unfinished at the same time. */
   most(): number;
   /** Reports by how many the waiting tasks have increased; negative for a decrease. */
@@ -28,7 +24,7 @@ interface TaskHandler<Claimed> {
  * dispatches an unclaimed task again and again. Claimed tasks wait here for a slot. Tasks beyond the limit stay unclaimed, so
  * that another worker can take them. Callers take turns, both for claims and for slots.
  */
-export class TaskQueue<Claimed> {
+export class TaskQueue<Claimed extends { readonly owner: string }> {
   readonly #handler: TaskHandler<Claimed>;
   readonly #slots: Slots;
   readonly #claims = new PQueue({ concurrency: CLAIMS });
@@ -44,9 +40,9 @@ export class TaskQueue<Claimed> {
     this.#slots = new Slots(slots);
   }
 
-  add(dispatch: LeaseRef): void {
+  /** `key` is the caller's, as far as the task's id names one. */
+  add(dispatch: LeaseRef, key: string): void {
     if (this.#isClosed) return;
-    const key = this.#handler.keyOf(dispatch.id);
     const theirs = this.#unclaimed.get(key) ?? new Map<string, LeaseRef>();
     this.#unclaimed.set(key, theirs);
     if (!theirs.has(dispatch.id)) this.#wait(1);
@@ -91,7 +87,7 @@ export class TaskQueue<Claimed> {
   }
 
   #enqueue(claimed: Claimed): void {
-    this.#slots.add(this.#handler.ownerOf(claimed), async () => {
+    this.#slots.add(claimed.owner, async () => {
       this.#wait(-1);
       if (!this.#isClosed) await this.#handler.run(claimed);
       this.#finish();

@@ -9,9 +9,10 @@ import type { FailedJob } from "../../core/jobs/operating/worker-report.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { localId } from "../../core/store/ids.ts";
 import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { type Composition, compose } from "../composition.ts";
-import type { FoundCode } from "../execution/code.ts";
+import { codeFor, type FoundCode } from "../execution/code.ts";
 import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";
 import { lineLog } from "./log.ts";
 
@@ -96,7 +97,6 @@ export class RunnerServer {
       endpoint,
       implementations: implementations.map(withoutContainer),
       env: Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string")),
-      namespace,
       lease: LEASE,
       log,
       instruments,
@@ -115,16 +115,19 @@ export class RunnerServer {
     if (new URL(request.url).pathname === "/news") return this.#settled((await request.json()) as Unblock[]);
     const { task, promise: sealed, news } = (await request.json()) as Wake;
     this.#listenAt(news);
-    const { client, pid, lease, executor, names, pauses } = this.#parts;
+    const { client, pid, lease, executor, journals, heartbeat, kindOf, pauses } = this.#parts;
     const { id, version } = task;
     const code = await this.#codeFor(sealed);
     if (!code) return Response.json({ isKnown: false });
-    const data = { id, version, pid, ttl: lease, records: executor.recordsWanted(task) };
+    const data = { id, version, pid, ttl: lease, records: journals.recordsWanted(task) };
     const answer = await client.send("task.acquire", data, { origin: id });
     if (answer.status === 200) {
       const kind = typeof code === "string" ? undefined : code.implementation.job.kind;
       const isPaused = kind !== undefined && (await pauses.suspendIfPaused(executor.leaseOn(answer.data), kind));
-      if (!isPaused) await executor.execute(answer.data, code, names.kindOf(id));
+      if (!isPaused) {
+        heartbeat.start(answer.data.task);
+        await executor.execute(answer.data, code, kindOf(id)).finally(() => heartbeat.stop(answer.data.task));
+      }
     }
     const had = this.#figures.takeNews();
     const failed = await Promise.all(had.failed.map(readable));
@@ -150,14 +153,14 @@ export class RunnerServer {
   }
 
   async #codeFor(sealed: PromiseRecord): Promise<FoundCode | undefined> {
-    const { client, executor, names, log } = this.#parts;
+    const { client, implementations, namespace, log } = this.#parts;
     let reason = "no function for this job here";
     const promise = await client.opened(sealed).catch((error) => {
       reason = String(error);
       return undefined;
     });
-    const code = promise && executor.codeFor(promise);
-    if (!code) log.warn({ job: names.nameOf(sealed.id), reason }, "job left alone");
+    const code = promise && codeFor(promise, implementations);
+    if (!code) log.warn({ job: localId(sealed.id, namespace), reason }, "job left alone");
     return code;
   }
 }
@@ -165,11 +168,11 @@ export class RunnerServer {
 /** Whether rejections are heard in this isolate, which several runners share. */
 let isHearing = false;
 
-/** From now on, a rejection that nothing handles fails the job whose function caused it. */
+/** From now on, a rejection that nothing handles fails the job whose function caused it. Node has no such event. */
 function hearRejections(log: LineLog): void {
   if (isHearing) return;
   isHearing = true;
-  addEventListener("unhandledrejection", ({ reason }) => {
+  globalThis.addEventListener?.("unhandledrejection", ({ reason }) => {
     currentRun()?.unhandled(reason);
     log.error({ reason: reasonOf(reason) }, "unhandled rejection");
   });

@@ -4,7 +4,7 @@
  */
 import type { CallContext } from "../../core/author/tool.ts";
 import { hashed, type Job } from "../../core/definitions/job.ts";
-import type { DurablePromise } from "../../core/jobs/remote-store.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
 import { partsIn } from "../../core/store/parts.ts";

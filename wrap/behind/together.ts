@@ -184,6 +184,11 @@ function together(servers: readonly Server[]): Passed {
     return { completion };
   };
 
+  const weightOfRead = (uri: unknown) => {
+    if (IS_JOB.test(String(uri))) return 0;
+    return servers.length === 1 || resources.has(String(uri)) ? 1 : 10;
+  };
+
   return {
     capabilities: {
       ...(prompts.size > 0 && { prompts: {} }),
@@ -200,12 +205,10 @@ function together(servers: readonly Server[]): Passed {
       ...(completions && { "completion/complete": complete }),
       ...(logging && { "logging/setLevel": setLevel }),
     },
-    weightOfRead(uri) {
-      if (IS_JOB.test(String(uri))) return 0;
-      return servers.length === 1 || resources.has(String(uri)) ? 1 : 10;
-    },
+    weightOfRead,
     async watch(uris, context, onUpdated) {
       const watch = async (uri: string) => {
+        if (weightOfRead(uri) === 0) return;
         const [server, there] = await sourceOf(uri, context);
         if (!server.snapshot.offers?.includes("subscribe")) return;
         await watchResource(server, there, context, () => onUpdated(uri));

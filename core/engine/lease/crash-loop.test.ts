@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, HOUR, MINUTE } from "../../definitions/context.ts";
+import type { Journal } from "../journal.ts";
 import { needsMark, restAfter } from "./crash-loop.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
@@ -56,4 +57,30 @@ test("executions that are lost at one point are detected, and the rest before th
     expect(rests[i + 3]).toBeGreaterThanOrEqual(most * 0.75);
     expect(rests[i + 3]).toBeLessThanOrEqual(most * 1.25);
   }
+});
+
+const paid = (ctx: Context) => ctx.until("paid", { every: HOUR }, () => false);
+const late = (ctx: Context) => ctx.sleep("late", 2 * HOUR);
+
+test.each<[suspected: boolean, what: string, Fn]>([
+  [true, "has lost a race", (ctx) => ctx.race({ paid, late })],
+  [true, "has lost within a branch that lost", (ctx) => ctx.race({ both: (c) => c.any({ paid, never: paid }), late })],
+  [true, "took too long", (ctx) => ctx.timeout(2 * HOUR, paid).catch(() => {})],
+  [false, "is open beside a race", (ctx) => Promise.all([paid(ctx), ctx.race({ soon: late, late })])],
+])("losing its executions makes a job suspect: %j where its `until` %s", async (expected, _what, ends) => {
+  const simulated = new SimulatedJob(async (ctx: Context) => {
+    const ended = ends(ctx);
+    await ctx.sleep("a month", 720 * HOUR);
+    await ended;
+  });
+  const begun = simulated.clock.now();
+  while (simulated.clock.now() < begun + 5 * HOUR) await simulated.next();
+  expect(needsMark(simulated.journal, simulated.journal.version + 50)).toBe(expected);
+});
+
+test("a cancellation ends an `until`, so a job whose clean-up loses its executions is suspect", () => {
+  const begun = { kind: "begin", of: "until", op: "paid", at: 0, v: 1 };
+  const journal = (...events: object[]) => ({ events: events.map((event) => ({ event })) }) as unknown as Journal;
+  expect(needsMark(journal(begun), 50)).toBe(false);
+  expect(needsMark(journal(begun, { kind: "cancelled", op: "", v: 2 }), 50)).toBe(true);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY } from "../../definitions/context.ts";
-import type { Runnable } from "../execution.ts";
+import type { Runnable } from "../runtime.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 
@@ -35,6 +35,12 @@ const changes: Record<string, [words: string, fn: Fn]> = {
     'sleep "a day" was recorded here, the function ended',
     (ctx) => ctx.step("title", () => ran("title")),
   ],
+  "an error before it": [
+    'step "title" was recorded here, the function threw: there is no config (at replay/blocked.test.ts:',
+    async () => {
+      throw new TypeError("there is no config");
+    },
+  ],
   "a broken rule": [
     "after an await of something that is not ctx's",
     async (ctx) => {
@@ -60,7 +66,8 @@ test.each(Object.entries(changes))(
       const outcome = await simulated.next();
       expect(outcome.kind).toBe("blocked");
       if (words.startsWith("after")) continue;
-      expect(outcome).toEqual({ kind: "blocked", reason: words });
+      const reason = words.startsWith("step") && words.endsWith(":") ? expect.stringContaining(words) : words;
+      expect(outcome).toEqual({ kind: "blocked", reason });
     }
     expect(hasRun).toEqual([]);
     expect(simulated.paths()).toEqual(["title", "a day"]);

@@ -4,8 +4,8 @@ import * as z from "zod";
 import { replayed } from "../../../testing/replayed.ts";
 import { cancelIn, entryIn, JOB, recordsIn, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
-import { LeaseLost } from "../execution.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
+import { LeaseLost } from "../runtime.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const there = { kind: "there", args: { parse: (value: unknown) => value as object } };

@@ -4,7 +4,7 @@ import { replayed } from "../../../testing/replayed.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Death, trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, MINUTE, SECOND } from "../../definitions/context.ts";
-import type { Runnable } from "../execution.ts";
+import type { Runnable } from "../runtime.ts";
 import { MAX_RESULT } from "../values.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
@@ -145,7 +145,7 @@ test("an error of the key function is an error like any other", async () => {
 type Pause = (ms: number) => Promise<void>;
 
 const unsure =
-  /^"title" is called twice in an order that depends on what ends first\. Give each call a name of its own, or/;
+  /^"title" is called again, and its place among the calls of that name cannot be told: it may depend on what ends first\. Give each/;
 const foreign =
   /after an await of something that is not ctx's|waits for something that is not ctx's|run again from its records/;
 
@@ -179,6 +179,15 @@ const refused: Record<string, [words: RegExp, fn: (ctx: Context, pause: Pause) =
         for (const n of list) await ctx.step("title", () => pause(n));
       };
       return Promise.all([worker(), worker()]);
+    },
+  ],
+  "a loop before and after a slow background step is awaited": [
+    unsure,
+    async (ctx, pause) => {
+      const audit = ctx.step("audit", () => pause(30));
+      for (const n of [1, 2]) await ctx.step("title", () => n);
+      await audit;
+      for (const n of [3, 4]) await ctx.step("title", () => n);
     },
   ],
   "items that use the context around them": [

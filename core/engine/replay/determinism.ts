@@ -24,15 +24,21 @@ type Named = { kind: string; path: string };
 export const CHANGED = "The code has changed, or ";
 
 /** The error for a journal entry at which the function issued the commands `instead`, ended, or issued nothing. */
-export function mismatch(entry: JournalEntry, instead: readonly Named[], hasEnded: boolean): Blocked {
+export function mismatch(entry: JournalEntry, instead: readonly Named[], end: FunctionEnd): Blocked {
   const kind = entry.kind === "begin" ? entry.of : entry.kind === "retry" ? "step" : entry.kind;
   const came = instead
     .slice(0, 3)
     .map((each) => (each.kind === kind ? `"${each.path}"` : `${each.kind} "${each.path}"`));
-  const nothing = hasEnded ? "the function ended" : `nothing came. ${CHANGED}it ${WAITS}`;
+  const nothing = end ? ended(end) : `nothing came. ${CHANGED}it ${WAITS}`;
   return new Blocked(
     `${kind} "${entry.op}" was recorded here, ${came.length > 0 ? `${came.join(", ")} came` : nothing}`,
   );
+}
+
+function ended(end: NonNullable<FunctionEnd>): string {
+  if (!("error" in end)) return "the function ended";
+  const { message, at = "" } = toStored(end.error);
+  return `the function threw: ${message}${at}`;
 }
 
 export function otherWinner(path: string, recorded: string, winner: string | undefined): Blocked {

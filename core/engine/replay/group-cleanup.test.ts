@@ -6,8 +6,8 @@ import { trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
 import { childOf } from "../../store/codec.ts";
 import { journalEntryId } from "../../store/ids.ts";
-import type { Runnable } from "../execution.ts";
 import type { JournalEntry } from "../journal.ts";
+import type { Runnable } from "../runtime.ts";
 
 /** Waits until it is told, and cleans up. */
 async function releases(ctx: Context): Promise<void> {

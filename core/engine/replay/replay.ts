@@ -173,7 +173,7 @@ export class Replay {
     const { journal, commands, run } = this.#parts;
     const known = new Set(journal.events.map((each) => each.event.op));
     const instead = command && !command.isOver ? [command] : [...commands.open].filter(({ path }) => !known.has(path));
-    return mismatch(event, instead, run.end !== undefined);
+    return mismatch(event, instead, run.end);
   }
 }
 

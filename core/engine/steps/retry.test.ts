@@ -1,5 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { HOUR, MINUTE, NonRetryableError, RetryableError, SECOND } from "../../definitions/context.ts";
+import {
+  HOUR,
+  MINUTE,
+  NonRetryableError,
+  parseRetryAfter,
+  type Retry,
+  RetryableError,
+  SECOND,
+} from "../../definitions/context.ts";
 import { pauseAfter } from "./retry.ts";
 
 const unavailable = new Error("it answered 503");
@@ -25,6 +33,21 @@ describe("after a failed attempt", () => {
     expect(pauseAfter(later, {}, failure(), 0)).toBe(20_000);
     expect(pauseAfter(later, {}, failure(), 1)).toBe(20_500);
     expect(pauseAfter(new RetryableError("it answered 429", { retryAfter: 100 }), {}, failure(3), 1)).toBe(4_000);
+  });
+
+  test("a `retryAfter` that is no number counts as none, and an infinite one ends the step", () => {
+    const asked = (retryAfter: number) => pauseAfter(new RetryableError("429", { retryAfter }), {}, failure(3), 1);
+    expect([Number.NaN, undefined as never, "7" as never].map(asked)).toEqual([4_000, 4_000, 4_000]);
+    expect(asked(Number.POSITIVE_INFINITY)).toBeUndefined();
+  });
+
+  test("an option that is undefined has its default, and one that is no number ends the step", () => {
+    const late = failure(20, { ago: 11 * MINUTE });
+    expect(pauseAfter(unavailable, { maxDuration: undefined } as unknown as Retry, late, 0)).toBeUndefined();
+    const optional = { maxInterval: undefined, initialInterval: undefined } as unknown as Retry;
+    expect(pauseAfter(unavailable, optional, failure(50), 1)).toBe(60_000);
+    for (const option of ["maxDuration", "maxInterval", "initialInterval"])
+      expect(pauseAfter(unavailable, { [option]: Number.NaN }, failure(), 0)).toBeUndefined();
   });
 
   test("there is no pause that would reach past the deadline", () => {
@@ -57,5 +80,21 @@ describe("after a failed attempt", () => {
 
   test("a network failure is not final, although it is a TypeError as well", () => {
     expect(pauseAfter(new TypeError("fetch failed", { cause: new Error("ECONNRESET") }), {}, failure(), 0)).toBe(500);
+  });
+});
+
+describe("the header Retry-After", () => {
+  const now = Date.parse("2026-01-01T00:00:00Z");
+  test.each([
+    ["120", 120_000],
+    ["0", 0],
+    [" 7 ", 7_000],
+    ["Thu, 01 Jan 2026 00:00:30 GMT", 30_000],
+    ["Wed, 31 Dec 2025 23:00:00 GMT", 0],
+    ["soon", undefined],
+    ["", undefined],
+    [null, undefined],
+  ])("%j is %s ms", (header, expected) => {
+    expect(parseRetryAfter(header, now)).toBe(expected);
   });
 });

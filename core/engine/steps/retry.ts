@@ -2,9 +2,6 @@ import { MINUTE, type Retry, RetryableError, SECOND } from "../../definitions/co
 import { backoff } from "../../store/pacing/backoff.ts";
 import { isFinal } from "../values.ts";
 
-/** How a step is retried unless it says otherwise. */
-const DEFAULT_RETRY = { maxDuration: 10 * MINUTE, initialInterval: SECOND, maxInterval: MINUTE } as const;
-
 /** No attempt begins with less time than this before the job's deadline, in milliseconds. */
 const SHORTEST_ATTEMPT = 2 * SECOND;
 
@@ -30,11 +27,15 @@ export function pauseAfter(
   random = Math.random(),
 ): number | undefined {
   if (retry === false || isFinal(error)) return undefined;
-  const { maxDuration, initialInterval, maxInterval, maxAttempts = Infinity } = { ...DEFAULT_RETRY, ...retry };
+  const { maxDuration = 10 * MINUTE, maxAttempts = Infinity } = retry ?? {};
+  const { initialInterval = SECOND, maxInterval = MINUTE } = retry ?? {};
   if (attempts >= maxAttempts) return undefined;
   const wait = backoff(attempts, { base: initialInterval, max: maxInterval }, random);
   // Never sooner than asked for; the random part on top spreads jobs that were rejected together.
-  const pause = error instanceof RetryableError ? Math.max(wait, error.retryAfter + Math.round(500 * random)) : wait;
-  const isTooLate = now + pause > since + maxDuration || now + pause > deadline - SHORTEST_ATTEMPT;
-  return isTooLate ? undefined : pause;
+  const asked = error instanceof RetryableError ? error.retryAfter : undefined;
+  const hasAsked = typeof asked === "number" && !Number.isNaN(asked);
+  const pause = hasAsked ? Math.max(wait, asked + Math.round(500 * random)) : wait;
+  // False also where an option is no number: the record of the pause needs one.
+  const isInTime = now + pause <= Math.min(since + maxDuration, deadline - SHORTEST_ATTEMPT);
+  return isInTime ? pause : undefined;
 }

@@ -10,8 +10,8 @@ import {
   RetryableError,
   SECOND,
 } from "../../definitions/context.ts";
-import { LeaseLost, type Runnable } from "../execution.ts";
 import type { Runtime } from "../runtime.ts";
+import { LeaseLost, type Runnable } from "../runtime.ts";
 
 /** A step that fails so many times, and the attempts that it has seen. */
 function failing(times: number, error: () => unknown = () => new Error("503")) {
@@ -144,6 +144,20 @@ test("an attempt that failed with `retryAfter` is not retried before that time",
   );
   await simulated.toEnd();
   expect((attempts[1]?.at ?? 0) - (attempts[0]?.at ?? 0)).toBeGreaterThanOrEqual(90 * SECOND);
+});
+
+test("a step whose `retryAfter` is not a number is retried after the ordinary pause", async () => {
+  const { attempts, fn } = failing(1, () => new RetryableError("429", { retryAfter: Number("Thu, 01 Jan 2026") }));
+  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
+    ctx.step(
+      "fetch",
+      fn(() => simulated),
+    ),
+  );
+  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
+  const pause = (attempts[1]?.at ?? 0) - (attempts[0]?.at ?? 0);
+  expect(pause).toBeGreaterThanOrEqual(SECOND / 2);
+  expect(pause).toBeLessThanOrEqual(SECOND);
 });
 
 test("an attempt that takes too long is aborted, and the next begins", async () => {

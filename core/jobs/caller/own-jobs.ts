@@ -1,6 +1,6 @@
 /** Finds the jobs that a caller started by a search for their tags, newest first, for an edge that keeps no record of them. */
 import type { Job } from "../../definitions/job.ts";
-import type { ResonateClient } from "../../store/connection/client.ts";
+import type { Requests, ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { Names } from "../names.ts";
@@ -64,7 +64,7 @@ export async function searchPage(
  * @throws {SearchRefused}
  */
 export async function* searchOwn(
-  client: ResonateClient,
+  client: Requests,
   names: Names,
   {
     kind,

@@ -1,5 +1,5 @@
 import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
-import type { ResonateClient } from "../../store/connection/client.ts";
+import type { Requests } from "../../store/connection/client.ts";
 import type { Channel } from "../../store/connection/connections.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { feedEntryId, GENERATION } from "../../store/ids.ts";
@@ -60,10 +60,10 @@ export class FeedCache {
  * cannot be reached or cannot answer.
  */
 export class ProgressFeeds {
-  readonly #client: ResonateClient;
+  readonly #client: Requests;
   readonly #cache: FeedCache;
 
-  constructor(client: ResonateClient, cache = new FeedCache()) {
+  constructor(client: Requests, cache = new FeedCache()) {
     this.#client = client;
     this.#cache = cache;
   }

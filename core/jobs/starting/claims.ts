@@ -8,7 +8,7 @@
  * cancelled. If a caller has made that claim first and still wants the job, the job goes on.
  */
 import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
-import type { ResonateClient } from "../../store/connection/client.ts";
+import type { Requests } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { claimId, startRecordId } from "../../store/ids.ts";
 import { append } from "../../store/sequence.ts";
@@ -32,12 +32,12 @@ interface Claim {
 }
 
 export class Claims {
-  readonly #wire: ResonateClient;
+  readonly #wire: Requests;
   readonly #job: string;
   readonly #timeoutAt: number;
 
   /** The claims of the job whose promise id is `job`. They time out at `timeoutAt`. */
-  constructor(wire: ResonateClient, job: string, timeoutAt: number) {
+  constructor(wire: Requests, job: string, timeoutAt: number) {
     this.#wire = wire;
     this.#job = job;
     this.#timeoutAt = timeoutAt;
@@ -127,7 +127,7 @@ function claimOf({ id, param, state }: PromiseRecord): Claim {
 }
 
 /** Everyone who has ever claimed a job. The creator of its promise may be missing, as it needs no claim. */
-export async function claimantsOf(wire: ResonateClient, job: string): Promise<string[]> {
+export async function claimantsOf(wire: Requests, job: string): Promise<string[]> {
   const found: string[] = [];
   for (let n = 1; n <= MAX_CLAIMS; n++) {
     const record = await wire.call({ kind: "promise.get", data: { id: claimId(job, n) } });

@@ -9,7 +9,7 @@
 import { hashed, type Job } from "../../definitions/job.ts";
 import type { Lease } from "../../engine/runtime.ts";
 import { childOf, decodeValue, ORDER } from "../../store/codec.ts";
-import type { ResonateClient } from "../../store/connection/client.ts";
+import type { Requests } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { begunId, chainLink, cleanUpId, orderId, positionTimerId } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
@@ -62,7 +62,7 @@ function startsIn({ param }: PromiseRecord): Start[] {
 
 /** Takes a position in the order of a job that is about to be created. Returns the job's tag; none without a limit. */
 export async function takePosition<Args>(
-  client: ResonateClient,
+  client: Requests,
   namespace: string,
   { id, job, args, timeoutAt }: { id: string; job: Job<Args>; args: Args; timeoutAt: number },
   orders: Orders,
@@ -79,7 +79,7 @@ export async function takePosition<Args>(
  */
 export async function positionIn(
   chain: string,
-  client: ResonateClient,
+  client: Requests,
   { id, timeoutAt }: { id: string; timeoutAt: number },
   orders: Orders = new Map(),
 ): Promise<Record<string, string>> {

@@ -1,5 +1,6 @@
 import { ResonateRefused } from "../../store/connection/failures.ts";
-import type { DurablePromise, RemoteStore } from "../remote-store.ts";
+import type { DurablePromise } from "../durable-promise.ts";
+import type { RemoteStore } from "../remote-store.ts";
 import { followPromises, type Subscriber } from "./follow.ts";
 
 /** How long the last look may take once the time is up, in milliseconds. */

@@ -121,7 +121,7 @@ describe("a connection", () => {
     );
     const messages: Message[] = [];
     const { signal } = new AbortController();
-    const channel = await client.open({
+    const channel = await client.connections.open({
       group: "a/b",
       id: "me",
       onMessage: (message) => messages.push(message),
@@ -138,9 +138,9 @@ describe("a connection", () => {
 
   test("that does not open in time, or is not an event stream, counts as unavailable", async () => {
     const hanging = await clientOf(() => {}, { timeout: 100 });
-    await expect(hanging.open(opening)).rejects.toThrow("did not answer in time");
+    await expect(hanging.connections.open(opening)).rejects.toThrow("did not answer in time");
     const page = await clientOf((res) => res.writeHead(200, { "content-type": "text/html" }).end("<html></html>"));
-    await expect(page.open(opening)).rejects.toMatchObject({ name: "ResonateUnavailable", status: 200 });
+    await expect(page.connections.open(opening)).rejects.toMatchObject({ name: "ResonateUnavailable", status: 200 });
   });
 
   test("that is refused, lost or silent is opened again, until the listener aborts", async () => {
@@ -162,7 +162,7 @@ describe("a connection", () => {
     });
     const log: unknown[] = [];
     let connectedAt = 0;
-    await client.listen({
+    await client.connections.listen({
       ...opening,
       signal: over.signal,
       silence: 250,
@@ -203,7 +203,7 @@ describe("a connection", () => {
         },
         { timeout: 1_000 },
       );
-      await client.listen({
+      await client.connections.listen({
         ...opening,
         signal: over.signal,
         silence,

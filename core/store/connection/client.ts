@@ -1,7 +1,7 @@
 /** The Resonate client of edge, worker and doctor: a POST for each request, an SSE connection for pushed messages. */
 import { backoff, pause } from "../pacing/backoff.ts";
 import { maySeal, Sealing } from "../sealing.ts";
-import { type Channel, Connections, type ListenOptions, type OpenOptions } from "./connections.ts";
+import { Connections } from "./connections.ts";
 import {
   isTimeout,
   ResonateRefused,
@@ -76,6 +76,9 @@ export interface SendOptions {
   patience?: number;
 }
 
+/** The requests of a client, without its connections. */
+export type Requests = Pick<ResonateClient, "call" | "send" | "search" | "ready">;
+
 export class ResonateClient {
   readonly #url: string;
   readonly #token: string | undefined;
@@ -84,7 +87,8 @@ export class ResonateClient {
   readonly #fetcher: typeof fetch;
   readonly #exchange: Exchange | undefined;
   readonly #sealing: Sealing;
-  readonly #connections: Connections;
+  /** The connections over which the server pushes messages. */
+  readonly connections: Connections;
 
   constructor({ url, token, encryptionKeys, fetch: fetcher, exchange, timeout = TIMEOUT, onRequest }: ClientOptions) {
     this.#exchange = exchange;
@@ -95,7 +99,7 @@ export class ResonateClient {
     this.#onRequest = onRequest;
     const sealing = new Sealing(encryptionKeys);
     this.#sealing = sealing;
-    this.#connections = new Connections({ token, timeout, sealing, fetch: (path, init) => this.#fetch(path, init) });
+    this.connections = new Connections({ token, timeout, sealing, fetch: (path, init) => this.#fetch(path, init) });
   }
 
   /**
@@ -203,16 +207,6 @@ export class ResonateClient {
   /** Decrypts a record. @throws {Error} if no key fits */
   opened(record: PromiseRecord): Promise<PromiseRecord> {
     return this.#sealing.record(record);
-  }
-
-  /** Opens one connection for pushed messages: see {@link Connections.open}. @throws {ResonateUnavailable} */
-  open(options: OpenOptions): Promise<Channel> {
-    return this.#connections.open(options);
-  }
-
-  /** Stays connected until the signal aborts: see {@link Connections.listen}. */
-  listen(options: ListenOptions): Promise<void> {
-    return this.#connections.listen(options);
   }
 
   /** @throws {ResonateUnavailable} */

@@ -1,5 +1,5 @@
 /** Bounds the calls to the Resonate server that one request has under way, so that no caller blocks it for others. */
-import type { ResonateClient } from "../connection/client.ts";
+import type { Requests } from "../connection/client.ts";
 
 const MOST = 16;
 
@@ -34,18 +34,13 @@ export function createFanOut(): FanOut {
   return Object.defineProperty(Object.assign(fanOut, { charge }), "count", { get: () => count }) as unknown as FanOut;
 }
 
-/** The same client with its requests bounded by `fanOut`. Connections are not bounded, as they stay open. */
-export function boundedBy(client: ResonateClient, fanOut: FanOut): ResonateClient {
-  const send = ((...args: Parameters<ResonateClient["send"]>) =>
-    fanOut(() => client.send(...args))) as ResonateClient["send"];
-  const call: ResonateClient["call"] = (...args) => fanOut(() => client.call(...args));
-  const search: ResonateClient["search"] = (...args) => fanOut(() => client.search(...args));
-  const own: Record<string | symbol, unknown> = { send, call, search };
-  return new Proxy(client, {
-    get(target, name) {
-      if (Object.hasOwn(own, name)) return own[name];
-      const value = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+/** The same requests, bounded by `fanOut`. */
+export function boundedBy(client: Requests, fanOut: FanOut): Requests {
+  const send = (...args: Parameters<Requests["send"]>) => fanOut(() => client.send(...args));
+  return {
+    send: send as Requests["send"],
+    call: (...args) => fanOut(() => client.call(...args)),
+    search: (...args) => fanOut(() => client.search(...args)),
+    ready: () => client.ready(),
+  };
 }

@@ -1,4 +1,4 @@
-import { implement, MINUTE, NonRetryableError, RetryableError } from "../../../core/index.ts";
+import { implement, MINUTE, NonRetryableError, parseRetryAfter, RetryableError, SECOND } from "../../../core/index.ts";
 import { titles } from "./titles.ts";
 
 export const titlesRun = implement(titles, async (ctx, { urls }) => {
@@ -21,7 +21,7 @@ export const titlesRun = implement(titles, async (ctx, { urls }) => {
 async function get(url: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(url, { signal });
   if (response.status === 429) {
-    const retryAfter = 1_000 * Number(response.headers.get("retry-after") ?? 30);
+    const retryAfter = parseRetryAfter(response.headers.get("retry-after")) ?? 30 * SECOND;
     throw new RetryableError("asked to wait", { retryAfter });
   }
   if (response.status >= 500) throw new Error(`it answered ${response.status}`); // retried

@@ -1,6 +1,6 @@
 import { machineClock } from "../../../core/engine/clock.ts";
-import { LeaseLost } from "../../../core/engine/execution.ts";
 import type { Limit } from "../../../core/engine/runtime.ts";
+import { LeaseLost } from "../../../core/engine/runtime.ts";
 import { limitId } from "../../../core/store/ids.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
 import { Turns } from "../../../core/store/pacing/fair-semaphore.ts";

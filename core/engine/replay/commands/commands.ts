@@ -121,14 +121,14 @@ function firstUnawaited(calls: Iterable<Call>, is: (call: Call) => boolean): Cal
   return undefined;
 }
 
-/** Refuses a call whose ordinal among the calls of its name depends on what ends first. */
+/** Refuses a call whose ordinal among the calls of its name may depend on what ends first. */
 function refuseUnsure({ last, open }: Named, { kind, name, window, cause }: Omit<Issued, "within">): void {
   const [oldest] = open;
   const isUnsure = (oldest && oldest.window < window) || !comesAfter(last, window, cause);
   // All awaits of one job have the same outcome, so their order does not matter.
   if (!isUnsure || kind === ("await" satisfies CommandKind)) return;
   throw new NondeterminismError(
-    `"${name}" is called twice in an order that depends on what ends first. Give each call a name of its own, or use ctx.all(items, async (ctx, item) => …), in which each item has a context of its own`,
+    `"${name}" is called again, and its place among the calls of that name cannot be told: it may depend on what ends first. Give each call a name of its own, or use ctx.all(items, async (ctx, item) => …), in which each item has a context of its own`,
   );
 }
 
