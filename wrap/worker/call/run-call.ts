@@ -48,7 +48,7 @@ export async function runCall(server: WrappedServer, ctx: Context, args: CallArg
   try {
     return await call.run();
   } finally {
-    outside(() => server.calls.forget(ctx.jobName));
+    outside(() => server.forget(ctx.jobName));
   }
 }
 
@@ -132,7 +132,9 @@ class Call {
           outcome = await this.#send(n, { kind: "call", inputs, ...(state !== undefined && { state }) });
           break;
         }
-        case "task":
+        case "task": {
+          const { sessionId } = outcome.place;
+          outside(() => this.#server.holdTask(this.#ctx.jobName, sessionId, this.#ctx.signal));
           n += 1;
           if (outcome.isLegacy) {
             this.#awaited = { base: n, request: outcome };
@@ -143,6 +145,7 @@ class Call {
             outcome = ended.outcome;
           }
           break;
+        }
       }
     }
   }
