@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import * as z from "zod";
 import type { DurableFunction } from "../core/author/implement.ts";
 import { implement } from "../core/author/implement.ts";
@@ -75,6 +75,29 @@ test("a result that differs after a death is reported with the point of the deat
     return life;
   };
   await expect(replayed(counted, {})).rejects.toThrow(/the function returned \d+\. Undisturbed it returned 1\./);
+});
+
+test("a step that itself returns something else in each run is named, with the advice that fits it", async () => {
+  const names = async (ctx: Context) => {
+    const id = await ctx.step("make id", () => randomUUID());
+    await ctx.sleep("a second", SECOND);
+    return id;
+  };
+  const error: Error = await replayed(names, {}).catch((thrown) => thrown);
+  expect(error.message).toMatch(
+    /The step "make id" itself returned "[^"]+" in one run and "[^"]+" in the other: each run executes it\. Give it a stand-in, or use ctx\.now\(\) or ctx\.uuid\(\)$/,
+  );
+});
+
+test("the function of the template for a tool ends the same wherever its worker dies", async () => {
+  vi.doMock("durable-mcp-edge", () => import("../core/index.ts"));
+  try {
+    const { exampleToolRun } = await import("../cli/template/tool/example-tool.run.ts");
+    const { result } = await replayed(exampleToolRun, { subject: "tea" });
+    expect(result).toEqual({ text: "tea: begun at 2026-01-01T00:00:00.000Z" });
+  } finally {
+    vi.doUnmock("durable-mcp-edge");
+  }
 });
 
 test("if a function throws the same error in all runs, replayed throws it", async () => {

@@ -65,9 +65,9 @@ const A_JOB = 10_000;
  * each wake-up) and continued by a worker that remembers the job and by one that does not.
  *
  * Returns the result that all runs have in common. Throws the error that all runs have in common, a `NondeterminismError` if the
- * function breaks a rule, and an {@link EndsDiffer} with the point of the death if runs end differently. Steps are really
- * executed, and many times: give them stand-ins. A step with `atMostOnce` fails if a death left its outcome unknown; runs in
- * which the same steps fail this way must end the same.
+ * function breaks a rule, and an {@link EndsDiffer} with the point of the death if runs end differently. Each run
+ * executes the steps: give them stand-ins, also those that return the time or a new id, or use `ctx.now()` and `ctx.uuid()`. A
+ * step with `atMostOnce` fails if a death left its outcome unknown; runs in which the same steps fail this way must end the same.
  *
  * @example const { result } = await replayed(waitForSiteRun, { url }, { answers: { "go on": { yes: true } } });
  */
@@ -180,7 +180,33 @@ function explain(first: TrialEnd, other: TrialEnd, { deaths, isWarm }: Plan): st
   const when = death
     ? `With its worker killed at request ${death.at} (${other.points[death.at - 1]}), ${where[death.how]}, and the job continued by another${isWarm ? "" : " each time"}`
     : "Run by another worker after each sleep";
-  return `${when}, the function ${inWords(other)}. ${interrupted(first) === "[]" ? "Undisturbed" : "Killed elsewhere"} it ${inWords(first)}. Put everything that may differ the second time (a request, a random number, the time of day) into a step, change nothing outside of a step in it, and await only what ctx returns`;
+  return `${when}, the function ${inWords(other)}. ${interrupted(first) === "[]" ? "Undisturbed" : "Killed elsewhere"} it ${inWords(first)}. ${differing(first, other) ?? OUTSIDE}`;
+}
+
+const OUTSIDE =
+  "Put everything that may differ the second time (a request, a random number, the time of day) into a step, change nothing outside of a step in it, and await only what ctx returns";
+
+/** The advice for the first step whose own result differs; undefined if all steps returned the same. */
+function differing(first: TrialEnd, other: TrialEnd): string | undefined {
+  const before = stepsOf(first);
+  for (const [step, value] of stepsOf(other)) {
+    const known = before.get(step);
+    if (known === undefined || known === value) continue;
+    return `The step ${step} itself returned ${value} in one run and ${known} in the other: each run executes it. Give it a stand-in, or use ctx.now() or ctx.uuid()`;
+  }
+  return undefined;
+}
+
+/** The values that steps returned, as JSON. */
+function stepsOf({ runs }: TrialEnd): Map<string, string> {
+  const steps = new Map<string, string>();
+  for (const [i, { records }] of runs.entries()) {
+    for (const { event } of records) {
+      if (event.kind !== "step" || event.error) continue;
+      steps.set(`"${event.op}"${i > 0 ? ` of run ${i + 1}` : ""}`, JSON.stringify(event.value) ?? "undefined");
+    }
+  }
+  return steps;
 }
 
 function thrown({ error }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
