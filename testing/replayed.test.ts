@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import type { DurableFunction } from "../core/author/implement.ts";
 import { implement } from "../core/author/implement.ts";
-import { type Context, DAY, MINUTE, SECOND } from "../core/definitions/context.ts";
+import { type Context, DAY, type JobContext, MINUTE, SECOND } from "../core/definitions/context.ts";
 import { defineJob } from "../core/definitions/job.ts";
 import { replayed } from "./replayed.ts";
 
@@ -244,4 +244,64 @@ test("a step that fails and that nothing awaits is reported", async () => {
     return ctx.step("work", () => "done");
   };
   await expect(replayed(forgets, {})).rejects.toThrow('step "note" has failed, and nothing awaits it');
+});
+
+describe("an implementation is run as a worker runs it", () => {
+  const definition = { kind: "k", args: z.object({ q: z.string().trim() }), id: () => "x" };
+
+  test("with the deadline of its definition, which the option replaces", async () => {
+    const sleeps = async (ctx: Context) => ctx.sleep("two days", 2 * DAY);
+    const words = expect.objectContaining({ message: expect.stringMatching(/timed out|deadline/) });
+    await expect(replayed(implement(defineJob(definition), sleeps), { q: "a" })).rejects.toEqual(words);
+    const deadline = (_args: object, now: number) => now + 1.5 * DAY;
+    const run = implement(defineJob({ ...definition, deadline }), sleeps);
+    await expect(replayed(run, { q: "a" })).rejects.toEqual(words);
+    await replayed(run, { q: "a" }, { deadline: 3 * DAY, runs: 3 });
+  });
+
+  test("with the arguments of its next run as the schema makes them", async () => {
+    const run = implement(defineJob(definition), async (ctx: JobContext<{ q: string }>, { q }) => {
+      if (q === "a") return ctx.continueAs({ q: "b " });
+      return q;
+    });
+    expect((await replayed(run, { q: "a" })).result).toBe("b");
+  });
+
+  test("with the defaults of the variables that it needs", async () => {
+    const env = z.object({ UNIT: z.string().default("metres"), LIST: z.string().transform((list) => list.split(",")) });
+    const run = implement(defineJob(definition), async (ctx) => ctx.env, { env });
+    expect((await replayed(run, { q: "a" }, { env: { LIST: "a,b" } })).result).toEqual({
+      UNIT: "metres",
+      LIST: ["a", "b"],
+    });
+    // The option may also be what the schema makes of the variables.
+    const made = { UNIT: "feet", LIST: ["a"] };
+    expect((await replayed(run, { q: "a" }, { env: made })).result).toEqual(made);
+  });
+});
+
+test("arguments and outcomes of other jobs that do not fit their definitions are refused", async () => {
+  const child = defineJob({
+    kind: "child",
+    args: z.object({ size: z.number() }),
+    result: z.object({ area: z.number() }),
+    id: ({ size }) => size,
+  });
+  const starts = (size: unknown) => async (ctx: Context) => (await ctx.start(child, { size: size as number })).result();
+  expect((await replayed(starts(2), {}, { jobs: { child: { area: 4 } } })).result).toEqual({ area: 4 });
+  const misfit = replayed(starts("2"), {}, { jobs: { child: { area: 4 } } });
+  await expect(misfit).rejects.toThrow(/^child was not started: .*expected number/s);
+  const outcome = replayed(starts(2), {}, { jobs: { child: { area: "4" } } });
+  await expect(outcome).rejects.toThrow("replayed: the outcome of the job child does not fit its result: area: ");
+});
+
+test("an answer that the form of its question refuses is reported", async () => {
+  const properties = { yes: { type: "boolean" } };
+  const asks = (ctx: Context) =>
+    ctx.ask("go on", { message: "Go on?", requestedSchema: { type: "object", properties, required: ["yes"] } });
+  const misfit = replayed(asks, {}, { answers: { "go on": { yes: "true" } } });
+  await expect(misfit).rejects.toThrow('replayed: the answer to "go on" does not fit the question: yes: ');
+  expect((await replayed(asks, {}, { answers: { "go on": { yes: true } } })).result).toMatchObject({
+    action: "accept",
+  });
 });

@@ -1,20 +1,24 @@
 /** The test that every durable function should have: it is killed and replayed at every point, and must end the same. */
-import type { DurableFunction, Implementation } from "../core/author/implement.ts";
-import { type Answer, NonRetryableError } from "../core/definitions/context.ts";
-import type { Job } from "../core/definitions/job.ts";
+import * as z from "zod";
+import { type DurableFunction, type Implementation, nextArgs } from "../core/author/implement.ts";
+import { type Answer, NonRetryableError, type Question, type Startable } from "../core/definitions/context.ts";
+import { type Job, NotStarted } from "../core/definitions/job.ts";
+import { problemsOf } from "../core/engine/parsed.ts";
 import { nameIn } from "../core/engine/replay/commands/commands.ts";
 import type { Runnable } from "../core/engine/runtime.ts";
 import { Inputs } from "./inputs.ts";
+import { BEGIN } from "./simulation/test-clock.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "./simulation/trial.ts";
 
 /**
- * The world around the function that {@link replayed} runs.
+ * The world around the function that {@link replayed} runs. A run of the function makes at most 1,000 calls of `ctx`: more are
+ * reported as an endless loop.
  *
  * @example
  * const options: ReplayedOptions = { answers: { "go on": { yes: true } }, jobs: { report: "all is well" }, runs: 100 };
  */
 export interface ReplayedOptions {
-  /** `ctx.env`. */
+  /** `ctx.env`, or the variables from which the implementation's schema makes it. */
   env?: unknown;
   /**
    * Answers to questions, by the names of the questions: the content of an accepted form, or the whole answer. Other
@@ -25,7 +29,7 @@ export interface ReplayedOptions {
   callbacks?: Record<string, unknown>;
   /** Outcomes of other jobs, by their kinds or names: a result, or an `Error` for a job that fails. */
   jobs?: Record<string, unknown>;
-  /** How long the job may take, in milliseconds. Default: 10 years, since the clock jumps over sleeps and pauses. */
+  /** How long the job may take, in milliseconds. Default: as its definition says and an hour more; 10 years without one. */
   deadline?: number;
   /** The largest number of runs in which the function is killed. If there are more points, some are skipped. Default: 1,000. */
   runs?: number;
@@ -76,13 +80,9 @@ export async function replayed<Args, Result>(
   args: Args,
   options: ReplayedOptions = {},
 ): Promise<Replayed<Result>> {
-  const { errors, budget, events } = typeof fn === "function" ? {} : (fn.job as Partial<Job>);
-  const world = () => ({
-    ...worldOf(options),
-    ...(errors && { errors }),
-    ...(budget && { budget }),
-    ...(events && { events }),
-  });
+  const ofJob = typeof fn === "function" ? {} : worldOfJob(fn, args, options);
+  let misfit: string | undefined;
+  const world = () => ({ ...worldOf(options, (problem) => (misfit ??= problem)), ...ofJob });
   const code = typeof fn === "function" ? fn : fn.versionOf(fn.job.version);
   const inputs = () => {
     const all = new Inputs(code as object);
@@ -92,6 +92,7 @@ export async function replayed<Args, Result>(
     trial(() => code as Runnable, args, { ...world(), ...(plan.deaths.length === 0 && { inputs }) }, plan);
   // The outcome that an author expects of code that runs once.
   const awake = await run({ deaths: [], isWarm: true, staysAwake: true });
+  if (misfit !== undefined) throw new Error(misfit);
   if (awake.error?.name === "NondeterminismError") throw thrown(awake, options);
   const first = await run({ deaths: [], isWarm: true });
   if (endOf(awake) !== endOf(first)) throw new EndsDiffer(explain(awake, first, { deaths: [], isWarm: false }));
@@ -118,37 +119,108 @@ function plansFor(requests: number, most: number): Plan[] {
   return Array.from({ length: Math.floor(plans.length / each) }, (_, i) => plans[Math.floor(i * each)] as Plan);
 }
 
-function worldOf({ env, answers = {}, callbacks = {}, jobs = {}, deadline }: ReplayedOptions): World {
-  const kinds = new Map<string, string>();
+/** The parts of the world that a definition sets, as in a worker. */
+function worldOfJob({ job, env }: Implementation, args: unknown, options: ReplayedOptions): World {
+  const { errors, budget, events } = job;
+  const variables = options.env ?? {};
+  const deadline = options.deadline ?? deadlineOf(job, args);
+  return {
+    // The option may also be what the schema makes of the variables, which it need not accept.
+    env: env?.safeParse(variables).data ?? variables,
+    nextArgs: (next) => nextArgs(job, next),
+    ...(deadline !== undefined && { deadline }),
+    ...(errors && { errors }),
+    ...(budget && { budget }),
+    ...(events && { events }),
+  };
+}
+
+/** The time that deaths and answers take on the simulated clock, and that a short deadline therefore gets in addition. */
+const SLACK = 3_600_000;
+
+/**
+ * How long a job may take by its definition. Undefined if the deadline is over when the simulated clock begins, which an author
+ * cannot know, and for arguments that do not fit, which the run reports.
+ */
+function deadlineOf(job: Job, args: unknown): number | undefined {
+  try {
+    return job.deadline(args, BEGIN) - BEGIN + SLACK;
+  } catch {
+    return undefined;
+  }
+}
+
+function worldOf(
+  { env, answers = {}, callbacks = {}, jobs = {}, deadline }: ReplayedOptions,
+  refuse: (problem: string) => void,
+): World {
+  const outcomes = new Map<string, unknown>();
   return {
     env,
     isReal: true,
     ...(deadline !== undefined && { deadline }),
     jobs: Object.keys(jobs),
-    answer(path) {
+    answer(path, question) {
       const given = answers[path] ?? answers[nameIn(path)];
       if (given === undefined) return undefined;
       const answer = typeof given.action === "string" ? given : { action: "accept", content: given };
+      const problem = answer.action === "accept" && question && misfitOf(question, answer.content);
+      if (problem) return void refuse(`replayed: the answer to "${path}" does not fit the question: ${problem}`);
       return { after: AN_ANSWER, answer };
     },
     callback(path) {
       const key = path in callbacks ? path : nameIn(path);
       return key in callbacks ? { after: AN_ANSWER, value: callbacks[key] } : undefined;
     },
-    async nameOf(job, args) {
-      const { kind, name } = job as { kind: string; name?: (args: unknown) => Promise<string> };
-      const own = typeof name === "function" ? await name(args) : kind;
-      if (!(own in jobs) && !(kind in jobs)) {
-        throw new NonRetryableError(`replayed: the job ${kind} has no outcome. Give it one: { jobs: { ${kind}: … } }`);
+    async nameOf(job, given) {
+      const { kind, args, result, name } = job as Startable<unknown> & { name?: (args: unknown) => Promise<string> };
+      try {
+        const parsed = args.parse(given);
+        const own = typeof name === "function" ? await name(parsed) : kind;
+        if (!(own in jobs) && !(kind in jobs)) {
+          throw new NonRetryableError(
+            `replayed: the job ${kind} has no outcome. Give it one: { jobs: { ${kind}: … } }`,
+          );
+        }
+        const outcome = own in jobs ? jobs[own] : jobs[kind];
+        const problem = outcome instanceof Error || !result ? undefined : problemWith(result, outcome);
+        outcomes.set(own, problem === undefined ? outcome : misfit(kind, problem));
+        return own;
+      } catch (error) {
+        if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
+        throw new NonRetryableError(`${kind} was not started: ${error.message}`);
       }
-      kinds.set(own, kind);
-      return own;
     },
     job(name) {
-      const outcome = name in jobs ? jobs[name] : jobs[kinds.get(name) ?? ""];
+      const outcome = outcomes.has(name) ? outcomes.get(name) : jobs[name];
       return outcome instanceof Error ? { after: A_JOB, error: outcome } : { after: A_JOB, result: outcome };
     },
   };
+}
+
+/** The failure of a job whose result its definition would refuse. */
+const misfit = (kind: string, problem: string) =>
+  new Error(`replayed: the outcome of the job ${kind} does not fit its result: ${problem}`);
+
+/** Why the edge would refuse the content of an answer. A form that cannot be checked takes any. */
+function misfitOf({ requestedSchema }: Question, content: unknown): string | undefined {
+  let form: z.ZodType;
+  try {
+    form = z.fromJSONSchema(requestedSchema as Parameters<typeof z.fromJSONSchema>[0]);
+  } catch {
+    return undefined;
+  }
+  return problemWith(form, content);
+}
+
+function problemWith(schema: { parse(value: unknown): unknown }, value: unknown): string | undefined {
+  try {
+    schema.parse(value);
+    return undefined;
+  } catch (error) {
+    if (error instanceof z.ZodError) return problemsOf(error);
+    throw error;
+  }
 }
 
 /** The error message of an interrupted `atMostOnce` step, with the time of its start. */
@@ -213,7 +285,9 @@ function thrown({ error }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
   const { name = "Error", message = "" } = error ?? {};
   const timedOut = message === "rejected_timedout" || name === "DeadlineExceeded";
   const known = Object.keys(answers).join(", ") || "none";
-  const words = timedOut ? `the job timed out: is there a question that nobody answers? (answers: ${known})` : message;
+  const words = timedOut
+    ? `the job timed out: is its deadline too early, or is there a question that nobody answers? (answers: ${known})`
+    : message;
   const thrown = new Error(words);
   Object.defineProperty(thrown, "name", { value: name, configurable: true, writable: true });
   return thrown;

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineJob, event, implement } from "../../core/index.ts";
+import { DAY, defineJob, event, implement } from "../../core/index.ts";
 import { replayed, startUpstream, type Upstream } from "../../testing/index.ts";
 import { type Example, examplesOf, exportsOf, MODULES } from "./exports.ts";
 
@@ -84,7 +84,12 @@ describe("the examples", () => {
       return "done";
     };
     const answers = { "go on": { yes: true }, ok: { yes: true }, approve: { approved: true } };
-    const around = { answers, callbacks: { paid: { amount: 1 } }, jobs: { report: "all is well" } };
+    const around = {
+      answers,
+      callbacks: { paid: { amount: 1 } },
+      jobs: { report: "all is well" },
+      deadline: 366 * DAY,
+    };
     const { result } = await replayed(implement(job, durable), {}, around);
     expect(result).toBe("done");
   });

@@ -31,9 +31,12 @@ const NOTHING = "nothing has happened for long, and nothing is due: a step may n
 /** How many timers, sockets and processes are open; 0 if the platform does not tell. */
 const openNow = (): number => process.getActiveResourcesInfo?.().length ?? 0;
 
+/** The time at which the clock begins, in milliseconds since the epoch. */
+export const BEGIN = Date.UTC(2026, 0, 1);
+
 export class TestClock implements Clock {
   /** Milliseconds since the epoch. */
-  #now = Date.UTC(2026, 0, 1);
+  #now = BEGIN;
   readonly #timers = new Set<Timer>();
   /** Counts events, to notice when there are none. */
   #moves = 0;

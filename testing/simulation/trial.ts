@@ -1,6 +1,6 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
 import { createHash } from "node:crypto";
-import type { Budgets, ErrorClass } from "../../core/definitions/context.ts";
+import type { Budgets, ErrorClass, Question } from "../../core/definitions/context.ts";
 import type { EventDefinition } from "../../core/definitions/event.ts";
 import { Journal, type JournalEntry, type JournalRecord } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
@@ -53,9 +53,11 @@ export interface World {
   /** How long the job may take. Default: 10 years. */
   deadline?: number;
   /** The answer to a question, and how long it takes. */
-  answer?(name: string): { after: number; answer: unknown } | undefined;
+  answer?(name: string, question: Question | undefined): { after: number; answer: unknown } | undefined;
   /** The value sent to a callback, and how long that takes. */
   callback?(path: string): { after: number; value: unknown } | undefined;
+  /** See {@link Runtime.nextArgs}. */
+  nextArgs?(args: unknown): unknown;
   nameOf?(job: { kind: string }, args: unknown): Promise<string>;
   /** The outcome of another job, and how long the job takes. */
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
@@ -234,12 +236,13 @@ class Trial {
   }
 
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
-    const { env, errors, budget, events, nameOf, onAttempt, memo } = this.#world;
+    const { env, errors, budget, events, nextArgs, nameOf, onAttempt, memo } = this.#world;
     return {
       env,
       ...(errors && { errors }),
       ...(budget && { budget }),
       ...(events && { events }),
+      ...(nextArgs && { nextArgs }),
       ...(memo && { memo }),
       signal,
       mostCalls: MOST_CALLS,
@@ -287,7 +290,7 @@ class Trial {
     if (!id || promise?.state !== "pending" || !promise.param.data) return;
     const event = entryIn(promise.param.data) as JournalEntry | CallbackParam;
     const sent = "callback" in event ? this.#world.callback?.(event.callback) : undefined;
-    const asked = "op" in event && event.kind === "ask" ? this.#world.answer?.(event.op) : undefined;
+    const asked = "op" in event && event.kind === "ask" ? this.#world.answer?.(event.op, event.question) : undefined;
     const given = sent ? { after: sent.after, answer: JSON.stringify(sent.value) } : asked;
     if (!given) return;
     this.#asked.add(id);
