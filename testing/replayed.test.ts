@@ -100,6 +100,10 @@ test("the function of the template for a tool ends the same wherever its worker 
   }
 });
 
+test("a function may return nothing", async () => {
+  expect((await replayed((ctx: Context) => ctx.sleep("a second", SECOND), {})).result).toBeUndefined();
+});
+
 test("if a function throws the same error in all runs, replayed throws it", async () => {
   const refuse = async (ctx: Context) => {
     const { action } = await ctx.ask("go on", question);
