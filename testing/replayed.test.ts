@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import type { DurableFunction } from "../core/author/implement.ts";
@@ -210,6 +212,24 @@ test("a step may take real time, alone and in a race with a sleep", async () => 
     { runs: 2 },
   );
   expect(raced.result).toEqual({ winner: "page", value: "there" });
+});
+
+test("a step may take real time over a connection that was open before", async () => {
+  const server = createServer((socket) => socket.on("data", () => setTimeout(() => socket.write("there"), 300)));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  await once(socket, "connect");
+  try {
+    const query = async () => {
+      socket.write("?");
+      return String((await once(socket, "data"))[0]);
+    };
+    const asks = (ctx: Context) => ctx.step("query", query, { timeout: 30 * SECOND, retry: false });
+    expect((await replayed(asks, {}, { runs: 2 })).result).toBe("there");
+  } finally {
+    socket.destroy();
+    server.close();
+  }
 });
 
 test("the inputs of a step are compared with those that it gets when the function runs again", async () => {

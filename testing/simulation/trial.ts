@@ -183,7 +183,8 @@ class Trial {
     const promise = this.#sim.get(this.#task);
     if (!promise || promise.state === "pending") return undefined;
     const { data } = promise.value;
-    if (promise.state === "resolved") return { kind: "complete", value: data ? JSON.parse(fromBase64(data)) : undefined };
+    if (promise.state === "resolved")
+      return { kind: "complete", value: data ? JSON.parse(fromBase64(data)) : undefined };
     return { kind: "failed", error: decodeValue(promise.value) ?? new Error(promise.state) };
   }
 
