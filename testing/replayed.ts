@@ -184,7 +184,7 @@ function worldOf(
         }
         const outcome = own in jobs ? jobs[own] : jobs[kind];
         const problem = outcome instanceof Error || !result ? undefined : problemWith(result, outcome);
-        outcomes.set(own, problem === undefined ? outcome : misfit(kind, problem));
+        outcomes.set(own, problem === undefined ? outcome : unfitOutcome(kind, problem));
         return own;
       } catch (error) {
         if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
@@ -199,7 +199,7 @@ function worldOf(
 }
 
 /** The failure of a job whose result its definition would refuse. */
-const misfit = (kind: string, problem: string) =>
+const unfitOutcome = (kind: string, problem: string) =>
   new Error(`replayed: the outcome of the job ${kind} does not fit its result: ${problem}`);
 
 /** Why the edge would refuse the content of an answer. A form that cannot be checked takes any. */
