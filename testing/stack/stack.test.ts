@@ -35,6 +35,22 @@ describe("a stack in a test", async () => {
     expect(await waits).toMatchObject({ results: { [job_name]: "complete" } });
   });
 
+  test("has a clock that advances past a stopped worker, by the sum of calls at the same time, and never back", async () => {
+    await using stack = await startStack();
+    const begun = stack.clock.now;
+    for (const part of [stack.edge, ...stack.workers]) part.process.signal("SIGSTOP");
+    await Promise.all([stack.clock.advance(DAY * 1_000), stack.clock.advance(DAY * 1_000)]);
+    expect(stack.clock.now - begun).toBeGreaterThanOrEqual(2 * DAY * 1_000);
+    for (const part of [stack.edge, ...stack.workers]) part.process.signal("SIGCONT");
+    await until("the edge to follow", async () => {
+      const { fires_at } = await stack.call("set_timer", { timer_name: `t${stack.clock.now}`, seconds: DAY });
+      return Date.parse(fires_at) - begun >= 3 * DAY * 1_000;
+    });
+    for (const ms of [Number.NaN, Number.POSITIVE_INFINITY, -1]) {
+      await expect(stack.clock.advance(ms)).rejects.toThrow(`The time cannot advance by ${ms} ms.`);
+    }
+  });
+
   test("goes on after all its parts were killed and started again", async () => {
     await using stack = await startStack();
     const { job_name } = await stack.call("set_timer", { timer_name: "tea", seconds: DAY });

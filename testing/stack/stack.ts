@@ -61,7 +61,10 @@ export interface TestTime {
   readonly now: number;
   /**
    * Advances the time of all processes by `ms` milliseconds, from one due promise to the next. Each time it waits until every
-   * job sleeps, waits or has ended, but no longer than five real seconds. Timeouts of tool calls use the machine's time.
+   * job sleeps, waits or has ended, but no longer than five real seconds. A process that is stopped or blocked follows when it
+   * goes on. Calls at the same time take place one after another. Timeouts of tool calls use the machine's time.
+   *
+   * @throws {TypeError} if `ms` is negative or not a finite number
    */
   advance(ms: number): Promise<void>;
 }
@@ -215,6 +218,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   let connected: Promise<void> | undefined;
   const connect = () => client.connect(new StreamableHTTPClientTransport(new URL(`${origin}/mcp`)));
   const server = new ResonateClient({ url: resonateUrl });
+  let advances = Promise.resolve();
   const all = started.move();
   const answered = async (name: string, args: object) => {
     connected ??= connect().catch((error) => {
@@ -256,7 +260,12 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
       get now() {
         return Date.now() + time.ahead;
       },
-      advance: (ms) => advance(time, server, ms),
+      advance: async (ms) => {
+        if (!Number.isFinite(ms) || ms < 0) throw new TypeError(`The time cannot advance by ${ms} ms.`);
+        const advanced = advances.then(() => advance(time, server, ms));
+        advances = advanced.catch(() => {});
+        return advanced;
+      },
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
