@@ -16,6 +16,7 @@ import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
@@ -254,7 +255,6 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
-    this.#feeds.forget(id);
     // The sweep removes files that this leaves behind.
     if (!isHidden)
       await keptFilesOf(this.#env)
@@ -534,16 +534,14 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const { names } = this.#hooks;
     if (names.length === 0) return;
     const ids = this.#jobs.leastSeen(now, LOOKS);
-    const isSeen = await this.#looks.lookAt(ids).then(
-      () => true,
-      () => false, // The next alarm looks again.
-    );
+    const found = await this.#looks.lookAt(ids).catch(() => undefined); // The next alarm looks again.
+    const isSeen = found !== undefined;
     const areFeedsWanted = names.some((name) => name !== JOB_ENDED);
     if (areFeedsWanted) {
-      const running = ids.filter((id) => this.#jobs.isPending(id));
-      await Promise.all(running.map(async (id) => this.#looks.noteFeed(id, await this.#feeds.newest(id)))).catch(
-        () => {},
-      );
+      const note = async (job: PromiseRecord | undefined) => {
+        if (job?.state === "pending") await this.#looks.noteFeed(job.id, await this.#feeds.newest(job));
+      };
+      await Promise.all((found ?? []).map(note)).catch(() => {});
     }
     const most = isLocal(this.#config) ? HEARING.first : areFeedsWanted ? HEARING.mostOfFeeds : HEARING.most;
     const pause = Math.min(most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
