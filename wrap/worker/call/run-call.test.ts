@@ -30,12 +30,16 @@ test("a replay tells the program host that a call's answer is recorded, and says
   expect(told).toEqual(["call", "call 1", "recorded"]);
 });
 
-test("a repeatable call whose connection is lost each time is repeated ten times, after pauses that grow to more than five minutes in all", async () => {
+/**
+ * Runs a repeatable call of which each request ends as `answer` says, for at most 15 minutes. `answers` are a person's, by the names
+ * of the questions.
+ */
+async function called(answer: (n: number) => Promise<object>, answers: Record<string, object> = {}) {
   vi.useFakeTimers();
-  const sent: number[] = [];
-  const request = () => {
-    sent.push(Date.now());
-    const result = Promise.reject(new AnswerLost("the connection to the server was lost"));
+  const sent: { method: string; params: Record<string, unknown>; at: number }[] = [];
+  const request = (method: string, params: Record<string, unknown>) => {
+    sent.push({ method, params, at: Date.now() });
+    const result = answer(sent.length - 1);
     result.catch(() => {});
     return { result, cancel() {}, leave() {}, recorded() {} };
   };
@@ -50,17 +54,46 @@ test("a repeatable call whose connection is lost each time is repeated ten times
   const { signal } = new AbortController();
   const deadline = Date.now() + 3_600_000;
   const names: string[] = [];
-  const attempt = { signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step;
-  const step = (name: string, run: (step: Step) => unknown) => {
+  const step = async (name: string, run: (step: Step) => unknown) => {
     names.push(name);
-    return run(attempt);
+    return run({ signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step);
   };
-  const ctx = { jobName: "acme.report.1", deadline, signal, step } as unknown as Context;
-  const call = runCall(server, ctx, { tool: "report", arguments: {}, key: "1", once: false });
-  const ended = call.catch((error: Error) => error.message);
+  const ask = async (name: string) => {
+    names.push(name);
+    return answers[name];
+  };
+  const ctx = { jobName: "acme.report.1", deadline, signal, step, ask } as unknown as Context;
+  const ended = runCall(server, ctx, { tool: "report", arguments: {}, key: "1", once: false }).catch(
+    (error: Error) => error.message,
+  );
   await vi.advanceTimersByTimeAsync(15 * 60_000);
-  expect(await ended).toBe("acme: the connection to the server was lost");
+  return { outcome: await ended, names, sent };
+}
+
+const lost = () => Promise.reject(new AnswerLost("the connection to the server was lost"));
+
+test("a repeatable call whose connection is lost each time is repeated ten times, after pauses that grow to more than five minutes in all", async () => {
+  const { outcome, names, sent } = await called(lost);
+  expect(outcome).toBe("acme: the connection to the server was lost");
   expect(names).toEqual(["call", ...Array.from({ length: 10 }, (_, i) => `call ${i + 1}`)]);
-  const pauses = sent.slice(1).map((at, i) => (at - (sent[i] ?? 0)) / 1_000);
+  const pauses = sent.slice(1).map(({ at }, i) => (at - (sent[i]?.at ?? 0)) / 1_000);
   expect(pauses).toEqual([0, 1, 2, 4, 8, 16, 32, 64, 90, 90]);
+});
+
+test("a repeatable call that asked is sent again with the user's answers when its connection is lost", async () => {
+  const asks = {
+    resultType: "input_required",
+    requestState: "half done",
+    inputRequests: { sure: { method: "elicitation/create", params: { message: "Sure?" } } },
+  };
+  const done = { content: [{ type: "text", text: "done" }] };
+  const yes = { action: "accept", content: { sure: true } };
+  const { outcome, names, sent } = await called(
+    (n) => [async () => asks, lost, lost, async () => done][n]?.() ?? lost(),
+    { "question 0 sure": yes },
+  );
+  expect(outcome).toEqual(done);
+  expect(names).toEqual(["call", "question 0 sure", "call 1", "call 2", "call 3"]);
+  const answered = { inputResponses: { sure: yes }, requestState: "half done" };
+  expect(sent.slice(1).map(({ params }) => params)).toEqual(Array(3).fill(expect.objectContaining(answered)));
 });

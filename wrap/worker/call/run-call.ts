@@ -97,7 +97,9 @@ class Call {
   async run(): Promise<JsonObject> {
     let n = 0;
     let losses = 0;
-    let outcome = await this.#send(n, { kind: "call" });
+    /** The last request that was sent, with the answers to what the call has asked before. */
+    let request: Extract<AwaitedRequest["request"], { kind: "call" }> = { kind: "call" };
+    let outcome = await this.#send(n, request);
     for (;;) {
       if (!/^(question|stream|kept)$/.test(outcome.kind)) outside(() => this.#recorded(n));
       switch (outcome.kind) {
@@ -119,7 +121,7 @@ class Call {
           n += 1;
           losses += 1;
           if (losses > MAX_LOSSES) throw new NonRetryableError(outcome.why);
-          outcome = await this.#send(n, { kind: "call" }, pauseAfter(losses));
+          outcome = await this.#send(n, request, pauseAfter(losses));
           break;
         case "question":
           outcome = await this.#ask(n, outcome);
@@ -129,7 +131,8 @@ class Call {
           const inputs = await this.#collect(n, outcome.requests);
           const { state } = outcome;
           n += 1;
-          outcome = await this.#send(n, { kind: "call", inputs, ...(state !== undefined && { state }) });
+          request = { kind: "call", inputs, ...(state !== undefined && { state }) };
+          outcome = await this.#send(n, request);
           break;
         }
         case "task":
