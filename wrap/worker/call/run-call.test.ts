@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import type { Context, Step } from "../../../core/definitions/context.ts";
+import { type Context, HOUR, type Step, type StepOptions } from "../../../core/definitions/context.ts";
 import { AnswerLost } from "../connection/errors.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import type { StepOutcome } from "./awaited-request.ts";
@@ -54,8 +54,10 @@ async function called(answer: (n: number) => Promise<object>, answers: Record<st
   const { signal } = new AbortController();
   const deadline = Date.now() + 3_600_000;
   const names: string[] = [];
-  const step = async (name: string, run: (step: Step) => unknown) => {
+  const retries: Record<string, unknown> = {};
+  const step = async (name: string, run: (step: Step) => unknown, { retry }: StepOptions) => {
     names.push(name);
+    retries[name] = retry;
     return run({ signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step);
   };
   const ask = async (name: string) => {
@@ -67,9 +69,12 @@ async function called(answer: (n: number) => Promise<object>, answers: Record<st
     (error: Error) => error.message,
   );
   await vi.advanceTimersByTimeAsync(15 * 60_000);
-  return { outcome: await ended, names, sent };
+  return { outcome: await ended, names, retries, sent };
 }
 
+const inputRequests = { sure: { method: "elicitation/create", params: { message: "Sure?" } } };
+const yes = { action: "accept", content: { sure: true } };
+const done = { content: [{ type: "text", text: "done" }] };
 const lost = () => Promise.reject(new AnswerLost("the connection to the server was lost"));
 
 test("a repeatable call whose connection is lost each time is repeated ten times, after pauses that grow to more than five minutes in all", async () => {
@@ -81,13 +86,7 @@ test("a repeatable call whose connection is lost each time is repeated ten times
 });
 
 test("a repeatable call that asked is sent again with the user's answers when its connection is lost", async () => {
-  const asks = {
-    resultType: "input_required",
-    requestState: "half done",
-    inputRequests: { sure: { method: "elicitation/create", params: { message: "Sure?" } } },
-  };
-  const done = { content: [{ type: "text", text: "done" }] };
-  const yes = { action: "accept", content: { sure: true } };
+  const asks = { resultType: "input_required", requestState: "half done", inputRequests };
   const { outcome, names, sent } = await called(
     (n) => [async () => asks, lost, lost, async () => done][n]?.() ?? lost(),
     { "question 0 sure": yes },
@@ -96,4 +95,13 @@ test("a repeatable call that asked is sent again with the user's answers when it
   expect(names).toEqual(["call", "question 0 sure", "call 1", "call 2", "call 3"]);
   const answered = { inputResponses: { sure: yes }, requestState: "half done" };
   expect(sent.slice(1).map(({ params }) => params)).toEqual(Array(3).fill(expect.objectContaining(answered)));
+});
+
+test("an answer to a task whose server cannot be reached is sent again for the call's timeout, not for as long as the task is watched", async () => {
+  const task = { resultType: "task", taskId: "t" };
+  const answers = [task, { status: "input_required", inputRequests }, {}, { status: "completed", result: done }];
+  const { outcome, sent, retries } = await called(async (n) => answers[n] ?? {}, { "question 1 sure": yes });
+  expect(outcome).toEqual(done);
+  expect(sent.map(({ method }) => method)).toEqual(["tools/call", "tasks/get", "tasks/update", "tasks/get"]);
+  expect(retries["answer 1"]).toEqual({ maxDuration: HOUR });
 });

@@ -269,7 +269,8 @@ class Call {
         await connection.request("tasks/update", { taskId, inputResponses: inputs }, {}, requestId(), session).result;
         return null;
       };
-      await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry: LASTING });
+      const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
+      await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
     }
   }
 
