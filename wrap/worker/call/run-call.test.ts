@@ -1,5 +1,12 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { type Context, HOUR, type Step, type StepOptions } from "../../../core/definitions/context.ts";
+import {
+  type Context,
+  DeadlineExceeded,
+  HOUR,
+  JobCancelled,
+  type Step,
+  type StepOptions,
+} from "../../../core/definitions/context.ts";
 import { AnswerLost } from "../connection/errors.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import type { StepOutcome } from "./awaited-request.ts";
@@ -32,9 +39,13 @@ test("a replay tells the program host that a call's answer is recorded, and says
 
 /**
  * Runs a repeatable call of which each request ends as `answer` says, for at most 15 minutes. `answers` are a person's, by the names
- * of the questions.
+ * of the questions; `ends` are the errors with which calls of the context end, by their names.
  */
-async function called(answer: (n: number) => Promise<object>, answers: Record<string, object> = {}) {
+async function called(
+  answer: (n: number) => Promise<object>,
+  answers: Record<string, object> = {},
+  ends: Record<string, Error> = {},
+) {
   vi.useFakeTimers();
   const sent: { method: string; params: Record<string, unknown>; at: number }[] = [];
   const request = (method: string, params: Record<string, unknown>) => {
@@ -58,10 +69,12 @@ async function called(answer: (n: number) => Promise<object>, answers: Record<st
   const step = async (name: string, run: (step: Step) => unknown, { retry }: StepOptions) => {
     names.push(name);
     retries[name] = retry;
+    if (ends[name]) throw ends[name];
     return run({ signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step);
   };
   const ask = async (name: string) => {
     names.push(name);
+    if (ends[name]) throw ends[name];
     return answers[name];
   };
   const ctx = { jobName: "acme.report.1", deadline, signal, step, ask } as unknown as Context;
@@ -104,4 +117,21 @@ test("an answer to a task whose server cannot be reached is sent again for the c
   expect(outcome).toEqual(done);
   expect(sent.map(({ method }) => method)).toEqual(["tools/call", "tasks/get", "tasks/update", "tasks/get"]);
   expect(retries["answer 1"]).toEqual({ maxDuration: HOUR });
+});
+
+test.each([
+  ["it is polled", "task 1", new JobCancelled([]), ["tools/call"]],
+  ["its question is open", "question 1 sure", new DeadlineExceeded(), ["tools/call", "tasks/get"]],
+  ["an answer is sent again", "answer 1", new JobCancelled([]), ["tools/call", "tasks/get"]],
+])("a task is cancelled with its job, also when its job ends while %s", async (_, where, end, before) => {
+  const answers = [
+    { resultType: "task", taskId: "t" },
+    { status: "input_required", inputRequests },
+  ];
+  const ends = { [where]: end };
+  const { outcome, names, sent } = await called(async (n) => answers[n] ?? {}, { "question 1 sure": yes }, ends);
+  expect(outcome).toBe(end.message);
+  expect(names.slice(-2)).toEqual([where, "cancel 1"]);
+  expect(sent.map(({ method }) => method)).toEqual([...before, "tasks/cancel"]);
+  expect(sent.at(-1)?.params).toEqual({ taskId: "t" });
 });

@@ -260,21 +260,25 @@ class Call {
     for (let n = first; ; n++) {
       const poll = (step: Step) =>
         watchTask(() => this.#connect(step), step, task, answered, name, timeout).catch((error) => this.#lost(error));
-      const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
-      if (outcome.kind !== "input") return { n, outcome };
-      const inputs = await this.#collect(n, outcome.requests).catch((error) => this.#cancelTask(n, task, error));
-      for (const key of Object.keys(inputs)) answered.add(key);
-      const update = async (step: Step) => {
-        const connection = await this.#connect(step);
-        await connection.request("tasks/update", { taskId, inputResponses: inputs }, {}, requestId(), session).result;
-        return null;
-      };
-      const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
-      await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
+      try {
+        const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
+        if (outcome.kind !== "input") return { n, outcome };
+        const inputs = await this.#collect(n, outcome.requests);
+        for (const key of Object.keys(inputs)) answered.add(key);
+        const update = async (step: Step) => {
+          const connection = await this.#connect(step);
+          await connection.request("tasks/update", { taskId, inputResponses: inputs }, {}, requestId(), session).result;
+          return null;
+        };
+        const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
+        await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
+      } catch (error) {
+        await this.#cancelTask(n, task, error);
+      }
     }
   }
 
-  /** Cancels a task whose job ends while it asks: no step is under way that would do so. @throws `reason` */
+  /** Cancels a task whose job ends: an attempt that does so may be paused, or run on a worker that has ended. @throws `reason` */
   async #cancelTask(n: number, { taskId, place }: RemoteTask, reason: unknown): Promise<never> {
     if (reason instanceof JobCancelled || reason instanceof DeadlineExceeded) {
       const cancel = async (step: Step) => {
