@@ -145,7 +145,7 @@ export class Executor {
       if (end) return conclude(end, execution, this.#setup.options);
     }
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds, reports?.figures))) return "blocked";
-    const settlement = new SettlementWatch(promise.id, watcher, stop);
+    const settlement = new SettlementWatch(promise, watcher, stop);
     const children: string[] = [];
     const about = { stop, settlement, children, seed, cleanup, storage };
     const runtime = this.#setup.runtime(execution, implementation, about);
