@@ -31,16 +31,20 @@ const Jobs: FC = () => {
       <h1>Jobs</h1>
       {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
       {refused && (refused.status === 401 ? <SignIn about={about} /> : <Notice kind="error">{refused.message}</Notice>)}
-      {found && !refused && (
+      {found && refused?.status !== 401 && (
         <>
           <search class="filters">
             <label>
               Search
-              <input type="search" onInput={(event: Event) => setSearch((event.target as HTMLInputElement).value)} />
+              <input
+                type="search"
+                value={search}
+                onInput={(event: Event) => setSearch((event.target as HTMLInputElement).value)}
+              />
             </label>
             <label>
               State
-              <select onChange={(event: Event) => setStatus((event.target as HTMLSelectElement).value)}>
+              <select value={status} onChange={(event: Event) => setStatus((event.target as HTMLSelectElement).value)}>
                 <option value="">any</option>
                 {STATUSES.map((each) => (
                   <option key={each} value={each}>

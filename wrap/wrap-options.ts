@@ -102,8 +102,8 @@ export interface WrapOptions {
   timeout?: number;
   /**
    * The variable of the worker's environment that holds each caller's credentials, as a JSON object: it maps the caller's id, or
-   * `*` for all others, to headers (for `url`) or variables (for `command`). Callers without credentials are refused. Each caller
-   * gets a separate connection or process.
+   * `*` for all others, to headers (for `url`) or variables (for `command`). Callers without credentials are refused, as are
+   * `shared` calls without `*`. Each caller gets a separate connection or process.
    */
   credentials?: string;
 }

@@ -26,6 +26,9 @@ const FILES: Readonly<Record<string, string>> = {
   "/favicon.ico": "icon.svg",
 };
 
+/** The longest cookie, in characters. Browsers drop cookies of more than 4,096 bytes without a word. */
+const MOST_COOKIE = 4_000;
+
 const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
 
 /** Finds the caller of a request. Code that is loaded later has no authentication of its own. */
@@ -81,7 +84,8 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   const promise = await store.get(name, signal);
   if (!promise) return c.json({ error: "No job has this name." }, 404, PRIVATE);
   const from = Math.max(1, Math.floor(Number(c.req.query("from"))) || 1);
-  const shown = await jobPage(store, promise, from, signal);
+  const open = c.req.query("open")?.split(",").map(Number);
+  const shown = await jobPage(store, promise, { from, open: open?.filter((n) => n > 0) }, signal);
   const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
   const referring = promise.job.answers ? referringPart(promise) : shown;
   // A link leads to one job: what names files of other jobs there may come from outside.
@@ -91,13 +95,18 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   return c.json(page, 200, PRIVATE);
 }
 
-/** A job as its page shows it, with its timeline from the `from`th record on. */
-async function jobPage(store: RemoteStore, promise: DurablePromise, from: number, signal: AbortSignal) {
+interface Look {
+  from: number;
+  open: number[] | undefined;
+}
+
+/** A job as its page shows it, with its timeline from the `from`th record on, and the open records that the page knows. */
+async function jobPage(store: RemoteStore, promise: DurablePromise, { from, open }: Look, signal: AbortSignal) {
   const { job, args, deadline } = promise;
   const [{ feed, questions }, newer, timeline, waits] = await Promise.all([
     jobSnapshotOf(store, promise, signal, "recent"),
     newerGeneration(store, promise, signal),
-    timelineOf(promise.id, from, (id) => store.child(id, signal)),
+    timelineOf(promise.id, from, (id) => store.child(id, signal), open),
     store.isOffered(promise, signal),
   ]);
   const partial = await latestOf(store, promise.id, feed.entry, signal);
@@ -146,7 +155,8 @@ async function signIn(c: Visit, identify: Identify): Promise<Response> {
   const identified = isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
   if (identified instanceof Response) return identified;
   const cookie = await session(edge.pages, token, identified.expires, isSecure(c));
-  return cookie ? withCookie(c, cookie) : c.json(NOT_HERE, 403);
+  if (!cookie) return c.json(NOT_HERE, 403);
+  return cookie.length > MOST_COOKIE ? c.json(tooLong(token), 413) : withCookie(c, cookie);
 }
 
 const withCookie = (c: Visit, cookie: string) => c.body(null, 204, { ...PRIVATE, "set-cookie": cookie });
@@ -154,3 +164,7 @@ const withCookie = (c: Visit, cookie: string) => c.body(null, 204, { ...PRIVATE,
 const isSecure = (c: Visit): boolean => c.req.url.startsWith("https:");
 
 const NOT_HERE = { error: "Only a page of this server may; it signs in where sessions are switched on (VIEW_KEY)." };
+
+const tooLong = ({ length }: string) => ({
+  error: `The access token is too long for a browser's session (${length} characters): have the authorization server put fewer claims into it.`,
+});

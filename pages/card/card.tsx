@@ -62,7 +62,7 @@ export function Card({ host, title, seen, follower, theme }: CardProps) {
         />
       ))}
       {job?.job_files ? <Files files={job.job_files} source={files} /> : null}
-      {result ? <Result {...{ host, job, theme, value: result.value }} /> : null}
+      {result?.value !== undefined ? <Result {...{ host, job, theme, value: result.value }} /> : null}
       <div class="actions">
         {job?.status === "running" ? <Cancel job={job} follower={follower} /> : null}
         {job?.view_url === undefined ? null : (

@@ -1,11 +1,12 @@
 /** Follows one job until its end: finds it, polls it and reports its states. */
 import { type CallToolResult, JOB_META } from "../../core/tools/mcp.ts";
+import { TooMuch } from "../lib/whole.ts";
 import type { Host } from "./host.ts";
 import { call, type Job, resultOf, wordsOf } from "./job.ts";
 
 export interface Seen {
   job?: Job;
-  /** Present once the job's result has been read. */
+  /** Present once the job's result has been read. The value is undefined if the card does not show a result of that size. */
   result?: { value: unknown };
   notice?: string | undefined;
   /** Why the last poll failed; polling continues. */
@@ -104,14 +105,22 @@ export class Follower {
         ...(this.#seen.result && { result: this.#seen.result }),
       });
       if (job.status === "complete" && !this.#seen.result) {
-        const value = await resultOf(this.#host, job.job_name, job.view);
-        this.#show({ job, result: { value } });
+        this.#show({ job, ...(await this.#resultOf(job)) });
       }
     } catch (error) {
       this.#show({ ...this.#seen, lost: (error as Error).message });
     } finally {
       this.#isLooking = false;
       if (!this.#isOver) this.#later();
+    }
+  }
+
+  async #resultOf({ job_name, view }: Job): Promise<Seen> {
+    try {
+      return { result: { value: await resultOf(this.#host, job_name, view) } };
+    } catch (error) {
+      if (!(error instanceof TooMuch)) throw error;
+      return { result: { value: undefined }, notice: error.message };
     }
   }
 

@@ -46,7 +46,7 @@ export async function call(host: Host, name: string, args: Record<string, unknow
 
 const MOST_PARTS = 40;
 
-/** A job's result, or those of its fields that the job's view shows. @throws {Error} if it cannot be read */
+/** A job's result, or those of its fields that the job's view shows. @throws {TooMuch | Error} if it cannot be read */
 export const resultOf = (host: Host, job: string, view: View | undefined): Promise<unknown> =>
   wholeOf((args) => call(host, "probe_status", args), { job, fields: fieldsOf(view), most: MOST_PARTS });
 

@@ -1,6 +1,6 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { columnsOf, csvOf } from "../chart/columns.ts";
-import { Notice } from "../lib/components.tsx";
+import { jobPath, Notice } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
 import { SchemaForm } from "../lib/form.tsx";
 import { call, type JobInfo, resultOf, startJob, type ToolInfo } from "../lib/server.ts";
@@ -68,7 +68,11 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
             values={job.args as Record<string, unknown>}
             submit="Start"
             onSubmit={async (values) => {
-              await startJob(tool, values);
+              const name = await startJob(tool, values);
+              if (name !== undefined && name !== job.job_name) {
+                location.href = jobPath(name);
+                return;
+              }
               setAgain(false);
               onDone();
             }}

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "hono/jsx/dom";
-import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import { isOpen, MOST_OPEN, type TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import { follow } from "../lib/follow.ts";
 import { job as askJob, type JobInfo, Refused } from "../lib/server.ts";
 
@@ -7,6 +7,9 @@ import { job as askJob, type JobInfo, Refused } from "../lib/server.ts";
 const EVERY = { polled: 3_000, streamed: 30_000 };
 /** The shortest time between two reads, in milliseconds. */
 const PAUSE = 700;
+
+/** How many numbers of records a look has passed at least if there may be others after them. */
+const MANY = 80;
 
 /** A job, live, and its timeline. */
 export function useJob(name: string) {
@@ -36,9 +39,12 @@ export function useJob(name: string) {
       let isOver = false;
       let waits = false;
       try {
-        const found = await askJob(name, next);
+        // Of many open records those that are due first, and questions, which may be answered at any time.
+        const open = [...known.values()].filter(isOpen).sort((a, b) => (a.until ?? 0) - (b.until ?? 0));
+        const numbers = open.slice(0, MOST_OPEN).map(({ n }) => n);
+        const found = await askJob(name, next, numbers);
         for (const entry of found.timeline.entries) known.set(entry.n, entry);
-        const hasMore = found.timeline.next > next && found.timeline.entries.length > 90;
+        const hasMore = found.timeline.next - next >= MANY;
         next = found.timeline.next;
         setTimeline([...known.values()].sort((a, b) => a.n - b.n));
         setJob(found);

@@ -64,11 +64,10 @@ async function save(say: (text: string) => void): Promise<string> {
   for (const { job_name } of await listed()) {
     const found = await patiently(() => job(job_name, 1));
     const { entries } = found.timeline;
-    for (let { next } = found.timeline; next > (entries.at(-1)?.n ?? 0); ) {
-      const { timeline } = await patiently(() => job(job_name, next));
-      const more = timeline.entries.filter(({ n }) => n > (entries.at(-1)?.n ?? 0));
-      if (more.length === 0) break;
-      entries.push(...more);
+    for (let from = 1, { next } = found.timeline; next > from; ) {
+      from = next;
+      const { timeline } = await patiently(() => job(job_name, from));
+      entries.push(...timeline.entries);
       next = timeline.next;
     }
     const { task: _task, may_write: _may, timeline: _timeline, ...rest } = found;

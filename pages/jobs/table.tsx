@@ -2,7 +2,7 @@ import type { FC } from "hono/jsx/dom";
 import { jobPath, lengthOf, StatusChip, Table, useNow } from "../lib/components.tsx";
 import type { ListedJob } from "../lib/server.ts";
 
-export const JobTable: FC<{ jobs: ListedJob[] }> = ({ jobs }) => {
+export const JobTable: FC<{ jobs: readonly ListedJob[] }> = ({ jobs }) => {
   const now = useNow();
   return (
     <Table class="jobs" heads={["Job", "State", "Kind", "Age"]}>

@@ -1,6 +1,7 @@
-import { useState } from "hono/jsx/dom";
+import { useRef, useState } from "hono/jsx/dom";
 import { usePolling } from "../lib/components.tsx";
 import { call, type ListedJob, Refused } from "../lib/server.ts";
+import { type Answer, JobList } from "./job-list.ts";
 import type { Stored } from "./kept.tsx";
 
 /** How often the list is read while the page is visible, in milliseconds. */
@@ -10,42 +11,36 @@ export interface Wanted {
   status?: string;
   limit?: number;
   pages?: number;
-  /** Any change of this number makes the list be read at once. */
+  /** Any change of this number makes the whole list be read at once. */
   reads?: number;
-}
-
-interface Answer {
-  jobs: ListedJob[];
-  stored?: Stored;
-  next_cursor?: string;
 }
 
 /** The viewer's jobs, live, newest first; `jobs` is undefined until they have been read. */
 export function useJobs({ status, limit = 50, pages = 1, reads }: Wanted) {
-  const [jobs, setJobs] = useState<ListedJob[] | undefined>(undefined);
+  const [jobs, setJobs] = useState<readonly ListedJob[] | undefined>(undefined);
   const [stored, setStored] = useState<Stored | undefined>(undefined);
   const [hasMore, setMore] = useState(false);
   const [isLost, setLost] = useState(false);
   const [refused, setRefused] = useState<Refused | undefined>(undefined);
+  const known = useRef({ of: "", list: new JobList() });
   const read = async (over: AbortSignal) => {
+    const of = JSON.stringify([status, limit, reads]);
+    if (known.current?.of !== of) known.current = { of, list: new JobList() };
+    const { list } = known.current;
     try {
-      const all: ListedJob[] = [];
-      let cursor: string | undefined;
-      for (let i = 0; i < pages; i++) {
+      await list.read(pages, async (cursor) => {
         const answer: Answer = await call("list_jobs", { limit, ...(status && { status }), ...(cursor && { cursor }) });
-        all.push(...answer.jobs);
-        if (i === 0 && !over.aborted) setStored(answer.stored);
-        cursor = answer.next_cursor;
-        if (cursor === undefined) break;
-      }
-      if (over.aborted) return;
-      setJobs(all);
-      setMore(cursor !== undefined);
+        over.throwIfAborted();
+        if (cursor === undefined) setStored(answer.stored);
+        return answer;
+      });
+      setJobs(list.jobs);
+      setMore(list.hasMore);
       setLost(false);
       setRefused(undefined);
     } catch (error) {
       if (over.aborted) return;
-      if (error instanceof Refused) setRefused(error);
+      if (error instanceof Refused && error.status !== 429 && error.status < 500) setRefused(error);
       else setLost(true);
     }
   };

@@ -125,10 +125,11 @@ export async function json<T>(response: Response): Promise<T> {
 
 export const about = async (): Promise<About> => json(await fetch("/pages/about"));
 
-export async function job(name: string, from: number): Promise<JobInfo> {
+/** A job with the records of its timeline from the `from`th on, and again with those of the numbers `open`. */
+export async function job(name: string, from: number, open: readonly number[] = []): Promise<JobInfo> {
   const link = new URLSearchParams(location.search).get("link");
   const path = link === null ? "/pages/job" : `/pages/link/${encodeURIComponent(link)}`;
-  return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from) })}`));
+  return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from), open: String(open) })}`));
 }
 
 /** A job's result. Of one that is stored in parts, the job itself has the beginning alone. @throws {Refused} */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { wholeOf } from "./whole.ts";
+import { TooMuch, wholeOf } from "./whole.ts";
 
 const RESULT = { words: ["one", "two", "three"] };
 
@@ -14,5 +14,5 @@ test("a result that fits into one answer is read at once, and a larger one in pa
   const once = async () => ({ statuses: [{ status: "complete", result: RESULT }] });
   expect(await wholeOf(once, { job: "a" })).toEqual(RESULT);
   expect(await wholeOf(inParts, { job: "a" })).toEqual(RESULT);
-  await expect(wholeOf(inParts, { job: "a", most: 2 })).rejects.toThrow("too large");
+  await expect(wholeOf(inParts, { job: "a", most: 2 })).rejects.toThrow(TooMuch);
 });

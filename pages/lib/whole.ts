@@ -9,7 +9,14 @@ interface Wanted {
   most?: number;
 }
 
-/** A job's result. `probe` calls the tool. @throws {Error} if the result has too many parts */
+/** A result has more parts than are read. Another attempt would read them all again. */
+export class TooMuch extends Error {
+  constructor() {
+    super("The result is too large to be shown here.");
+  }
+}
+
+/** A job's result. `probe` calls the tool. @throws {TooMuch} if the result has too many parts */
 export async function wholeOf(
   probe: (args: Record<string, unknown>) => Promise<Record<string, unknown>>,
   { job, fields, most = Number.POSITIVE_INFINITY }: Wanted,
@@ -24,5 +31,5 @@ export async function wholeOf(
     if (summary.next_offset === undefined) return JSON.parse(text);
     offset = summary.next_offset;
   }
-  throw new Error("The result is too large to be shown here.");
+  throw new TooMuch();
 }

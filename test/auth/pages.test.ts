@@ -7,7 +7,7 @@ import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "e".repeat(6_000), fay: "f".repeat(2_800) };
 const PUBLIC_URL = "https://tools.example";
 const VIEW_KEY = "v".repeat(32);
 
@@ -195,6 +195,18 @@ describe("a session", () => {
     expect((await begin({ ...bearer(TOKENS.ada), "sec-fetch-site": "cross-site" })).status).toBe(403);
   });
 
+  test("does not begin with a token whose cookie browsers would drop, and the refusal says why", async () => {
+    expect((await signIn(TOKENS.fay)).length).toBeLessThan(4_096);
+    const headers = { ...bearer(TOKENS.eve), ...OWN };
+    const refused = await fetch(`${stack.origin}/pages/session`, { method: "POST", headers });
+    expect([refused.status, refused.headers.get("set-cookie")]).toEqual([413, null]);
+    expect(await refused.json()).toEqual({
+      error:
+        "The access token is too long for a browser's session (6000 characters): " +
+        "have the authorization server put fewer claims into it.",
+    });
+  });
+
   test("that is forged is refused", async () => {
     for (const value of ["", "x", TOKENS.ada, "A".repeat(80)]) {
       const headers = { cookie: `session=${value}`, ...OWN };
@@ -244,6 +256,9 @@ test.runIf(browser)("in a browser: two visitors with one link, signing in, the l
   await page.getByLabel("Token").fill("no-such-token");
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("alert").waitFor();
+  await page.getByLabel("Token").fill(TOKENS.eve);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").filter({ hasText: "too long for a browser's session" }).waitFor();
   await page.getByLabel("Token").fill(TOKENS.ada);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("link", { name: "timer_in a browser" }).click();

@@ -1,6 +1,8 @@
 /** Cards in the extension's own host, in a real browser, on a full stack with the conformance suite's jobs, which ask. */
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { Codec } from "@resonatehq/sdk";
 import type { Browser, Frame, FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { pagesFolder } from "../../cli/build/pages.ts";
@@ -112,6 +114,21 @@ describe.runIf(browser)("a card in its host", () => {
     await status(opened.card, "Complete");
     await opened.card.getByRole("img", { name: /^Chart of 2012-01-01 to 2013-12-31/ }).waitFor();
     await picture(opened.page, "range");
+  });
+
+  test("reads a result that is too large for it once, and says that it does not show it", async () => {
+    await using opened = await open("set_timer", { timer_name: "large", seconds: 3_600 });
+    await status(opened.card, "Running");
+    // Quotes take more room in an answer, so that this has more parts than a card reads.
+    const value = new Codec().encode(Array(240_000).fill("a"));
+    await stack.resonate.call("promise.settle", { id: `${stack.namespace}timer_large`, state: "resolved", value });
+    await status(opened.card, "Complete");
+    const alert = opened.card.getByRole("alert").filter({ hasText: "The result is too large to be shown here." });
+    await alert.waitFor();
+    await setTimeout(4_000);
+    const read = (await calledBy(opened.page)).filter((name) => name === "probe_status");
+    expect([await alert.textContent(), read.length]).toEqual(["The result is too large to be shown here.", 40]);
+    expect(await opened.card.locator(".tree").count()).toBe(0);
   });
 
   test("finds its job by the arguments of the call if its host was given a task", async () => {

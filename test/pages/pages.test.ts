@@ -3,6 +3,8 @@ import { readFile } from "node:fs/promises";
 import { execa } from "execa";
 import type { Browser, BrowserContext, Page, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { childOf } from "../../core/store/codec.ts";
+import { journalEntryId } from "../../core/store/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";
@@ -108,7 +110,20 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByRole("button", { name: "Start again" }).click();
     await page.getByLabel("seconds").fill("7200");
     await page.getByRole("button", { name: "Start", exact: true }).click();
-    await page.getByRole("link", { name: "timer_to stop~2" }).click();
+    await page.waitForURL(`**${jobPath("timer_to stop~2")}`);
+    await status(page, "running");
+    await page.close();
+  });
+
+  test("a job that is started again with other arguments leads to the page of the job that begins", async () => {
+    await call("set_timer", { timer_name: "first name", seconds: 3_600 });
+    await call("cancel_job", { job_names: ["timer_first name"] });
+    const page = await visitor.open(jobPath("timer_first name"));
+    await page.getByRole("button", { name: "Start again" }).click();
+    await page.getByLabel("timer name").fill("second name");
+    await page.getByLabel("seconds").fill("3600");
+    await page.getByRole("button", { name: "Start", exact: true }).click();
+    await page.waitForURL(`**${jobPath("timer_second name")}`);
     await status(page, "running");
     await page.close();
   });
@@ -229,6 +244,62 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByRole("link", { name: "timer_in the list" }).click();
     await status(page, "running");
     await page.close();
+  });
+
+  /** Lets a visitor's pages of lists have three jobs, and counts the requests for them. `refuses` may answer them itself. */
+  const listsOfThree = async (own: Visitor, refuses = () => 0) => {
+    const asked: (string | undefined)[] = [];
+    await own.context.route(`${stack.origin}/mcp`, async (route) => {
+      const message = route.request().postDataJSON();
+      if (message.params.name !== "list_jobs") return route.continue();
+      message.params.arguments.limit = 3;
+      asked.push(message.params.arguments.cursor);
+      const status = refuses();
+      if (status > 0) return route.fulfill({ status, json: { error: "refused", error_description: "Not now." } });
+      return route.continue({ postData: JSON.stringify(message) });
+    });
+    return asked;
+  };
+
+  test("the list reads older jobs when asked, and then goes on reading the newest", async () => {
+    const names = Array.from({ length: 12 }, (_, n) => `paged ${n}`);
+    for (const timer_name of names) await call("set_timer", { timer_name, seconds: 3_600 });
+    await using own = await visit(browser as Browser, stack.origin);
+    const asked = await listsOfThree(own);
+    const page = await own.open("/jobs");
+    const rows = page.locator("table.jobs tbody tr");
+    for (const count of [3, 6, 9]) {
+      await until(`${count} jobs`, async () => (await rows.count()) === count, PATIENCE);
+      await page.getByRole("button", { name: "Read older jobs" }).click();
+    }
+    await until("12 jobs", async () => (await rows.count()) === 12, PATIENCE);
+    asked.length = 0;
+    await call("set_timer", { timer_name: "newest", seconds: 3_600 });
+    await page.getByRole("link", { name: "timer_newest" }).waitFor();
+    await page.waitForTimeout(12_000);
+    expect(asked.length).toBeLessThanOrEqual(5);
+    const listed = (await rows.locator("a").allTextContents()).map((name) => name.replace(/^timer_/, ""));
+    expect(listed).toEqual(["newest", ...names.toReversed()]);
+  });
+
+  test("the list keeps its jobs and its search while too many requests are refused", async () => {
+    for (const timer_name of ["kept", "hidden by the search"]) await call("set_timer", { timer_name, seconds: 3_600 });
+    await using own = await visit(browser as Browser, stack.origin);
+    let status = 0;
+    await listsOfThree(own, () => status);
+    const page = await own.open("/jobs");
+    await page.getByLabel("Search").fill("kept");
+    const link = page.getByRole("link", { name: "timer_kept" });
+    await link.waitFor();
+    for (status of [429, 503]) {
+      await page.getByText("Connection lost").waitFor();
+      expect([await link.count(), await page.getByLabel("Search").inputValue()]).toEqual([1, "kept"]);
+      status = 0;
+      await page.getByText("Connection lost").waitFor({ state: "detached" });
+    }
+    status = 403;
+    await page.getByRole("alert").filter({ hasText: "Not now." }).waitFor();
+    expect(await link.count()).toBe(1);
   });
 
   test.each([
@@ -352,6 +423,32 @@ describe.runIf(browser)("in a browser", () => {
     expect(await call("probe_status", { job_names: ["timer_has ended"] })).toMatchObject({
       statuses: [{ status: "not_found" }],
     });
+    await page.close();
+  });
+
+  test("a timeline of many records is shown and downloaded whole, also past a sleep that has not ended", async () => {
+    const { job_name } = await call("set_timer", { timer_name: "many records", seconds: 3_600 });
+    const id = (n: number) => journalEntryId(`${stack.namespace}${job_name}`, n);
+    const write = (n: number, entry: object, until: number) => {
+      const { kind, data } = childOf(id(n), until, { param: entry, tags: { "resonate:timer": "true" } });
+      return stack.resonate.call(kind, data);
+    };
+    const steps = Array.from({ length: 301 }, (_, i) => i + 1).filter((n) => n !== 2);
+    await Promise.all(steps.map((n) => write(n, { kind: "step", op: `step ${n}` }, Date.now() - 1)));
+    await write(2, { kind: "sleep", op: "nap" }, Date.now() + 3_600_000);
+    const page = await visitor.open(jobPath(job_name));
+    await page.getByRole("button", { name: "Show 289 more before these" }).click();
+    const nap = page.locator(".timeline li", { hasText: "nap" });
+    await nap.filter({ hasText: "sleeps until" }).waitFor();
+    await stack.resonate.call("promise.settle", { id: id(2), state: "resolved", value: {} });
+    await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
+    await nap.filter({ hasText: "slept until" }).waitFor();
+    await page.goto(`${stack.origin}/jobs`);
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download all" }).click();
+    const jobs = JSON.parse(await readFile(await (await saved).path(), "utf8"));
+    const { timeline } = jobs.find((each: { job_name: string }) => each.job_name === job_name);
+    expect(timeline.map(({ n }: { n: number }) => n)).toEqual(Array.from({ length: 301 }, (_, i) => i + 1));
     await page.close();
   });
 

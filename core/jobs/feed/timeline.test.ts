@@ -24,7 +24,7 @@ function job(events: Map<number, object>) {
       settledAt: 1_500,
     } as never;
   };
-  return { look: (from: number) => timelineOf("job", from, get), reads: () => reads };
+  return { look: (from: number, open?: number[]) => timelineOf("job", from, get, open), reads: () => reads };
 }
 
 const step = (op: string) => ({ kind: "step", op, over: true });
@@ -70,4 +70,27 @@ test("each look reads a bounded number of entries, and the next one goes on from
   const before = reads();
   expect(await look(1_001)).toEqual({ entries: [], next: 1_001 });
   expect(reads() - before).toBeLessThanOrEqual(16);
+});
+
+test("a reader that names the entries it knows as open gets them again, and goes on past them", async () => {
+  const steps = Array.from({ length: 300 }, (_, i): [number, object] => [i + 2, step(`step ${i + 2}`)]);
+  const events = new Map<number, object>([[1, { kind: "sleep", op: "nap" }], ...steps]);
+  const { look, reads } = job(events);
+  const seen = new Set<number>();
+  let last = 0;
+  for (let from = 1; from > last; ) {
+    last = from;
+    const before = reads();
+    const { entries, next } = await look(from, from === 1 ? [] : [1]);
+    expect(reads() - before).toBeLessThanOrEqual(113);
+    expect(entries[0]).toMatchObject({ n: 1, kind: "sleep" });
+    for (const { n } of entries) seen.add(n);
+    from = next;
+  }
+  expect(seen.size).toBe(301);
+  events.set(1, { kind: "sleep", op: "nap", over: true });
+  expect(await look(302, [1])).toEqual({
+    entries: [{ n: 1, kind: "sleep", op: "nap", at: 1_000, until: 2_000, over: 1_500 }],
+    next: 302,
+  });
 });

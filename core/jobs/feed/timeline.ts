@@ -4,8 +4,9 @@ import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { journalEntryId } from "../../store/ids.ts";
 import { readFrom } from "../../store/sequence.ts";
 
-/** How many journal entries one look reads. */
+/** How many journal entries one look reads, and how many of the open ones it reads again. */
 const MOST = 96;
+export const MOST_OPEN = 16;
 
 /** A journal entry with its outcome; times are milliseconds since the epoch. */
 export interface TimelineEntry {
@@ -26,17 +27,21 @@ export interface TimelineEntry {
 }
 
 /**
- * Reads a bounded number of journal entries from the `from`th on, counted from 1. `next` is where to go on: the first entry
- * that may still change, or else the one after the last.
+ * Reads a bounded number of journal entries from the `from`th on, counted from 1, and before them those of `open`, the entries
+ * that the reader knows as open. `next` is where to go on: after the last entry. A reader that names no `open`, as a page of
+ * an earlier version, goes on at the first open entry, and may never come past it.
  */
 export async function timelineOf(
   promiseId: string,
   from: number,
   get: (id: string) => Promise<PromiseRecord | undefined>,
+  open?: readonly number[],
 ): Promise<{ entries: TimelineEntry[]; next: number }> {
+  const entry = (n: number) => get(journalEntryId(promiseId, n));
   const entries: TimelineEntry[] = [];
   let last = from - 1;
-  await readFrom((n) => get(journalEntryId(promiseId, n)), from, {
+  const again = (open ?? []).slice(0, MOST_OPEN).map(async (n) => entryOf(n, await entry(n)));
+  const all = readFrom(entry, from, {
     batch: (missing, read) => (read >= MOST || missing >= maxUnderWay(last) ? 0 : Math.max(8, maxUnderWay(last))),
     onEntry(record, n) {
       last = n;
@@ -44,13 +49,16 @@ export async function timelineOf(
       if (entry) entries.push(entry);
     },
   });
-  const open = entries.find((entry) => isOpen(entry));
-  return { entries, next: open?.n ?? last + 1 };
+  const [known] = await Promise.all([Promise.all(again), all]);
+  const next = open ? undefined : entries.find(isOpen)?.n;
+  return { entries: [...known.filter((each) => each !== undefined), ...entries], next: next ?? last + 1 };
 }
 
-const isOpen = ({ kind, over }: TimelineEntry) => /^(sleep|ask|retry)$/.test(kind) && over === undefined;
+/** Whether an entry may still change. */
+export const isOpen = ({ kind, over }: TimelineEntry) => /^(sleep|ask|retry)$/.test(kind) && over === undefined;
 
-function entryOf(n: number, promise: PromiseRecord): TimelineEntry | undefined {
+function entryOf(n: number, promise: PromiseRecord | undefined): TimelineEntry | undefined {
+  if (!promise) return undefined;
   try {
     const { event } = new JournalRecord(n, promise);
     const { kind, op } = event;
@@ -61,6 +69,7 @@ function entryOf(n: number, promise: PromiseRecord): TimelineEntry | undefined {
     if (kind === "retry") entry.attempt = event.attempt;
     if (kind === "ask" && event.question) entry.message = event.question.message;
     if (kind === "cancelled" && event.by) entry.by = event.by;
+    if (kind === "cancelled" && event.reason) entry.message = event.reason;
     return entry;
   } catch {
     return undefined;

@@ -30,7 +30,7 @@ test("a replay tells the program host that a call's answer is recorded, and says
     return outcomes[name];
   };
   const ctx = { jobName: "acme.read.1", deadline: 0, signal: new AbortController().signal, step } as unknown as Context;
-  const server = { calls, options: { name: "acme" } } as unknown as WrappedServer;
+  const server = { calls, options: { name: "acme" }, forget() {} } as unknown as WrappedServer;
   const result = runCall(server, ctx, { tool: "read", arguments: {}, key: "1", once: false });
   answer.resolve({ kind: "result", result: { content: [] } });
   expect(await result).toEqual({ content: [] });
@@ -60,6 +60,7 @@ async function called(
     calls: new CallsInFlight(),
     options: { name: "acme" },
     takeSlot: async () => ({ index: 0, free() {} }),
+    forget() {},
     connection: async () => connection,
   } as unknown as WrappedServer;
   const { signal } = new AbortController();

@@ -48,7 +48,7 @@ export async function runCall(server: WrappedServer, ctx: Context, args: CallArg
   try {
     return await call.run();
   } finally {
-    outside(() => server.calls.forget(ctx.jobName));
+    outside(() => server.forget(ctx.jobName));
   }
 }
 
@@ -135,7 +135,9 @@ class Call {
           outcome = await this.#send(n, request);
           break;
         }
-        case "task":
+        case "task": {
+          const { sessionId } = outcome.place;
+          outside(() => this.#server.holdTask(this.#ctx.jobName, sessionId, this.#ctx.signal));
           n += 1;
           if (outcome.isLegacy) {
             this.#awaited = { base: n, request: outcome };
@@ -146,6 +148,7 @@ class Call {
             outcome = ended.outcome;
           }
           break;
+        }
       }
     }
   }
