@@ -6,9 +6,9 @@ import { type Configuration, readConfiguration } from "../bundle/configuration.t
 import { Account } from "../deploy/account.ts";
 import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
-import { type DeployOptions, OPTIONS, readOptions } from "../deploy/deploy-options.ts";
+import { type DeployOptions, OPTIONS, optionIn, readOptions } from "../deploy/deploy-options.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
-import { addToken, formOf, locationOf, type NewToken } from "../deploy/variables.ts";
+import { addToken, formOf, locationOf, type NewToken, secretsFor, takesTokens } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
 import { run as examine } from "../doctor/doctor.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
@@ -34,7 +34,7 @@ interface Tokens {
 export async function run(args: string[]): Promise<void> {
   const project = readProject();
   const config = await readConfiguration(configurationOf(project));
-  const name = nameOf(args, config.name ?? project.name);
+  const name = optionIn(args, "--name") ?? config.name ?? project.name;
   if (args.includes("--remove")) return remove(args, { ...project, name }, config);
   await deploy(readOptions(args), { ...project, name }, config);
 }
@@ -50,7 +50,8 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   const [form, location] = [formOf(edge, options), locationOf(edge, options)];
   const choice = hasRunner(config)
     ? await chooseContainer({
-        ...{ root: project.root, account, edge, worker, wanted: options.container },
+        ...{ root: project.root, account, worker, wanted: options.container },
+        edge: [...(edge ?? []), ...secretsFor(options)],
         ...{ image: values.image, secretsFile: values["container-secrets"] },
       })
     : undefined;
@@ -92,7 +93,8 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   if (!worker && !(await deployWorker())) return;
   // Edge and containers bind to each other, so the first time the edge is deployed again once the containers exist.
   if (!worker && !isDry && !hasOwn && choice?.isDeployed) process.exitCode = (await deployEdge(true)).exitCode;
-  if (worker && choice?.runsIn === "workers") await removeContainer(project, isDry ? ["--dry-run"] : []);
+  // Only on request: the Worker may be one that `npm run deploy:container` made for a Resonate server elsewhere.
+  if (worker && options.container === false) await removeContainer(project, isDry ? ["--dry-run"] : []);
   if (isDry) {
     if (!hasCallers) console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
     return;
@@ -103,13 +105,7 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
     const command = typed(project, "deploy");
     console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which makes a caller.`);
   } else if (url === undefined) console.log("\nIt has no address of its own. Give it a route, then examine it there.");
-  else showClients(url, project, caller ? "YOUR-TOKEN" : undefined);
-}
-
-/** The name of the deployment: wrangler's option, or that of the configuration. */
-function nameOf(args: readonly string[], configured: string): string {
-  const at = args.findIndex((arg) => /^--name(=|$)/.test(arg));
-  return at < 0 ? configured : (args[at]?.split("=")[1] ?? args[at + 1] ?? configured);
+  else showClients(url, project, takesTokens(await account?.bindings(project.name)) ? "YOUR-TOKEN" : undefined);
 }
 
 const hasRunner = ({ durable_objects }: Configuration) =>

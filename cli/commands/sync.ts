@@ -82,7 +82,7 @@ async function look(options: WrapOptions, env: NodeJS.ProcessEnv = process.env):
 }
 
 async function add(args: string[]): Promise<void> {
-  const given = readArguments(() => wrapArguments(args, process.env));
+  const given = readArguments(() => wrapArguments(args, process.env, { hidesUrl: true }));
   hideArguments(given);
   const { options, secrets } = given;
   const { cwd: _, ...kept } = options;

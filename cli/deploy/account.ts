@@ -47,9 +47,18 @@ export class Account {
     throw new Error(`Set CLOUDFLARE_ACCOUNT_ID to the account that it is deployed to.${those}`);
   }
 
-  /** Whether the account may run containers. Wrangler makes the same request before it builds an image. */
+  /**
+   * Whether the account may run containers. Wrangler makes the same request before it builds an image.
+   *
+   * @throws {Error} if the platform does not say, for example because it limits requests
+   */
   async hasContainers(): Promise<boolean> {
-    return (await this.#get("/containers/me")).ok;
+    const { ok, status, body } = await this.#get("/containers/me");
+    if (ok) return true;
+    if (status === 403 || status === 404) return false;
+    throw new Error(
+      `Cloudflare does not say whether the account has Containers: ${status} ${JSON.stringify(body.errors)}`,
+    );
   }
 
   /** The bindings of a Worker; undefined if there is no such Worker. */

@@ -21,9 +21,10 @@ export interface Choice {
 export interface Situation {
   readonly root: string;
   /** Undefined in a dry run without a login. */
-  readonly account: Account | undefined;
-  /** The bindings of the edge and of the container's Worker; undefined if they do not exist. */
-  readonly edge: Bindings | undefined;
+  readonly account: Pick<Account, "hasContainers"> | undefined;
+  /** The bindings of the edge, also those that it gets now. */
+  readonly edge: Bindings;
+  /** The bindings of the container's Worker; undefined if it does not exist. */
   readonly worker: Bindings | undefined;
   /** The choice by `--container` or `--no-container`, if any. */
   readonly wanted: boolean | undefined;
@@ -34,8 +35,18 @@ export interface Situation {
 /** Decides where the jobs run: in a container if the account has Containers and an image is available. */
 export async function chooseContainer(situation: Situation): Promise<Choice> {
   const { root, account, edge, worker, wanted, image, secretsFile } = situation;
+  const has = (bindings: Bindings | undefined, name: string) => bindings?.some((each) => each.name === name) ?? false;
+  const recorded = edge.find(({ name }) => name === "RUNS_IN")?.text;
+  const isRunning = recorded === "container" && worker !== undefined;
   const inWorkers = (why: string): Choice => {
     if (wanted) throw new Error(`No container: ${why}.`);
+    // The reason may pass, or be an oversight.
+    if (isRunning && wanted === undefined) {
+      throw new Error(
+        `Nothing was deployed: jobs run in a container now, and ${why}. Correct that and repeat, or end the container ` +
+          "with --no-container.",
+      );
+    }
     return { runsIn: "workers", says: `Jobs run in the account's own Workers: ${why}.`, isDeployed: false };
   };
   const inContainer = (why: string, isDeployed = true): Choice => ({
@@ -44,15 +55,16 @@ export async function chooseContainer(situation: Situation): Promise<Choice> {
     isDeployed,
   });
   if (wanted === false) return inWorkers("as --no-container says");
+  if (wanted === undefined && !isRunning && has(edge, "RESONATE_URL")) {
+    const says = "Jobs run in the workers of the server that RESONATE_URL names.";
+    return { runsIn: "workers", says, isDeployed: false };
+  }
   if (!configIn(root)) return inWorkers(`the project has no ${CONFIGS[0]}`);
   if (!account) return inWorkers("whether the account has Containers is not known");
-  if (!(await account.hasContainers())) return inWorkers("the account has no Containers (the paid plan has)");
-  const has = (bindings: Bindings | undefined, name: string) => bindings?.some((each) => each.name === name) ?? false;
-  const recorded = edge?.find(({ name }) => name === "RUNS_IN")?.text;
-  if (wanted === undefined && recorded === "workers") return inWorkers("as they did before (--container changes it)");
-  if (wanted === undefined && has(edge, "RESONATE_URL")) {
-    return { ...inWorkers(""), says: "Jobs run in the workers of the server that RESONATE_URL names." };
+  if (!(await account.hasContainers())) {
+    return inWorkers("the account has no Containers (the paid plan has), or this login may not use them");
   }
+  if (wanted === undefined && recorded === "workers") return inWorkers("as they did before (--container changes it)");
   const missing = SHARED.filter((name) => has(edge, name) && !has(worker, name));
   if (missing.length > 0 && secretsFile === undefined) {
     return inWorkers(
@@ -61,7 +73,7 @@ export async function chooseContainer(situation: Situation): Promise<Choice> {
   }
   if (image !== undefined) return inContainer(`from ${image}`);
   if (await canBuild()) return inContainer("from an image that Docker builds here");
-  if (recorded === "container" && worker) return inContainer("which stays as it is: no Docker runs here", false);
+  if (isRunning) return inContainer("which stays as it is: no Docker runs here", false);
   return inWorkers("no Docker runs here that could build its image (--image takes one from a registry)");
 }
 

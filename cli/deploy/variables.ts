@@ -1,8 +1,11 @@
 /** The text variables of the edge's Worker that a deployment keeps for the next one. */
+import { readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
 import { apart, FORM } from "../../core/jobs/form.ts";
+import { parseJson } from "../parse-json.ts";
 import { newToken } from "../static-token.ts";
 import type { Bindings } from "./account.ts";
-import type { DeployOptions } from "./deploy-options.ts";
+import { type DeployOptions, optionIn } from "./deploy-options.ts";
 
 export interface NewToken {
   readonly name: string;
@@ -26,6 +29,24 @@ export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOption
     );
   }
   return { [JOBS_FORM]: String(FORM) };
+}
+
+/**
+ * Whether callers send a token that the deployment handed out. A mode that is a secret cannot be read: the first caller's is
+ * one, beside the list of tokens.
+ */
+export function takesTokens(edge: Bindings | undefined): boolean {
+  const hasTokens = edge?.some(({ name }) => name === "BEARER_TOKENS");
+  const mode = edge?.find(({ name }) => name === "AUTH_MODE")?.text ?? (hasTokens ? "bearer" : undefined);
+  return mode === "bearer";
+}
+
+/** The secrets that the edge gets from `--secrets-file`, which wrangler reads in the same two forms. */
+export function secretsFor({ others }: DeployOptions): Bindings {
+  const file = optionIn(others, "--secrets-file");
+  if (file === undefined) return [];
+  const text = readFileSync(file, "utf8");
+  return Object.keys(parseJson(text) ?? parseEnv(text)).map((name) => ({ name, type: "secret_text" }));
 }
 
 /** The options for the location of the account's Resonate server, each with its variable. */

@@ -26,6 +26,21 @@ test("values of headers and variables become secrets, and the options contain on
   expect(command.secrets).toEqual({ WRAP_SECRET_REPORT_SERVER_1: "the shell's", WRAP_SECRET_REPORT_SERVER_2: "a=b" });
 });
 
+test("values in a URL count as exposed, and become secrets where the URL is written into a project", () => {
+  const url = "https://ada:pw@mcp.acme.example/mcp?apiKey=k%201&plan=$(PLAN)&empty=#part";
+  expect(of(url)).toMatchObject({ options: { url }, secrets: {}, isExposed: true });
+  const added = wrapArguments(["--header", "x-team: reports", url], {}, { hidesUrl: true });
+  const hidden =
+    "https://$(WRAP_SECRET_ACME_1)@mcp.acme.example/mcp?apiKey=$(WRAP_SECRET_ACME_2)&plan=$(PLAN)&empty=#part";
+  expect(added).toMatchObject({ options: { name: "acme", url: hidden }, isExposed: true });
+  expect(added.secrets).toEqual({
+    WRAP_SECRET_ACME_1: "ada:pw",
+    WRAP_SECRET_ACME_2: "k%201",
+    WRAP_SECRET_ACME_3: "reports",
+  });
+  expect(of("https://mcp.acme.example/mcp?apiKey=$(ACME_KEY)").isExposed).toBe(false);
+});
+
 test("the secrets of two servers have different variables, also if --name names the server", () => {
   const one = of("--header Authorization:a https://mcp.acme.example/mcp");
   const other = of("--name acme-2 --header Authorization:b https://mcp.acme.example/mcp");

@@ -44,12 +44,24 @@ export interface WrapArguments {
   rest: string[];
   /** The values of the variables that the options refer to, so that no file contains secrets. */
   secrets: Record<string, string>;
-  /** Whether the arguments themselves contain values of headers or variables. */
+  /** Whether the arguments themselves contain values of headers or variables, or of a URL's query. */
   isExposed: boolean;
 }
 
-/** @throws {Error} that names the wrong argument */
-export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): WrapArguments {
+/** Matches the name and password in a URL, and the values of its query. */
+const URL_VALUES = /(?<=:\/\/)[^/?#]+(?=@)|(?<=[?&][^=&#]*=)[^&#]+/g;
+const isPlain = (value: string) => !value.includes("$(");
+
+/**
+ * `hidesUrl`: values in the URL are secrets too. `wrap` keeps them in the URL, which identifies the server's state.
+ *
+ * @throws {Error} that names the wrong argument
+ */
+export function wrapArguments(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  { hidesUrl = false } = {},
+): WrapArguments {
   const end = args.indexOf("--");
   const before = end < 0 ? args : args.slice(0, end);
   const command = end < 0 ? [] : args.slice(end + 1);
@@ -76,6 +88,7 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
     secrets[variable] = value;
     return `$(${variable})`;
   };
+  const kept = hidesUrl ? url?.replace(URL_VALUES, (value) => (isPlain(value) ? hidden(value) : value)) : url;
   const fromFile = headerFile === undefined ? [] : readFileSync(headerFile, "utf8").split("\n");
   const listed = fromFile.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
   const headers = [...(values.header ?? []), ...listed].map((header, i) => {
@@ -112,9 +125,9 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
   const [program = "", ...programArgs] = command;
   const options: WrapOptions = {
     name: serverName,
-    ...(url === undefined
+    ...(kept === undefined
       ? { command: program, args: programArgs, cwd: resolve(".") }
-      : { url, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }),
+      : { url: kept, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }),
     ...(variables.length > 0 && { env: Object.fromEntries(variables) }),
     ...(values.follow && { follow: true }),
     ...(values.apps && { apps: true }),
@@ -129,7 +142,10 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv): 
     ...(Object.keys(policies).length > 0 && { policies }),
   };
   checkOptions(options);
-  const isExposed = values.header !== undefined || values.env?.some((each) => each.includes("=")) === true;
+  const isExposed =
+    values.header !== undefined ||
+    url?.match(URL_VALUES)?.some(isPlain) === true ||
+    values.env?.some((each) => each.includes("=")) === true;
   return { options, rest, secrets, isExposed };
 }
 
@@ -144,7 +160,7 @@ export function hideArguments({ isExposed }: Pick<WrapArguments, "isExposed">): 
   if (!isExposed) return;
   process.title = "durable-mcp-edge";
   console.error(
-    "Every user of this machine could read the values of --header and --env when this began. Give them by --header-file, --env-file, or --env NAME.",
+    "Every user of this machine could read the values of --header, of --env and in the URL when this began. Give them by --header-file, --env-file, or --env NAME, and in the URL as '$(NAME)', for a variable of this shell.",
   );
 }
 

@@ -701,8 +701,8 @@ export class JobCancelled extends Error {
 /**
  * The job's deadline has come: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` can
  * clean up, for as long as `cleanup` in the definition allows. A value that the function then returns is its result. Items
- * and branches clean up as after a cancellation: see {@link JobCancelled}. A sleep that would end after the deadline throws it
- * at once.
+ * and branches clean up as after a cancellation: see {@link JobCancelled}. If a job that has run a step waits only for sleeps
+ * that would end after the deadline, they throw it at once, and the clean-up has until the deadline and `cleanup` are over.
  * `unfinished` names the steps that were under way and did not end: whether they had their effect is unknown.
  *
  * @example

@@ -5,7 +5,7 @@ export interface WakeEnv extends ObjectAddress {
   WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };
   /** The account's own Resonate server, an object of the edge's Worker. */
   RESONATE: ResonateNamespace;
-  /** How many workers run. */
+  /** How many workers start. */
   INSTANCES: string;
   RESONATE_URL?: string;
   RESONATE_GROUP?: string;
@@ -18,7 +18,7 @@ export async function wake(env: WakeEnv): Promise<void> {
   await Promise.all(Array.from({ length: Number(env.INSTANCES) }, (_, i) => visit(env.WORKER, `worker-${i + 1}`)));
 }
 
-/** Whether a job waits and no worker is connected. */
+/** Whether a job waits and no worker is connected, or a job has just woken the first worker. */
 async function areJobsWaiting({ RESONATE, RESONATE_GROUP, ...where }: WakeEnv): Promise<boolean> {
   const group = encodeURIComponent(RESONATE_GROUP || "workers");
   const response = await fetchFrom(located(RESONATE, where))(`http://resonate/waiting/${group}`);

@@ -66,7 +66,7 @@ const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, ove
   const name = <strong>{op}</strong>;
   switch (kind) {
     case "cancelled":
-      return <>{by === "deadline" ? "Its deadline came" : "Cancelled"}: what follows is its clean-up</>;
+      return <>{message ?? (by === "deadline" ? "Its deadline came" : "Cancelled")}: what follows is its clean-up</>;
     case "sleep":
       return (
         <>

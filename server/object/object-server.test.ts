@@ -307,6 +307,31 @@ test("a time-out does not wait for a file store that does not answer", async () 
   expect(asked).toBe(1);
 });
 
+test("a job that wakes a container is reported to the cron trigger for a while, although its worker is connected", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  try {
+    const container = { fetch: async () => new Response() };
+    object = new ObjectServer(state, {
+      WORKER: { idFromName: () => container, get: () => container },
+      RUNS_IN: "container",
+    });
+    const isWaiting = async (group: string) => {
+      const response = await object.fetch(new Request(`http://resonate/waiting/${group}`));
+      return (await response.json()).isWaiting;
+    };
+    expect(await isWaiting("workers")).toBe(false);
+    await call("promise.create", promise("job", { group: "workers" }));
+    const worker = await listen("workers");
+    vi.setSystemTime(Date.now() + 60_000);
+    expect([await isWaiting("workers"), await isWaiting("others")]).toEqual([true, false]);
+    vi.setSystemTime(Date.now() + 60_000);
+    expect(await isWaiting("workers")).toBe(false);
+    worker.leave();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test("an alarm that the platform has dropped is set again when the object wakes", async () => {
   const timeoutAt = Date.now() + 60_000;
   await call("promise.create", promise("due", { timeoutAt }));

@@ -127,7 +127,7 @@ export class ObjectServer implements Operated {
     if (pathname === "/health" || pathname === "/ready") return new Response();
     if (pathname === "/key") return new Response(this.#key());
     const [, waiting] = WAITING.exec(pathname) ?? [];
-    if (waiting !== undefined) return Response.json({ isWaiting: this.#resonate.isWaiting(decodePart(waiting)) });
+    if (waiting !== undefined) return Response.json({ isWaiting: this.#isWaiting(decodePart(waiting)) });
     if (pathname === "/usage") return Response.json(this.usage());
     return new Response("404 Not Found", { status: 404 });
   }
@@ -186,6 +186,12 @@ export class ObjectServer implements Operated {
     if (Date.now() < this.#pausedUntil || group !== this.#group) return;
     this.#runners?.serve(group);
     this.#container?.wake();
+  }
+
+  /** Whether the cron trigger is to visit all containers of a group: a job waits, or has just woken the first one. */
+  #isWaiting(group: string): boolean {
+    if (group === this.#group && this.#container?.isStarting) return true;
+    return this.#resonate.isWaiting(group);
   }
 
   async alarm(): Promise<void> {

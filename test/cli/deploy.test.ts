@@ -1,7 +1,9 @@
 // The deploy command with the project's own wrangler, against a fake of the platform's API that stores what is deployed.
 
 import { createHash } from "node:crypto";
-import { readdir } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Platform, startPlatform } from "./platform.ts";
@@ -75,11 +77,12 @@ test("jobs run in the account's Workers if it has no Containers or there is no i
   expect([bound("RUNS_IN")?.text, platform.uploads.length]).toEqual(["workers", before]);
 });
 
-test("with an image jobs run in a container; an existing caller gets no second token", async () => {
+test("with an image jobs run in a container; an existing caller gets no second token, and set-ups that need one", async () => {
   const callers = bound("BEARER_TOKENS")?.text;
   const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--caller", "ada", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
   expect([output, bound("BEARER_TOKENS")?.text]).toEqual([expect.not.stringContaining("dme_"), callers]);
+  expect(output).toContain('durable-mcp-edge.me.workers.dev/mcp --header "Authorization: Bearer YOUR-TOKEN"');
   // The plan with Containers also allows limits.
   expect(edge()?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
   // The two Workers bind each other's objects, so the edge is deployed before and after the container's Worker.
@@ -95,6 +98,25 @@ test("an existing container gets new functions before the edge can start them", 
   const { exitCode, output } = await deploy("--image", "docker.io/example/worker:2", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
   expect(platform.uploads.slice(before)).toEqual([`${NAME}-worker`, NAME]);
+});
+
+test("an existing container stays when the platform fails, or the deployment cannot have one", async () => {
+  const before = platform.uploads.length;
+  const refused = async (reason: string) => {
+    const { exitCode, output } = await deploy("--no-wait");
+    expect([exitCode, output]).toEqual([1, expect.stringContaining(reason)]);
+    const isThere = platform.workers.has(`${NAME}-worker`);
+    expect([isThere, bound("RUNS_IN")?.text, platform.uploads.length]).toEqual([true, "container", before]);
+  };
+  platform.fault = 503;
+  await refused("does not say whether the account has Containers: 503");
+  delete platform.fault;
+  platform.hasContainers = false;
+  await refused("and the account has no Containers (the paid plan has), or this login may not use them. Correct that");
+  platform.hasContainers = true;
+  edge()?.bindings.push({ name: "ENCRYPTION_KEYS", type: "secret_text" });
+  await refused("it needs ENCRYPTION_KEYS as the edge has it");
+  edge()?.bindings.pop();
 });
 
 test("workers elsewhere and operators get tokens beside existing ones; the container stays until --no-container", async () => {
@@ -115,6 +137,30 @@ test("workers elsewhere and operators get tokens beside existing ones; the conta
   expect(bound("WORKER")).toBeUndefined();
   expect(JSON.parse(bound("RESONATE_TOKENS")?.text ?? "")).toMatchObject([{ name: "gpu", sha256 }, { name: "office" }]);
   expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
+});
+
+test("a first deployment whose secrets name a Resonate server elsewhere gets no container", async () => {
+  const file = join(await mkdtemp(join(tmpdir(), "deploy-")), "edge.env");
+  await writeFile(file, "RESONATE_URL=https://resonate.example.com\nAUTH_MODE=none\n");
+  const { exitCode, output } = await deploy("--name", "new", "--secrets-file", file, "--dry-run");
+  await rm(dirname(file), { recursive: true });
+  const says = "Jobs run in the workers of the server that RESONATE_URL names.";
+  expect([exitCode, output]).toEqual([0, expect.stringContaining(says)]);
+});
+
+test("a container's Worker that deploy:container made stays beside a Resonate server elsewhere", async () => {
+  const binding = { name: "RESONATE_URL", type: "secret_text" };
+  const worker = { modules: {}, bindings: [binding], migrations: undefined, limits: undefined };
+  platform.workers.set(`${NAME}-worker`, worker);
+  edge()?.bindings.push(binding);
+  const { exitCode, output } = await deploy("--no-wait");
+  expect(platform.workers.get(`${NAME}-worker`)).toBe(worker);
+  expect([exitCode, output]).toEqual([
+    0,
+    expect.stringContaining("Jobs run in the workers of the server that RESONATE_URL names."),
+  ]);
+  platform.workers.delete(`${NAME}-worker`);
+  edge()?.bindings.splice(edge()?.bindings.findIndex(({ name }) => name === "RESONATE_URL") ?? 0, 1);
 });
 
 test("over an edge that stores jobs in another form it deploys only with --other-form", async () => {

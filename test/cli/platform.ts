@@ -16,6 +16,8 @@ export interface Platform extends AsyncDisposable {
   readonly applications: readonly { name: string; configuration: { image: string } }[];
   /** Whether the account has Containers. */
   hasContainers: boolean;
+  /** The status of the answer to whether the account has Containers, while the platform fails. */
+  fault?: number;
   /** The name of a Worker that is not removed on request. */
   stays?: string;
   /** The name of a Worker whose uploads are refused. */
@@ -34,7 +36,7 @@ export async function startPlatform(): Promise<Platform> {
   const workers = new Map<string, DeployedWorker>();
   const uploads: string[] = [];
   const applications: Platform["applications"][number][] = [];
-  const account: Pick<Platform, "hasContainers" | "stays" | "refuses"> = { hasContainers: false };
+  const account: Pick<Platform, "hasContainers" | "fault" | "stays" | "refuses"> = { hasContainers: false };
   const server = await serveHttp(async (req, res) => {
     const path = new URL(req.url ?? "/", "http://platform").pathname.replace(/^\/accounts\/[^/]+(\/workers)?/, "");
     const say = (status: number, body: object) => {
@@ -90,6 +92,7 @@ export async function startPlatform(): Promise<Platform> {
         workers.delete(name);
         return ok(null);
       case "GET /containers/me":
+        if (account.fault !== undefined) return say(account.fault, {});
         return account.hasContainers ? ok(ACCOUNT) : say(403, { errors: [{ code: 1_000, message: "Unauthorized" }] });
       case "GET /containers/applications":
         return ok(applications);

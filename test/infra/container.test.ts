@@ -12,24 +12,27 @@ import { serveHttp } from "../../testing/stack/http-server.ts";
 import { startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { currentClient } from "../support/clients.ts";
 
-/** Stands for the platform's containers: a request starts the worker process if it does not run, which then answers. */
+/** Stands for the platform's containers: a request starts the named one's worker if it does not run, which then answers. */
 async function startEngine(env: () => Record<string, string>) {
-  const engine = { worker: undefined as WorkerProcess | undefined, visits: 0 };
-  const server = await serveHttp(async (_, answer) => {
+  const workers = new Map<string, Promise<WorkerProcess>>();
+  const engine = { workers, visits: 0 };
+  const server = await serveHttp(async ({ url: name = "" }, answer) => {
     engine.visits += 1;
-    engine.worker ??= await startWorker(env());
-    answer.end(await (await fetch(engine.worker.healthUrl)).text());
+    if (!workers.has(name)) workers.set(name, startWorker(env()));
+    answer.end(await (await fetch((await workers.get(name))?.healthUrl ?? "")).text());
   });
   return Object.assign(engine, {
     url: server.url,
     async sleep() {
-      engine.worker?.signal("SIGTERM");
-      await engine.worker?.exited;
-      engine.worker = undefined;
+      for (const worker of workers.values()) {
+        (await worker).signal("SIGTERM");
+        await (await worker).exited;
+      }
+      workers.clear();
     },
     async [Symbol.asyncDispose]() {
       await server[Symbol.asyncDispose]();
-      await engine.worker?.[Symbol.asyncDispose]();
+      for (const worker of workers.values()) await (await worker)[Symbol.asyncDispose]();
     },
   });
 }
@@ -41,8 +44,13 @@ async function startAccount(more: Record<string, string> = {}) {
   cleanup.defer(() => rm(data, { recursive: true, force: true }));
   let url = "";
   const engine = cleanup.use(await startEngine(() => ({ RESONATE_URL: `${url}/container`, RESONATE_TOKEN: "" })));
-  const bindings = { AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", RUNS_IN: "container", ENGINE: engine.url };
-  const options = { port: 0, data, entry: "test/infra/container/host.ts", bindings: { ...bindings, ...more } };
+  const bindings = { AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", RUNS_IN: "container" };
+  const options = {
+    port: 0,
+    data,
+    entry: "test/infra/container/host.ts",
+    bindings: { ...bindings, INSTANCES: "1", ENGINE: engine.url, ...more },
+  };
   url = cleanup.use(await startEdge(options)).url;
   const all = cleanup.move();
   return { url, engine, [Symbol.asyncDispose]: () => all.disposeAsync() };
@@ -63,6 +71,17 @@ test("a job without a running worker wakes the container at once and runs in it"
   expect(engine.visits).toBe(2);
 });
 
+test("the cron trigger starts the other INSTANCES after a job has woken the first", async () => {
+  await using account = await startAccount({ INSTANCES: "2" });
+  const { url, engine } = account;
+  await using client = await currentClient.connect(`${url}/mcp`);
+  const { content } = await client.callTool("timer", { timer_name: "woken", seconds: 1 });
+  expect(content).toMatchObject({ status: "complete" });
+  expect([...engine.workers.keys()]).toEqual(["/worker-1"]);
+  await fetch(`${url}/cron`);
+  expect([...engine.workers.keys()]).toEqual(["/worker-1", "/worker-2"]);
+});
+
 test("without that binding, the cron trigger wakes the container if jobs wait, which reaches the server without a secret", async () => {
   await using account = await startAccount({ UNBOUND: "1" });
   const { url, engine } = account;
@@ -80,10 +99,11 @@ test("without that binding, the cron trigger wakes the container if jobs wait, w
   expect(await results(first.job_name)).toEqual({ timer_first: "complete" });
   // A container that is awake gets no request, so that an idle one can fall asleep, even while a job sleeps.
   const { content: second } = await client.callTool("set_timer", { timer_name: "second", seconds: 3 });
-  await engine.worker?.said(second.job_name, "job started");
+  const worker = await engine.workers.get("/worker-1");
+  await worker?.said(second.job_name, "job started");
   await cron();
   expect(engine.visits).toBe(1);
-  await until("the worker to be idle", () => isIdle(fetch(engine.worker?.healthUrl ?? "")));
+  await until("the worker to be idle", () => isIdle(fetch(worker?.healthUrl ?? "")));
   await engine.sleep();
   await until("the job to wait", async () => {
     await cron();

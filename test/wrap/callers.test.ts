@@ -95,8 +95,8 @@ test.each(["http", "stdio"])(
       ? { url: server.url, allowPrivate: true, headers: { "x-whose": "nobody" } }
       : { command: process.execPath, args: [COUNTING], env: { CALLS: file, WHOSE: "nobody" } };
     const credentials = JSON.stringify({ ada: { [name]: "ada's" }, bob: { [name]: "bob's" } });
-    // Listing the tools needs credentials too, and has no caller.
-    vi.stubEnv("CREDENTIALS", JSON.stringify({ "*": { [name]: "the lister's" } }));
+    // Listing the tools has no caller, and needs none.
+    vi.stubEnv("CREDENTIALS", credentials);
     await using stack = await forCallers(
       { name: "counting", ...where, credentials: "CREDENTIALS" },
       { CREDENTIALS: credentials },

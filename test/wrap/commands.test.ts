@@ -7,7 +7,7 @@ import { writeProject } from "../../cli/wrap/wrap-directory.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
-import { COUNTING, EVERYTHING } from "./servers.ts";
+import { COUNTING, EVERYTHING, serve } from "./servers.ts";
 import { connect, isAlive, linesOf, SILENT, structuredOf } from "./support.ts";
 
 const MAIN = resolve("cli/main.ts");
@@ -164,4 +164,18 @@ test("sync adds a server to a project, and updates the snapshots of the servers 
   expect(synced).toMatch(/Held back until you type .*--accept:\n +\+ read is new: .*Reads\./);
   expect((await said(["sync", "--accept"], project)).output).toMatch(/Its tools have changed:\n +\+ read is new/);
   expect((await said(["sync"], project)).output).toMatch(/as it was/);
+});
+
+test("sync writes no key of a URL into the project", async () => {
+  const root = await folder();
+  await using server = await serve(COUNTING, [], { CALLS: join(root, "calls") });
+  await writeFile(join(root, "package.json"), JSON.stringify({ name: "mine", type: "module" }));
+  const { output } = await said(["sync", "--name", "acme", "--allow-private", `${server.url}?apiKey=secret-key`], root);
+  expect(output).toContain("The worker's environment needs WRAP_SECRET_ACME_1");
+  expect(output).toContain("Every user of this machine could read");
+  const files = await Promise.all(
+    ["acme.ts", "acme.run.ts", "acme.snapshot.ts"].map((name) => readFile(join(root, "tools/acme", name), "utf8")),
+  );
+  expect(files.join("\n")).toContain("?apiKey=$(WRAP_SECRET_ACME_1)");
+  expect(files.join("\n")).not.toContain("secret-key");
 });

@@ -6,13 +6,13 @@ import { PromiseWatcher } from "./promise-watcher.ts";
 const record = (id: string, state = "pending", data = "") => ({ id, state, value: { data } }) as PromiseRecord;
 
 /** A watcher in front of a server that knows every promise, and the requests that it makes. */
-function scene({ maxSize = 100_000, answer = async () => {} } = {}) {
+function scene({ maxSize = 100_000, answer = async () => {}, state = (): string => "pending" } = {}) {
   const requests: string[] = [];
   const send = async (kind: string, data: { id?: string; awaited?: string }) => {
     const id = data.awaited ?? data.id ?? "";
     requests.push(`${kind} ${id}`);
     await answer();
-    return { status: 200, data: { promise: record(id) } };
+    return { status: 200, data: { promise: record(id, state()) } };
   };
   const watcher = new PromiseWatcher({ send } as unknown as ResonateClient, maxSize);
   watcher.connected("poll://uni@group/1");
@@ -41,6 +41,29 @@ test("the listeners of a lost connection are told that they may have missed some
   expect(told).toEqual(["b resolved", "a unsure"]);
   await watcher.watch("a", false, listener("a"));
   expect(requests.filter((request) => request === "promise.register_listener a")).toHaveLength(2);
+});
+
+test("all listeners are told of a settlement that was missed, once one of them reads the promise again", async () => {
+  let state = "pending";
+  const { watcher, told, listener } = scene({ state: () => state });
+  await watcher.watch("a", false, listener("first"));
+  watcher.connected("poll://uni@group/1.1");
+  state = "resolved";
+  expect((await watcher.watch("a", false, listener("second")))?.state).toBe("resolved");
+  expect(told).toEqual(["first unsure", "first resolved"]);
+});
+
+test("a settlement is not taken from memory for a promise that may have been created after it", async () => {
+  const { watcher, requests, told, listener } = scene();
+  const old = { ...record("a", "resolved"), createdAt: 1, settledAt: 5 };
+  watcher.settled(old);
+  expect(await watcher.watch("a", false, listener("a"), 5)).toBe(old);
+  expect((await watcher.watch("a", false, listener("a"), 6))?.state).toBe("pending");
+  expect(requests).toEqual(["promise.register_listener a"]);
+  watcher.settled({ ...record("b", "resolved"), createdAt: 1, settledAt: 5 });
+  watcher.begun({ id: "b", createdAt: 6 });
+  expect((await watcher.watch("b", false, listener("b")))?.state).toBe("pending");
+  expect(told).toEqual([]);
 });
 
 test("a listener is told so as well if the connection is replaced while the listener is registered", async () => {

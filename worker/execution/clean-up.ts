@@ -92,11 +92,12 @@ export class CleanUp {
     if (!code) throw new LeaseLost("this worker has no code for its clean-up");
     const time = implementation.job.cleanupTime;
     const told = () => journal.events.find(({ event }) => event.kind === "cancelled");
-    const until = (told()?.promise.createdAt ?? Date.now()) + time;
+    // A job that cannot end before its deadline may have been told of it long before it was cancelled.
+    const until = Math.max(told()?.promise.createdAt ?? Date.now(), promise.settledAt ?? 0) + time;
     const overdue = new Error(`it did not end within ${words(time)}`);
     const stop = new AbortController();
     const cancelTimer = machineClock.after(until - Date.now(), () => stop.abort(overdue));
-    const settlement = new SettlementWatch(promise.id, watcher, stop);
+    const settlement = new SettlementWatch(promise, watcher, stop);
     settlement.close();
     const reporter = new Reporter(store.feeds, promise, undefined, log);
     reporter.close();

@@ -91,8 +91,6 @@ export class Executor {
       return "left";
     }
     const figures = this.#setup.options.reports?.figures;
-    if (task.version === 1) log.info(expectedEnd(found), "job started");
-    else log.debug({ version: task.version }, "job continued");
     if (task.version === 1) figures?.count(kind, "started");
     else figures?.goesOn(job, kind);
     const stop = new AbortController();
@@ -102,6 +100,8 @@ export class Executor {
     });
     let reporter: Reporter | undefined;
     try {
+      if (task.version === 1) log.info(expectedEnd(found), "job started");
+      else log.debug({ version: task.version }, "job continued");
       const lease = this.#setup.leaseOn(acquired);
       // The clean-up may undo the steps that the job would keep, so it must have ended before the earlier journal is read.
       if (await this.#waitsForCleanUp(promise, lease)) return "asleep";
@@ -147,7 +147,7 @@ export class Executor {
       if (end) return conclude(end, execution, this.#setup.options);
     }
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds, reports?.figures))) return "blocked";
-    const settlement = new SettlementWatch(promise.id, watcher, stop);
+    const settlement = new SettlementWatch(promise, watcher, stop);
     const children: string[] = [];
     const about = { stop, settlement, children, seed, cleanup, storage };
     const runtime = this.#setup.runtime(execution, implementation, about);

@@ -158,11 +158,15 @@ export class TaskIntake {
     leased.isRunning = true;
     this.#running += 1;
     running.inc({ job });
-    if ((await this.#isStillOurs(leased)) && !(await this.#isPaused(leased))) await executor.execute(leased, code, job);
-    heartbeat.stop(leased.task);
-    this.#leased.delete(leased);
-    this.#running -= 1;
-    running.dec({ job });
+    try {
+      if (!(await this.#isStillOurs(leased)) || (await this.#isPaused(leased))) return;
+      await executor.execute(leased, code, job);
+    } finally {
+      heartbeat.stop(leased.task);
+      this.#leased.delete(leased);
+      this.#running -= 1;
+      running.dec({ job });
+    }
   }
 
   /** Whether this worker still has the task after it waited for a slot: the job may have ended, or the lease lapsed. */

@@ -1,10 +1,54 @@
 import type { ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
 import { expect, test } from "vitest";
+import type { Context, Step } from "../../core/definitions/context.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
+import { runCall } from "./call/run-call.ts";
 import { WrappedServer } from "./wrapped-server.ts";
 
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A server that opens a session for each connection, and answers no other request. */
+async function serveSessions() {
+  let sessions = 0;
+  const whose = new Set<unknown>();
+  const http = await serveHttp(async (request, response) => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    whose.add(request.headers["x-whose"]);
+    const { id, method } = (await json(request)) as { id?: string; method: string };
+    if (method !== "initialize") return void response.writeHead(202).end();
+    const serverInfo = { name: "acme", version: "1" };
+    const result = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo };
+    response
+      .writeHead(200, { "content-type": "application/json", "mcp-session-id": `session ${++sessions}` })
+      .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  });
+  const options = { name: "acme", url: http.url, allowPrivate: true, revision: "2025-11-25" };
+  return { options, whose, [Symbol.asyncDispose]: () => http[Symbol.asyncDispose]() };
+}
+
+test.each([{}, { credentials: "WHO" }])("the first calls at once share one connection, with %j", async (more) => {
+  await using acme = await serveSessions();
+  const server = new WrappedServer({ ...acme.options, ...more }, { WHO: '{ "*": { "x-whose": "all" } }' });
+  const jobs = ["acme.read.1", "acme.read.2", "acme.read.3"];
+  const connections = await Promise.all(jobs.map((job) => server.connection(job, LOG)));
+  expect(connections.map(({ session }) => session.sessionId)).toEqual(jobs.map(() => "session 1"));
+  await server.close();
+});
+
+test.each([
+  ["the credentials of all others", { ada: { "x-whose": "ada's" }, "*": { "x-whose": "all" } }, "all"],
+  ["the headers that everyone gets", { ada: { "x-whose": "ada's" } }, "nobody's"],
+])("without a caller, the server is asked for its lists with %s", async (_what, credentials, whose) => {
+  await using acme = await serveSessions();
+  const options = { ...acme.options, headers: { "x-whose": "nobody's" }, credentials: "WHO" };
+  const server = new WrappedServer(options, { WHO: JSON.stringify(credentials) });
+  await server.look(LOG);
+  expect([...acme.whose]).toEqual([whose]);
+  // A call must not share that connection.
+  if (!("*" in credentials)) await expect(server.connection("acme.read.1", LOG)).rejects.toThrow(/no credentials/);
+  await server.close();
+});
 
 test("a connection whose session the server has forgotten is replaced, and its other calls go on", async () => {
   const open: ServerResponse[] = [];
@@ -33,5 +77,43 @@ test("a connection whose session the server has forgotten is replaced, and its o
   await expect.poll(session, { timeout: 5_000 }).toBe("session 2");
   open[0]?.emit("answer");
   expect(await call.result).toEqual({ content: [] });
+  await server.close();
+});
+
+/** A program whose tool becomes a task of eight seconds. */
+const TASK = `
+let end;
+const write = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+const say = (id, result) => write({ id, result });
+require("node:readline").createInterface(process.stdin).on("line", (line) => {
+  const { id, method } = JSON.parse(line);
+  if (method === "initialize")
+    say(id, { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: { name: "acme", version: "1" } });
+  else if (method === "tools/call") {
+    end = Date.now() + 8_000;
+    say(id, { resultType: "task", taskId: "t", pollIntervalMs: 1_000 });
+  } else if (method === "tasks/get")
+    say(id, Date.now() < end ? { status: "working" } : { status: "completed", result: { content: [] } });
+  else if (id !== undefined) write({ id, error: { code: -32601, message: "unknown" } });
+});`;
+
+test("a program whose connection is replaced goes on until its task has ended", { timeout: 60_000 }, async () => {
+  const program = { command: process.execPath, args: ["-e", TASK], keep: 30_000 };
+  const server = new WrappedServer({ name: "acme", ...program }, { ...process.env }, true);
+  const { signal } = new AbortController();
+  const deadline = Date.now() + 3_600_000;
+  const attempt = { signal, deadline, attempt: 1, log: LOG, progress() {} } as unknown as Step;
+  const begun = Promise.withResolvers<void>();
+  const step = (name: string, run: (step: Step) => unknown) => {
+    if (name.startsWith("task")) begun.resolve();
+    return run(attempt);
+  };
+  const ctx = { jobName: "acme.report.1", deadline, signal, step } as unknown as Context;
+  const before = await server.connection(ctx.jobName, LOG);
+  const result = runCall(server, ctx, { tool: "report", arguments: {}, key: "1", once: true });
+  await Promise.race([begun.promise, result]);
+  expect(server.speakOlder(LOG)).toBe(true);
+  expect(await result).toEqual({ content: [] });
+  await before.closed;
   await server.close();
 });

@@ -36,6 +36,8 @@ const CONCURRENCY = 16;
 const OLDER = "2025-11-25";
 /** How often to check whether a retired connection is idle, in milliseconds. */
 const RETIRING = 5_000;
+/** Stands for all callers without credentials of their own, and for `look`. */
+const OTHERS = "*";
 /** The largest number of callers with separate connections. */
 const MAX_CALLERS = 100;
 
@@ -95,9 +97,9 @@ class ReconnectingConnection {
     await current?.close().catch(() => {});
   }
 
-  /** Closes the connection once its calls have ended and their answers are recorded. */
-  async retire(): Promise<void> {
-    await idle(await this.#connection?.catch(() => undefined));
+  /** Closes the connection once its calls have ended and their answers are recorded, and `isUsed` says that its host may end. */
+  async retire(isUsed: (host: string | undefined) => boolean): Promise<void> {
+    await idle(await this.#connection?.catch(() => undefined), isUsed);
     await this.close();
   }
 
@@ -108,9 +110,9 @@ class ReconnectingConnection {
 }
 
 /** Resolves when no call uses the connection any more. */
-async function idle(connection: Connection | undefined): Promise<void> {
+async function idle(connection: Connection | undefined, isUsed = (_host: string | undefined) => false): Promise<void> {
   do await delay(RETIRING, undefined, { ref: false });
-  while (connection?.isOpen && !connection.isIdle);
+  while (connection?.isOpen && !(connection.isIdle && !isUsed(connection.host)));
 }
 
 export class WrappedServer {
@@ -125,8 +127,10 @@ export class WrappedServer {
   /** By caller key, which is empty for a connection of all callers, and process. */
   readonly #connections = new LRUCache<string, ReconnectingConnection>({
     max: MAX_CALLERS,
-    dispose: (connection) => void connection.retire(),
+    dispose: (connection) => void connection.retire((host) => [...this.#tasks.values()].includes(host)),
   });
+  /** The program hosts in which jobs have tasks, by job. Between two polls a task has no request. */
+  readonly #tasks = new Map<string, string | undefined>();
   #revision: string | undefined;
   /** Whether an older revision than the server's newest is spoken because a tool needs it, and has been accepted. */
   #older: "untried" | "spoken" | "works" | "refused" = "untried";
@@ -162,9 +166,9 @@ export class WrappedServer {
     return answer.finally(() => clearInterval(telling));
   }
 
-  async #connected(jobName: string, log: Log): Promise<Connection> {
+  async #connected(jobName: string, log: Log, caller = this.#callerOf(jobName)): Promise<Connection> {
     const { name } = this.options;
-    const connection = await this.#connectionOf(jobName, log).catch((error) => {
+    const connection = await this.#connectionOf(jobName, log, caller).catch((error) => {
       throw new Unsendable(reason(error), { cause: error });
     });
     try {
@@ -181,7 +185,8 @@ export class WrappedServer {
 
   /** The server's present description of itself and its lists. @throws {NotSent} */
   async look(log: Log, tell?: (what: string) => void): Promise<Snapshot> {
-    const seen = async () => snapshotOf(await this.#connected("", log), this.#startTimeout);
+    const caller = this.options.credentials === undefined ? "" : OTHERS;
+    const seen = async () => snapshotOf(await this.#connected("", log, caller), this.#startTimeout);
     return this.#telling(tell, seen());
   }
 
@@ -199,6 +204,18 @@ export class WrappedServer {
   /** Gives up a connection, so that the next call opens another one. */
   async drop(jobName: string, connection: Connection, log: Log): Promise<void> {
     await (await this.#connectionOf(jobName, log)).drop(connection);
+  }
+
+  /** Keeps the program that has a job's task, at most until `signal` is aborted. `host`: the session in which the task was made. */
+  holdTask(jobName: string, host: string | undefined, signal: AbortSignal): void {
+    this.#tasks.set(jobName, host);
+    signal.addEventListener("abort", () => this.#tasks.delete(jobName), { once: true });
+  }
+
+  /** To be called when a job has ended. */
+  forget(jobName: string): void {
+    this.calls.forget(jobName);
+    this.#tasks.delete(jobName);
   }
 
   /** Waits for a slot among the calls that are made at once; rejects when `signal` is aborted before. */
@@ -238,12 +255,19 @@ export class WrappedServer {
     this.#connections.clear();
   }
 
-  async #connectionOf(jobName: string, log: Log): Promise<ReconnectingConnection> {
-    const caller = this.options.credentials === undefined ? "" : splitKey(jobName).key;
+  /** The caller whose connection a job uses; empty for a connection of all callers. */
+  #callerOf(jobName: string): string {
+    return this.options.credentials === undefined ? "" : splitKey(jobName).key;
+  }
+
+  async #connectionOf(jobName: string, log: Log, caller = this.#callerOf(jobName)): Promise<ReconnectingConnection> {
     const key = `${caller} ${this.#processes.get(jobName) ?? 0}`;
+    const known = this.#connections.get(key);
+    if (known) return known;
+    const target = await this.#target(caller);
+    // Another call may have come first. A second instance of a program would soon be ended, together with its tasks.
     let connection = this.#connections.get(key);
     if (!connection) {
-      const target = await this.#target(caller);
       connection = new ReconnectingConnection(() => this.#open(target, log));
       this.#connections.set(key, connection);
     }
@@ -299,7 +323,9 @@ export class WrappedServer {
     const { credentials: variable, name } = this.options;
     if (variable === undefined) return {};
     this.#credentials ??= await readCredentials(this.#env[variable], variable);
-    const own = this.#credentials.get(caller) ?? this.#credentials.get("*");
+    const others = this.#credentials.get(OTHERS);
+    // A server may list its tools to anyone, so `look` needs no credentials.
+    const own = this.#credentials.get(caller) ?? others ?? (caller === OTHERS ? {} : undefined);
     if (!own) throw new Error(`this caller has no credentials for ${name}`);
     return own;
   }
@@ -331,7 +357,7 @@ async function readCredentials(text: string | undefined, variable: string) {
   if (typeof parsed !== "object" || parsed === null) throw wrong;
   const entries = Object.entries(parsed).map(async ([id, values]) => {
     if (typeof values !== "object" || Object.values(values).some((value) => typeof value !== "string")) throw wrong;
-    return [id === "*" ? id : (await callerOf(id)).key, values as Record<string, string>] as const;
+    return [id === OTHERS ? id : (await callerOf(id)).key, values as Record<string, string>] as const;
   });
   return new Map(await Promise.all(entries));
 }

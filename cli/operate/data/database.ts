@@ -46,17 +46,30 @@ END $$;`;
 /** How many numbered jobs or promises one transaction removes. */
 export const BATCH = 500;
 
-/** The end of a script for `psql`: removes the promises that the rows of `tables` number, or says that it does not. */
-export function removal(tables: readonly string[], apply: boolean): string {
-  if (!apply) return "\\echo nothing was removed: this is what --apply would remove";
-  const loops = tables.map(
-    (table) => `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM ${table}); BEGIN
+/** One batch of a removal: first forgets the rows for which the condition `isKept` has come true. */
+const batch = (table: string, after: number | string, isKept: string): string => {
+  const range = `n > ${after} AND n <= ${after} + ${BATCH}`;
+  return `DELETE FROM ${table} WHERE ${range} AND ${isKept};
+    DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE ${range});`;
+};
+
+/** Removes the promises that the rows of `table` number, except those for which the SQL condition `isKept` is true by then. */
+export function removeSqlite(db: DatabaseSync, table: string, isKept = "FALSE"): void {
+  db.exec(`CREATE INDEX temp.${table}_n ON ${table} (n)`);
+  const { last } = db.prepare(`SELECT coalesce(max(n), 0) AS last FROM ${table}`).get() as { last: number };
+  for (let n = 0; n < last; n += BATCH) db.exec(`BEGIN IMMEDIATE; ${batch(table, n, isKept)} COMMIT`);
+}
+
+/** Does the same as {@link removeSqlite}, as a part of a script for `psql`. */
+export function removal(table: string, isKept = "FALSE"): string {
+  return `DO $$ DECLARE last BIGINT := (SELECT coalesce(max(n), 0) FROM ${table}); BEGIN
   FOR n0 IN 0..greatest(last - 1, 0) BY ${BATCH} LOOP
-    DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > n0 AND n <= n0 + ${BATCH});
+    ${batch(table, "n0", isKept)}
     COMMIT;
   END LOOP;
-END $$;`,
-  );
-  return `${loops.join("\n")}
-\\echo removed`;
+END $$;`;
 }
+
+/** The end of such a script: it says whether promises were removed. */
+export const outcome = (apply: boolean): string =>
+  `\\echo ${apply ? "removed" : "nothing was removed: this is what --apply would remove"}`;

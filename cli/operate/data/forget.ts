@@ -11,7 +11,7 @@ import { countOf, forgetSome, type Owner } from "../../../server/wire/callers.ts
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { DATA } from "../../launcher/data-directory.ts";
-import { BATCH, checkPostgres, checkSqlite, quote, removal } from "./database.ts";
+import { BATCH, checkPostgres, checkSqlite, outcome, quote, removal } from "./database.ts";
 
 const OPTIONS = {
   sqlite: option("FILE", "the file of a Resonate server 0.9.8; the server may run"),
@@ -109,7 +109,8 @@ export async function postgresScript(owner: Owner, apply: boolean): Promise<stri
   return `${checkPostgres()}
 ${selection(await condition(owner))};
 SELECT count(*) AS promises FROM forgotten;
-${removal(["forgotten"], apply)}
+${apply ? removal("forgotten") : ""}
+${outcome(apply)}
 `;
 }
 

@@ -15,6 +15,7 @@ import {
   startRecordId,
 } from "../../../core/store/ids.ts";
 import { hasPostgres, type Postgres, startPostgres } from "../../../test/support/postgres.ts";
+import { BATCH } from "./database.ts";
 import { postgresScript as forgetScript } from "./forget.ts";
 import { postgresScript as retentionScript } from "./retention.ts";
 
@@ -87,6 +88,21 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     expect(left("promises")).toEqual(kept);
     expect(left("tasks")).toEqual(kept.filter((id) => isRoot(id)));
     expect(left("listeners", "promise_id")).toEqual(kept);
+  });
+
+  test("retention keeps a job, with its list entry, that is started again while the jobs before it are removed", () => {
+    for (let n = 0; n < BATCH; n++) promise(`a${n + BATCH}`, 40);
+    for (const id of ["b", journalEntryId("b", 0), "b~2"]) promise(id, 40);
+    for (let n = 1; n <= 8; n++) promise(listId("c.", `0.${n}`), 5, { [ENTRY]: n === 3 ? "b" : "a500" });
+    made += `CREATE FUNCTION restart() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO promises (id, state, tags, timeout_at, created_at) VALUES ('b~3', 'pending', '{}', ${now + DAY}, 1)
+          ON CONFLICT DO NOTHING;
+        RETURN NULL;
+      END $$;
+      CREATE TRIGGER restart AFTER DELETE ON promises EXECUTE FUNCTION restart();`;
+    expect(psql(retentionScript({ days: 30, namespace: "", now }, true))).toMatch(`${BATCH}|${BATCH}|3\nremoved`);
+    const list = [1, 2, 3, 4, 8].map((n) => listId("c.", `0.${n}`)); // the entry of b, and those that lead to the last
+    expect(left("promises")).toEqual(["b", journalEntryId("b", 0), "b~2", "b~3", ...list]);
   });
 
   test("forget removes a caller's promises, and nothing else", async () => {

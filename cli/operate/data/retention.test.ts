@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ENTRY, KEEP } from "../../../core/store/codec.ts";
 import { cleanUpId, isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../../core/store/ids.ts";
+import { BATCH } from "./database.ts";
 import { retainSqlite } from "./retention.ts";
 
 const DAY = 86_400_000;
@@ -94,6 +95,20 @@ test("removes bookkeeping that counted, limited or listed removed jobs", () => {
     quotaId("c.", `24.${period(0)}.g1`),
     ...links.map((n) => limitSlotId(limitId("", "archive"), 0, n)),
   ]);
+});
+
+test("keeps a job, with its list entry, that is started again while the jobs before it are removed", () => {
+  db.exec("BEGIN");
+  for (let n = 0; n < BATCH; n++) promise(`a${n + BATCH}`, 40);
+  db.exec("COMMIT");
+  for (const id of ["b", journalEntryId("b", 0), "b~2"]) promise(id, 40);
+  for (let n = 1; n <= 8; n++) promise(listId("c.", `0.${n}`), 5, { [ENTRY]: n === 3 ? "b" : "a500" });
+  db.exec(`CREATE TRIGGER restart AFTER DELETE ON promises WHEN old.id = 'a500' BEGIN
+    INSERT INTO promises (id, state, tags, timeout_at, created_at) VALUES ('b~3', 'pending', '{}', ${now + DAY}, 1); END`);
+  const removed = { jobs: BATCH, promises: BATCH, bookkeeping: 3 };
+  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual(removed);
+  const list = [1, 2, 3, 4, 8].map((n) => listId("c.", `0.${n}`)); // the entry of b, and those that lead to the last
+  expect(left("promises")).toEqual(["b", journalEntryId("b", 0), "b~2", "b~3", ...list]);
 });
 
 test("leaves other namespaces alone", () => {

@@ -15,7 +15,7 @@ import {
 import { BOOKKEEPING_RETENTION } from "../../../core/store/sequence.ts";
 import { SUPPORTED_RELEASE } from "../../../core/store/support.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
-import { BATCH, checkPostgres, checkSqlite, quote, removal } from "./database.ts";
+import { BATCH, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 
 const DAY = 86_400_000;
 
@@ -28,7 +28,8 @@ interface Wanted {
 
 /**
  * Creates the table `expired_jobs` with the promises of expired jobs, numbered by job. All generations of a name expire
- * together, with their child promises, and not before their clean-ups have ended. A promise with a target is a job.
+ * together, with their child promises, and not before their clean-ups have ended. A promise with a target is a job. `next` is the
+ * id that the name's next generation would have.
  */
 function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgres"): string {
   const isLite = dialect === "sqlite";
@@ -46,14 +47,21 @@ function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgr
     ), cleaned AS (
       SELECT ${name("id")} AS name FROM promises WHERE settled_at IS NULL AND id LIKE '%${cleanUpId("")}'
     ), names AS (
-      SELECT name FROM roots WHERE name NOT IN (SELECT name FROM cleaned) GROUP BY name
+      SELECT name, name || '${GENERATION}' || (count(*) + 1) AS next FROM roots
+      WHERE name NOT IN (SELECT name FROM cleaned) GROUP BY name
       HAVING min(is_over) = 1 AND max(CASE WHEN id = name AND target IS NOT NULL THEN 1 ELSE 0 END) = 1
     )
-    SELECT promises.id AS id, dense_rank() OVER (ORDER BY names.name) AS n
+    SELECT promises.id AS id, next, dense_rank() OVER (ORDER BY names.name) AS n
     FROM promises JOIN names ON names.name = ${name("promises.id")}`;
 }
 
-const COUNTS = `SELECT (SELECT coalesce(max(n), 0) FROM expired_jobs) AS jobs, (SELECT count(*) FROM expired_jobs) AS promises,
+/**
+ * Whether a job was started again since the selection. It is kept then: without its first generation, the next start of its name
+ * would not find the running one.
+ */
+const IS_RESTARTED = "EXISTS (SELECT 1 FROM promises WHERE promises.id = expired_jobs.next)";
+
+const COUNTS = `SELECT (SELECT count(DISTINCT n) FROM expired_jobs) AS jobs, (SELECT count(*) FROM expired_jobs) AS promises,
   (SELECT count(*) FROM expired_bookkeeping) AS bookkeeping`;
 
 /** Removes or counts expired jobs in an SQLite file. @throws {Error} for an unknown schema */
@@ -62,24 +70,11 @@ export function retainSqlite(file: string, wanted: Wanted, apply: boolean) {
   try {
     checkSqlite(db, file);
     db.exec(selection(wanted, "sqlite"));
+    if (apply) removeSqlite(db, "expired_jobs", IS_RESTARTED);
     defineIdFunctions(db);
     db.exec(expiredBookkeeping(wanted, "sqlite"));
-    const { jobs, promises, bookkeeping } = db.prepare(COUNTS).get() as {
-      jobs: number;
-      promises: number;
-      bookkeeping: number;
-    };
-    for (const [table, count] of apply
-      ? ([
-          ["expired_jobs", jobs],
-          ["expired_bookkeeping", bookkeeping],
-        ] as const)
-      : []) {
-      db.exec(`CREATE INDEX temp.${table}_n ON ${table} (n)`);
-      const remove = db.prepare(`DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE n > ? AND n <= ?)`);
-      for (let n = 0; n < count; n += BATCH) remove.run(n, n + BATCH);
-    }
-    return { jobs, promises, bookkeeping };
+    if (apply) removeSqlite(db, "expired_bookkeeping");
+    return db.prepare(COUNTS).get() as { jobs: number; promises: number; bookkeeping: number };
   } finally {
     db.close();
   }
@@ -91,10 +86,12 @@ export function postgresScript(wanted: Wanted, apply: boolean): string {
 ${selection(wanted, "postgres")};
 CREATE INDEX ON expired_jobs (n);
 CREATE INDEX ON expired_jobs (id);
+${apply ? removal("expired_jobs", IS_RESTARTED) : ""}
 ${expiredBookkeeping(wanted, "postgres")};
 CREATE INDEX ON expired_bookkeeping (n);
 ${COUNTS};
-${removal(["expired_jobs", "expired_bookkeeping"], apply)}
+${apply ? removal("expired_bookkeeping") : ""}
+${outcome(apply)}
 `;
 }
 
@@ -149,7 +146,7 @@ function defineIdFunctions(db: DatabaseSync): void {
 
 /**
  * Creates the numbered table `expired_bookkeeping` by the rules of `server/engine/retention.ts`, as if the jobs in
- * `expired_jobs` were removed already.
+ * `expired_jobs` were removed.
  */
 function expiredBookkeeping(
   { namespace, now }: { namespace: string; now: number },

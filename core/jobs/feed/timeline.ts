@@ -69,6 +69,7 @@ function entryOf(n: number, promise: PromiseRecord | undefined): TimelineEntry |
     if (kind === "retry") entry.attempt = event.attempt;
     if (kind === "ask" && event.question) entry.message = event.question.message;
     if (kind === "cancelled" && event.by) entry.by = event.by;
+    if (kind === "cancelled" && event.reason) entry.message = event.reason;
     return entry;
   } catch {
     return undefined;

@@ -2,6 +2,7 @@
 import { encodeValue, lineage } from "../codec.ts";
 import { journalEntryId } from "../ids.ts";
 import type { ResonateClient } from "./client.ts";
+import { ResonateRefused } from "./failures.ts";
 
 /**
  * The rules of the server at the other end of a connection. They are found out at the first use, and again after
@@ -50,11 +51,14 @@ export class ServerRules {
     const id = journalEntryId(`${this.#namespace}support_0.10`, 0);
     const tags = { ...lineage(id), "resonate:timer": "true", "resonate:target": TIMER_TARGET, "resonate:delay": "?" };
     const data = { id, timeoutAt: 1, param: encodeValue(undefined), tags };
-    const answer = await this.#client.post("promise.create", data);
-    await answer.body?.cancel();
-    const { status } = answer;
-    if (status !== 200 && status !== 400) throw new Error(`the Resonate server answered ${status} to promise.create`);
-    return status === 400;
+    try {
+      const { status } = await this.#client.send("promise.create", data);
+      if (status !== 200) throw new Error(`the Resonate server answered ${status} to promise.create`);
+      return false;
+    } catch (error) {
+      if (error instanceof ResonateRefused && error.status === 400) return true;
+      throw error;
+    }
   }
 }
 

@@ -3,6 +3,9 @@ import type { RunnerNamespace } from "./runner-pool.ts";
 /** How long a container may take to start before it is called again, in milliseconds. */
 const START_TIME = 20_000;
 
+/** How long the cron trigger, which asks every minute, is told of a wake-up, in milliseconds. */
+const RECENT = 90_000;
+
 /** The name of the first container. The cron trigger of the containers' Worker starts the others within a minute. */
 const NAME = "worker-1";
 
@@ -15,6 +18,11 @@ export class ContainerWorker {
   constructor(namespace: RunnerNamespace, durable: () => Promise<void>) {
     this.#namespace = namespace;
     this.#durable = durable;
+  }
+
+  /** Whether a job has just woken the first container, and the others are to start. */
+  get isStarting(): boolean {
+    return Date.now() - this.#calledAt < RECENT;
   }
 
   wake(): void {

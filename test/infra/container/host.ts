@@ -30,7 +30,7 @@ export default {
     const { pathname } = new URL(request.url);
     if (pathname === "/cron") {
       const WORKER = { getByName: (name: string) => ({ fetch: () => fetch(`${env.ENGINE}/${name}`) }) };
-      await wake({ ...env, WORKER, INSTANCES: "1" });
+      await wake({ ...env, WORKER });
       return new Response();
     }
     if (!/^\/container(\/|$)/.test(pathname)) return edge.fetch(request, env, context);

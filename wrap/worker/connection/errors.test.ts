@@ -1,7 +1,7 @@
 import { connect as connectTo, createServer } from "node:net";
-import { SdkError, SdkErrorCode } from "@modelcontextprotocol/client";
+import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
-import { AnswerLost, classified, NotSent } from "./errors.ts";
+import { AnswerLost, CallRefused, classified, NotSent } from "./errors.ts";
 
 /** An error as the HTTP client throws it, caused by one of the system. */
 const failed = (cause: Error) => new TypeError("fetch failed", { cause });
@@ -31,4 +31,14 @@ test("a request counts as not sent if none of its host's addresses accepts a con
 test("a request to a program that has ended counts as not sent, with and without a program host", () => {
   expect(classified(new SdkError(SdkErrorCode.NotConnected, "Not connected"))).toBeInstanceOf(NotSent);
   expect(classified(Object.assign(new Error("Not connected"), { code: "NotConnected" }))).toBeInstanceOf(NotSent);
+});
+
+test.each([
+  [400, CallRefused],
+  [408, AnswerLost],
+  [429, CallRefused],
+  [503, AnswerLost],
+])("HTTP %i tells whether a request was refused, or may have had its effect", (status, kind) => {
+  const error = new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, "", { status });
+  expect(classified(error)).toBeInstanceOf(kind);
 });

@@ -23,7 +23,7 @@ export class CallRefused extends Error {
 
   /** Whether the same request may be accepted later. */
   get isTemporary(): boolean {
-    return [408, 409, 425, 429].includes(this.status);
+    return [409, 425, 429].includes(this.status);
   }
 }
 
@@ -79,7 +79,9 @@ export function classified(error: unknown): Error {
   if (error instanceof SdkHttpError) {
     const { status = 0 } = error;
     const reason = answered(error);
-    return status >= 400 && status < 500 ? new CallRefused(status, reason) : new AnswerLost(reason);
+    // A server may answer 408 because a tool took too long.
+    const isRefused = status >= 400 && status < 500 && status !== 408;
+    return isRefused ? new CallRefused(status, reason) : new AnswerLost(reason);
   }
   const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;
   const code = String(cause?.code ?? (error as { code?: unknown })?.code ?? "");
