@@ -66,7 +66,10 @@ export async function subscribe(
   const { id, params } = message;
   const wanted = Object(params.notifications);
   if (!("taskIds" in wanted) && !(watch && "resourceSubscriptions" in wanted)) return response;
-  await response.body?.cancel();
+  const over = response.body?.cancel();
+  // The slot is kept for the stream that follows.
+  scope.slot();
+  await over;
 
   const { data: notifications } = Notifications.safeParse(params.notifications);
   if (!notifications) {
