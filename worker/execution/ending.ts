@@ -57,7 +57,7 @@ export async function conclude(
     }
     case "asleep":
       cached.journal.version = task.version;
-      journals.put(promise.id, { ...cached, newestEntry: reporter.newest });
+      journals.put(promise, { ...cached, newestEntry: reporter.newest });
       reports?.figures.waits({ job, kind, ...reporter.waits });
       return "asleep";
     case "blocked": {
