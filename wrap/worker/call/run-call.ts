@@ -137,7 +137,7 @@ class Call {
         }
         case "task": {
           const { sessionId } = outcome.place;
-          outside(() => this.#server.holdTask(this.#ctx.jobName, sessionId, this.#ctx.signal));
+          outside(() => this.#server.holdTask(this.#ctx.jobName, sessionId));
           n += 1;
           if (outcome.isLegacy) {
             this.#awaited = { base: n, request: outcome };
@@ -292,7 +292,8 @@ class Call {
         });
         return null;
       };
-      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES });
+      // The job ends for its own reason, even if the server cannot be told.
+      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES }).catch(() => {});
     }
     throw reason;
   }
