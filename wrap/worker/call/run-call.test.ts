@@ -61,6 +61,7 @@ async function called(
     options: { name: "acme" },
     takeSlot: async () => ({ index: 0, free() {} }),
     forget() {},
+    holdTask() {},
     connection: async () => connection,
   } as unknown as WrappedServer;
   const { signal } = new AbortController();
