@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type Implementation, implement } from "../core/author/implement.ts";
 import { type Context, HOUR } from "../core/definitions/context.ts";
@@ -39,9 +39,86 @@ test("the history of a job that sent an event fits its definition", async () => 
   expect(await replayed(saved, implement(telling, code))).toBe(1);
 });
 
+describe("a failure of today's code is reported", () => {
+  const buying = defineJob({ kind: "buying", args: z.object({}), id: () => "", deadline: HOUR });
+  const bought = (then: (count: number) => unknown) =>
+    implement(buying, async (ctx: Context) => then(await ctx.step("count", () => 1)));
+  const soldOut = () => {
+    throw new Error("sold out");
+  };
+  const faulty = (count: number) => (count as unknown as string).trim();
+  const saved = (then: (count: number) => unknown) =>
+    historyOf(new SimulatedJob(bought(then).versionOf(1) as never), "buying", { kind: "failed" });
+
+  test("of a running job's", async () => {
+    const { end: _, ...running } = { ...(await saved(soldOut)), state: "pending" as const };
+    expect(
+      await replayed(
+        running,
+        bought(() => "done"),
+      ),
+    ).toBe(1);
+    await expect(replayed(running, bought(faulty))).rejects.toThrow(/it fails: .*trim.*, and the job had not$/);
+  });
+
+  test("of a running job's that has begun a sleep which it does not await", async () => {
+    const resting = (then: (count: number) => unknown) => async (ctx: Context) => {
+      const count = await ctx.step("count", () => 1);
+      const pause = ctx.sleep("pause", 1_000);
+      await ctx.step("count again", () => 2);
+      const end = then(count);
+      await pause;
+      return end;
+    };
+    const simulated = new SimulatedJob(resting(() => "as it was"));
+    const { end: _, ...running } = { ...(await historyOf(simulated, "buying")), state: "pending" as const };
+    expect(await replayed(running, implement(buying, resting(String)))).toBe(1);
+    await expect(replayed(running, implement(buying, resting(faulty)))).rejects.toThrow(/trim.*, and the job had not$/);
+  });
+
+  test("of a running job's, unless its deadline has come since", async () => {
+    const { end: _, ...running } = { ...(await saved(soldOut)), state: "pending" as const };
+    const late = implement(buying, async (ctx: Context) => {
+      await ctx.step("count", () => 1);
+      await ctx.sleep("long", 365 * 24 * HOUR);
+    });
+    expect(await replayed(running, late)).toBe(1);
+  });
+
+  test("of a failed job's if it differs, as is a success", async () => {
+    const failed = { ...(await saved(soldOut)), state: "rejected" as const, end: { error: { message: "sold out" } } };
+    expect(await replayed(failed, bought(soldOut))).toBe(1);
+    await expect(
+      replayed(
+        failed,
+        bought(() => 1),
+      ),
+    ).rejects.toThrow("it returns 1, and failed: sold out");
+    await expect(replayed(failed, bought(faulty))).rejects.toThrow(/it fails: .*trim.*, and failed: sold out$/);
+    // Redacted fields may be a part of the message, which is then not saved.
+    expect(await replayed({ ...failed, end: { error: {} } }, bought(faulty))).toBe(1);
+  });
+
+  test("of a failed job's, unless only its line differs", async () => {
+    const message = "count.trim is not a function (at shop/buying.run.ts:7)";
+    const failed = { ...(await saved(faulty)), state: "rejected" as const, end: { error: { message } } };
+    expect(await replayed(failed, bought(faulty))).toBe(1);
+  });
+
+  test("of a job that was cancelled only if a rule is broken, and of one saved without its state", async () => {
+    const { end: _, ...old } = await saved(soldOut);
+    expect(await replayed({ ...old, state: "rejected_canceled" }, bought(soldOut))).toBe(1);
+    await expect(replayed(old, bought(soldOut))).rejects.toThrow(/it fails: sold out; save the history again/);
+  });
+});
+
 /** The history of a job that returns `as it was`. */
-async function historyOf(simulated: SimulatedJob, kind: string): Promise<History> {
-  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "as it was" });
+async function historyOf(
+  simulated: SimulatedJob,
+  kind: string,
+  end: object = { kind: "complete", value: "as it was" },
+): Promise<History> {
+  expect(await simulated.toEnd()).toMatchObject(end);
   const root = simulated.sim.get(JOB);
   return {
     ...{ id: JOB, jobName: JOB, kind, version: 1, seed: SEED, args: {} },

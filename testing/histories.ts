@@ -3,11 +3,12 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Implementation, nextArgs } from "../core/author/implement.ts";
 import { Execution } from "../core/engine/execution.ts";
-import type { History } from "../core/engine/history.ts";
+import type { History, HistoryEnd } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
-import { type Lease, LeaseLost, type Runnable } from "../core/engine/runtime.ts";
+import { type ExecutionEnd, type Lease, LeaseLost, type Runnable } from "../core/engine/runtime.ts";
 import type { PromiseRecord } from "../core/store/connection/protocol.ts";
 import { isOutput, runId } from "../core/store/ids.ts";
+import { storedError } from "../worker/execution/ending.ts";
 import { silent, uncounted } from "./simulation/simulated-job.ts";
 
 const END = "the history ends here";
@@ -16,7 +17,8 @@ const END = "the history ends here";
  * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them. Nothing beyond the end
  * of a history is executed. Resolves with the number of histories that are of the functions' kinds.
  *
- * @throws {Error} naming each history that the present code does not fit, or that it ends differently
+ * @throws {Error} naming each history that the present code does not fit, or that it ends differently,
+ *   or in which it fails although the job had not
  *
  * @example const test = async () => replayHistories("histories", [waitForSiteRun]);
  */
@@ -45,7 +47,20 @@ async function problemOf(
   { job, versionOf }: Implementation,
   env: unknown,
 ): Promise<string | undefined> {
-  const { id, jobName, version = job.version, seed, args, run, startedAt, deadline, end, records, awaited } = history;
+  const {
+    id,
+    jobName,
+    version = job.version,
+    seed,
+    args,
+    run,
+    startedAt,
+    deadline,
+    state,
+    end,
+    records,
+    awaited,
+  } = history;
   const code = versionOf(version);
   if (!code) return `the code has no version ${version} any more`;
   const journal = new Journal();
@@ -82,20 +97,49 @@ async function problemOf(
     throw error;
   });
   if (outcome?.kind === "blocked") return outcome.reason;
-  if (outcome?.kind === "failed" && (end || (outcome.error as Error)?.name === "NondeterminismError"))
-    return `it fails: ${(outcome.error as Error)?.message}`;
-  const ends =
-    outcome?.kind === "complete"
-      ? { value: outcome.value }
-      : outcome?.kind === "continued"
-        ? { next: outcome.args }
-        : undefined;
-  if (!end || !ends || JSON.stringify(ends) === JSON.stringify(end)) return undefined;
-  return `it ${told(ends, "returns", "goes on with")}, and ${told(end, "returned", "went on with")}`;
+  const now = outcome && endIn(outcome);
+  if (!now) return undefined;
+  if (end) return isSame(now, end) ? undefined : `it ${told(now, PRESENT)}, and ${told(end, PAST)}`;
+  if (outcome.kind !== "failed" || mayFail(outcome.error, state)) return undefined;
+  const had = state === undefined ? "; save the history again, to tell whether the job had" : ", and the job had not";
+  return `it ${told(now, PRESENT)}${had}`;
 }
 
-const told = (end: NonNullable<History["end"]>, returned: string, wentOn: string): string =>
-  "next" in end ? `${wentOn} ${JSON.stringify(end.next)}` : `${returned} ${JSON.stringify(end.value)}`;
+function endIn(outcome: ExecutionEnd): HistoryEnd | undefined {
+  switch (outcome.kind) {
+    case "complete":
+      return { value: outcome.value };
+    case "continued":
+      return { next: outcome.args };
+    case "failed":
+      return { error: { message: storedError(outcome.error).message } };
+    default:
+      return undefined;
+  }
+}
+
+/** Whether the function of a job without an end may fail: that of a cancelled job does, and a deadline may have come since. */
+function mayFail(error: unknown, state: History["state"]): boolean {
+  const name = (error as Error | undefined)?.name;
+  if (name === "NondeterminismError") return false;
+  return state?.startsWith("rejected_") || name === "DeadlineExceeded" || name === "JobCancelled";
+}
+
+function isSame(now: HistoryEnd, end: HistoryEnd): boolean {
+  if (!("error" in now && "error" in end)) return JSON.stringify(now) === JSON.stringify(end);
+  return end.error.message === undefined || withoutLine(now.error.message) === withoutLine(end.error.message);
+}
+
+/** A message without the line of a fault, which any edit of the file moves. */
+const withoutLine = (message = ""): string => message.replace(/ \(at [^()]*:\d+\)$/, "");
+
+const PRESENT = { value: "returns", next: "goes on with", error: "fails" };
+const PAST = { value: "returned", next: "went on with", error: "failed" };
+
+function told(end: HistoryEnd, { value, next, error }: typeof PAST): string {
+  if ("error" in end) return end.error.message === undefined ? error : `${error}: ${end.error.message}`;
+  return "next" in end ? `${next} ${JSON.stringify(end.next)}` : `${value} ${JSON.stringify(end.value)}`;
+}
 
 const pending = (id: string): PromiseRecord => {
   return { id, state: "pending", param: {}, value: {}, tags: {}, timeoutAt: Number.MAX_SAFE_INTEGER, createdAt: 0 };

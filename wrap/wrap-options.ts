@@ -95,7 +95,10 @@ export interface WrapOptions {
    * its process.
    */
   processes?: number;
-  /** How long the server may take for a call, in milliseconds. Default: an hour. */
+  /**
+   * How long the server may take for a call, in milliseconds. Default: an hour. A task of the 2026-07-28 revision may take longer, as
+   * long as the server says how the task is.
+   */
   timeout?: number;
   /**
    * The variable of the worker's environment that holds each caller's credentials, as a JSON object: it maps the caller's id, or

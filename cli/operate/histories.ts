@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { VERSION_TAG } from "../../core/definitions/job.ts";
-import type { History } from "../../core/engine/history.ts";
+import type { History, HistoryEnd } from "../../core/engine/history.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { newestRun, runIn } from "../../core/engine/runs.ts";
@@ -15,6 +15,7 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { pagesOf } from "../../core/store/connection/search-all.ts";
+import { endOf } from "../../core/store/deadline.ts";
 import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "../../worker/execution/child-jobs.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
@@ -79,7 +80,7 @@ async function* historiesOf(server: Server, job: string, fields: ReadonlySet<str
   const call = decodeValue(promise?.param ?? {}) as Call;
   if (!promise || typeof call?.func !== "string") throw new Error(`There is no job ${job}.`);
   const common = {
-    ...{ id, jobName: splitKey(job).name, kind: call.func },
+    ...{ id, jobName: splitKey(job).name, kind: call.func, state: endOf(promise) },
     deadline: promise.timeoutAt - (call.cleanup ?? 0),
   };
   const first = {
@@ -92,9 +93,7 @@ async function* historiesOf(server: Server, job: string, fields: ReadonlySet<str
   let run: Run | undefined;
   for (let n = 1; ; n++) {
     const next = runIn(n + 1, await get(runId(id, n + 1)));
-    const end = next
-      ? { next: redacted(next.args, fields) }
-      : promise.state === "resolved" && { value: redacted(decodeValue(promise.value), fields) };
+    const end = next ? { next: redacted(next.args, fields) } : endIn(promise, fields);
     yield {
       ...common,
       ...(run ? begunWith(run, fields) : first),
@@ -104,6 +103,16 @@ async function* historiesOf(server: Server, job: string, fields: ReadonlySet<str
     if (!next) return;
     run = next;
   }
+}
+
+/** The end of a job that is complete or failed. */
+function endIn(promise: PromiseRecord, fields: ReadonlySet<string>): HistoryEnd | undefined {
+  const state = endOf(promise);
+  if (state !== "resolved" && state !== "rejected") return undefined;
+  const value = decodeValue(promise.value);
+  if (state === "resolved") return { value: redacted(value, fields) };
+  // A message may hold the values of redacted fields.
+  return { error: value instanceof Error && fields.size === 0 ? { message: value.message } : {} };
 }
 
 const begunWith = ({ n, before, version, seed, args, startedAt }: Run, fields: ReadonlySet<string>) => {

@@ -59,10 +59,11 @@ async function examineJobs(
   const feeds = new ProgressFeeds(client);
   const queue = new PQueue({ concurrency: AT_ONCE });
   const tags = { "resonate:target": `poll://any@${group}` };
-  const examine = async ({ id }: PromiseRecord, kind: string) => {
+  const examine = async (promise: PromiseRecord, kind: string) => {
+    const { id } = promise;
     // One read is enough for a job that has reported no progress, as most have not.
     const first = await client.call({ kind: "promise.get", data: { id: feedEntryId(id, 1) } });
-    const { entry } = first ? await feeds.newest(id) : {};
+    const { entry } = first ? await feeds.newest(promise) : {};
     const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;
     const state = entry?.blocked !== undefined ? "blocked" : entry?.step?.error !== undefined ? "failing" : "asking";
     if (state === "asking" && !isAsking) return;

@@ -30,7 +30,7 @@ export class CallerJobs implements Jobs {
   async answer(jobName: string, question: string, answer: Answer): Promise<"answered" | "closed" | "notAsked"> {
     const promise = await this.#store.get(jobName, this.#signal);
     if (promise?.state !== "pending") return "closed";
-    const { entry } = await this.#store.feeds.newest(promise.id, this.#signal);
+    const { entry } = await this.#store.feeds.newest(promise, this.#signal);
     if (!entry) return "notAsked";
     const open = Object.hasOwn(entry.questions, question) ? entry.questions[question] : undefined;
     if (!open) return "closed";

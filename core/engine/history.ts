@@ -1,5 +1,5 @@
 /** The history of one run of a job, as saved to a file: all that is needed to repeat the run. */
-import type { PromiseRecord } from "../store/connection/protocol.ts";
+import type { PromiseRecord, PromiseState } from "../store/connection/protocol.ts";
 
 import type { Run } from "./state.ts";
 
@@ -15,9 +15,14 @@ export interface History {
   /** Milliseconds since the epoch. */
   startedAt: number;
   deadline: number;
-  /** The job's result if it is complete, or the arguments of the next run. */
-  end?: { value?: unknown } | { next: unknown };
+  /** The state of the job when it was saved; `rejected_timedout` also if its function ended because of the deadline. */
+  state?: PromiseState;
+  /** The job's result or error if it is complete or failed, or the arguments of the next run. */
+  end?: HistoryEnd;
   records: PromiseRecord[];
   /** The promises that the job awaited besides its own records: other jobs by their names, callbacks by their ids. */
   awaited: Record<string, PromiseRecord>;
 }
+
+/** An error has no message if fields are redacted. */
+export type HistoryEnd = { value?: unknown } | { next: unknown } | { error: { message?: string } };

@@ -367,7 +367,6 @@ export class RemoteStore {
     try {
       const { status } = await this.#client.send("promise.forget", { id }, { origin: id });
       if (status === 422) return "running";
-      this.feeds.forget(id);
       await record?.forget(id, false);
       return "forgotten";
     } catch (error) {

@@ -27,7 +27,7 @@ export async function jobSnapshotOf(
   how: "newest" | "recent" = "newest",
 ): Promise<JobSnapshot> {
   if (!mayTell(promise, Date.now())) return withoutFeed(promise);
-  const feed = await store.feeds[how](promise.id, signal);
+  const feed = await store.feeds[how](promise, signal);
   const asked = Object.entries(feed.entry?.questions ?? {});
   const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.feeds.answeredAt(promiseId, signal)));
   return {

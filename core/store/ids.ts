@@ -190,6 +190,9 @@ export const begunId = (job: string): string => child(job, "k", "");
 /** The timer until the job of the start at the place `at` is looked for again. */
 export const positionTimerId = (job: string, at: string, due: number): string => child(job, "k", `${at}.${due}`);
 
+/** The timer until clean-ups before a job, which should have ended by then, are no longer waited for. */
+export const cleanUpTimerId = (job: string, due: number): string => child(job, "k", `x.${due}`);
+
 /** The `link`th use, counted from 1, of a slot of a limit. */
 export const limitSlotId = (limit: string, slot: number, link: number): string => `${limit}${OWN}${slot}.${link}`;
 

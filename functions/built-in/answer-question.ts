@@ -77,12 +77,10 @@ export async function giveAnswer(
   // Parsed last: large JSON takes longer than all of the above.
   const content = jsonOf(answer);
   const response = content === null ? { action: "decline" } : { action: "accept", content };
-  const checked = await checkAnswer(open.question, response);
+  const checked = content === undefined ? { reason: "it is not JSON" } : await checkAnswer(open.question, response);
   if ("reason" in checked) {
     const schema = JSON.stringify(open.question.requestedSchema);
-    throw refused(
-      `answer: ${content === undefined ? "it is not JSON" : checked.reason}. Accepted: JSON that fits ${schema}.`,
-    );
+    throw refused(`answer: ${checked.reason}. Accepted: JSON that fits ${schema}.`);
   }
   if (!(await store.feeds.answer(open.promiseId, checked.answer)))
     throw refused(`question: ${JSON.stringify(key)} was answered by somebody else meanwhile.`);

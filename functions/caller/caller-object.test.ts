@@ -571,6 +571,28 @@ test("jobs that are expected to end at the same time are looked at within second
   expect(received.size).toBe(100);
 });
 
+test.each([
+  ["no others start", 5],
+  ["as many start", 12],
+])("many expected ends that are told at once cost few looks at other open jobs, while %s", async (starts, most) => {
+  const { received, receive } = noting();
+  const { start, end, pass, awake, idOf, state } = await subscribed(receive);
+  // One of 500 is expected to end each 3.6 seconds of the second half-hour.
+  const [pace, began] = [3_600, Date.now()];
+  for (let n = 0; n < 500; n++) await start(`timer_${n}`, 30 + (n * pace) / MINUTE, DAY);
+  await pass(began + 30 * MINUTE - 10);
+  const before = state.requests;
+  for (let n = 0; n < 250; n++) {
+    await pass(began + 30 * MINUTE + n * pace - 10);
+    await end(`timer_${n}`);
+    await awake().heard(KEY, [idOf(`timer_${n}`)], []);
+    if (starts === "as many start") await start(`timer_${500 + n}`, 30, DAY);
+  }
+  await pass(Date.now() + MINUTE);
+  expect(received.size).toBe(250);
+  expect((state.requests - before) / 250).toBeLessThan(most);
+});
+
 test("each of many open jobs is looked at within about an hour", async () => {
   const { received, receive } = noting();
   const { start, end, pass } = await subscribed(receive);

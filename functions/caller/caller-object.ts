@@ -16,6 +16,7 @@ import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
@@ -118,8 +119,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #hooks: WebHooks;
   readonly #schedules: Schedules;
   readonly #rooms: RoomList;
-  /** When jobs are next looked at for subscriptions, and the pause before that; undefined without subscriptions. */
-  #hearing: { at: number; pause: number } | undefined;
+  /**
+   * When jobs are next looked at for subscriptions, when such a look includes jobs that are not due, and the pause before that;
+   * undefined without subscriptions. In state of 6b77826e and before, each look includes them.
+   */
+  #hearing: { at: number; all?: number; pause: number } | undefined;
   /** Until when somebody who polls or streams wants the outputs of jobs, in milliseconds since the epoch. */
   #toldUntil = 0;
   readonly #takeover: Takeover;
@@ -254,7 +258,6 @@ export class CallerObject extends DurableObject implements CallerMethods {
 
   async forget(id: string, isHidden: boolean): Promise<void> {
     this.#jobs.transaction(() => this.#jobs.forget(id, isHidden));
-    this.#feeds.forget(id);
     // The sweep removes files that this leaves behind.
     if (!isHidden)
       await keptFilesOf(this.#env)
@@ -511,7 +514,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
    * Begins to follow how jobs end while somebody is subscribed: on one machine over the listener's connection; in an account,
    * where an open connection is billed, by looks with growing pauses.
    */
-  #hear(at = Math.min(this.#hearing?.at ?? Infinity, Date.now() + HEARING.first), pause = HEARING.first): void {
+  #hear(
+    all = Math.min(this.#hearing?.all ?? Infinity, Date.now() + HEARING.first),
+    pause = HEARING.first,
+    at = Math.min(this.#hearing?.at ?? Infinity, all),
+  ): void {
     const { names } = this.#hooks;
     const isWanted = names.length > 0 && this.#jobs.pending(1).length > 0;
     if (isWanted && isLocal(this.#config))
@@ -520,7 +527,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
         names.some((name) => name !== JOB_ENDED),
       );
     const isNoted = this.#hearing !== undefined;
-    this.#hearing = isWanted ? { at, pause } : undefined;
+    this.#hearing = isWanted ? { at, all, pause } : undefined;
     if (isWanted || isNoted) this.#jobs.set("hearing", JSON.stringify(this.#hearing ?? null));
   }
 
@@ -533,23 +540,25 @@ export class CallerObject extends DurableObject implements CallerMethods {
   async #lookForEvents(now: number): Promise<void> {
     const { names } = this.#hooks;
     if (names.length === 0) return;
-    const ids = this.#jobs.leastSeen(now, LOOKS);
-    const isSeen = await this.#looks.lookAt(ids).then(
-      () => true,
-      () => false, // The next alarm looks again.
-    );
+    // Each expected end has a look: to look at others each time would cost too much.
+    const isOfAll = (this.#hearing?.all ?? 0) <= now;
+    const ids = this.#jobs.leastSeen(now, LOOKS, isOfAll ? now : now - HEARING.most);
+    const found = await this.#looks.lookAt(ids).catch(() => undefined); // The next alarm looks again.
+    const isSeen = found !== undefined;
     const areFeedsWanted = names.some((name) => name !== JOB_ENDED);
     if (areFeedsWanted) {
-      const running = ids.filter((id) => this.#jobs.isPending(id));
-      await Promise.all(running.map(async (id) => this.#looks.noteFeed(id, await this.#feeds.newest(id)))).catch(
-        () => {},
-      );
+      const note = async (job: PromiseRecord | undefined) => {
+        if (job?.state === "pending") await this.#looks.noteFeed(job.id, await this.#feeds.newest(job));
+      };
+      await Promise.all((found ?? []).map(note)).catch(() => {});
     }
     const most = isLocal(this.#config) ? HEARING.first : areFeedsWanted ? HEARING.mostOfFeeds : HEARING.most;
-    const pause = Math.min(most, (this.#hearing?.pause ?? HEARING.first) * 1.5);
+    const { all = 0, pause = HEARING.first } = this.#hearing ?? {};
+    const longer = Math.min(most, pause * 1.5);
+    const next = all <= now ? { all: now + longer, pause: longer } : { all, pause };
     const { due, oldest } = this.#jobs.nextLook();
     const wanted = Math.min(Math.max(now, due) + SOON, Math.max(now + HEARING.least, oldest + HEARING.most));
-    this.#hear(Math.min(now + pause, isSeen ? wanted : Infinity), pause);
+    this.#hear(next.all, next.pause, Math.min(next.all, isSeen ? wanted : Infinity));
   }
 
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */

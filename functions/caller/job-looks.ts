@@ -4,6 +4,7 @@ import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-f
 import type { Reported } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { cleanUpId, isRoot, outputId, storedMarkId } from "../../core/store/ids.ts";
 import { besideIn, MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
 import { keepsFiles } from "../files/kept.ts";
@@ -43,7 +44,7 @@ export class JobLooks {
   readonly #jobs: JobTable;
   readonly #log: EventLog;
   readonly #client: ResonateClient;
-  readonly #looking = new Map<string, Promise<void>>();
+  readonly #looking = new Map<string, Promise<unknown>>();
   /** When jobs that may have grown were last looked at for their sizes, in milliseconds since the epoch. */
   #sizedAt: number | undefined;
   /** How many jobs were cut off, or found still cleaning up, since the last look at the sizes of ended jobs. */
@@ -170,16 +171,16 @@ export class JobLooks {
     await looking;
   }
 
-  async listen(id: string, { address }: Channel): Promise<number | undefined> {
+  async listen(id: string, { address }: Channel): Promise<Running | undefined> {
     const record = await this.#client.call({ kind: "promise.register_listener", data: { awaited: id, address } });
     if (record && record.state !== "pending") await this.note([startedJob(record, this.#world.key())], true);
-    return record?.timeoutAt;
+    return record;
   }
 
   /** Logs what is new in a job's progress feed, and has the next entry pushed. */
   async readFeed(job: Running, channel: Channel): Promise<void> {
     for (let isWritten = true; isWritten; ) {
-      const newest = await this.#world.feeds.newest(job.id);
+      const newest = await this.#world.feeds.newest(job);
       await this.noteFeed(job.id, newest);
       isWritten = await this.#world.feeds.listenToEntry(job, newest.n + 1, channel);
     }
@@ -201,12 +202,12 @@ export class JobLooks {
 
   /**
    * Reads the state of jobs and records it. `isChild`: whether to add a job that is not in the table, as one that a durable
-   * function started for the caller. `isSized`: as in {@link note}.
+   * function started for the caller. `isSized`: as in {@link note}. Resolves with the promises, in the order of the jobs.
    */
   async lookAt(
     jobs: readonly Reported[],
     { isChild = () => false, isSized = false }: { isChild?: (id: string) => boolean; isSized?: boolean } = {},
-  ): Promise<void> {
+  ): Promise<(PromiseRecord | undefined)[]> {
     const look = (job: Reported) =>
       typeof job === "string"
         ? this.#client.call({ kind: "promise.get", data: { id: job } })
@@ -223,6 +224,7 @@ export class JobLooks {
       for (const child of children) this.#jobs.noteChild(child as StartedJob, Date.now());
     });
     await this.note(seen, true, isSized);
+    return found;
   }
 }
 

@@ -308,9 +308,13 @@ export class JobTable {
     return this.#ids("state = 'pending' ORDER BY due LIMIT ?", limit);
   }
 
-  /** Jobs that are not known to have ended: first those that are due for a look, then the one looked at longest ago. */
-  leastSeen(now: number, limit: number): string[] {
-    return this.#ids(`state = 'pending' ORDER BY ${NEXT_LOOK} > ?, looked_at LIMIT ?`, now, limit);
+  /**
+   * Jobs that are not known to have ended: first those that are due for a look, then those that were looked at until `before`,
+   * the one looked at longest ago first.
+   */
+  leastSeen(now: number, limit: number, before = now): string[] {
+    const where = `state = 'pending' AND (${NEXT_LOOK} <= ? OR looked_at <= ?) ORDER BY ${NEXT_LOOK} > ?, looked_at LIMIT ?`;
+    return this.#ids(where, now, before, now, limit);
   }
 
   forgetPeriods(now: number): void {

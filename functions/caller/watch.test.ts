@@ -19,7 +19,8 @@ test("a progress entry that is pushed while only ends are wanted is read once pr
   };
   const readFeed = vi.fn(async () => {});
   const none = { leastSeen: () => [], look: async () => {} };
-  const jobs = { key: () => "", pending: () => ["job"], listen: async () => Date.now() + 60 * MINUTE };
+  const listen = async (id: string) => ({ id, createdAt: Date.now(), timeoutAt: Date.now() + 60 * MINUTE });
+  const jobs = { key: () => "", pending: () => ["job"], listen };
   const watch = new Watch({ source, readFeed, ...none, ...jobs });
   watch.extend(Date.now() + MINUTE, true);
   watch.extend(Date.now() + 10 * MINUTE, false);

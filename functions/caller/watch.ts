@@ -3,6 +3,7 @@ import type { SettlementSource } from "../../core/jobs/endpoint.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isRoot, rootOf } from "../../core/store/ids.ts";
 
 /** How many jobs are listened to at once. Where there are more, each look also reads some of them. */
@@ -20,11 +21,8 @@ const CREATED = 300;
 /** How long the connection may be silent before the jobs are looked at anyway, in milliseconds. */
 const QUIET = 30_000;
 
-/** A job, and when it times out, in milliseconds since the epoch. */
-export interface Running {
-  id: string;
-  timeoutAt: number;
-}
+/** The promise of a job. */
+export type Running = Pick<PromiseRecord, "id" | "createdAt" | "timeoutAt">;
 
 /** The caller's jobs, and how to read them and listen to them. */
 export interface Watched {
@@ -32,16 +30,16 @@ export interface Watched {
   key(): string;
   pending(limit: number): string[];
   leastSeen(limit: number): string[];
-  look(ids: readonly string[]): Promise<void>;
-  /** Has the end of a job pushed, and records one that has ended. Returns its time-out; undefined while it has no promise. */
-  listen(id: string, channel: Channel): Promise<number | undefined>;
+  look(ids: readonly string[]): Promise<unknown>;
+  /** Has the end of a job pushed, and records one that has ended. Returns its promise, if it has one yet. */
+  listen(id: string, channel: Channel): Promise<Running | undefined>;
   /** Logs what is new in a job's progress feed, and has the next entry pushed. */
   readFeed(job: Running, channel: Channel): Promise<void>;
 }
 
 /** A job that is listened to, and whether its progress feed is listened to as well. */
 interface Told {
-  timeoutAt: number;
+  job: Running;
   isRead: boolean;
 }
 
@@ -93,9 +91,9 @@ export class Watch {
     let open:
       | { channel: Channel; add: (ids: readonly string[]) => Promise<void>; heard: Map<string, Told> }
       | undefined;
-    const readFeed = async (id: string, told: Told, channel: Channel) => {
+    const readFeed = async (told: Told, channel: Channel) => {
       told.isRead = true;
-      await this.#jobs.readFeed({ id, timeoutAt: told.timeoutAt }, channel).catch((error) => {
+      await this.#jobs.readFeed(told.job, channel).catch((error) => {
         told.isRead = false;
         throw error;
       });
@@ -111,14 +109,14 @@ export class Watch {
         const some = ids.slice(i, i + LOOKS);
         const found = await Promise.all(some.map((id) => this.#jobs.listen(id, channel)));
         for (const [n, id] of some.entries()) {
-          const timeoutAt = found[n];
-          if (timeoutAt !== undefined) heard.set(id, { timeoutAt, isRead: false });
+          const job = found[n];
+          if (job) heard.set(id, { job, isRead: false });
         }
       }
       if (Date.now() < this.#feedsUntil) {
-        const silent = [...heard].filter(([, { isRead }]) => !isRead);
+        const silent = [...heard.values()].filter(({ isRead }) => !isRead);
         for (let i = 0; i < silent.length; i += FEEDS)
-          await Promise.all(silent.slice(i, i + FEEDS).map(([id, told]) => readFeed(id, told, channel)));
+          await Promise.all(silent.slice(i, i + FEEDS).map((told) => readFeed(told, channel)));
       }
       // A promise that does not exist yet is tried again soon.
       if (wanted.some((id) => !heard.has(id))) this.onStart();
@@ -151,7 +149,7 @@ export class Watch {
     const hear = (id: string, channel: Channel) => {
       const told = open?.heard.get(rootOf(id));
       if (isRoot(id)) open?.heard.delete(id);
-      else if (told && Date.now() < this.#feedsUntil) return readFeed(rootOf(id), told, channel);
+      else if (told && Date.now() < this.#feedsUntil) return readFeed(told, channel);
       // Nothing more is pushed of the feed until it is read again.
       else if (told) told.isRead = false;
     };

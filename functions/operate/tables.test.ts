@@ -121,7 +121,7 @@ test("a waiting job is listed since the begin of its wait, until it no longer wa
   expect(tables.overview("hour", NOW).waits).toEqual([]);
 });
 
-test("the list of waiting jobs stays bounded in each state, blocked jobs still get in, and known jobs change", () => {
+test("the list of waiting jobs stays bounded, sleeping jobs leave room for failing ones and these for blocked ones, and known jobs change", () => {
   const storage = createStorage();
   const said: string[] = [];
   const exec = storage.sql.exec.bind(storage.sql);
@@ -137,20 +137,23 @@ test("the list of waiting jobs stays bounded in each state, blocked jobs still g
     }
   };
   const numbers = () => Object.fromEntries(tables.overview("hour", NOW).waits.map(({ state, n }) => [state, n]));
-  tell("failing", 0, 3_000);
-  tell("answer", 3_000, 6_000);
-  expect([numbers(), tables.overview("hour", NOW).waits_whole]).toEqual([{ failing: 3_000, answer: 2_000 }, false]);
-  tell("answer", 0, 400);
-  expect(numbers()).toEqual({ failing: 2_600, answer: 2_400 });
-  tell("blocked", 10_000, 16_000);
-  expect(numbers()).toEqual({ failing: 2_600, answer: 2_400, blocked: 5_000 });
-  tell(undefined, 10_000, 16_000);
-  tell("failing", 20_000, 20_200);
-  expect(numbers()).toEqual({ failing: 2_600, answer: 2_400 });
+  tell("sleeping", 0, 3_000);
+  tell("job", 3_000, 6_000);
+  expect([numbers(), tables.overview("hour", NOW).waits_whole]).toEqual([{ sleeping: 3_000, job: 2_000 }, false]);
+  tell("job", 0, 400);
+  expect(numbers()).toEqual({ sleeping: 2_600, job: 2_400 });
+  tell("failing", 10_000, 13_000);
+  tell("answer", 13_000, 16_000);
+  expect(numbers()).toEqual({ sleeping: 2_600, job: 2_400, failing: 3_000, answer: 2_000 });
+  tell("blocked", 20_000, 26_000);
+  expect(numbers()).toEqual({ sleeping: 2_600, job: 2_400, failing: 3_000, answer: 2_000, blocked: 5_000 });
+  tell(undefined, 10_000, 26_000);
+  tell("sleeping", 30_000, 30_200);
+  expect(numbers()).toEqual({ sleeping: 2_600, job: 2_400 });
   tell(undefined, 0, 1_000);
   tell(undefined, 0, 1_000); // It is not counted twice.
-  tell("sleeping", 20_000, 22_000);
-  expect(numbers()).toEqual({ failing: 2_000, answer: 2_000, sleeping: 1_000 });
+  tell("sleeping", 30_000, 32_000);
+  expect(numbers()).toEqual({ sleeping: 3_000, job: 2_000 });
   tables.report(report({ waits: [{ job: "milk_1", kind: "milk", state: "worker", says: "no function" }] }), NOW - DAY);
   expect(numbers()).toMatchObject({ worker: 1 });
   // Only the first of more than a hundred reports reads the whole list.

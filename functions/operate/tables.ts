@@ -38,12 +38,15 @@ const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }
 const OTHER = "other";
 
 /**
- * The most jobs that are kept by name: failed ones, waiting ones, of which blocked ones may be twice as many, and those of one
- * kind that wait for a worker.
+ * The most jobs that are kept by name: failed ones, waiting ones, and those of one kind that wait for a worker. Jobs that need
+ * a person find room when the list is full of others: {@link ROOMS}.
  */
 const MOST_FAILED = 10_000;
 const MOST_WAITING = 5_000;
 const MOST_UNTAKEN = 50;
+
+/** How many times {@link MOST_WAITING} the list may hold when a job in a state is added to it. */
+const ROOMS = { sleeping: 1, job: 1, failing: 2, answer: 2, blocked: 3 };
 
 /** After how many milliseconds a job that no worker has taken counts as waiting for one. */
 const UNTAKEN = MINUTE;
@@ -163,7 +166,7 @@ export class OperateTables {
       if (this.all(known, kind, MOST_UNTAKEN - 1).length > 0) return;
       // The row of a job that is started again stays as it is.
       if (says === "" && isKnown) return;
-    } else if (!isKnown && this.#waiting >= (state === "blocked" ? 2 : 1) * MOST_WAITING) return;
+    } else if (!isKnown && this.#waiting >= ROOMS[state] * MOST_WAITING) return;
     if (!isKnown) this.#waiting += 1;
     this.all(
       `INSERT INTO waits VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET says = excluded.says, worker = excluded.worker,

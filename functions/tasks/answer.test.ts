@@ -67,3 +67,21 @@ test("a wrong answer to a very long form is refused at once", async () => {
   const checked = await checkAnswer({ message: "?", requestedSchema }, { action: "accept", content: { choice: "." } });
   expect(checked).toMatchObject({ reason: expect.stringContaining("choice") });
 });
+
+describe("an agreement without content", () => {
+  const checked = (properties: object, required: string[], content: object = {}) =>
+    checkAnswer(
+      { message: "?", requestedSchema: { type: "object", properties: { ...properties }, required } },
+      { action: "accept", ...content },
+    );
+
+  test.each([{}, { content: null }])("is one with empty content: %j", async (content) => {
+    const empty = { answer: { action: "accept", content: {} } };
+    expect(await checked({}, [], content)).toEqual(empty);
+    expect(await checked({ why: { type: "string" } }, [], content)).toEqual(empty);
+  });
+
+  test("is refused by the name of a property that is required", async () => {
+    expect(await checked({ why: { type: "string" } }, ["why"])).toEqual({ reason: expect.stringContaining("why") });
+  });
+});

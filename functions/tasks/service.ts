@@ -48,7 +48,7 @@ export function unknownTask(): ProtocolError {
 export async function getTask(
   service: TaskService,
   taskId: unknown,
-  request: TaskRequest & { showsForms: boolean; files: LoadFiles },
+  request: TaskRequest & FileReader & { showsForms: boolean },
 ): Promise<DetailedTask & Record<string, unknown>> {
   const { store, signal } = request;
   const found = await orUnavailable(service, promiseOf(service, taskId, request));
@@ -57,9 +57,24 @@ export async function getTask(
   const { showsForms } = request;
   const page = await service.links.urlOf(promise.name, request.caller);
   const task = detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page });
-  if (task.status !== "completed" || !mayHaveFiles(JSON.stringify(task.result))) return { ...task };
-  const referring = referringIn(task.result, promise.job);
-  return { ...task, result: await (await request.files()).shown(task.result, referring, request.caller, true) };
+  return { ...(await withFiles(task, promise, request)) };
+}
+
+/** Who reads files. Their addresses are sealed for the caller. */
+export interface FileReader {
+  caller: Caller;
+  files: LoadFiles;
+}
+
+/** The task with lines and links for the files of its result. The addresses in the lines differ each time. */
+export async function withFiles(
+  task: DetailedTask,
+  { job }: DurablePromise,
+  { files, caller }: FileReader,
+): Promise<DetailedTask> {
+  if (task.status !== "completed" || !mayHaveFiles(JSON.stringify(task.result))) return task;
+  const shown = (await files()).shown(task.result, referringIn(task.result, job), caller, true);
+  return { ...task, result: await shown };
 }
 
 /** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */

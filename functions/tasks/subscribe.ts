@@ -19,7 +19,14 @@ import {
 } from "../../core/tools/mcp.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
-import { findPromise, missingTasksCapability, orUnavailable, type TaskService } from "./service.ts";
+import {
+  type FileReader,
+  findPromise,
+  missingTasksCapability,
+  orUnavailable,
+  type TaskService,
+  withFiles,
+} from "./service.ts";
 import {
   type Audience,
   type Declared,
@@ -59,7 +66,10 @@ export async function subscribe(
   const { id, params } = message;
   const wanted = Object(params.notifications);
   if (!("taskIds" in wanted) && !(watch && "resourceSubscriptions" in wanted)) return response;
-  await response.body?.cancel();
+  const over = response.body?.cancel();
+  // The slot is kept for the stream that follows.
+  scope.slot();
+  await over;
 
   const { data: notifications } = Notifications.safeParse(params.notifications);
   if (!notifications) {
@@ -95,7 +105,8 @@ export async function subscribe(
         },
       });
       const onChange = (task: object) => notify("notifications/tasks", task);
-      const audience = { showsForms: showsForms(declared), kept: service.kept };
+      const { caller, files } = scope;
+      const audience = { showsForms: showsForms(declared), kept: service.kept, caller, files };
       const onUpdated = (uri: string) => notify("notifications/resources/updated", { uri });
       await Promise.all([watchTasks(scope.store, tasks, audience, onChange, signal), watch?.(uris, signal, onUpdated)]);
       // All tasks have ended; by the protocol, the response to the request says that nothing more will come.
@@ -133,7 +144,7 @@ type OnChange = (task: DetailedTask) => void;
 async function watchTasks(
   store: RemoteStore,
   tasks: readonly Watched[],
-  audience: Omit<Audience, "now" | "page">,
+  audience: Omit<Audience, "now" | "page"> & FileReader,
   onChange: OnChange,
   signal: AbortSignal,
 ): Promise<void> {
@@ -164,7 +175,7 @@ async function watchTasks(
 function watcher(
   store: RemoteStore,
   { taskId, name, page }: Watched,
-  audience: Omit<Audience, "now" | "page">,
+  audience: Omit<Audience, "now" | "page"> & FileReader,
   onChange: OnChange,
   signal: AbortSignal,
 ): (channel: Channel | undefined) => Promise<boolean> {
@@ -180,7 +191,8 @@ function watcher(
     const report = JSON.stringify(changing);
     // The client knows already that the task is working.
     const isNews = reported !== undefined || task.status !== "working" || doingOf(snapshot, Date.now()) !== undefined;
-    if (isNews && report !== reported) onChange(task);
+    // The files' addresses differ each time, and are no news.
+    if (isNews && report !== reported) onChange(await withFiles(task, promise, audience));
     reported = report;
     return snapshot.promise.state !== "pending";
   };

@@ -24,7 +24,7 @@ Jobs that ended longer than RETENTION_DAYS ago (default 400; "forever") are remo
 
 try {
   const log = pino({
-    level: process.env.LOG_LEVEL ?? "info",
+    level: process.env.LOG_LEVEL || "info",
     base: { process: "resonate" },
     formatters: { level: (level) => ({ level }) },
   });

@@ -23,8 +23,8 @@ test("the code replays a job's history without effects, and changed code fails w
   await stack.job("take_order_1").callback("payment").send({ amount: 12, card: "4111" });
   await ordered[0];
   const env = { RESONATE_URL: `http://127.0.0.1:${resonate}`, RESONATE_TOKEN: "", RESONATE_NAMESPACE: "" };
-  const args = ["cli/main.ts", "histories", "save", "take_order_1", "take_order_2", "--to", folder, "--redact", "card"];
-  const { stdout } = await execa(process.execPath, args, { env });
+  const save = (...args: string[]) => execa(process.execPath, ["cli/main.ts", "histories", "save", ...args], { env });
+  const { stdout } = await save("take_order_1", "take_order_2", "--to", folder, "--redact", "card");
   expect(stdout).toContain("take_order_2.json: 1 records");
   const saved = await readFile(join(folder, "take_order_1.json"), "utf8");
   const clear = saved.replace(/"data": "([^"]+)"/g, (_, data) => atob(data));
@@ -33,6 +33,27 @@ test("the code replays a job's history without effects, and changed code fails w
 
   expect(await replayHistories(folder, [orderRun])).toBe(2);
   expect(shop.requests).toHaveLength(2);
+
+  shop.answers({ status: 404, body: {} });
+  await expect(stack.call("take_order", { number: 3 })).rejects.toThrow("404");
+  const lost = join(folder, "lost");
+  await save("take_order_3", "take_order_2", "--to", lost);
+  const endOf = async (name: string) => JSON.parse(await readFile(join(lost, `${name}.json`), "utf8"));
+  expect(await endOf("take_order_2")).toMatchObject({ state: "pending" });
+  expect(await endOf("take_order_3")).toMatchObject({
+    state: "rejected",
+    end: { error: { message: expect.stringContaining("404") } },
+  });
+  expect(await replayHistories(lost, [orderRun])).toBe(2);
+  const free = implement(order, async (ctx, { number }) => {
+    await ctx.step("order", () => null).catch(() => null);
+    return { number, paid: 0 };
+  });
+  await expect(replayHistories(lost, [free])).rejects.toThrow(
+    /^\S+take_order_3\.json: it returns {"number":3,"paid":0}, and failed: .*404.*$/,
+  );
+  await save("take_order_3", "--to", lost, "--redact", "card");
+  expect(await endOf("take_order_3")).toMatchObject({ state: "rejected", end: { error: {} } });
 
   const changed = (code: (ctx: Context, args: { number: number }) => Promise<{ number: number; paid: number }>) =>
     replayHistories(folder, [implement(order, code)]);

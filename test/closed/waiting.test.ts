@@ -105,7 +105,7 @@ test("1,010 waiting calls take one connection per edge; workers can still connec
 }, 600_000);
 
 describe("a caller", () => {
-  const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+  const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", cyd: "token-of-cyd" };
   let stack: Stack;
   let name: string;
   beforeAll(async () => {
@@ -150,6 +150,31 @@ describe("a caller", () => {
       again.leave();
       return again.status === 200;
     });
+  });
+
+  test("has no more subscriptions than the limit when all come at once, and refused ones take no stream", async () => {
+    const { taskId } = await callerAt(stack.url, TOKENS.cyd).tasks.call("timer", {
+      timer_name: "long",
+      seconds: 3_600,
+    });
+    const method = "subscriptions/listen";
+    const headers = { ...bearer(TOKENS.cyd), ...rpcHeaders(method) };
+    const listen = (...taskIds: string[]) =>
+      open(stack.url, rpcMessage(method, { notifications: { taskIds } }), headers);
+    const subscriptions = await Promise.all(Array.from({ length: 15 }, () => listen(taskId)));
+    const statuses = subscriptions.map(({ status }) => status).sort();
+    for (const { leave } of subscriptions) leave();
+    expect(statuses).toEqual([...Array(5).fill(200), ...Array(10).fill(429)]);
+    await until("the slots to be free again", async () => {
+      const again = await listen(taskId);
+      again.leave();
+      return again.status === 200;
+    });
+    for (let n = 0; n < 10; n++) {
+      const refused = await listen();
+      await refused.ended;
+      expect([refused.status, refused.text()]).toEqual([200, expect.stringContaining("taskIds, a list of 1 to")]);
+    }
   });
 });
 

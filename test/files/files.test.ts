@@ -22,6 +22,7 @@ import { currentClient } from "../support/clients.ts";
 import { startResonate } from "../support/resonate.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
+import { subscribe, type WireTask } from "../tasks/support.ts";
 import { hashOf, madeOf } from "./fixture/runs.ts";
 
 const TOKENS = { ada: "token-of-ada", eve: "token-of-eve" };
@@ -225,6 +226,19 @@ test("a link to a job leads to the files of that job alone, and its owner sees t
   };
   expect(await filesAt(`/pages/link/${sealed.slice(-16)}`, headers)).toEqual(["0.txt"]);
   expect(await filesAt("/pages/job", { authorization: `Bearer ${TOKENS.ada}` })).toEqual(["0.txt", other.name]);
+});
+
+test("a notification of a task's end has the lines and links of its files that tasks/get has", async () => {
+  const { taskId } = await ada.tasks.call("make_file", { name: "told", file: "told.txt", size: 10, pace: 1_000 });
+  await using subscription = await subscribe(stack.url, [taskId], TOKENS.ada);
+  const told = await subscription.told(taskId, "completed");
+  // The address and its time differ with each request.
+  const contentOf = ({ result }: WireTask) =>
+    result.content.map((part: { text?: string }) => ({ ...part, text: part.text?.replace(/https:.*$/, "") }));
+  expect(contentOf(told)).toEqual(contentOf(await ada.tasks.get(taskId)));
+  expect(told.result.content).toContainEqual(expect.objectContaining({ type: "resource_link", name: "told.txt" }));
+  await subscription.ended;
+  expect(subscription.tasks().filter(({ status }) => status === "completed")).toHaveLength(1);
 });
 
 test("a client whose revision has no resource links gets only the line", async () => {

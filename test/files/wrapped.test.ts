@@ -96,7 +96,7 @@ test("a file is kept also if the rest of its answer is kept in parts", async () 
 });
 
 test("without a store for files, such an answer fails and says why, and a smaller one can be read in parts", async () => {
-  await using bare = await wrapped(options);
+  await using bare = await wrapped(options, { env: { FILES_URL: "" } });
   const large = call(bare.url, "export", { size: 20_000_000 });
   await expect(large).rejects.toThrow(/has done the call, and its answer was dropped: .* FILES_URL/);
   const { structured } = await call(bare.url, "export", { size: 4_000_000 });

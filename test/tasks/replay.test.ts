@@ -41,7 +41,10 @@ async function scene(name: string, { isListenedTo = false } = {}) {
     );
   let worker: WorkerProcess | undefined = await launch();
   const job = await interview.name({ name });
-  const newest = async () => (await store.feeds.newest(namespace + job)).entry;
+  const newest = async () => {
+    const promise = await store.get(job);
+    return promise && (await store.feeds.newest(promise)).entry;
+  };
   return {
     gate,
     job,

@@ -1,4 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test, vi } from "vitest";
 import { startStack, ToolCallFailed } from "../index.ts";
 import { until } from "../simulation/program.ts";
 import { freePort } from "./port.ts";
@@ -33,6 +36,52 @@ describe("a stack in a test", async () => {
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     await stack.clock.advance(60_000);
     expect(await waits).toMatchObject({ results: { [job_name]: "complete" } });
+  });
+
+  test("has a clock that advances past a stopped worker, by the sum of calls at the same time, and never back", async () => {
+    await using stack = await startStack();
+    const begun = stack.clock.now;
+    for (const part of [stack.edge, ...stack.workers]) part.process.signal("SIGSTOP");
+    await Promise.all([stack.clock.advance(DAY * 1_000), stack.clock.advance(DAY * 1_000)]);
+    expect(stack.clock.now - begun).toBeGreaterThanOrEqual(2 * DAY * 1_000);
+    for (const part of [stack.edge, ...stack.workers]) part.process.signal("SIGCONT");
+    await until("the edge to follow", async () => {
+      const { fires_at } = await stack.call("set_timer", { timer_name: `t${stack.clock.now}`, seconds: DAY });
+      return Date.parse(fires_at) - begun >= 3 * DAY * 1_000;
+    });
+    for (const ms of [Number.NaN, Number.POSITIVE_INFINITY, -1]) {
+      await expect(stack.clock.advance(ms)).rejects.toThrow(`The time cannot advance by ${ms} ms.`);
+    }
+  });
+
+  test("uses no variable of a deployment from the shell: it keeps files of its own, and leaves those of the deployment", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "deployment-"));
+    // A file that a job of the deployment is writing.
+    const written = join(folder, "a".repeat(40));
+    await mkdir(written);
+    await writeFile(join(written, `${"b".repeat(16)}-1.1.1~1`), "half");
+    try {
+      vi.stubEnv("FILES_URL", folder);
+      vi.stubEnv("ENCRYPTION_KEYS", Buffer.alloc(32).toString("base64"));
+      vi.stubEnv("LOG_LEVEL", "warn");
+      const fixture = "test/files/fixture/files";
+      await using stack = await startStack({ edge: `${fixture}-edge.ts`, worker: `${fixture}-worker.ts` });
+      // A worker sweeps files a minute after its start, by the moved time.
+      await stack.clock.advance(2 * DAY * 1_000);
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      expect(await readdir(written)).toHaveLength(1);
+      const { result } = await stack.call("make_file", { name: "letter", file: "letter.txt", size: 1_000 });
+      expect(result.file).toMatchObject({ name: "letter.txt", size: 1_000 });
+    } finally {
+      vi.unstubAllEnvs();
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("refuses a log level of the worker at which it would not see that the worker is ready", async () => {
+    await expect(startStack({ env: { LOG_LEVEL: "warn" } })).rejects.toThrow(
+      "LOG_LEVEL: a test reads lines of level info",
+    );
   });
 
   test("goes on after all its parts were killed and started again", async () => {

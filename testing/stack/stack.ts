@@ -7,13 +7,16 @@ import { join, relative, resolve } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
 import { readConfiguration } from "../../cli/bundle/configuration.ts";
+import { filesIn } from "../../cli/launcher/data-directory.ts";
 import { spawnEdge } from "../../cli/launcher/local-edge.ts";
+import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
 import { programPath } from "../../cli/package.ts";
 import { configurationOf, readProject, workerOf } from "../../cli/project.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { escaped } from "../../core/engine/replay/commands/commands.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { callbackUrls } from "../../worker/execution/callback-urls.ts";
+import { WORKER_ENVIRONMENT } from "../../worker/process/worker-config.ts";
 import { answers, type Program, run, until, watch } from "../simulation/program.ts";
 import { CLOCK_PATH } from "../time/movable-edge.ts";
 import { startTime, type Time } from "../time/stack-time.ts";
@@ -40,8 +43,9 @@ export interface TestStackOptions {
   /** The ports of edge and Resonate server. Default: free ones. */
   ports?: { edge?: number; resonate?: number };
   /**
-   * Variables for the workers, which override the environment of the test. `LEASE_SECONDS` defaults to 3: the jobs of a killed
-   * worker wait that long.
+   * Variables for the workers, which override the environment of the test. Of that, the variables that configure edge and worker
+   * are not used. `LEASE_SECONDS` defaults to 3: the jobs of a killed worker wait that long. `FILES_URL` defaults, for the edge
+   * too, to a folder of the stack; an empty one stands for no files.
    */
   env?: Record<string, string>;
   /** Bindings of the edge, which override those of the wrangler configuration. `AUTH_MODE` defaults to `none`. */
@@ -61,7 +65,10 @@ export interface TestTime {
   readonly now: number;
   /**
    * Advances the time of all processes by `ms` milliseconds, from one due promise to the next. Each time it waits until every
-   * job sleeps, waits or has ended, but no longer than five real seconds. Timeouts of tool calls use the machine's time.
+   * job sleeps, waits or has ended, but no longer than five real seconds. A process that is stopped or blocked follows when it
+   * goes on. Calls at the same time take place one after another. Timeouts of tool calls use the machine's time.
+   *
+   * @throws {TypeError} if `ms` is negative or not a finite number
    */
   advance(ms: number): Promise<void>;
 }
@@ -140,6 +147,9 @@ const PATIENCE = 5_000;
 const GLANCE = 100;
 const NUDGE = 500;
 
+/** The processes of a stack use no variable of a real deployment that the shell may hold: its addresses, keys and files. */
+const UNSET = Object.fromEntries([...WORKER_ENVIRONMENT, ...EDGE_ENVIRONMENT].map((name) => [name, ""]));
+
 /**
  * Starts a project's whole server on free ports of this machine: the edge in workerd, the workers and an embedded Resonate
  * server, as separate processes. They end with the test, or when the stack is disposed of.
@@ -174,12 +184,14 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const edgePort = ports.edge ?? (await freePort());
   const VIEW_KEY = bindings.VIEW_KEY ?? randomBytes(32).toString("hex");
   const called = { PUBLIC_URL: bindings.PUBLIC_URL ?? `http://127.0.0.1:${edgePort}`, VIEW_KEY };
+  const FILES_URL = env.FILES_URL ?? bindings.FILES_URL ?? filesIn(state);
   const address = { RESONATE_URL: resonateUrl, RESONATE_TOKEN: "", RESONATE_GROUP: "test", RESONATE_NAMESPACE: "" };
 
   const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
     const { imports, env: follows } = time.movable("worker");
-    const all = { LEASE_SECONDS: "3", ...called, ...env, ...address, ...follows };
+    const own = { HEALTH_PORT: "0", LEASE_SECONDS: "3", FILES_URL };
+    const all = { ...UNSET, ...own, ...called, ...env, ...address, ...follows };
     const launch = () => startWorker(all, { script, imports, cwd: root });
     const worker = part(await launch(), launch);
     workers.push(worker);
@@ -192,6 +204,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     ALLOWED_HOSTS: "127.0.0.1,localhost",
     TASK_KEY: randomBytes(32).toString("hex"),
     VIEW_KEY,
+    FILES_URL,
     // Calls of a test wait for their jobs.
     WAIT_SECONDS: "45",
   };
@@ -215,6 +228,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   let connected: Promise<void> | undefined;
   const connect = () => client.connect(new StreamableHTTPClientTransport(new URL(`${origin}/mcp`)));
   const server = new ResonateClient({ url: resonateUrl });
+  let advances = Promise.resolve();
   const all = started.move();
   const answered = async (name: string, args: object) => {
     connected ??= connect().catch((error) => {
@@ -256,7 +270,12 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
       get now() {
         return Date.now() + time.ahead;
       },
-      advance: (ms) => advance(time, server, ms),
+      advance: async (ms) => {
+        if (!Number.isFinite(ms) || ms < 0) throw new TypeError(`The time cannot advance by ${ms} ms.`);
+        const advanced = advances.then(() => advance(time, server, ms));
+        advances = advanced.catch(() => {});
+        return advanced;
+      },
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
@@ -317,7 +336,11 @@ async function advance(time: Time, server: ResonateClient, ms: number): Promise<
 async function launchResonate(url: string, state: string, time: Time): Promise<Program> {
   const { imports, env } = time.movable("resonate");
   const args = ["--port", new URL(url).port, "--data", state];
-  const server = run(programPath("server/node/process"), { args, env: { ...env, RESONATE_LOCAL_TOKEN: "" }, imports });
+  const server = run(programPath("server/node/process"), {
+    args,
+    env: { ...UNSET, ...env, RESONATE_LOCAL_TOKEN: "" },
+    imports,
+  });
   await answers(`${url}/ready`, server);
   return server;
 }

@@ -27,6 +27,9 @@ export async function startWorker(
   env: Record<string, string>,
   { script = "worker/main.ts", ...options }: WorkerOptions = {},
 ): Promise<WorkerProcess> {
+  if (/^(warn|error|fatal|silent)$/.test(env.LOG_LEVEL ?? "")) {
+    throw new Error(`LOG_LEVEL: a test reads lines of level info of a worker's log, which ${env.LOG_LEVEL} omits`);
+  }
   const program = run(script, { ...options, env: { HEALTH_PORT: "0", ...env } });
   let ended = false;
   void program.exited.then(() => {

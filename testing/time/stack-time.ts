@@ -2,6 +2,7 @@
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { programPath } from "../../cli/package.ts";
 import { CLOCK_VARIABLE } from "./shift-date.ts";
 
@@ -21,39 +22,47 @@ export interface Time extends AsyncDisposable {
   move(ms: number): Promise<void>;
 }
 
-/** `order` lists the kinds of processes in the order in which they follow; `also` is called after the first kind has followed. */
-export async function startTime(order: readonly string[], also: (ahead: number) => Promise<void>): Promise<Time> {
+/** How long the time waits for a process to follow, in real milliseconds. */
+const PATIENCE = 5_000;
+
+/**
+ * `order` lists the kinds of processes in the order in which they follow; `also` is called after the first kind has followed.
+ * A process that is stopped or blocked holds the time up once, for `patience` milliseconds, and follows when it goes on.
+ */
+export async function startTime(
+  order: readonly string[],
+  also: (ahead: number) => Promise<void>,
+  patience = PATIENCE,
+): Promise<Time> {
   let ahead = 0;
+  const tellAlso = patient(also, patience);
   const kinds = await Promise.all(
     order.map(async (kind) => {
-      const followers = new Map<Socket, () => void>();
+      const followers = new Map<Socket, (ahead: number) => Promise<void>>();
       const server = createServer((socket) => {
-        followers.set(socket, () => {});
+        // A process answers each line, in order.
+        const unanswered: (() => void)[] = [];
+        const tell = (to: number) =>
+          new Promise<void>((resolve) => {
+            unanswered.push(resolve);
+            socket.write(`${to}\n`);
+          });
+        followers.set(socket, patient(tell, patience));
         socket.on("error", () => {}); // The process was killed; "close" follows.
         socket.on("close", () => {
-          followers.get(socket)?.();
           followers.delete(socket);
+          for (const resolve of unanswered) resolve();
         });
         createInterface({ input: socket })
-          .on("line", () => followers.get(socket)?.())
+          .on("line", () => unanswered.shift()?.())
           .on("error", () => {});
-        socket.write(`${ahead}\n`);
+        void tell(ahead);
       });
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       const { port } = server.address() as AddressInfo;
       return { kind, port, server, followers };
     }),
   );
-  const tell = (followers: Map<Socket, () => void>) =>
-    Promise.all(
-      [...followers.keys()].map(
-        (socket) =>
-          new Promise<void>((resolve) => {
-            followers.set(socket, resolve);
-            socket.write(`${ahead}\n`);
-          }),
-      ),
-    );
   return {
     get ahead() {
       return ahead;
@@ -65,8 +74,8 @@ export async function startTime(order: readonly string[], also: (ahead: number) 
     async move(ms) {
       ahead += ms;
       for (const [i, { followers }] of kinds.entries()) {
-        await tell(followers);
-        if (i === 0) await also(ahead);
+        await Promise.all([...followers.values()].map((tell) => tell(ahead)));
+        if (i === 0) await tellAlso(ahead);
       }
     },
     async [Symbol.asyncDispose]() {
@@ -75,5 +84,23 @@ export async function startTime(order: readonly string[], also: (ahead: number) 
         await new Promise((resolve) => server.close(resolve));
       }
     },
+  };
+}
+
+/** Waits for `tell` at most `ms` milliseconds, and not at all while an earlier call has not ended. */
+function patient(tell: (ahead: number) => Promise<void>, ms: number): (ahead: number) => Promise<void> {
+  let isLate = false;
+  return async (ahead) => {
+    const told = tell(ahead).finally(() => {
+      isLate = false;
+    });
+    told.catch(() => {}); // It may fail when nobody waits any more.
+    if (isLate) return;
+    const over = new AbortController();
+    const late = sleep(ms, undefined, { signal: over.signal }).then(() => {
+      isLate = true;
+    });
+    late.catch(() => {});
+    await Promise.race([told, late]).finally(() => over.abort());
   };
 }

@@ -53,6 +53,19 @@ test("all listeners are told of a settlement that was missed, once one of them r
   expect(told).toEqual(["first unsure", "first resolved"]);
 });
 
+test("a settlement is not taken from memory for a promise that may have been created after it", async () => {
+  const { watcher, requests, told, listener } = scene();
+  const old = { ...record("a", "resolved"), createdAt: 1, settledAt: 5 };
+  watcher.settled(old);
+  expect(await watcher.watch("a", false, listener("a"), 5)).toBe(old);
+  expect((await watcher.watch("a", false, listener("a"), 6))?.state).toBe("pending");
+  expect(requests).toEqual(["promise.register_listener a"]);
+  watcher.settled({ ...record("b", "resolved"), createdAt: 1, settledAt: 5 });
+  watcher.begun({ id: "b", createdAt: 6 });
+  expect((await watcher.watch("b", false, listener("b")))?.state).toBe("pending");
+  expect(told).toEqual([]);
+});
+
 test("a listener is told so as well if the connection is replaced while the listener is registered", async () => {
   const answered = Promise.withResolvers<void>();
   const { watcher, told, listener } = scene({ answer: () => answered.promise });

@@ -53,21 +53,37 @@ export class PromiseWatcher {
     this.#isConnected = false;
   }
 
+  /** Must be called when a promise has been created. One of the same id that was removed before is forgotten. */
+  begun({ id, createdAt }: Pick<PromiseRecord, "id" | "createdAt">): void {
+    const watched = this.#watched.get(id);
+    if (!watched || watched.promise.createdAt >= createdAt) return;
+    this.#watched.delete(id);
+    tell(watched.listeners);
+  }
+
   /** Must be called when the server reports that a promise has settled. */
   settled(promise: PromiseRecord): void {
     const watched = this.#watched.get(promise.id);
+    if (watched && watched.promise.createdAt > promise.createdAt) return;
     this.#watched.set(promise.id, { promise, connection: this.#connection, listeners: new Set() });
     if (watched) tell(watched.listeners, promise);
   }
 
   /**
    * Resolves with the promise, or undefined if there is none. Calls `listener` when it settles. With `fresh`, asks the server
-   * even if a pending promise is remembered.
+   * even if a pending promise is remembered. A promise that settled before `since` is not taken from memory: it may have been
+   * removed, and another one created under its id. `since`: in milliseconds since the epoch, by the server's clock.
    */
-  async watch(id: string, fresh: boolean, listener: Listener): Promise<PromiseRecord | undefined> {
+  async watch(id: string, fresh: boolean, listener: Listener, since = 0): Promise<PromiseRecord | undefined> {
+    const isOver = ({ promise: { state, settledAt = 0 } }: Watched) => state !== "pending" && settledAt >= since;
     const watched = this.#watched.get(id);
-    if (watched && watched.promise.state !== "pending") return watched.promise;
-    if (watched && !fresh && this.#isConnected && watched.connection === this.#connection) {
+    if (watched && isOver(watched)) return watched.promise;
+    if (
+      watched?.promise.state === "pending" &&
+      !fresh &&
+      this.#isConnected &&
+      watched.connection === this.#connection
+    ) {
       watched.listeners.add(listener);
       return watched.promise;
     }
@@ -75,7 +91,7 @@ export class PromiseWatcher {
     const promise = await this.#fetch(id);
     if (!promise) return undefined;
     const latest = this.#watched.get(id);
-    if (latest && latest.promise.state !== "pending") return latest.promise;
+    if (latest && isOver(latest)) return latest.promise;
     const listeners = new Set(promise.state === "pending" ? [...(latest?.listeners ?? []), listener] : []);
     this.#watched.set(id, { promise, connection, listeners });
     // Nobody may have listened to it since the connection was replaced.

@@ -57,6 +57,7 @@ export class ChildJobs {
         throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
       }
     });
+    this.#options.watcher.begun(child);
     this.#options.reports?.started(child.id);
     return child.name;
   }
@@ -89,12 +90,12 @@ export class ChildJobs {
    * Whether a job's parent was cancelled or timed out and no other caller wants the job; if so, cancels the job. This catches
    * jobs that are missing in the parent's journal: a worker that dies may leave no record of the last job that it started.
    */
-  async isGivenUp({ id, tags }: PromiseRecord): Promise<boolean> {
+  async isGivenUp({ id, tags, createdAt }: PromiseRecord): Promise<boolean> {
     const { watcher, store, namespace } = this.#options;
     const starter = tags[STARTER];
     if (starter === undefined || splitKey(starter).name === "") return false;
     const parent = namespace + starter;
-    const promise = await watcher.watch(parent, false, () => {}).catch(() => undefined);
+    const promise = await watcher.watch(parent, false, () => {}, createdAt).catch(() => undefined);
     if (!promise || !hasNoResult(promise)) return false;
     const ended = await store
       .onBehalfOf(parent)

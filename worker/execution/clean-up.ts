@@ -97,7 +97,7 @@ export class CleanUp {
     const overdue = new Error(`it did not end within ${words(time)}`);
     const stop = new AbortController();
     const cancelTimer = machineClock.after(until - Date.now(), () => stop.abort(overdue));
-    const settlement = new SettlementWatch(promise.id, watcher, stop);
+    const settlement = new SettlementWatch(promise, watcher, stop);
     settlement.close();
     const reporter = new Reporter(store.feeds, promise, undefined, log);
     reporter.close();

@@ -12,7 +12,7 @@ import type { JobExecution } from "./ending.ts";
  * workers and the other jobs in them. Resolves with whether the job is suspended.
  */
 export async function suspendCrashLoop(
-  { lease, cached, reporter, kind, job, log }: JobExecution,
+  { acquired, lease, cached, reporter, kind, job, log }: JobExecution,
   feeds: RemoteStore["feeds"],
   figures: Figures | undefined,
 ): Promise<boolean> {
@@ -22,7 +22,7 @@ export async function suspendCrashLoop(
   for (const each of markedBefore(cached.journal, version)) before ??= await lease.get(executionMarkId(id, each));
   const { begun, rests }: Mark = before ? (decodeValue(before.param) as Mark) : { begun: 0 };
   const rest = rests ? 0 : restAfter(begun);
-  if (rest === 0 || (await isMismatched(id, feeds))) {
+  if (rest === 0 || (await isMismatched(acquired.promise, feeds))) {
     await lease.create(executionMarkId(id, version), { begun: begun + 1 } satisfies Mark, "resolved");
     return false;
   }
@@ -36,7 +36,7 @@ export async function suspendCrashLoop(
 }
 
 /** Whether the job has recorded nothing because its code does not fit its journal, and not because workers were lost. */
-async function isMismatched(id: string, feeds: RemoteStore["feeds"]): Promise<boolean> {
-  const { blocked } = (await feeds.newest(id)).entry ?? {};
+async function isMismatched(promise: PromiseRecord, feeds: RemoteStore["feeds"]): Promise<boolean> {
+  const { blocked } = (await feeds.newest(promise)).entry ?? {};
   return blocked !== undefined && !isLost(blocked);
 }

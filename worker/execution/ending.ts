@@ -57,7 +57,7 @@ export async function conclude(
     }
     case "asleep":
       cached.journal.version = task.version;
-      journals.put(promise.id, { ...cached, newestEntry: reporter.newest });
+      journals.put(promise, { ...cached, newestEntry: reporter.newest });
       reports?.figures.waits({ job, kind, ...reporter.waits });
       return "asleep";
     case "blocked": {
@@ -74,7 +74,7 @@ export async function conclude(
 }
 
 /** The error that a failed job stores: a short message without a stack, as everyone who may read the job sees it. */
-function storedError(thrown: unknown): Error {
+export function storedError(thrown: unknown): Error {
   const { name, message: words, at = "" } = toStored(thrown);
   const message = words + at;
   const attempts = (thrown as { attempts?: unknown } | undefined)?.attempts;

@@ -141,11 +141,13 @@ export class Executor {
     const { concurrency } = implementation.job;
     // A job that waits for its turn runs no code that could end its worker, and leaves no records, so it comes before the check.
     if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
-      const end = await this.#takeTurn(execution, concurrency.limit);
+      const { limit } = concurrency;
+      const { cleanupTime } = implementation.job;
+      const end = await this.#takeTurn(execution, { limit, cleanupTime });
       if (end) return conclude(end, execution, this.#setup.options);
     }
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds, reports?.figures))) return "blocked";
-    const settlement = new SettlementWatch(promise.id, watcher, stop);
+    const settlement = new SettlementWatch(promise, watcher, stop);
     const children: string[] = [];
     const about = { stop, settlement, children, seed, cleanup, storage };
     const runtime = this.#setup.runtime(execution, implementation, about);
@@ -204,10 +206,13 @@ export class Executor {
   }
 
   /** Waits for a job's turn among the jobs with its key; undefined when it may begin. @throws {LeaseLost} */
-  async #takeTurn({ acquired, lease, reporter }: JobExecution, limit: number): Promise<JobEnd | undefined> {
+  async #takeTurn(
+    { acquired, lease, reporter }: JobExecution,
+    terms: { limit: number; cleanupTime: number },
+  ): Promise<JobEnd | undefined> {
     const { promise } = acquired;
     for (;;) {
-      const ahead = await turnOf(promise, limit, lease, Date.now());
+      const ahead = await turnOf(promise, terms, lease, Date.now());
       if (ahead === "now") return undefined;
       if (ahead === "late") {
         const words = "its start took so long that later jobs have passed it: start it again";

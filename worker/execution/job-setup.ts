@@ -157,13 +157,13 @@ export class JobSetup {
       }
     };
     const watch = (id: string, fresh: boolean, listener: (promise?: PromiseRecord) => void) =>
-      watcher.watch(id, fresh, listener);
+      watcher.watch(id, fresh, listener, acquired.promise.createdAt);
     return new TaskLease(acquired, send, watch, machineClock, rules);
   }
 
   /** The job's journal, from the cache as far as that has it, otherwise read from the server. */
   async journalOf({ task, promise }: HeldTask, lease: TaskLease, log: LineLog): Promise<CachedJob> {
-    const cached = this.options.journals.take(promise.id);
+    const cached = this.options.journals.take(promise);
     const { journal } = cached;
     if (task.version > 1 && journal.version !== task.version - 1) {
       cached.newestEntry = undefined;

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
-import type { LeaseRef } from "../../core/store/connection/protocol.ts";
+import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { NewestEntry } from "./reporter.ts";
 
 /** The default bound on memory, in bytes. */
@@ -18,18 +18,21 @@ export interface CachedJob {
   seed?: string;
 }
 
+type JobPromise = Pick<PromiseRecord, "id" | "createdAt">;
+
 /** The journals of sleeping jobs. Records never change, so a journal that was read once need not be read again. */
 export class JournalCache {
-  readonly #jobs: LRUCache<string, CachedJob>;
+  readonly #jobs: LRUCache<string, CachedJob & { createdAt: number }>;
 
   constructor(maxSize = MAX_SIZE) {
     this.#jobs = new LRUCache({ maxSize, sizeCalculation: ({ journal }) => 500 + journal.size });
   }
 
-  take(id: string): CachedJob {
-    const cached = this.#jobs.get(id) ?? { journal: new Journal(), newestEntry: undefined };
+  take({ id, createdAt }: JobPromise): CachedJob {
+    const cached = this.#jobs.get(id);
     this.#jobs.delete(id);
-    return cached;
+    // A job that was removed may have been started again under its id.
+    return cached?.createdAt === createdAt ? cached : { journal: new Journal(), newestEntry: undefined };
   }
 
   /**
@@ -42,7 +45,7 @@ export class JournalCache {
     return journal?.version === version ? 0 : (journal?.last ?? 0) + 1;
   }
 
-  put(id: string, cached: CachedJob): void {
-    this.#jobs.set(id, cached);
+  put({ id, createdAt }: JobPromise, cached: CachedJob): void {
+    this.#jobs.set(id, { ...cached, createdAt });
   }
 }

@@ -139,7 +139,7 @@ export class Reporter {
     this.#writing = this.#writing.then(async () => {
       try {
         const { id, timeoutAt } = this.#promise;
-        this.#n ??= (await this.#feeds.newest(id)).n;
+        this.#n ??= (await this.#feeds.newest(this.#promise)).n;
         // A worker that had the job before may have written an entry even after its lease lapsed.
         while (!(await this.#feeds.write(id, this.#n + 1, entry, { timeoutAt, patience }))) this.#n += 1;
         this.#n += 1;

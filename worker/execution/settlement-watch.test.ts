@@ -14,7 +14,11 @@ function scene(failures: number) {
     return { state: "rejected_canceled" } as PromiseRecord;
   });
   const stop = new AbortController();
-  return { read, stop, watch: new SettlementWatch("job", { watch: read } as unknown as PromiseWatcher, stop) };
+  return {
+    read,
+    stop,
+    watch: new SettlementWatch({ id: "job", createdAt: 0 }, { watch: read } as unknown as PromiseWatcher, stop),
+  };
 }
 
 test("a read that fails is repeated", async () => {

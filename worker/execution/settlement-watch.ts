@@ -1,4 +1,5 @@
 import { SETTLED } from "../../core/engine/runtime.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 
 /** An execution that runs longer than this watches its job's promise, in milliseconds. */
@@ -9,14 +10,14 @@ const READ_AGAIN_AFTER = 5_000;
 
 /** Aborts an execution when its job is settled by a cancellation or by another worker. */
 export class SettlementWatch {
-  readonly #id: string;
+  readonly #job: Pick<PromiseRecord, "id" | "createdAt">;
   readonly #watcher: PromiseWatcher;
   readonly #execution: AbortController;
   #timer: NodeJS.Timeout;
   #state: "idle" | "watching" | "closed" = "idle";
 
-  constructor(id: string, watcher: PromiseWatcher, execution: AbortController) {
-    this.#id = id;
+  constructor(job: Pick<PromiseRecord, "id" | "createdAt">, watcher: PromiseWatcher, execution: AbortController) {
+    this.#job = job;
     this.#watcher = watcher;
     this.#execution = execution;
     this.#timer = setTimeout(() => this.start(), LONG);
@@ -36,7 +37,8 @@ export class SettlementWatch {
   readonly #look = async (): Promise<void> => {
     if (this.#state !== "watching") return;
     try {
-      const promise = await this.#watcher.watch(this.#id, false, this.#look);
+      const { id, createdAt } = this.#job;
+      const promise = await this.#watcher.watch(id, false, this.#look, createdAt);
       if (this.#state === "watching" && promise && promise.state !== "pending") this.#execution.abort(SETTLED);
     } catch {
       if (this.#state === "watching") this.#timer = setTimeout(this.#look, READ_AGAIN_AFTER);

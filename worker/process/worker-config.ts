@@ -50,6 +50,9 @@ const Environment = z.object({
   OTEL_EXPORTER_OTLP_ENDPOINT: url.optional(),
 });
 
+/** The names of these variables. */
+export const WORKER_ENVIRONMENT = Object.keys(Environment.shape);
+
 export type WorkerConfig = z.infer<typeof Environment>;
 
 /** Reads the configuration from `env`. @throws {Error} naming each variable that is wrong */

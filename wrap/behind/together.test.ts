@@ -81,3 +81,36 @@ test("a prompt has no keys that only the edge may set, and no link to a job or a
     _meta: KEPT,
   });
 });
+
+test.each([
+  ["greeting://{name}", true],
+  ["repo://{owner}/{repo}", true],
+  ["note:{id}", true],
+  ["https://acme.example/{id}", true],
+  ["file://acme/{+path}", true],
+  ["https://{+path}", false],
+  ["HTTP://{host}/a", false],
+  ["http{s}://acme.example/{id}", false],
+  ["file:///{path}", false],
+  ["ftp://{host}/{path}", false],
+  ["data:{+data}", false],
+  ["urn:{+name}", false],
+  ["{+uri}", false],
+])(
+  "beside other servers, a template keeps its address if it begins with a scheme of its own or with a host: %s, %s",
+  async (uriTemplate, isKept) => {
+    const job = wrapServer({ name: "acme", url: "https://acme.example" }).jobs.own;
+    const servers = ["acme", "other"].map((name) =>
+      serverBehind({
+        jobs: [job],
+        snapshot: {
+          ...{ server: { name, version: "" }, revision: "", resources: true, tools: [] },
+          lists: { prompts: [], resources: [], resourceTemplates: name === "acme" ? [{ name, uriTemplate }] : [] },
+        },
+        options: { name },
+      }),
+    );
+    const here = isKept ? uriTemplate : `wrapped://acme/${uriTemplate}`;
+    expect(servers[0]?.together(servers).resourceTemplates).toEqual([{ name: "acme", uriTemplate: here }]);
+  },
+);

@@ -26,10 +26,10 @@ const METHOD_NOT_FOUND = -32601;
 const OF_SERVER = "wrapped://";
 
 /**
- * The beginning of a template that says whose addresses it means: a scheme and an authority. A scheme alone does not, and neither
- * does the empty authority of `file:///`: several servers have such addresses.
+ * The beginning of a template that says whose addresses it means: a scheme of the server's own, or a scheme and an authority. A
+ * common scheme alone does not, and neither does the empty authority of `file:///`: several servers have such addresses.
  */
-const WITH_AUTHORITY = /^[a-z][\w+.-]*:\/\/[^/]+\//i;
+const SAYS_WHOSE = /^(?!(https?|file|ftp|data|urn):)[a-z][\w+.-]*:|^[a-z][\w+.-]*:\/\/[^/]+\//i;
 
 /** Begins an address that only this server may use. */
 const IS_JOB = /^job:/i;
@@ -88,7 +88,7 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
       if (options.apps !== true && isApp(key)) continue;
       const [given, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
-      const isOpen = kind === "resourceTemplates" && servers.length > 1 && !WITH_AUTHORITY.test(fixedPart(there));
+      const isOpen = kind === "resourceTemplates" && servers.length > 1 && !SAYS_WHOSE.test(fixedPart(there));
       const first = isOpen || (kind !== "prompts" && IS_JOB.test(key)) ? second : given;
       const known = entries.get(first);
       // Of two equal entries of one server the first counts.
@@ -132,7 +132,7 @@ function together(servers: readonly Server[]): Passed {
     const times = await Promise.all(servers.map((server) => lastNamed(server, uri, context)));
     const last = servers[times.indexOf(Math.max(...times.filter((at) => at > 0)))];
     if (last) return [last, uri];
-    const fits = ({ there }: Entry) => WITH_AUTHORITY.test(fixedPart(there)) && uri.startsWith(fixedPart(there));
+    const fits = ({ there }: Entry) => SAYS_WHOSE.test(fixedPart(there)) && uri.startsWith(fixedPart(there));
     const fitting = new Set([...templates.values()].filter(fits).map(({ server }) => server));
     const [only] = fitting.size === 1 ? fitting : [];
     if (only) return [only, uri];

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ProtocolError, SdkHttpError } from "@modelcontextprotocol/client";
 import { LRUCache } from "lru-cache";
 import { callerOf } from "../../core/definitions/caller.ts";
-import { type Log, RetryableError, type Step } from "../../core/definitions/context.ts";
+import { HOUR, type Log, RetryableError, type Step } from "../../core/definitions/context.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
@@ -127,10 +127,10 @@ export class WrappedServer {
   /** By caller key, which is empty for a connection of all callers, and process. */
   readonly #connections = new LRUCache<string, ReconnectingConnection>({
     max: MAX_CALLERS,
-    dispose: (connection) => void connection.retire((host) => [...this.#tasks.values()].includes(host)),
+    dispose: (connection) => void connection.retire((host) => this.#hasTask(host)),
   });
-  /** The program hosts in which jobs have tasks, by job. Between two polls a task has no request. */
-  readonly #tasks = new Map<string, string | undefined>();
+  /** The program hosts in which jobs have tasks, by job, and until when. Between two polls a task has no request. */
+  readonly #tasks = new Map<string, { host: string; until: number }>();
   #revision: string | undefined;
   /** Whether an older revision than the server's newest is spoken because a tool needs it, and has been accepted. */
   #older: "untried" | "spoken" | "works" | "refused" = "untried";
@@ -206,10 +206,17 @@ export class WrappedServer {
     await (await this.#connectionOf(jobName, log)).drop(connection);
   }
 
-  /** Keeps the program that has a job's task, at most until `signal` is aborted. `host`: the session in which the task was made. */
-  holdTask(jobName: string, host: string | undefined, signal: AbortSignal): void {
-    this.#tasks.set(jobName, host);
-    signal.addEventListener("abort", () => this.#tasks.delete(jobName), { once: true });
+  /**
+   * Keeps the program that has a job's task, for as long as a task may be silent: another worker may go on with the job. `host`:
+   * the session in which the task was made; undefined where no program is kept.
+   */
+  holdTask(jobName: string, host: string | undefined): void {
+    const { url, timeout = HOUR } = this.options;
+    if (url === undefined && host !== undefined) this.#tasks.set(jobName, { host, until: Date.now() + timeout });
+  }
+
+  #hasTask(host: string | undefined): boolean {
+    return [...this.#tasks.values()].some((each) => each.host === host && each.until > Date.now());
   }
 
   /** To be called when a job has ended. */

@@ -18,7 +18,14 @@ export type QuestionEntry = z.infer<typeof QuestionEntry>;
 
 /** What the person did: filled in the form, declined, or closed it. */
 export const AnswerEntry = z.discriminatedUnion("action", [
-  z.object({ action: z.literal("accept"), content: z.record(z.string(), z.unknown()) }),
+  // The protocol lets a client leave out the content. Some serialize that as null.
+  z.object({
+    action: z.literal("accept"),
+    content: z
+      .record(z.string(), z.unknown())
+      .nullish()
+      .transform((content) => content ?? {}),
+  }),
   z.object({ action: z.literal("decline") }),
   z.object({ action: z.literal("cancel") }),
 ]);

@@ -2,7 +2,7 @@ import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
 import type { Requests } from "../../store/connection/client.ts";
 import type { Channel } from "../../store/connection/connections.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { feedEntryId, GENERATION } from "../../store/ids.ts";
+import { feedEntryId } from "../../store/ids.ts";
 import { lastInRounds } from "../../store/sequence.ts";
 import { type AnswerEntry, FeedEntry } from "./progress-feed.ts";
 
@@ -34,24 +34,29 @@ const ANSWERED_BY = "durable-mcp-answered-by";
 
 const MOST_FEEDS = 5_000;
 
+/** A job's promise. A job that is started again after it was removed has the same id, and another time of creation. */
+type OneJob = Pick<PromiseRecord, "id" | "createdAt">;
+
+/** An entry that was read at a time, in milliseconds since the epoch. */
+interface ReadEntry {
+  newest: NewestEntry;
+  at: number;
+}
+
 /** Caches the newest entries that were read. It holds only values, no promises, so requests may share it. */
 export class FeedCache {
-  readonly #feeds = new Map<string, { newest: NewestEntry; at: number }>();
+  readonly #feeds = new Map<string, ReadEntry & { createdAt: number }>();
 
-  get(promiseId: string): { newest: NewestEntry; at: number } | undefined {
-    return this.#feeds.get(promiseId);
+  get({ id, createdAt }: OneJob): ReadEntry | undefined {
+    const known = this.#feeds.get(id);
+    return known?.createdAt === createdAt ? known : undefined;
   }
 
-  put(promiseId: string, newest: NewestEntry): NewestEntry {
-    this.#feeds.delete(promiseId);
+  put({ id, createdAt }: OneJob, newest: NewestEntry): NewestEntry {
+    this.#feeds.delete(id);
     if (this.#feeds.size >= MOST_FEEDS) this.#feeds.delete(this.#feeds.keys().next().value as string);
-    this.#feeds.set(promiseId, { newest, at: Date.now() });
+    this.#feeds.set(id, { newest, at: Date.now(), createdAt });
     return newest;
-  }
-
-  /** Drops the entries of all generations of a job's name. */
-  forget(base: string): void {
-    for (const id of this.#feeds.keys()) if (id === base || id.startsWith(base + GENERATION)) this.#feeds.delete(id);
   }
 }
 
@@ -68,25 +73,20 @@ export class ProgressFeeds {
     this.#cache = cache;
   }
 
-  /** To be called when all generations of a job's name are removed: a later job of the name has a feed of its own. */
-  forget(base: string): void {
-    this.#cache.forget(base);
-  }
-
   /** The newest entry, at most a second old: for callers that look often. */
-  async recent(promiseId: string, signal?: AbortSignal): Promise<NewestEntry> {
-    const known = this.#cache.get(promiseId);
-    return known && Date.now() - known.at < RECENT ? known.newest : this.newest(promiseId, signal);
+  async recent(job: OneJob, signal?: AbortSignal): Promise<NewestEntry> {
+    const known = this.#cache.get(job);
+    return known && Date.now() - known.at < RECENT ? known.newest : this.newest(job, signal);
   }
 
   /** The newest entry: one request if a recent reading still holds, otherwise usually two rounds of requests. */
-  async newest(promiseId: string, signal?: AbortSignal): Promise<NewestEntry> {
-    const known = this.#cache.get(promiseId);
+  async newest(job: OneJob, signal?: AbortSignal): Promise<NewestEntry> {
+    const known = this.#cache.get(job);
     const { newest, at } = known ?? { newest: NONE, at: 0 };
     const rounds = Date.now() - at < SHORT_WHILE ? [NEXT, DISTANCES] : [DISTANCES];
-    const get = (n: number) => this.entry(promiseId, n, signal);
+    const get = (n: number) => this.entry(job.id, n, signal);
     const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);
-    return this.#cache.put(promiseId, entry);
+    return this.#cache.put(job, entry);
   }
 
   /**

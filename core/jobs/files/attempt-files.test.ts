@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import { afterEach, expect, test, vi } from "vitest";
+import { memoryStore } from "../../../testing/simulation/memory-store.ts";
 import { MINUTE } from "../../definitions/context.ts";
 import { isFinal } from "../../engine/values.ts";
 import { attemptFiles } from "./attempt-files.ts";
@@ -60,3 +62,21 @@ test.each(["half a pair \ud83d", "\udc4d the other half", "a/b", "a\nb", ""])(
     expect(isFinal(error)).toBe(true);
   },
 );
+
+test("a file is stored once the bucket answers again, in the attempt in which its list could not be read", async () => {
+  const objects = memoryStore();
+  let failures = 2;
+  const list = (prefix: string) => {
+    if (failures-- > 0) throw new Error("the bucket is away");
+    return objects.list(prefix);
+  };
+  const hash = () => {
+    const hash = createHash("sha256");
+    return { update: (bytes: Uint8Array) => void hash.update(bytes), digest: () => hash.digest("hex") };
+  };
+  const files = attemptFiles(new KeptFiles({ objects: { ...objects, list }, hash }), of);
+  const store = () => files.file("report.txt", "content");
+  await expect(store()).rejects.toThrow("the bucket is away");
+  await expect(store()).rejects.toThrow("the bucket is away");
+  expect(await store()).toMatchObject({ name: "report.txt", size: 7 });
+});

@@ -91,7 +91,11 @@ export function attemptFiles(
         );
       count += 1;
       const n = count;
-      begun ??= begin(files);
+      begun ??= begin(files).catch((error) => {
+        // The step may store the file again, after the store's outage.
+        begun = undefined;
+        throw error;
+      });
       const { folder, stem } = await begun;
       const id = `${stem}-${version}.${attempt}.${n}`;
       const key = `${folder}/${id}`;

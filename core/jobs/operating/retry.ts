@@ -59,7 +59,7 @@ export async function retryJob(server: Server, job: string, isFromStart = false)
   const promise = await client.call({ kind: "promise.get", data: { id } });
   if (!promise) return "there is no such job";
   if (promise.state !== "pending") return startAgain(server, promise, isFromStart);
-  const { entry } = await new ProgressFeeds(client).newest(id);
+  const { entry } = await new ProgressFeeds(client).newest(promise);
   if (entry?.blocked === undefined)
     return `it is not blocked${entry ? `: ${doing(entry, Date.now()) ?? "it runs"}` : ""}`;
   const wake = async (bell: string) => {

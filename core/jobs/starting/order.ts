@@ -11,11 +11,14 @@ import type { Lease } from "../../engine/runtime.ts";
 import { childOf, decodeValue, ORDER } from "../../store/codec.ts";
 import type { Requests } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { begunId, chainLink, cleanUpId, orderId, positionTimerId } from "../../store/ids.ts";
+import { begunId, chainLink, cleanUpId, cleanUpTimerId, orderId, positionTimerId } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
 
 /** How long after its position a job may be created, in milliseconds. Later jobs do not wait longer than this for it. */
 const GRACE = 30_000;
+
+/** How long after a job's cancellation its clean-up may begin, in milliseconds. Later jobs wait for no clean-up that begins later. */
+const CLEAN_UP_GRACE = 600_000;
 
 /** How many missing positions in a row end the search backwards: positions of jobs that ended long ago are removed. */
 const MISSING = 32;
@@ -123,13 +126,14 @@ export async function positionIn(
 
 /**
  * When a job may begin: `now`, which is also recorded as its mark; when one of the returned promises has settled; or never
- * (`late`), as it was created so long after its position that later jobs did not wait for it.
+ * (`late`), as it was created so long after its position that later jobs did not wait for it. `cleanupTime`: how long the
+ * clean-up of a job may take, in milliseconds.
  *
  * @throws {LeaseLost}
  */
 export async function turnOf(
   { id, tags, createdAt }: PromiseRecord,
-  limit: number,
+  { limit, cleanupTime }: { limit: number; cleanupTime: number },
   lease: Lease,
   now: number,
 ): Promise<"now" | "late" | string[]> {
@@ -137,8 +141,18 @@ export async function turnOf(
   if (!link || (await lease.get(begunId(id)))) return "now";
   const own = await lease.get(link.chain + link.n);
   if (own && createdAt > own.createdAt + GRACE) return "late";
-  const ahead = new Set<string>();
-  const add = (promise: PromiseRecord | undefined) => promise?.state === "pending" && ahead.add(promise.id);
+  const [ahead, timers] = [new Set<string>(), new Set<string>()];
+  const add = async (promise: PromiseRecord | undefined) => {
+    if (promise?.state !== "pending") return;
+    if (promise.id === cleanUpId(promise.tags["resonate:parent"] ?? "")) {
+      // One that no worker can do, as the code is gone, stays pending for a day. The server's clock decides.
+      const due = promise.createdAt + cleanupTime + CLEAN_UP_GRACE;
+      const timer = await lease.create(cleanUpTimerId(id, due), undefined, { due });
+      if (timer.state !== "pending") return;
+      timers.add(timer.id);
+    }
+    ahead.add(promise.id);
+  };
   // A cancelled job that had begun is at work until its clean-up ends.
   const addBegun = async (job: PromiseRecord | undefined) =>
     add(job?.state === "rejected_canceled" ? await lease.get(cleanUpId(job.id)) : job);
@@ -152,14 +166,14 @@ export async function turnOf(
     if (other?.tags[ORDER] === position.id && other.createdAt <= until) {
       const begun = await lease.get(begunId(job));
       if (begun) await addBegun(other);
-      else add(other);
+      else await add(other);
       const beside = begun ? (decodeValue(begun.param) as { beside: string[] }).beside : [];
       for (const each of beside) if (ahead.size < limit) await addBegun(await lease.get(each));
       if (begun) break;
     }
     if (ahead.size >= limit) break;
   }
-  if (ahead.size >= limit) return [...ahead];
+  if (ahead.size >= limit) return [...ahead, ...timers];
   await lease.create(begunId(id), { beside: [...ahead] }, "resolved");
   return "now";
 }

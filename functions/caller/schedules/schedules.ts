@@ -74,7 +74,7 @@ export interface ScheduleWorld {
   nameOf(id: string): string;
   isBlocked(): Promise<boolean>;
   /** Looks at a job, and removes it from the record if it was never created. */
-  look(id: string): Promise<void>;
+  look(id: string): Promise<unknown>;
   /** Records the observed state of a job. */
   note(record: PromiseRecord): Promise<void>;
 }
@@ -249,7 +249,7 @@ export class Schedules {
       : "";
     const message = `fires next ${at}${told.length > 0 ? `; last: ${told.join(", ")}` : ""}${until}`;
     const entry = FeedEntry.parse({ questions: {}, message });
-    const { n, entry: newest, writtenAt } = await this.#world.feeds.newest(record.id);
+    const { n, entry: newest, writtenAt } = await this.#world.feeds.newest(record);
     if (newest?.message !== message && now - writtenAt >= gap)
       await this.#world.feeds.write(record.id, n + 1, entry, record);
   }

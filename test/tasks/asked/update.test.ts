@@ -65,11 +65,18 @@ describe("a question", () => {
   });
 });
 
+test("a question without fields may be accepted without content", async () => {
+  const { taskId } = await tasks.call("open_question", { name: "formless" });
+  const [key = ""] = Object.keys((await tasks.reaches(taskId, "input_required")).inputRequests);
+  expect(await tasks.update(taskId, { [key]: { action: "accept" } })).toMatchObject(acknowledged);
+  expect(await resultOf(taskId)).toEqual(accept({}));
+});
+
 describe("an answer that does not fit its question is an error that says why, and the question stays open", () => {
   const MISFITS: [string, unknown, RegExp][] = [
     ["a value of another type", accept({ confirm: "yes" }), /boolean/],
     ["a property missing", accept({}), /confirm/],
-    ["content missing", { action: "accept" }, /action "accept" and content/],
+    ["content missing", { action: "accept" }, /confirm: /],
     ["content that is not an object", accept(["confirm"]), /action "accept" and content/],
     ["an unknown action", { action: "maybe" }, /action/],
     ["no action", { confirm: true }, /action/],

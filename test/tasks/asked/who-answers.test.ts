@@ -190,6 +190,10 @@ describe("answer_question", () => {
       expect(refused).toMatch(/^Nothing was done: /);
       expect(refused).toMatch(words);
     }
+    const formless = await asking("formless-strict");
+    expect(await answer(formless.job, "colour", "yes")).toMatch(/answer: it is not JSON/);
+    expect((await tasks.get(formless.taskId)).status).toBe("input_required");
+
     expect(await answer("open_question_nobody", "colour", {})).toMatch(/^Nothing was done: [\s\S]*names no job/);
     expect(await answer(open.job, "colour", { colour: "green" })).toMatchObject({ answered: true });
     expect(await resultOf(open.taskId)).toBe("green");

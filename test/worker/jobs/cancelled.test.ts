@@ -99,6 +99,25 @@ test("a start after a cancellation and its clean-up have new idempotency keys", 
   expect(await keysOf("keys")).toEqual(ofTwo);
 });
 
+// Only the embedded server removes single jobs.
+test.skipIf(process.env.RESONATE_URL)(
+  "a job that was removed and is started again is not taken for settled, although its worker was told that the removed one is",
+  async () => {
+    const begun = async () => (await done("told")).filter((line) => line === "paying").length;
+    for (const time of [1, 2]) {
+      const { name } = await startJob(store, booking, { n: "told", how: "heeds" }, Date.now());
+      expect(name).toBe("booking_told");
+      await until("the step", async () => (await begun()) === time);
+      // A worker watches the promise of a job that runs for two seconds. A job that it leaves runs again after its lease.
+      await new Promise((resolve) => setTimeout(resolve, 5_000));
+      expect(await begun()).toBe(time);
+      await store.cancel(name);
+      await cleaned(name);
+      expect(await store.forget(name)).toBe("forgotten");
+    }
+  },
+);
+
 test.each(["step", "later"])(
   "a step that was under way (%s) is named to the clean-up and not repeated",
   async (how) => {

@@ -226,8 +226,9 @@ test("a function's signal does not fire when its job sleeps or ends, and fires o
 });
 
 test("code that does not fit the journal visibly blocks a job until fitting code is back", async () => {
-  const { name, id } = await startJob(store, titles, { n: 1 }, Date.now());
-  const says = async () => doing((await store.feeds.newest(id)).entry, Date.now()) ?? "";
+  const promise = await startJob(store, titles, { n: 1 }, Date.now());
+  const { name, id } = promise;
+  const says = async () => doing((await store.feeds.newest(promise)).entry, Date.now()) ?? "";
   await resonate.asleep(id);
   const wrong = await startJob(store, eggs, { n: 1 }, Date.now());
   expect(await ended(wrong.name)).toMatchObject({ value: new Error("11 eggs") });

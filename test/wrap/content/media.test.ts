@@ -11,7 +11,7 @@ let stack: TestStack;
 beforeAll(async () => {
   const env = { CALLS: join(await mkdtemp(join(tmpdir(), "odd-")), "calls") };
   const program = { command: process.execPath, args: ["test/wrap/content/odd.ts"], env };
-  stack = await wrapped({ name: "odd", ...program, after: 300_000 });
+  stack = await wrapped({ name: "odd", ...program, after: 300_000 }, { env: { FILES_URL: "" } });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 

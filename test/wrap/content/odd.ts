@@ -67,6 +67,7 @@ function answerTo(
       return result({
         resourceTemplates: [
           { uriTemplate: `odd://${NAME}/{id}`, name: "by id" },
+          { uriTemplate: `${NAME}://{id}`, name: "of the server's own scheme" },
           ...(NAME === "west" ? ["https://{+path}", "file:///{path}"] : []).map((uriTemplate) => ({
             ...{ uriTemplate, name: "any" },
           })),

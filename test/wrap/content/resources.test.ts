@@ -85,7 +85,10 @@ test("a template that does not say whose addresses it means gets only those that
   const { resourceTemplates } = await ada.listResourceTemplates();
   const templates = resourceTemplates.map(({ uriTemplate }) => uriTemplate);
   const ofWest = ["wrapped://west/https://{+path}", "wrapped://west/file:///{path}"];
-  expect(templates).toEqual(expect.arrayContaining(["odd://east/{id}", "odd://west/{id}", ...ofWest]));
+  const own = ["odd://east/{id}", "odd://west/{id}", "east://{id}", "west://{id}"];
+  expect(templates).toEqual(expect.arrayContaining([...own, ...ofWest]));
+  const uri = "west://7";
+  expect((await ada.readResource({ uri })).contents).toEqual([{ uri, text: "west was asked" }]);
   for (const uri of ["https://east.example/r?key=unnamed", "file:///unnamed"]) {
     await expect(ada.readResource({ uri })).rejects.toMatchObject(unnamed);
     expect(await linesOf(file, uri)).toEqual([]);

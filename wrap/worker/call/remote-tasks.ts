@@ -1,7 +1,8 @@
 /** Polls tasks at a wrapped server. */
 import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
-import { pause } from "../../../core/store/pacing/backoff.ts";
+import { isFinal } from "../../../core/engine/values.ts";
+import { backoff, pause } from "../../../core/store/pacing/backoff.ts";
 import type { RpcFailure } from "../../../core/tools/content.ts";
 import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
@@ -37,8 +38,9 @@ function reporter({ progress }: Step): (task: JsonObject) => void {
 }
 
 /**
- * Polls a task of the 2026 revision until it ends, or asks a question that has no answer yet. Cancels it after `timeout`
- * milliseconds.
+ * Polls a task of the 2026 revision until it ends, or asks a question that has no answer yet. A server that cannot be reached is
+ * polled on: a step's retries end at a time after the first failure, however long the server has answered since. A task whose state
+ * has been unknown for `timeout` milliseconds is given up, and cancelled.
  */
 export async function watchTask(
   connect: Connect,
@@ -53,7 +55,9 @@ export async function watchTask(
   const { signal } = step;
   const report = reporter(step);
   /** Resolves with undefined if the answer does not come in time, or if the job ends. */
-  const ask = (connection: Connection, method: string) => {
+  const ask = async (method: string) => {
+    const connection = await connect();
+    if (signal.aborted && method === "tasks/get") return undefined;
     const { result, leave } = connection.request(method, { taskId }, {}, requestId(), session);
     const left = Promise.withResolvers<undefined>();
     const giveUp = () => {
@@ -67,22 +71,35 @@ export async function watchTask(
       signal.removeEventListener("abort", giveUp);
     });
   };
-  const cancel = (connection: Connection) => ask(connection, "tasks/cancel").catch(() => {});
-  const end = Date.now() + timeout;
+  const cancel = () => ask("tasks/cancel").catch(() => {});
+  let end = Date.now() + timeout;
+  let failures = 0;
+  let why = "";
   for (;;) {
-    const connection = await connect();
     if (signal.aborted) {
-      if (signal.reason === SETTLED || Date.now() >= step.deadline - SECOND) await cancel(connection);
+      if (signal.reason === SETTLED || Date.now() >= step.deadline - SECOND) await cancel();
       throw new Error("the job is no longer run here");
     }
     if (Date.now() >= end) {
-      await cancel(connection);
-      throw new NonRetryableError(`${server}: it did not answer within ${Math.round(timeout / SECOND)} s`);
+      await cancel();
+      throw new NonRetryableError(`${server}: it did not answer within ${Math.round(timeout / SECOND)} s${why}`);
     }
-    const task = await ask(connection, "tasks/get").catch((error) => {
-      throw error instanceof RpcError ? unknownTask(taskId, error) : error;
-    });
+    const task = await ask("tasks/get").catch((error: Error) => error);
     if (!task) continue;
+    if (task instanceof Error) {
+      if (task instanceof RpcError) throw unknownTask(taskId, task);
+      if (task instanceof OutcomeUnknown || isFinal(task)) throw task;
+      failures += 1;
+      why = ` (${task.message})`;
+      step.log.warn("task not polled", { attempt: failures, reason: task.message });
+      report({ statusMessage: task.message });
+      await pause(backoff(failures, { base: SECOND, max: POLL.most }), signal);
+      continue;
+    }
+    if (failures > 0) report({ statusMessage: `${server} answers again` });
+    end = Date.now() + timeout;
+    failures = 0;
+    why = "";
     if (task.status === "completed") return { kind: "result", result: await storedAnswer(step, task.result, server) };
     if (task.status === "failed") return { kind: "error", ...told(new RpcError(task.error)) };
     if (task.status === "cancelled")

@@ -1,5 +1,12 @@
 import { afterEach, expect, test, vi } from "vitest";
-import type { Context, Step } from "../../../core/definitions/context.ts";
+import {
+  type Context,
+  DeadlineExceeded,
+  HOUR,
+  JobCancelled,
+  type Step,
+  type StepOptions,
+} from "../../../core/definitions/context.ts";
 import { AnswerLost } from "../connection/errors.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import type { StepOutcome } from "./awaited-request.ts";
@@ -30,12 +37,20 @@ test("a replay tells the program host that a call's answer is recorded, and says
   expect(told).toEqual(["call", "call 1", "recorded"]);
 });
 
-test("a repeatable call whose connection is lost each time is repeated ten times, after pauses that grow to more than five minutes in all", async () => {
+/**
+ * Runs a repeatable call of which each request ends as `answer` says, for at most 15 minutes. `answers` are a person's, by the names
+ * of the questions; `ends` are the errors with which calls of the context end, by their names.
+ */
+async function called(
+  answer: (n: number) => Promise<object>,
+  answers: Record<string, object> = {},
+  ends: Record<string, Error> = {},
+) {
   vi.useFakeTimers();
-  const sent: number[] = [];
-  const request = () => {
-    sent.push(Date.now());
-    const result = Promise.reject(new AnswerLost("the connection to the server was lost"));
+  const sent: { method: string; params: Record<string, unknown>; at: number }[] = [];
+  const request = (method: string, params: Record<string, unknown>) => {
+    sent.push({ method, params, at: Date.now() });
+    const result = answer(sent.length - 1);
     result.catch(() => {});
     return { result, cancel() {}, leave() {}, recorded() {} };
   };
@@ -46,22 +61,79 @@ test("a repeatable call whose connection is lost each time is repeated ten times
     options: { name: "acme" },
     takeSlot: async () => ({ index: 0, free() {} }),
     forget() {},
+    holdTask() {},
     connection: async () => connection,
   } as unknown as WrappedServer;
   const { signal } = new AbortController();
   const deadline = Date.now() + 3_600_000;
   const names: string[] = [];
-  const attempt = { signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step;
-  const step = (name: string, run: (step: Step) => unknown) => {
+  const retries: Record<string, unknown> = {};
+  const step = async (name: string, run: (step: Step) => unknown, { retry }: StepOptions) => {
     names.push(name);
-    return run(attempt);
+    retries[name] = retry;
+    if (ends[name]) throw ends[name];
+    return run({ signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step);
   };
-  const ctx = { jobName: "acme.report.1", deadline, signal, step } as unknown as Context;
-  const call = runCall(server, ctx, { tool: "report", arguments: {}, key: "1", once: false });
-  const ended = call.catch((error: Error) => error.message);
+  const ask = async (name: string) => {
+    names.push(name);
+    if (ends[name]) throw ends[name];
+    return answers[name];
+  };
+  const ctx = { jobName: "acme.report.1", deadline, signal, step, ask } as unknown as Context;
+  const ended = runCall(server, ctx, { tool: "report", arguments: {}, key: "1", once: false }).catch(
+    (error: Error) => error.message,
+  );
   await vi.advanceTimersByTimeAsync(15 * 60_000);
-  expect(await ended).toBe("acme: the connection to the server was lost");
+  return { outcome: await ended, names, retries, sent };
+}
+
+const inputRequests = { sure: { method: "elicitation/create", params: { message: "Sure?" } } };
+const yes = { action: "accept", content: { sure: true } };
+const done = { content: [{ type: "text", text: "done" }] };
+const lost = () => Promise.reject(new AnswerLost("the connection to the server was lost"));
+
+test("a repeatable call whose connection is lost each time is repeated ten times, after pauses that grow to more than five minutes in all", async () => {
+  const { outcome, names, sent } = await called(lost);
+  expect(outcome).toBe("acme: the connection to the server was lost");
   expect(names).toEqual(["call", ...Array.from({ length: 10 }, (_, i) => `call ${i + 1}`)]);
-  const pauses = sent.slice(1).map((at, i) => (at - (sent[i] ?? 0)) / 1_000);
+  const pauses = sent.slice(1).map(({ at }, i) => (at - (sent[i]?.at ?? 0)) / 1_000);
   expect(pauses).toEqual([0, 1, 2, 4, 8, 16, 32, 64, 90, 90]);
+});
+
+test("a repeatable call that asked is sent again with the user's answers when its connection is lost", async () => {
+  const asks = { resultType: "input_required", requestState: "half done", inputRequests };
+  const { outcome, names, sent } = await called(
+    (n) => [async () => asks, lost, lost, async () => done][n]?.() ?? lost(),
+    { "question 0 sure": yes },
+  );
+  expect(outcome).toEqual(done);
+  expect(names).toEqual(["call", "question 0 sure", "call 1", "call 2", "call 3"]);
+  const answered = { inputResponses: { sure: yes }, requestState: "half done" };
+  expect(sent.slice(1).map(({ params }) => params)).toEqual(Array(3).fill(expect.objectContaining(answered)));
+});
+
+test("an answer to a task whose server cannot be reached is sent again for the call's timeout, not for as long as the task is watched", async () => {
+  const task = { resultType: "task", taskId: "t" };
+  const answers = [task, { status: "input_required", inputRequests }, {}, { status: "completed", result: done }];
+  const { outcome, sent, retries } = await called(async (n) => answers[n] ?? {}, { "question 1 sure": yes });
+  expect(outcome).toEqual(done);
+  expect(sent.map(({ method }) => method)).toEqual(["tools/call", "tasks/get", "tasks/update", "tasks/get"]);
+  expect(retries["answer 1"]).toEqual({ maxDuration: HOUR });
+});
+
+test.each([
+  ["it is polled", "task 1", new JobCancelled([]), ["tools/call"]],
+  ["its question is open", "question 1 sure", new DeadlineExceeded(), ["tools/call", "tasks/get"]],
+  ["an answer is sent again", "answer 1", new JobCancelled([]), ["tools/call", "tasks/get"]],
+])("a task is cancelled with its job, also when its job ends while %s", async (_, where, end, before) => {
+  const answers = [
+    { resultType: "task", taskId: "t" },
+    { status: "input_required", inputRequests },
+  ];
+  const ends = { [where]: end };
+  const { outcome, names, sent } = await called(async (n) => answers[n] ?? {}, { "question 1 sure": yes }, ends);
+  expect(outcome).toBe(end.message);
+  expect(names.slice(-2)).toEqual([where, "cancel 1"]);
+  expect(sent.map(({ method }) => method)).toEqual([...before, "tasks/cancel"]);
+  expect(sent.at(-1)?.params).toEqual({ taskId: "t" });
 });

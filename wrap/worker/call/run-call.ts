@@ -97,7 +97,9 @@ class Call {
   async run(): Promise<JsonObject> {
     let n = 0;
     let losses = 0;
-    let outcome = await this.#send(n, { kind: "call" });
+    /** The last request that was sent, with the answers to what the call has asked before. */
+    let request: Extract<AwaitedRequest["request"], { kind: "call" }> = { kind: "call" };
+    let outcome = await this.#send(n, request);
     for (;;) {
       if (!/^(question|stream|kept)$/.test(outcome.kind)) outside(() => this.#recorded(n));
       switch (outcome.kind) {
@@ -119,7 +121,7 @@ class Call {
           n += 1;
           losses += 1;
           if (losses > MAX_LOSSES) throw new NonRetryableError(outcome.why);
-          outcome = await this.#send(n, { kind: "call" }, pauseAfter(losses));
+          outcome = await this.#send(n, request, pauseAfter(losses));
           break;
         case "question":
           outcome = await this.#ask(n, outcome);
@@ -129,12 +131,13 @@ class Call {
           const inputs = await this.#collect(n, outcome.requests);
           const { state } = outcome;
           n += 1;
-          outcome = await this.#send(n, { kind: "call", inputs, ...(state !== undefined && { state }) });
+          request = { kind: "call", inputs, ...(state !== undefined && { state }) };
+          outcome = await this.#send(n, request);
           break;
         }
         case "task": {
           const { sessionId } = outcome.place;
-          outside(() => this.#server.holdTask(this.#ctx.jobName, sessionId, this.#ctx.signal));
+          outside(() => this.#server.holdTask(this.#ctx.jobName, sessionId));
           n += 1;
           if (outcome.isLegacy) {
             this.#awaited = { base: n, request: outcome };
@@ -260,20 +263,25 @@ class Call {
     for (let n = first; ; n++) {
       const poll = (step: Step) =>
         watchTask(() => this.#connect(step), step, task, answered, name, timeout).catch((error) => this.#lost(error));
-      const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
-      if (outcome.kind !== "input") return { n, outcome };
-      const inputs = await this.#collect(n, outcome.requests).catch((error) => this.#cancelTask(n, task, error));
-      for (const key of Object.keys(inputs)) answered.add(key);
-      const update = async (step: Step) => {
-        const connection = await this.#connect(step);
-        await connection.request("tasks/update", { taskId, inputResponses: inputs }, {}, requestId(), session).result;
-        return null;
-      };
-      await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry: LASTING });
+      try {
+        const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
+        if (outcome.kind !== "input") return { n, outcome };
+        const inputs = await this.#collect(n, outcome.requests);
+        for (const key of Object.keys(inputs)) answered.add(key);
+        const update = async (step: Step) => {
+          const connection = await this.#connect(step);
+          await connection.request("tasks/update", { taskId, inputResponses: inputs }, {}, requestId(), session).result;
+          return null;
+        };
+        const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
+        await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
+      } catch (error) {
+        await this.#cancelTask(n, task, error);
+      }
     }
   }
 
-  /** Cancels a task whose job ends while it asks: no step is under way that would do so. @throws `reason` */
+  /** Cancels a task whose job ends: an attempt that does so may be paused, or run on a worker that has ended. @throws `reason` */
   async #cancelTask(n: number, { taskId, place }: RemoteTask, reason: unknown): Promise<never> {
     if (reason instanceof JobCancelled || reason instanceof DeadlineExceeded) {
       const cancel = async (step: Step) => {
@@ -284,7 +292,8 @@ class Call {
         });
         return null;
       };
-      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES });
+      // The job ends for its own reason, even if the server cannot be told.
+      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES }).catch(() => {});
     }
     throw reason;
   }
