@@ -77,7 +77,7 @@ export class Connection {
         await ready;
         return await request(client);
       } catch (error) {
-        // After a refusal, an HTTP 429 or an abortion the client, which other calls use too, is still good.
+        // After a refusal, an HTTP 429 or an abort the client, which other calls use too, is still good.
         const isGood = error instanceof ToolRefused || (error as { status?: number }).status === 429 || signal?.aborted;
         if (!isGood) await this.#discard(client);
         throw error;

@@ -39,7 +39,7 @@ test("the history of a job that sent an event fits its definition", async () => 
   expect(await replayed(saved, implement(telling, code))).toBe(1);
 });
 
-describe("a failure of today's code is reported", () => {
+describe("a failure of the present code over the history", () => {
   const buying = defineJob({ kind: "buying", args: z.object({}), id: () => "", deadline: HOUR });
   const bought = (then: (count: number) => unknown) =>
     implement(buying, async (ctx: Context) => then(await ctx.step("count", () => 1)));
@@ -50,7 +50,7 @@ describe("a failure of today's code is reported", () => {
   const saved = (then: (count: number) => unknown) =>
     historyOf(new SimulatedJob(bought(then).versionOf(1) as never), "buying", { kind: "failed" });
 
-  test("of a running job's", async () => {
+  test("of a running job is reported", async () => {
     const { end: _, ...running } = { ...(await saved(soldOut)), state: "pending" as const };
     expect(
       await replayed(
@@ -61,7 +61,7 @@ describe("a failure of today's code is reported", () => {
     await expect(replayed(running, bought(faulty))).rejects.toThrow(/it fails: .*trim.*, and the job had not$/);
   });
 
-  test("of a running job's that has begun a sleep which it does not await", async () => {
+  test("of a running job that has begun a sleep and does not await it is reported", async () => {
     const resting = (then: (count: number) => unknown) => async (ctx: Context) => {
       const count = await ctx.step("count", () => 1);
       const pause = ctx.sleep("pause", 1_000);
@@ -76,7 +76,7 @@ describe("a failure of today's code is reported", () => {
     await expect(replayed(running, implement(buying, resting(faulty)))).rejects.toThrow(/trim.*, and the job had not$/);
   });
 
-  test("of a running job's, unless its deadline has come since", async () => {
+  test("of a running job is accepted if its deadline has come since", async () => {
     const { end: _, ...running } = { ...(await saved(soldOut)), state: "pending" as const };
     const late = implement(buying, async (ctx: Context) => {
       await ctx.step("count", () => 1);
@@ -85,7 +85,7 @@ describe("a failure of today's code is reported", () => {
     expect(await replayed(running, late)).toBe(1);
   });
 
-  test("of a failed job's if it differs, as is a success", async () => {
+  test("of a failed job is reported if it differs, as is a success", async () => {
     const failed = { ...(await saved(soldOut)), state: "rejected" as const, end: { error: { message: "sold out" } } };
     expect(await replayed(failed, bought(soldOut))).toBe(1);
     await expect(
@@ -99,13 +99,13 @@ describe("a failure of today's code is reported", () => {
     expect(await replayed({ ...failed, end: { error: {} } }, bought(faulty))).toBe(1);
   });
 
-  test("of a failed job's, unless only its line differs", async () => {
+  test("of a failed job is accepted if only its line differs", async () => {
     const message = "count.trim is not a function (at shop/buying.run.ts:7)";
     const failed = { ...(await saved(faulty)), state: "rejected" as const, end: { error: { message } } };
     expect(await replayed(failed, bought(faulty))).toBe(1);
   });
 
-  test("of a job that was cancelled only if a rule is broken, and of one saved without its state", async () => {
+  test("of a cancelled job is accepted unless a rule is broken, and of one saved without its state is reported", async () => {
     const { end: _, ...old } = await saved(soldOut);
     expect(await replayed({ ...old, state: "rejected_canceled" }, bought(soldOut))).toBe(1);
     await expect(replayed(old, bought(soldOut))).rejects.toThrow(/it fails: sold out; save the history again/);

@@ -298,7 +298,7 @@ describe("an implementation is run as a worker runs it", () => {
       UNIT: "metres",
       LIST: ["a", "b"],
     });
-    // The option may also be what the schema makes of the variables.
+    // The option may also be the schema's output.
     const made = { UNIT: "feet", LIST: ["a"] };
     expect((await replayed(run, { q: "a" }, { env: made })).result).toEqual(made);
   });

@@ -125,7 +125,7 @@ function worldOfJob({ job, env }: Implementation, args: unknown, options: Replay
   const variables = options.env ?? {};
   const deadline = options.deadline ?? deadlineOf(job, args);
   return {
-    // The option may also be what the schema makes of the variables, which it need not accept.
+    // The option may also be the schema's output, which the schema need not accept.
     env: env?.safeParse(variables).data ?? variables,
     nextArgs: (next) => nextArgs(job, next),
     ...(deadline !== undefined && { deadline }),

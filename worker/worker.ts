@@ -151,7 +151,7 @@ export class Worker {
       onConnect: (address) => {
         this.#isConnected = true;
         this.#wasConnected = true;
-        // It may have replaced a quiet one to a server that is gone.
+        // The connection may replace a quiet one, to a server that is gone.
         rules.askAgain();
         watcher.connected(address);
         connected.resolve();

@@ -14,7 +14,7 @@ const choose = (situation: Partial<Situation>) =>
     ...situation,
   });
 
-test("a deployment with a server elsewhere leaves its jobs to the workers of that server, whatever was chosen before", async () => {
+test("a deployment with a server elsewhere leaves its jobs to the workers of that server, after any earlier choice", async () => {
   const url = secret("RESONATE_URL");
   const elsewhere = { runsIn: "workers", isDeployed: false, says: expect.stringContaining("RESONATE_URL names") };
   expect(await choose({ edge: [url] })).toMatchObject(elsewhere);

@@ -22,7 +22,7 @@ export interface Situation {
   readonly root: string;
   /** Undefined in a dry run without a login. */
   readonly account: Pick<Account, "hasContainers"> | undefined;
-  /** The bindings of the edge, also those that it gets now. */
+  /** The bindings of the edge, including those that it gets now. */
   readonly edge: Bindings;
   /** The bindings of the container's Worker; undefined if it does not exist. */
   readonly worker: Bindings | undefined;

@@ -32,8 +32,8 @@ export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOption
 }
 
 /**
- * Whether callers send a token that the deployment handed out. A mode that is a secret cannot be read: the first caller's is
- * one, beside the list of tokens.
+ * Whether callers send a token that the deployment handed out. A mode that is a secret cannot be read: beside a list of tokens it
+ * counts as `bearer`, which the deployment of the first caller stores as a secret.
  */
 export function takesTokens(edge: Bindings | undefined): boolean {
   const hasTokens = edge?.some(({ name }) => name === "BEARER_TOKENS");

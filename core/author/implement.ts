@@ -123,7 +123,7 @@ function parsedArgs<Args>({ kind, args: schema }: Job<Args>, args: unknown) {
   return parsedAtOnce(schema, args, () => new NondeterminismError(words));
 }
 
-/** The stored form of a result. `job`: whose output it must fit. */
+/** The stored form of a result. `job`: the job whose output it must fit. */
 function checked(job: Job | undefined, result: unknown): unknown {
   const value = storable(result, "the function");
   if (typeof result === "object" && result !== null) returned.set(value as object, result);

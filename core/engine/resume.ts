@@ -5,9 +5,9 @@ import type { JournalEntry, JournalRecord } from "./journal.ts";
 const UNDONE = "recorded work after a failure, which may have undone its steps: they are done again";
 
 /**
- * The outcomes of the steps of an earlier attempt, by their paths, or why none is kept. None is if anything was recorded after the
- * first failure that reached the function, because the function may have undone the steps; and none if the attempt went on after a
- * callback: a new attempt waits for it at another address, which the kept steps would not pass on.
+ * The outcomes of the steps of an earlier attempt, by their paths, or why none is kept. None is kept if anything was recorded after
+ * the first failure that reached the function, because the function may have undone the steps; or if the attempt went on after a
+ * callback, because a new attempt waits for it at another address, which the kept steps would not pass on.
  *
  * @param stateOf reads how a job that the attempt awaited has ended, by the path of the command; undefined if there is no such job
  */

@@ -88,7 +88,7 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   const shown = await jobPage(store, promise, { from, open: open?.filter((n) => n > 0) }, signal);
   const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
   const referring = promise.job.answers ? referringPart(promise) : shown;
-  // A link leads to one job: what names files of other jobs there may come from outside.
+  // A link leads to one job: references there to files of other jobs may come from outside.
   const only = own ? undefined : name;
   const files = mayHaveFiles(JSON.stringify(shown)) && (await (await edge.files()).viewsIn(referring, caller, only));
   const page = { ...shown, ...(task && { task }), ...(files && { files }), may_write: own !== undefined };

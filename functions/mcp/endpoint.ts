@@ -31,7 +31,7 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
     if (trail && TRAILED.includes(what)) waitUntil(trail(caller.label, what, params));
   };
 
-  /** What a message demands; `message` is undefined for an answer to a question, and for what is no request. */
+  /** The demands of a message; `message` is undefined for an answer to a question, and for all else that is no request. */
   const demanded = (message: Message | undefined, parsed: unknown): Demand =>
     message ? demandOf(methods, message) : { weight: 1, access: answerIn(parsed) ? ["write"] : [], streams: false };
 

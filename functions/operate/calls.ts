@@ -100,7 +100,7 @@ export interface ActionState {
   /** How many jobs are done. */
   done: number;
   is_over: boolean;
-  /** The first outcomes, by job; and by the action's name why it is not done as a whole. */
+  /** The first outcomes, by job; by the action's name, the reason why it is not done as a whole. */
   outcomes: Record<string, string>;
 }
 

@@ -8,7 +8,7 @@ const EVERY = { polled: 3_000, streamed: 30_000 };
 /** The shortest time between two reads, in milliseconds. */
 const PAUSE = 700;
 
-/** How many numbers of records a look has passed at least if there may be others after them. */
+/** A look that has passed at least this many numbers of records may have left others after them. */
 const MANY = 80;
 
 /** A job, live, and its timeline. */
@@ -39,7 +39,7 @@ export function useJob(name: string) {
       let isOver = false;
       let waits = false;
       try {
-        // Of many open records those that are due first, and questions, which may be answered at any time.
+        // Of many open records, the look reads those due first, and questions: an answer may come at any time.
         const open = [...known.values()].filter(isOpen).sort((a, b) => (a.until ?? 0) - (b.until ?? 0));
         const numbers = open.slice(0, MOST_OPEN).map(({ n }) => n);
         const found = await askJob(name, next, numbers);

@@ -23,10 +23,10 @@ export class JobList {
   /** Newest first. */
   jobs: readonly ListedJob[] = [];
   #pages = 1;
-  /** Where the jobs begin that have not been read. */
+  /** Where the unread jobs begin. */
   #next: Place | undefined;
   #reads = 0;
-  /** Where the older jobs begin that are to be read again; undefined for the first of them. */
+  /** Where the next page of older jobs to read again begins; undefined for the first of them. */
   #again: Place | undefined;
 
   get hasMore(): boolean {

@@ -77,7 +77,7 @@ test("jobs run in the account's Workers if it has no Containers or there is no i
   expect([bound("RUNS_IN")?.text, platform.uploads.length]).toEqual(["workers", before]);
 });
 
-test("with an image jobs run in a container; an existing caller gets no second token, and set-ups that need one", async () => {
+test("with an image jobs run in a container; an existing caller gets no second token, and set-ups have a place for it", async () => {
   const callers = bound("BEARER_TOKENS")?.text;
   const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--caller", "ada", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);

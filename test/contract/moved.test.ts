@@ -37,7 +37,7 @@ test("a moved timer fires by itself, and a moved callback times out by itself", 
     value: {},
   });
   await move(pending(timer, { "resonate:timer": "true" }), pending(callback));
-  // A search settles nothing, other than a request about one promise.
+  // A search settles nothing, unlike a request about one promise.
   const stateOf = async (id: string) => {
     const { data } = await server.call("promise.search", { tags: { lot } });
     return data.promises.find((each: PromiseRecord) => each.id === id)?.state;
@@ -46,7 +46,7 @@ test("a moved timer fires by itself, and a moved callback times out by itself", 
   await until("the callback to time out", async () => (await stateOf(callback)) === "rejected_timedout");
 });
 
-test("what the embedded server keeps of the question for its rules is moved to each server", async () => {
+test("the promise by which the embedded server was asked for its rules is moved to each server", async () => {
   const embedded = await startServer({ own: true });
   const namespace = unique("asked");
   await new ServerRules(new ResonateClient({ url: embedded.url }), namespace).armsTargetsOnly();

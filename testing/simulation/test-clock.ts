@@ -34,7 +34,7 @@ const openNow = (): string[] => process.getActiveResourcesInfo?.() ?? [];
 /** Work may wait for these even if they were open before it began: a pool keeps its connections. */
 const MAY_ANSWER = /^(TCPSocket|TLS|Process)Wrap$/;
 
-/** How many real milliseconds the work may make no progress if `before` as many resources were open. */
+/** For how many real milliseconds the work may make no progress. `before`: how many resources were open before it began. */
 function patience(before: number): number {
   const open = openNow();
   return open.length > before || open.some((name) => MAY_ANSWER.test(name)) ? MOST_PATIENCE : PATIENCE;

@@ -15,7 +15,7 @@ test("a process that does not follow holds the time up only for a while, and is 
   await expect.poll(() => stopped.told).toEqual([0, 1_000, 3_000]);
 });
 
-test("moves that are begun at once both end", async () => {
+test("two moves that begin at once both end", async () => {
   await using time = await startTime(["worker"], async () => {});
   const process = await follower(time, (socket) => socket.write("moved\n"));
   await Promise.all([time.move(1_000), time.move(2_000)]);

@@ -129,7 +129,7 @@ export class WrappedServer {
     max: MAX_CALLERS,
     dispose: (connection) => void connection.retire((host) => this.#hasTask(host)),
   });
-  /** The program hosts in which jobs have tasks, by job, and until when. Between two polls a task has no request. */
+  /** By job, the program host that has its task, and until when it is kept. Between two polls a task has no request. */
   readonly #tasks = new Map<string, { host: string; until: number }>();
   #revision: string | undefined;
   /** Whether an older revision than the server's newest is spoken because a tool needs it, and has been accepted. */

@@ -53,7 +53,7 @@ const batch = (table: string, after: number | string, isKept: string): string =>
     DELETE FROM promises WHERE id IN (SELECT id FROM ${table} WHERE ${range});`;
 };
 
-/** Removes the promises that the rows of `table` number, except those for which the SQL condition `isKept` is true by then. */
+/** Removes the promises whose ids `table` lists, except those for which the SQL condition `isKept` is true by then. */
 export function removeSqlite(db: DatabaseSync, table: string, isKept = "FALSE"): void {
   db.exec(`CREATE INDEX temp.${table}_n ON ${table} (n)`);
   const { last } = db.prepare(`SELECT coalesce(max(n), 0) AS last FROM ${table}`).get() as { last: number };

@@ -605,7 +605,7 @@ export class ExecutionContext implements Context {
     settle();
   }
 
-  /** `map` makes what the function gets of the outcome, or throws what it gets. */
+  /** `map` turns the outcome into the value that the function gets, or throws the error that it gets. */
   #issue<T, Given = never>(
     kind: CommandKind,
     name: string,
@@ -666,7 +666,7 @@ export class ExecutionContext implements Context {
 
 /**
  * As `given.then(map)`, and takes as many microtasks. A cancellation rejects several calls at once, and in stored journals the
- * order of what the function then calls follows from that number.
+ * order of the function's next calls follows from that number.
  */
 function mapped<T>(given: Promise<unknown>, map: (value: unknown) => T): Outcome<T> {
   return new Outcome((resolve, reject) => {

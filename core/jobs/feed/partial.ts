@@ -17,7 +17,7 @@ export interface Latest {
 /** How many of the newest are shown, and how many characters of each. */
 const SHOWN = 5;
 const LONGEST = 2_000;
-/** Among how many of the newest outputs they are looked for: events may have come after them. */
+/** How many of the newest outputs are searched for them: events may have come after them. */
 const LOOKED_AT = 20;
 
 /** @param emitted how many results the job's feed counts, and `events` how many events among the same promises */
@@ -49,7 +49,7 @@ function inShort(value: unknown, most: number, shown = most): unknown {
   return text.length > most ? `${text.slice(0, shown)} …` : value;
 }
 
-/** How many are read at once, and how many results and events one call passes, about. */
+/** How many outputs are read at once, and about how many results and events one call passes. */
 const AT_ONCE = 8;
 const MOST = 100;
 

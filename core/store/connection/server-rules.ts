@@ -33,8 +33,8 @@ export class ServerRules {
   }
 
   /**
-   * Forgets what requests can find out, when a connection has been opened. What a refusal has told is kept, as a quiet connection
-   * is replaced several times a minute.
+   * Forgets the rule that requests can find out, when a connection has been opened. The rule that a refusal has shown is kept, as a
+   * quiet connection is replaced several times a minute.
    */
   askAgain(): void {
     this.#armsTargetsOnly = undefined;

@@ -1,4 +1,4 @@
-/** What a store does with the source of an upload that fails. */
+/** A store closes the source of an upload that fails. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";

@@ -372,7 +372,7 @@ test("a schedule that is made again after the retention has removed an ended one
   expect(await fired()).toEqual(["23T130000Z"]);
 });
 
-test("a nightly schedule shows a next firing to come, also if its firings are not to the millisecond a day apart", async () => {
+test("a nightly schedule shows a next firing to come, also if its firings are not exactly a day apart", async () => {
   const { pass, doing } = await deploy({ when: { cron: "0 12 * * *" } });
   for (let day = 1; day <= 14; day++) {
     // Each second alarm is 20 ms late.

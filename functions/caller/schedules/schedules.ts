@@ -38,8 +38,8 @@ const TOLD = 5;
 
 /**
  * The least time between two entries of a schedule's feed: a share of its age, but at most so many milliseconds. Entries are
- * never removed, so a feed must not grow fast. It is less than a day, as nightly firings are not to the millisecond a day apart, and
- * one day a year has 23 hours.
+ * never removed, so a feed must not grow fast. It is less than a day, as nightly firings are not exactly a day apart, and one day a
+ * year has 23 hours.
  */
 const GAP = { share: 0.1, most: 72_000_000 };
 

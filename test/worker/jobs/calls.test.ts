@@ -18,7 +18,7 @@ import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 const script = "test/worker/scripts/calling-worker.ts";
 const { group, namespace, env } = ownGroup();
-/** What callbacks need. No edge runs there. */
+/** Callbacks need an address and a key. No edge runs there. */
 const ADDRESS = { PUBLIC_URL: "http://127.0.0.1:9", VIEW_KEY: randomBytes(32).toString("base64") };
 
 let resonate: Resonate;

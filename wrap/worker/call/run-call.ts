@@ -97,7 +97,7 @@ class Call {
   async run(): Promise<JsonObject> {
     let n = 0;
     let losses = 0;
-    /** The last request that was sent, with the answers to what the call has asked before. */
+    /** The last request that was sent, with the answers to the call's earlier questions. */
     let request: Extract<AwaitedRequest["request"], { kind: "call" }> = { kind: "call" };
     let outcome = await this.#send(n, request);
     for (;;) {
