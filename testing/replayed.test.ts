@@ -329,3 +329,12 @@ test("an answer that the form of its question refuses is reported", async () => 
     action: "accept",
   });
 });
+
+test("an agreement to a question without fields needs no content, as at the edge", async () => {
+  const asks = async (ctx: Context) => {
+    const requestedSchema = { type: "object" as const, properties: {} };
+    return ctx.ask("go on", { message: "Go on?", requestedSchema });
+  };
+  const answers = { "go on": { action: "accept" } };
+  expect((await replayed(asks, {}, { answers })).result).toEqual({ action: "accept", content: {} });
+});

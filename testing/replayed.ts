@@ -6,6 +6,7 @@ import { type Job, NotStarted } from "../core/definitions/job.ts";
 import { problemsOf } from "../core/engine/parsed.ts";
 import { nameIn } from "../core/engine/replay/commands/commands.ts";
 import type { Runnable } from "../core/engine/runtime.ts";
+import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
 import { Inputs } from "./inputs.ts";
 import { BEGIN } from "./simulation/test-clock.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "./simulation/trial.ts";
@@ -163,7 +164,7 @@ function worldOf(
     answer(path, question) {
       const given = answers[path] ?? answers[nameIn(path)];
       if (given === undefined) return undefined;
-      const answer = typeof given.action === "string" ? given : { action: "accept", content: given };
+      const answer: AnswerEntry = AnswerEntry.safeParse(given).data ?? { action: "accept", content: given };
       const problem = answer.action === "accept" && question && misfitOf(question, answer.content);
       if (problem) return void refuse(`replayed: the answer to "${path}" does not fit the question: ${problem}`);
       return { after: AN_ANSWER, answer };

@@ -160,6 +160,19 @@ test("the list of waiting jobs stays bounded, sleeping jobs leave room for faili
   expect(said.filter((statement) => /count\(\*\).* FROM waits$/.test(statement))).toHaveLength(1);
 });
 
+test("jobs that failed in an outage and sleep again leave the room of those that fail now", () => {
+  const tables = new OperateTables(createStorage());
+  const tell = (state: WaitState, from: number, to: number) => {
+    const jobs = Array.from({ length: to - from }, (_, i) => `tea_${from + i}`);
+    tables.report(report({ waits: jobs.map((job) => ({ job, kind: "tea", state })) }), NOW);
+  };
+  for (const state of ["sleeping", "failing", "sleeping"] as const) tell(state, 0, 11_000);
+  tell("failing", 20_000, 20_500);
+  tell("answer", 21_000, 21_500);
+  const found = Object.fromEntries(tables.overview("hour", NOW).waits.map(({ state, n }) => [state, n]));
+  expect(found).toEqual({ sleeping: 5_000, failing: 500, answer: 500 });
+});
+
 test("calls of callers make room for later ones, and actions of operators stay", () => {
   const tables = new OperateTables(createStorage());
   tables.note("op", "retry", {});

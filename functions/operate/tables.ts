@@ -159,14 +159,23 @@ export class OperateTables {
       this.forget(job);
       return;
     }
-    const isKnown = this.all("SELECT 1 FROM waits WHERE job = ?", job).length > 0;
+    const [known] = this.all("SELECT state FROM waits WHERE job = ?", job);
+    const isKnown = known !== undefined;
     this.#waiting ??= this.#countWaiting();
     if (state === "worker") {
-      const known = "SELECT 1 FROM waits WHERE state = 'worker' AND kind = ? LIMIT 1 OFFSET ?";
-      if (this.all(known, kind, MOST_UNTAKEN - 1).length > 0) return;
+      const untaken = "SELECT 1 FROM waits WHERE state = 'worker' AND kind = ? LIMIT 1 OFFSET ?";
+      if (this.all(untaken, kind, MOST_UNTAKEN - 1).length > 0) return;
       // The row of a job that is started again stays as it is.
       if (says === "" && isKnown) return;
-    } else if (!isKnown && this.#waiting >= ROOMS[state] * MOST_WAITING) return;
+    } else {
+      const room = ROOMS[state] * MOST_WAITING;
+      // A job that no longer fails, asks or is blocked leaves the room of those that do.
+      const hasLess = ROOMS[state] < (ROOMS[known?.state as keyof typeof ROOMS] ?? 0);
+      if (isKnown ? hasLess && this.#waiting > room : this.#waiting >= room) {
+        this.forget(job);
+        return;
+      }
+    }
     if (!isKnown) this.#waiting += 1;
     this.all(
       `INSERT INTO waits VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET says = excluded.says, worker = excluded.worker,

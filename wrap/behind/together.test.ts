@@ -82,6 +82,26 @@ test("a prompt has no keys that only the edge may set, and no link to a job or a
   });
 });
 
+/** The templates that the edge lists for two servers, which have these. */
+function listed(...templates: [string[], string[]]): unknown[] {
+  const job = wrapServer({ name: "acme", url: "https://acme.example" }).jobs.own;
+  const servers = ["acme", "other"].map((name, i) =>
+    serverBehind({
+      jobs: [job],
+      snapshot: {
+        ...{ server: { name, version: "" }, revision: "", resources: true, tools: [] },
+        lists: {
+          ...{ prompts: [], resources: [] },
+          resourceTemplates: (templates[i] ?? []).map((uriTemplate) => ({ name, uriTemplate })),
+        },
+      },
+      options: { name },
+    }),
+  );
+  const lists = servers[0]?.together(servers).resourceTemplates as { uriTemplate: string }[] | undefined;
+  return (lists ?? []).map(({ uriTemplate }) => uriTemplate);
+}
+
 test.each([
   ["greeting://{name}", true],
   ["repo://{owner}/{repo}", true],
@@ -98,19 +118,17 @@ test.each([
   ["{+uri}", false],
 ])(
   "beside other servers, a template keeps its address if it begins with a scheme of its own or with a host: %s, %s",
-  async (uriTemplate, isKept) => {
-    const job = wrapServer({ name: "acme", url: "https://acme.example" }).jobs.own;
-    const servers = ["acme", "other"].map((name) =>
-      serverBehind({
-        jobs: [job],
-        snapshot: {
-          ...{ server: { name, version: "" }, revision: "", resources: true, tools: [] },
-          lists: { prompts: [], resources: [], resourceTemplates: name === "acme" ? [{ name, uriTemplate }] : [] },
-        },
-        options: { name },
-      }),
-    );
-    const here = isKept ? uriTemplate : `wrapped://acme/${uriTemplate}`;
-    expect(servers[0]?.together(servers).resourceTemplates).toEqual([{ name: "acme", uriTemplate: here }]);
+  (uriTemplate, isKept) => {
+    expect(listed([uriTemplate], [])).toEqual([isKept ? uriTemplate : `wrapped://acme/${uriTemplate}`]);
   },
 );
+
+test("templates of two servers that fit some of the same addresses are listed under the servers' names", () => {
+  expect(listed(["repo://{owner}/{repo}", "acme://a/{id}"], ["repo://{owner}/{repo}", "other://{id}"])).toEqual([
+    ...["wrapped://acme/repo://{owner}/{repo}", "acme://a/{id}"],
+    ...["wrapped://other/repo://{owner}/{repo}", "other://{id}"],
+  ]);
+  expect(listed(["data-of://{id}"], ["data-of://weather/{city}"])).toEqual([
+    ...["wrapped://acme/data-of://{id}", "wrapped://other/data-of://weather/{city}"],
+  ]);
+});

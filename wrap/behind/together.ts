@@ -77,6 +77,16 @@ export function serverBehind({
 
 const appsOf = ({ options }: Server) => ({ apps: options.apps === true });
 
+/** Whether a template says whose addresses it means, and no other server has one for some of the same addresses. */
+function isOwnTemplate(template: Listed, server: Server, servers: readonly Server[]): boolean {
+  const part = fixedPart(template);
+  const isAlike = (other: string) => SAYS_WHOSE.test(other) && (other.startsWith(part) || part.startsWith(other));
+  const others = servers
+    .filter((each) => each !== server)
+    .flatMap(({ snapshot }) => snapshot.lists?.resourceTemplates ?? []);
+  return SAYS_WHOSE.test(part) && !others.some((each) => isAlike(fixedPart(each)));
+}
+
 /** The entries of a list by the name, or address, that they have on the edge. */
 function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
   const entries = new Map<string, Entry>();
@@ -88,7 +98,7 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
       if (options.apps !== true && isApp(key)) continue;
       const [given, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
-      const isOpen = kind === "resourceTemplates" && servers.length > 1 && !SAYS_WHOSE.test(fixedPart(there));
+      const isOpen = kind === "resourceTemplates" && servers.length > 1 && !isOwnTemplate(there, server, servers);
       const first = isOpen || (kind !== "prompts" && IS_JOB.test(key)) ? second : given;
       const known = entries.get(first);
       // Of two equal entries of one server the first counts.

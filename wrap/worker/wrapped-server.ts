@@ -216,7 +216,8 @@ export class WrappedServer {
   }
 
   #hasTask(host: string | undefined): boolean {
-    return [...this.#tasks.values()].some((each) => each.host === host && each.until > Date.now());
+    for (const [job, { until }] of this.#tasks) if (until <= Date.now()) this.#tasks.delete(job);
+    return [...this.#tasks.values()].some((each) => each.host === host);
   }
 
   /** To be called when a job has ended. */

@@ -16,7 +16,7 @@ const MINUTES = 60_000;
  * Watches a task whose state is `get`, and which may be silent for five minutes; `requests` has the methods of the requests and
  * their times.
  */
-function watched(get: () => Promise<Record<string, unknown>>, isReachable = () => true) {
+function watched(get: () => Promise<Record<string, unknown>>, isReachable = () => true, timeout = 5 * MINUTES) {
   const began = Date.now();
   const requests: string[] = [];
   const request = (method: string) => {
@@ -38,7 +38,7 @@ function watched(get: () => Promise<Record<string, unknown>>, isReachable = () =
     return { request } as unknown as Connection;
   };
   const task = { taskId: "t", every: 30_000, place: {} };
-  const ended = watchTask(connect, step, task, new Set(), "acme", 5 * MINUTES).then(
+  const ended = watchTask(connect, step, task, new Set(), "acme", timeout).then(
     (outcome) => outcome,
     (error: Error) => error.message,
   );
@@ -54,6 +54,17 @@ test("a task that says that it works is watched for longer than the call's timeo
   await vi.advanceTimersByTimeAsync(MINUTES);
   expect(await ended).toEqual({ kind: "result", result: { content } });
   expect(requests.every((request) => request.startsWith("tasks/get"))).toBe(true);
+});
+
+test("a task may be silent between two polls, also if the call's timeout is shorter", async () => {
+  const { job, requests } = watched(
+    async () => WORKING,
+    () => true,
+    10_000,
+  );
+  await vi.advanceTimersByTimeAsync(5 * MINUTES);
+  expect(new Set(requests.map((request) => request.split(" ")[0]))).toEqual(new Set(["tasks/get"]));
+  job.abort(SETTLED);
 });
 
 test("a task whose server can no longer be reached fails after the call's timeout, and says why", async () => {

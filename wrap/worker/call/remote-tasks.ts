@@ -1,5 +1,5 @@
 /** Polls tasks at a wrapped server. */
-import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
+import { NonRetryableError, RetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { isFinal } from "../../../core/engine/values.ts";
 import { backoff, pause } from "../../../core/store/pacing/backoff.ts";
@@ -89,6 +89,11 @@ export async function watchTask(
     if (task instanceof Error) {
       if (task instanceof RpcError) throw unknownTask(taskId, task);
       if (task instanceof OutcomeUnknown || isFinal(task)) throw task;
+      if (task instanceof RetryableError) {
+        // The connection pauses, so nothing new is known of the server.
+        await pause(Math.min(task.retryAfter, POLL.most), signal);
+        continue;
+      }
       failures += 1;
       why = ` (${task.message})`;
       step.log.warn("task not polled", { attempt: failures, reason: task.message });
@@ -97,7 +102,6 @@ export async function watchTask(
       continue;
     }
     if (failures > 0) report({ statusMessage: `${server} answers again` });
-    end = Date.now() + timeout;
     failures = 0;
     why = "";
     if (task.status === "completed") return { kind: "result", result: await storedAnswer(step, task.result, server) };
@@ -110,6 +114,7 @@ export async function watchTask(
     }
     report(task);
     await pause(pauseOf(every), signal);
+    end = Date.now() + timeout;
   }
 }
 

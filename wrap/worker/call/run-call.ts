@@ -261,8 +261,14 @@ class Call {
     const { name, timeout = HOUR } = this.#server.options;
     const answered = new Set<string>();
     for (let n = first; ; n++) {
-      const poll = (step: Step) =>
-        watchTask(() => this.#connect(step), step, task, answered, name, timeout).catch((error) => this.#lost(error));
+      const poll = (step: Step) => {
+        const connect = () => {
+          // Each poll shows that the task needs its program.
+          this.#server.holdTask(this.#ctx.jobName, session.sessionId);
+          return this.#connect(step);
+        };
+        return watchTask(connect, step, task, answered, name, timeout).catch((error) => this.#lost(error));
+      };
       try {
         const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
         if (outcome.kind !== "input") return { n, outcome };
