@@ -66,7 +66,8 @@ export interface TestTime {
   /**
    * Advances the time of all processes by `ms` milliseconds, from one due promise to the next. Each time it waits until every
    * job sleeps, waits or has ended, but no longer than five real seconds. A process that is stopped or blocked follows when it
-   * goes on. Calls at the same time take place one after another. Timeouts of tool calls use the machine's time.
+   * goes on. Calls at the same time take place one after another. The edge's timeouts of tool calls, its schedules and its web
+   * hooks use the machine's time.
    *
    * @throws {TypeError} if `ms` is negative or not a finite number
    */
