@@ -10,7 +10,7 @@ import { Tree } from "./tree.tsx";
 export type ShownFile = Pick<FileReference, "uri" | "name" | "mimeType" | "size">;
 
 /** The text of a file, or its beginning. It can have fewer bytes than the file also if it is whole: a decoder omits some. */
-export interface FileText {
+interface FileText {
   text: string;
   isWhole: boolean;
 }

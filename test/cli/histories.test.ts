@@ -9,6 +9,7 @@ import { type Context, implement } from "../../core/index.ts";
 import { orderRun } from "../../docs/examples/order/order.run.ts";
 import { order } from "../../docs/examples/order/order.ts";
 import { replayHistories, startStack, startUpstream } from "../../testing/index.ts";
+import { until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
 test("the code replays a job's history without effects, and changed code fails with the place where it differs", async () => {
@@ -24,8 +25,11 @@ test("the code replays a job's history without effects, and changed code fails w
   await ordered[0];
   const env = { RESONATE_URL: `http://127.0.0.1:${resonate}`, RESONATE_TOKEN: "", RESONATE_NAMESPACE: "" };
   const save = (...args: string[]) => execa(process.execPath, ["cli/main.ts", "histories", "save", ...args], { env });
-  const { stdout } = await save("take_order_1", "take_order_2", "--to", folder, "--redact", "card");
-  expect(stdout).toContain("take_order_2.json: 1 records");
+  // The shop may have been asked for the second order before its step was recorded.
+  await until("the second order's record", async () => {
+    const { stdout } = await save("take_order_1", "take_order_2", "--to", folder, "--redact", "card");
+    return stdout.includes("take_order_2.json: 1 records");
+  });
   const saved = await readFile(join(folder, "take_order_1.json"), "utf8");
   const clear = saved.replace(/"data": "([^"]+)"/g, (_, data) => atob(data));
   expect(clear).toContain("redacted");
