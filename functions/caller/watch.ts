@@ -1,5 +1,5 @@
 /** Follows a caller's jobs while somebody wants to know how they end. */
-import type { SettlementSource } from "../../core/jobs/endpoint.ts";
+import type { SettlementChannel, SettlementSource } from "../../core/jobs/endpoint.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
@@ -17,9 +17,6 @@ const FEEDS = 8;
 
 /** How long after its start a job is first listened to, in milliseconds: by then its promise should exist. */
 const CREATED = 300;
-
-/** How long the connection may be silent before the jobs are looked at anyway, in milliseconds. */
-const QUIET = 30_000;
 
 /** The promise of a job. */
 export type Running = Pick<PromiseRecord, "id" | "createdAt" | "timeoutAt">;
@@ -88,9 +85,7 @@ export class Watch {
 
   async #follow(signal: AbortSignal): Promise<void> {
     const { source, pending, leastSeen, key } = this.#jobs;
-    let open:
-      | { channel: Channel; add: (ids: readonly string[]) => Promise<void>; heard: Map<string, Told> }
-      | undefined;
+    let current: { channel: SettlementChannel; heard: Map<string, Told> } | undefined;
     const readFeed = async (told: Told, channel: Channel) => {
       told.isRead = true;
       await this.#jobs.readFeed(told.job, channel).catch((error) => {
@@ -98,13 +93,13 @@ export class Watch {
         throw error;
       });
     };
-    const look = async (channel: Channel | undefined) => {
-      if (!channel || open?.channel.address !== channel.address) return this.#jobs.look(leastSeen(LOOKS));
-      const { add, heard } = open;
+    const look = async (channel: SettlementChannel | undefined) => {
+      if (!channel || current?.channel !== channel) return this.#jobs.look(leastSeen(LOOKS));
+      const { heard } = current;
       const most = pending(MOST_HEARD + 1);
       const wanted = most.slice(0, MOST_HEARD);
       const ids = wanted.filter((id) => !heard.has(id));
-      if (ids.length > 0) await add(ids);
+      if (ids.length > 0) await channel.add(ids);
       for (let i = 0; i < ids.length; i += LOOKS) {
         const some = ids.slice(i, i + LOOKS);
         const found = await Promise.all(some.map((id) => this.#jobs.listen(id, channel)));
@@ -124,7 +119,7 @@ export class Watch {
     };
     let isLooking = false;
     this.#lookAgain = () => {
-      const { channel } = open ?? {};
+      const { channel } = current ?? {};
       if (!channel || isLooking || signal.aborted) return;
       isLooking = true;
       look(channel)
@@ -133,31 +128,20 @@ export class Watch {
           isLooking = false;
         });
     };
-    const opener = {
-      async open(_names: readonly string[], onNews: (news: never) => void, until: AbortSignal): Promise<Channel> {
-        if (!source) throw new ResonateUnavailable("nobody is connected to it for news");
-        const channel = await source.open({
-          ids: [],
-          caller: key(),
-          onNews: ({ id }) => onNews({ name: id } as never),
-          signal: until,
-        });
-        open = { channel, add: channel.add, heard: new Map() };
-        return channel;
-      },
+    const open = async (onNews: (id: string) => void, until: AbortSignal) => {
+      if (!source) throw new ResonateUnavailable("nobody is connected to it for news");
+      const channel = await source.open({ ids: [], caller: key(), onNews: ({ id }) => onNews(id), signal: until });
+      current = { channel, heard: new Map() };
+      return channel;
     };
     const hear = (id: string, channel: Channel) => {
-      const told = open?.heard.get(rootOf(id));
-      if (isRoot(id)) open?.heard.delete(id);
+      const told = current?.heard.get(rootOf(id));
+      if (isRoot(id)) current?.heard.delete(id);
       else if (told && Date.now() < this.#feedsUntil) return readFeed(told, channel);
       // Nothing more is pushed of the feed until it is read again.
       else if (told) told.isRead = false;
     };
-    await followPromises(
-      opener as never,
-      // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
-      { names: [], look, onNews: ({ name }, channel) => hear(name, channel), quiet: QUIET },
-      signal,
-    );
+    // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
+    await followPromises({ open, look, onNews: hear }, signal);
   }
 }
