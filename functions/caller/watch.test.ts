@@ -18,10 +18,9 @@ test("a progress entry that is pushed while only ends are wanted is read once pr
     },
   };
   const readFeed = vi.fn(async () => {});
-  const none = { leastSeen: () => [], look: async () => {} };
   const listen = async (id: string) => ({ id, createdAt: Date.now(), timeoutAt: Date.now() + 60 * MINUTE });
-  const jobs = { key: () => "", pending: () => ["job"], listen };
-  const watch = new Watch({ source, readFeed, ...none, ...jobs });
+  const jobs = { leastSeen: () => [], pending: () => ["job"] };
+  const watch = new Watch({ source, key: () => "", jobs, looks: { lookAt: async () => [], listen, readFeed } });
   watch.extend(Date.now() + MINUTE, true);
   watch.extend(Date.now() + 10 * MINUTE, false);
   await vi.advanceTimersByTimeAsync(2 * MINUTE);

@@ -9,7 +9,7 @@ type Push = (news: Settlement) => void;
 /** Subscribes to a server that opens connections as `open` does, and returns what happened until it was `enough`. */
 async function follow(
   open: (push: Push, signal: AbortSignal) => Promise<Channel>,
-  subscriber: Partial<Subscriber>,
+  subscriber: Partial<Subscriber<Settlement>>,
   enough: (happened: string[]) => boolean,
 ): Promise<string[]> {
   const happened: string[] = [];
@@ -19,9 +19,8 @@ async function follow(
     if (enough(happened)) over.abort();
   };
   await followPromises(
-    { open: (_names, push, signal) => open(push, signal) },
     {
-      names: [],
+      open,
       ...subscriber,
       look: async (channel) => {
         note(channel ? "listened" : "read");

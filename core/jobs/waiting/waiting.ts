@@ -1,5 +1,6 @@
 import { ResonateRefused } from "../../store/connection/failures.ts";
 import type { DurablePromise } from "../durable-promise.ts";
+import type { Settlement } from "../endpoint.ts";
 import type { RemoteStore } from "../remote-store.ts";
 import { followPromises, type Subscriber } from "./follow.ts";
 
@@ -50,7 +51,7 @@ export async function awaitSettled(
     await Promise.all(asked);
     failure = undefined;
   };
-  const look: Subscriber["look"] = async (channel) => {
+  const look: Subscriber<Settlement>["look"] = async (channel) => {
     if (channel) return ask((name) => store.listen(name, channel, signal));
     try {
       await ask((name) => store.get(name, signal));
@@ -62,11 +63,12 @@ export async function awaitSettled(
     }
   };
 
-  const onNews: Subscriber["onNews"] = async ({ name, isChild, promise }) => {
+  const onNews: Subscriber<Settlement>["onNews"] = async ({ name, isChild, promise }) => {
     // A promise that is too large to be pushed is read.
     if (!isChild && pending.has(name)) settle(name, promise ?? (await store.get(name, signal)));
   };
-  await followPromises(store, { names, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
+  const open: Subscriber<Settlement>["open"] = (tell, until) => store.open(names, tell, until);
+  await followPromises({ open, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
   if (pending.size === 0 || caller.aborted) return [...pending];
   if (!over.signal.aborted) {
     const last = AbortSignal.any([caller, AbortSignal.timeout(LAST_LOOK)]);

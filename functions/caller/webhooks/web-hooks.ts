@@ -9,7 +9,7 @@ import { sha256Of } from "../../../core/store/sha256.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
 import type { Occurrence } from "../schedules/occurrence.ts";
 import type { SeenSubscription } from "../seen.ts";
-import type { CallerStorage } from "../storage.ts";
+import type { Sql } from "../storage.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
 import { type Failure, type Hook, type Outcome, post, readDocument } from "./post.ts";
 
@@ -68,8 +68,8 @@ export interface SubscriptionError {
   data: Record<string, unknown>;
 }
 
-export interface HookWorld {
-  storage: CallerStorage;
+interface HookWorld {
+  sql: Sql;
   log: EventLog;
   encryptionKeys: string | undefined;
   /** The filter in the log's terms. */
@@ -98,15 +98,13 @@ export class WebHooks {
 
   constructor(world: HookWorld) {
     this.#world = world;
-    this.#table = new HookTable(world.storage);
+    this.#table = new HookTable(world.sql);
     this.#sealing = new Sealing(world.encryptionKeys);
   }
 
-  /** When the next message is due or a subscription expires, in milliseconds since the epoch; undefined without either. */
-  nextAt(): number | undefined {
-    const ends = this.#table.subscriptions().map(({ expires_at }) => expires_at);
-    const next = Math.min(this.#table.nextAt() ?? Number.POSITIVE_INFINITY, ...ends);
-    return Number.isFinite(next) ? next : undefined;
+  /** When the next message is due or a subscription expires, in milliseconds since the epoch; infinite without either. */
+  nextAt(): number {
+    return Math.min(this.#table.nextAt(), ...this.#table.subscriptions().map(({ expires_at }) => expires_at));
   }
 
   get names(): string[] {
@@ -153,7 +151,7 @@ export class WebHooks {
       failures: 0,
     });
     if (known?.active === 0)
-      this.#table.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
+      this.#world.sql.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
     return {
       id,
       refreshBefore: new Date(expires_at).toISOString(),
@@ -258,7 +256,7 @@ export class WebHooks {
       return;
     }
     if (isQuiet && !this.#world.log.isFar(position, now)) return;
-    this.#world.storage.transactionSync(() => {
+    this.#world.sql.transaction(() => {
       if (page.truncated) this.#tellGap(id, now);
       for (const event of page.events) {
         const of = { subscription: id, position: event.position, message_id: event.id };
@@ -347,14 +345,14 @@ export class WebHooks {
   }
 
   #end(subscription: string, error: SubscriptionError, now: number): void {
-    this.#table.all("DELETE FROM deliveries WHERE subscription = ?", subscription);
+    this.#world.sql.all("DELETE FROM deliveries WHERE subscription = ?", subscription);
     this.#table.change(subscription, { ended: JSON.stringify(error), active: 1 });
     const message_id = `msg_terminated_${crypto.randomUUID()}`;
     this.#table.add({ subscription, position: 0, type: "terminated", message_id, attempts: 0, next_at: now });
   }
 
   #expire(now: number): void {
-    for (const { id } of this.#table.all("SELECT id FROM subscriptions WHERE expires_at <= ?", now))
+    for (const { id } of this.#world.sql.all("SELECT id FROM subscriptions WHERE expires_at <= ?", now))
       this.#remove(String(id));
   }
 
