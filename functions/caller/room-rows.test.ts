@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { JobTable } from "./job-table.ts";
-import { readRoom, TABLES, writeRoom } from "./room-rows.ts";
+import { ROOMS_TABLE, RoomList, type RoomPosition, readRoom, TABLES, writeRoom } from "./room-rows.ts";
 import { Sql } from "./storage.ts";
 
 /** Tables that a backup leaves out: a sum over a caller's rows, and the list of callers' objects. */
@@ -31,3 +31,25 @@ test("a backup of a caller has each of its tables, and a repeated restore change
   expect([other.jobs.stored, other.jobs.pending(9), other.jobs.get("key")]).toEqual([100, ["j"], jobs.get("key")]);
   expect(() => other.write([{ room: "k", table: "rooms" as "jobs", row: {} }])).toThrow("has no table");
 });
+
+test.each([0, 1, 49, 50, 51, 120])(
+  "a backup has all of %i callers, however little is stored of each",
+  async (count) => {
+    const sql = new Sql(createStorage());
+    sql.all(ROOMS_TABLE);
+    const rows = async (room: string, table: number) => ({
+      rows: table === 0 ? [{ room, table: "log" as const, row: { floor: 0 } }] : [],
+    });
+    const list = new RoomList(sql, () => ({ rows, restore: async () => {}, clear: async () => {} }));
+    const keys = Array.from({ length: count }, (_, n) => (n === 0 ? "" : `c${String(n).padStart(16, "0")}.`));
+    for (const key of keys) list.add(key);
+    const found: string[] = [];
+    let after: RoomPosition | undefined;
+    do {
+      const page = await list.read(after);
+      found.push(...page.rows.map(({ room }) => room));
+      after = page.next;
+    } while (after);
+    expect(found).toEqual(keys);
+  },
+);

@@ -114,7 +114,8 @@ export class RoomList {
   /** Reads the rooms' rows from a position on, about {@link PAGE} characters. */
   async read(after: RoomPosition | undefined): Promise<RoomPage> {
     const rows: RoomRow[] = [];
-    const keys = after ? [after[0], ...this.#list("key > ?", after[0])] : this.#list("1");
+    const others = after ? this.#list("key > ?", after[0]) : this.#list("1");
+    const keys = after ? [after[0], ...others] : others;
     let size = 0;
     for (const [n, key] of keys.entries()) {
       const [, table, row] = after && n === 0 ? after : [key, 0, 0];
@@ -122,7 +123,7 @@ export class RoomList {
       for (const one of page.rows) rows.push(one);
       if (page.next) return { rows, next: page.next };
       size += JSON.stringify(page.rows).length;
-      const isMore = n + 1 < keys.length || keys.length > ROOMS;
+      const isMore = n + 1 < keys.length || others.length === ROOMS;
       if (isMore && (size > PAGE || n + 1 === keys.length)) return { rows, next: [key, TABLES.length, 0] };
     }
     return { rows };
