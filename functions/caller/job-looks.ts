@@ -176,7 +176,9 @@ export class JobLooks {
   /** Has the end of a job pushed, and records one that has ended. Returns its promise, if it has one yet. */
   async listen(id: string, { address }: Channel): Promise<Running | undefined> {
     const record = await this.#client.call({ kind: "promise.register_listener", data: { awaited: id, address } });
-    if (record && record.state !== "pending") await this.noteRecord(record);
+    // A look removes a job that was never created.
+    if (!record) await this.lookAt([id]);
+    else if (record.state !== "pending") await this.noteRecord(record);
     return record;
   }
 
