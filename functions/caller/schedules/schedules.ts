@@ -141,7 +141,9 @@ export class Schedules {
     await Promise.all(
       due.map((row) =>
         this.#fire(row).catch((error) => {
-          if (!(error instanceof ResonateUnavailable)) throw error;
+          // The others must fire all the same.
+          if (!(error instanceof ResonateUnavailable))
+            this.#world.log.error("schedule not fired", { job: row.id, reason: String(error) });
           this.#world.sql.all("UPDATE schedules SET next_at = ? WHERE id = ?", Date.now() + AGAIN, row.id);
         }),
       ),
@@ -211,10 +213,10 @@ export class Schedules {
     const refused = (reason: string) => ({ told: notStarted(at, reason) });
     const tool = this.#world.tools.find((one) => one.name === name);
     if (!tool?.job || !tool.argsOf) return refused(`there is no tool ${name} any more`);
-    const checked = await check(tool.input, given);
-    if ("problems" in checked) return refused(checked.problems.join("; "));
     const store = this.#world.store(isOwn);
     try {
+      const checked = await check(tool.input, given);
+      if ("problems" in checked) return refused(checked.problems.join("; "));
       const args = await tool.argsOf(checked.args, contextOf(store, at));
       const job = tool.job as Job;
       const promise = await store.create(job, `${await job.name(args)}@${stamp(at)}`, args, Date.now());
