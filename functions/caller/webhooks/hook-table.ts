@@ -37,6 +37,9 @@ export interface Delivery {
   next_at: number;
 }
 
+/** How many verified addresses are kept: a caller may name others for ever. */
+const MOST_VERIFIED = 200;
+
 /** The due time of a message that its receiver has refused for good, in milliseconds since the epoch. */
 export const NEVER = 8_640_000_000_000_000;
 
@@ -170,5 +173,7 @@ export class HookTable {
 
   verify(url: string, until: number): void {
     this.#sql.all("INSERT OR REPLACE INTO verified VALUES (?, ?)", url, until);
+    const kept = "SELECT url FROM verified ORDER BY until DESC LIMIT ?";
+    this.#sql.all(`DELETE FROM verified WHERE url NOT IN (${kept})`, MOST_VERIFIED);
   }
 }

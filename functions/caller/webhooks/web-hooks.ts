@@ -118,16 +118,18 @@ export class WebHooks {
     const id = await idOf(caller, request);
     const now = Date.now();
     this.#expire(now);
-    if (!this.#table.get(id) && this.#table.subscriptions().length >= MOST.subscriptions)
-      return { refused: "ResourceExhausted", data: { limit: "subscriptions", max: MOST.subscriptions } };
+    if (this.#isFull(id)) return exhausted("subscriptions");
     if (!this.#table.isVerified(url, now)) {
-      if (!this.#take("verifications"))
-        return { refused: "ResourceExhausted", data: { limit: "verifications", max: MOST.verifications } };
+      if (!this.#take("verifications")) return exhausted("verifications");
       const reason = await this.#verify(id, url, secret);
       if (reason !== undefined) return { refused: "CallbackEndpointError", data: { reason } };
       this.#table.verify(url, Date.now() + VERIFIED);
     }
     const sealed = await this.#seal(id, secret);
+    const earlier = this.#table.get(id)?.secret;
+    const isRotated = earlier !== undefined && (await this.#open(id, earlier)) !== secret;
+    // Others may have come first while this one was checked. From here on nothing is awaited.
+    if (this.#isFull(id)) return exhausted("subscriptions");
     // A subscription that has ended does not continue, also if its receiver has not been told yet.
     if (this.#table.get(id)?.ended != null) this.#remove(id);
     const known = this.#table.get(id);
@@ -136,14 +138,13 @@ export class WebHooks {
       Date.now() +
       Math.min(LIFE.most, Math.max(LIFE.least, ttlMs === undefined ? LIFE.byDefault : (ttlMs ?? LIFE.most)));
     const status = known && this.#statusOf(known);
-    const isRotated = known !== undefined && (await this.#open(id, known.secret)) !== secret;
     const truncated = known ? this.#table.takeGap(id) : begin.truncated;
     this.#table.put({
       ...{ id, name, url, secret: sealed, expires_at, active: 1, ended: null },
       narrowing: JSON.stringify(request.narrowed),
       caller: JSON.stringify(caller),
-      old_secret: isRotated ? known.secret : (known?.old_secret ?? null),
-      old_until: isRotated ? Date.now() + ROTATION : (known?.old_until ?? 0),
+      old_secret: known ? (isRotated ? earlier : known.old_secret) : null,
+      old_until: known ? (isRotated ? Date.now() + ROTATION : known.old_until) : 0,
       position: known?.position ?? begin.cursor,
       last_delivery_at: known?.last_delivery_at ?? null,
       last_error: known?.last_error ?? null,
@@ -159,6 +160,10 @@ export class WebHooks {
       truncated,
       ...(status && { deliveryStatus: status }),
     };
+  }
+
+  #isFull(id: string): boolean {
+    return !this.#table.get(id) && this.#table.subscriptions().length >= MOST.subscriptions;
   }
 
   async unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused> {
@@ -422,6 +427,11 @@ export class WebHooks {
     return `whsec_${param.data}`;
   }
 }
+
+const exhausted = (limit: "subscriptions" | "verifications"): Refused => ({
+  refused: "ResourceExhausted",
+  data: { limit, max: MOST[limit] },
+});
 
 /** The id of a subscription: the same for the same caller, address, type and filter. */
 async function idOf({ key }: Caller, { url, name, narrowed }: HookKey): Promise<string> {
