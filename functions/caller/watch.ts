@@ -77,7 +77,7 @@ export class Watch {
   async #follow(signal: AbortSignal): Promise<void> {
     const { source, key, jobs, looks } = this.#watched;
     const lookAtSome = () => looks.lookAt(jobs.leastSeen(Date.now(), LOOKS));
-    let open: { channel: SettlementChannel; heard: Map<string, Told> } | undefined;
+    let current: { channel: SettlementChannel; heard: Map<string, Told> } | undefined;
     const readFeed = async (told: Told, channel: Channel) => {
       told.isRead = true;
       await looks.readFeed(told.job, channel).catch((error) => {
@@ -85,13 +85,13 @@ export class Watch {
         throw error;
       });
     };
-    const look = async (channel: Channel | undefined) => {
-      if (!channel || open?.channel.address !== channel.address) return lookAtSome();
-      const { heard } = open;
+    const look = async (channel: SettlementChannel | undefined) => {
+      if (!channel || current?.channel !== channel) return lookAtSome();
+      const { heard } = current;
       const most = jobs.pending(MOST_HEARD + 1);
       const wanted = most.slice(0, MOST_HEARD);
       const ids = wanted.filter((id) => !heard.has(id));
-      if (ids.length > 0) await open.channel.add(ids);
+      if (ids.length > 0) await channel.add(ids);
       for (let i = 0; i < ids.length; i += LOOKS) {
         const some = ids.slice(i, i + LOOKS);
         const found = await Promise.all(some.map((id) => looks.listen(id, channel)));
@@ -111,7 +111,7 @@ export class Watch {
     };
     let isLooking = false;
     this.#lookAgain = () => {
-      const { channel } = open ?? {};
+      const { channel } = current ?? {};
       if (!channel || isLooking || signal.aborted) return;
       isLooking = true;
       look(channel)
@@ -120,26 +120,20 @@ export class Watch {
           isLooking = false;
         });
     };
-    const hear = ({ id }: { id: string }, channel: Channel) => {
-      const told = open?.heard.get(rootOf(id));
-      if (isRoot(id)) open?.heard.delete(id);
+    const open = async (onNews: (id: string) => void, until: AbortSignal) => {
+      if (!source) throw new ResonateUnavailable("nobody is connected to it for news");
+      const channel = await source.open({ ids: [], caller: key(), onNews: ({ id }) => onNews(id), signal: until });
+      current = { channel, heard: new Map() };
+      return channel;
+    };
+    const hear = (id: string, channel: Channel) => {
+      const told = current?.heard.get(rootOf(id));
+      if (isRoot(id)) current?.heard.delete(id);
       else if (told && Date.now() < this.#feedsUntil) return readFeed(told, channel);
       // Nothing more is pushed of the feed until it is read again.
       else if (told) told.isRead = false;
     };
-    await followPromises<{ id: string }>(
-      {
-        async open(onNews, until) {
-          if (!source) throw new ResonateUnavailable("nobody is connected to it for news");
-          const channel = await source.open({ ids: [], caller: key(), onNews, signal: until });
-          open = { channel, heard: new Map() };
-          return channel;
-        },
-        look,
-        // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
-        onNews: hear,
-      },
-      signal,
-    );
+    // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
+    await followPromises({ open, look, onNews: hear }, signal);
   }
 }

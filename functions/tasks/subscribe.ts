@@ -159,11 +159,11 @@ async function watchTasks(
     if (watchers.size === 0) allEnded.abort();
   };
   const names = tasks.map(({ name }) => name);
-  await followPromises<Settlement>(
+  await followPromises(
     {
       open: (onNews, until) => store.open(names, onNews, until),
       look: (channel) => Promise.all([...watchers.keys()].map((name) => look(name, channel))),
-      onNews: ({ name }, channel) => look(name, channel),
+      onNews: ({ name }: Settlement, channel) => look(name, channel),
     },
     over,
   );

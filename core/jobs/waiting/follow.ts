@@ -11,16 +11,16 @@ const OPENING = { first: 500, next: 4_000 };
 /** How long a connection may be silent before the promises are read anyway, in milliseconds: the server may drop messages. */
 const QUIET = 30_000;
 
-export interface Subscriber<News> {
-  /** Opens a connection until `until` aborts, over which news is pushed to `onNews`. */
-  open(onNews: (news: News) => void, until: AbortSignal): Promise<Channel>;
+export interface Subscriber<News, Connection extends Channel> {
+  /** Opens a connection until `signal` aborts. It is not opened again when it is lost: see {@link Channel.closed}. */
+  open(onNews: (news: News) => void, signal: AbortSignal): Promise<Connection>;
   /**
    * Looks at every promise that still matters. With a channel it also asks for news to be pushed there. When it rejects, the
    * channel is given up and the promises are read without one.
    */
-  look(channel: Channel | undefined): Promise<unknown>;
-  /** Handles news. When it rejects, the channel is given up. */
-  onNews(news: News, channel: Channel): unknown;
+  look(channel: Connection | undefined): Promise<unknown>;
+  /** Handles a settlement. When it rejects, the channel is given up. */
+  onNews(news: News, channel: Connection): unknown;
   /** How long the connection may be silent before the next look, in milliseconds. Default: 30 s. */
   quiet?: number;
 }
@@ -29,8 +29,8 @@ export interface Subscriber<News> {
  * Keeps a subscriber up to date until `signal` aborts. Settlements are pushed over one connection. While that is missing,
  * slow to open or silent, the promises are read at intervals. Never rejects: it tries again.
  */
-export function followPromises<News>(
-  { open, look, onNews, quiet = QUIET }: Subscriber<News>,
+export function followPromises<News, Connection extends Channel>(
+  { open, look, onNews, quiet = QUIET }: Subscriber<News, Connection>,
   signal: AbortSignal,
 ): Promise<void> {
   const attempt = async () => {
@@ -49,7 +49,7 @@ export function followPromises<News>(
     const lost = Promise.withResolvers<never>();
     lost.promise.catch(() => {});
     let heard = 0;
-    const opening: Promise<Channel> = open(async (news) => {
+    const opening: Promise<Connection> = open(async (news) => {
       heard = Date.now();
       try {
         await onNews(news, await opening);

@@ -5,8 +5,8 @@ import { defineDurableTool } from "../../../core/author/job-tool.ts";
 import type { Tool, ToolSchedule } from "../../../core/author/tool.ts";
 import { callerOf } from "../../../core/definitions/caller.ts";
 import type { Job } from "../../../core/definitions/job.ts";
+import { PausedJobs } from "../../../core/jobs/operating/paused-jobs.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { PausedKinds } from "../../../core/jobs/starting/paused-kinds.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { encodeValue } from "../../../core/store/codec.ts";
 import { ResonateClient } from "../../../core/store/connection/client.ts";
@@ -190,7 +190,7 @@ test("an unavailable server delays a firing, and a cancelled or paused schedule 
   await pass(0.01);
   expect(await fired()).toEqual(["23T130000Z"]);
   await end("23T130000Z");
-  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  const paused = new PausedJobs(new ResonateClient({ url: "http://resonate" }), "");
   await paused.pause("schedule");
   await pass(0.99);
   expect(await fired()).toEqual(["23T130000Z"]);
@@ -226,7 +226,7 @@ test("a queued firing waits while schedules are paused, and is made up when they
   await pass(1);
   await pass(1);
   await end("23T130000Z");
-  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  const paused = new PausedJobs(new ResonateClient({ url: "http://resonate" }), "");
   await paused.pause("schedule");
   await pass(0.01);
   await pass(1);
@@ -256,7 +256,7 @@ test.each([
   ['with missed: "last" the newest firing', { missed: "last" }],
 ] as const)("%s within a pause of schedules is made up after it", async (_, change) => {
   const { pass, fired, alarm } = await deploy(change);
-  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  const paused = new PausedJobs(new ResonateClient({ url: "http://resonate" }), "");
   await paused.pause("schedule");
   await pass(1);
   expect(await fired()).toEqual([]);

@@ -7,8 +7,8 @@ import type { Tool, ToolSchedule } from "../../../core/author/tool.ts";
 import { hashed, type Job, NotStarted } from "../../../core/definitions/job.ts";
 import { FeedEntry } from "../../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
+import { PausedJobs } from "../../../core/jobs/operating/paused-jobs.ts";
 import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { PausedKinds } from "../../../core/jobs/starting/paused-kinds.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { decodeValue, encodeValue } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
@@ -76,11 +76,11 @@ interface ScheduleWorld {
 
 export class Schedules {
   readonly #world: ScheduleWorld;
-  readonly #paused: PausedKinds;
+  readonly #paused: PausedJobs;
 
   constructor(world: ScheduleWorld) {
     this.#world = world;
-    this.#paused = new PausedKinds(world.client, world.namespace);
+    this.#paused = new PausedJobs(world.client, world.namespace);
   }
 
   /**
