@@ -4,13 +4,13 @@
  */
 import { keysOf } from "../../core/definitions/caller.ts";
 import { fetchFrom } from "../../core/store/object-address.ts";
+import { readBytes } from "../../core/store/read-bytes.ts";
 import { sha256Of } from "../../core/store/sha256.ts";
 import type { Config } from "../app/config.ts";
 import type { Edge } from "../app/parts.ts";
 import { bearerIn, holderOf, tokensIn } from "../auth/secret.ts";
 import type { Callers } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
-import { readBytes } from "../http/bounded-body.ts";
 
 /** The largest request, in bytes: the same as in the object, and a larger one for rows that an operator restores. */
 const MAX_BODY = 2 * 1024 * 1024;
