@@ -18,12 +18,12 @@ export class Sql {
     this.#storage = storage;
   }
 
-  all(statement: string, ...values: SqlValue[]): Row[] {
+  all<T extends object = Row>(statement: string, ...values: SqlValue[]): T[] {
     const cursor = this.#storage.sql.exec(statement, ...values);
     const rows = cursor.toArray();
     // A cursor knows its written rows only once it was read.
     this.written += cursor.rowsWritten ?? 0;
-    return rows;
+    return rows as object[] as T[];
   }
 
   transaction<T>(work: () => T): T {
