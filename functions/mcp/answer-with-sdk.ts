@@ -38,7 +38,7 @@ interface SdkRequest {
  */
 export function createSdk(
   { createMcpHandler, Server }: Sdk,
-  { calls, tasks, events, identity, cards }: Offered,
+  { calls, tasks, events, identity, cards, files }: Offered,
 ): (request: SdkRequest) => Promise<Response> {
   const TasksServer = tasksServer(Server);
   const { passed } = calls;
@@ -67,7 +67,7 @@ export function createSdk(
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
       const read = async (): Promise<ReadResourceResult> => {
-        const { store, caller, files } = scopeOf(context);
+        const { store, caller } = scopeOf(context);
         if (cards?.has(uri)) return { ...(await cards.read(uri)), ...CACHE };
         if (passed?.weightOfRead(uri)) return (await calls.pass("resources/read", { uri }, callOf(context))) as never;
         if (!mayHaveFiles(uri)) return readJob(store, uri, signal);

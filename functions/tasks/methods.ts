@@ -19,9 +19,7 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
   // The handlers check the parameters themselves, after the client's capabilities.
   const params = z.looseObject({});
   server.setRequestHandler("tasks/get", { params }, async ({ taskId }, context) => {
-    const request = requestOf(context);
-    const { files } = scopeOf(context);
-    return getTask(service, taskId, { ...request, files, showsForms: showsForms(capabilitiesOf(context)) });
+    return getTask(service, taskId, { ...requestOf(context), showsForms: showsForms(capabilitiesOf(context)) });
   });
   server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
     const request = requestOf(context);
