@@ -1,6 +1,5 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import type { AuthInfo, ServerContext } from "../../core/tools/mcp.ts";
 import type { StreamTerms } from "./event-stream.ts";
 import type { RequestLog } from "./request-log.ts";
 
@@ -36,14 +35,4 @@ export interface RequestScope extends StreamTerms {
   pay(): Promise<Response | undefined>;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
   admit(demand: Demand): Promise<Response | undefined>;
-}
-
-/** The scope in the form in which the SDK passes it to request handlers. */
-export function authInfoOf(scope: RequestScope): AuthInfo {
-  return { token: "", clientId: scope.caller.label, scopes: [], extra: { scope } };
-}
-
-/** The scope of the request that an SDK handler answers. */
-export function scopeOf({ http }: Pick<ServerContext, "http">): RequestScope {
-  return http?.authInfo?.extra?.scope as RequestScope;
 }
