@@ -47,7 +47,7 @@ export class Connections {
   #waitingCharacters = 0;
 
   /** Registers a connection; undefined when there are too many. A connection that will be replaced does not count. */
-  open(group: string, id: string, isRunner = false): PollConnection | undefined {
+  open(group: string, id: string, isRunner: boolean): PollConnection | undefined {
     if (this.#count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
     const connection = new PollConnection(group, id, isRunner);
     this.#count += 1;
@@ -87,7 +87,8 @@ export class Connections {
     const target = parsePollAddress(address);
     if (!target) return undefined;
     const named = this.named(target.group, target.id);
-    if (target.cast === "uni" || (named && takes(named))) return named && takes(named) ? named : undefined;
+    if (named && takes(named)) return named;
+    if (target.cast === "uni") return undefined;
     let first: PollConnection | undefined;
     for (const connection of this.#groups.get(target.group) ?? [])
       if (takes(connection) && !(first && first.lastSend <= connection.lastSend)) first = connection;
