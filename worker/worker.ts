@@ -89,7 +89,6 @@ export class Worker {
     return this.#disconnectedSince === undefined;
   }
 
-  /** How many jobs are executing. */
   get running(): number {
     return this.#intake.running;
   }

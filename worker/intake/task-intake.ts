@@ -65,12 +65,10 @@ export class TaskIntake {
     this.#options = options;
   }
 
-  /** How many jobs are executing. */
   get running(): number {
     return this.#running;
   }
 
-  /** Takes a task that the server has dispatched to this worker. */
   dispatch(dispatch: Dispatch): void {
     if (!this.#unhandled.holdBack(dispatch)) this.#enqueue(dispatch);
   }

@@ -67,7 +67,6 @@ export class RunnerServer {
   readonly #parts: Composition;
   /** The figures for operators, which the answer to a task reports. */
   readonly #figures = new Figures(() => {});
-  /** The address at which settlements are reported to this runner. */
   #address: string | undefined;
 
   constructor(env: object, implementations: readonly Implementation[]) {
