@@ -74,7 +74,7 @@ export class JobSetup {
     this.options = options;
     this.childJobs = new ChildJobs(options);
     this.#environments = environmentsOf(options.implementations, options.env);
-    this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
+    this.#limits = new Limits(options);
     this.#callbackUrl = callbackUrls(options.env);
   }
 
