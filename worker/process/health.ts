@@ -1,5 +1,6 @@
-import { createServer, type Server } from "node:http";
-import { isIP } from "node:net";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { type AddressInfo, isIP } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import type { Worker } from "../worker.ts";
@@ -47,18 +48,9 @@ export async function serveHealth(
     return c.body(await registry.metrics(), 200, { "Content-Type": registry.contentType });
   });
   const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
-  const listening = await listen(server, host, port);
-  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listening}/health`, server };
-}
-
-function listen(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(error.code === "EADDRINUSE" ? new Error(`HEALTH_PORT: port ${port} is already in use`) : error);
-    });
-    server.listen(port, host, () => {
-      const address = server.address();
-      resolve(typeof address === "object" && address ? address.port : port);
-    });
+  await once(server.listen(port, host), "listening").catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "EADDRINUSE" ? new Error(`HEALTH_PORT: port ${port} is already in use`) : error;
   });
+  const { port: listening } = server.address() as AddressInfo;
+  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listening}/health`, server };
 }

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
@@ -44,7 +46,10 @@ export async function startSampleArchive({ port = 0, controls = false } = {}): P
     });
   }
   const server = createAdaptorServer({ fetch: app.fetch }) as Server;
-  const listening = await listen(server, port);
+  await once(server.listen(port, "127.0.0.1"), "listening").catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "EADDRINUSE" ? new Error(`port ${port} is already in use`) : error;
+  });
+  const { port: listening } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${listening}/v1/archive`,
     control,
@@ -53,18 +58,6 @@ export async function startSampleArchive({ port = 0, controls = false } = {}): P
       await new Promise((resolve) => server.close(resolve));
     },
   };
-}
-
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(error.code === "EADDRINUSE" ? new Error(`port ${port} is already in use`) : error);
-    });
-    server.listen(port, "127.0.0.1", () => {
-      const address = server.address();
-      resolve(typeof address === "object" && address ? address.port : port);
-    });
-  });
 }
 
 function respond(query: string): Response {
