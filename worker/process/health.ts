@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
@@ -40,17 +40,21 @@ export async function serveHealth(
     const { connected, running, stopping } = worker;
     // A worker that has lost its connection may still have jobs to finish, so it stays healthy for a while.
     const status = stopping ? "stopping" : connected ? "ok" : "disconnected";
-    const isHealthy = connected || (worker.wasConnected && worker.disconnectedFor < DISCONNECTED);
-    return c.json({ status, connected, running }, isHealthy && !stopping ? 200 : 503);
+    const isHealthy = worker.disconnectedFor < DISCONNECTED && !stopping;
+    return c.json({ status, connected, running }, isHealthy ? 200 : 503);
   });
   app.get("/metrics", async (c) => {
     connected.set(worker.connected ? 1 : 0);
     return c.body(await registry.metrics(), 200, { "Content-Type": registry.contentType });
   });
   const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+  const listening = await listen(server, host, port);
+  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listening}/health`, server };
+}
+
+async function listen(server: Server, host: string, port: number): Promise<number> {
   await once(server.listen(port, host), "listening").catch((error: NodeJS.ErrnoException) => {
     throw error.code === "EADDRINUSE" ? new Error(`HEALTH_PORT: port ${port} is already in use`) : error;
   });
-  const { port: listening } = server.address() as AddressInfo;
-  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listening}/health`, server };
+  return (server.address() as AddressInfo).port;
 }

@@ -46,10 +46,7 @@ export async function startSampleArchive({ port = 0, controls = false } = {}): P
     });
   }
   const server = createAdaptorServer({ fetch: app.fetch }) as Server;
-  await once(server.listen(port, "127.0.0.1"), "listening").catch((error: NodeJS.ErrnoException) => {
-    throw error.code === "EADDRINUSE" ? new Error(`port ${port} is already in use`) : error;
-  });
-  const { port: listening } = server.address() as AddressInfo;
+  const listening = await listen(server, port);
   return {
     url: `http://127.0.0.1:${listening}/v1/archive`,
     control,
@@ -58,6 +55,13 @@ export async function startSampleArchive({ port = 0, controls = false } = {}): P
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+async function listen(server: Server, port: number): Promise<number> {
+  await once(server.listen(port, "127.0.0.1"), "listening").catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "EADDRINUSE" ? new Error(`port ${port} is already in use`) : error;
+  });
+  return (server.address() as AddressInfo).port;
 }
 
 function respond(query: string): Response {
