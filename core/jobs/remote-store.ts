@@ -9,6 +9,7 @@ import {
   decodeValue,
   EARLIER,
   encodeValue,
+  getOf,
   KEEP,
   lineage,
   RESERVATION,
@@ -303,7 +304,7 @@ export class RemoteStore {
   async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
     const id = this.#names.idOf(name);
     if (id === undefined) return undefined;
-    const record = await this.#client.call({ kind: "promise.get", data: { id } }, signal);
+    const record = await this.#client.call(getOf(id), signal);
     const promise = record && this.#names.decode(record);
     if (!promise || isWhole(promise)) return promise;
     const isCancelled = promise.state === "rejected_canceled";
@@ -327,7 +328,7 @@ export class RemoteStore {
 
   /** A child of a job's promise; undefined when it does not exist. */
   child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
-    return this.#client.call({ kind: "promise.get", data: { id } }, signal);
+    return this.#client.call(getOf(id), signal);
   }
 
   /**
@@ -513,7 +514,7 @@ export class RemoteStore {
   }
 
   #startRecord({ id }: DurablePromise) {
-    return this.#client.call({ kind: "promise.get", data: { id: startRecordId(id, this.#scope.key) } });
+    return this.#client.call(getOf(startRecordId(id, this.#scope.key)));
   }
 
   async #recordStart({ id, job, timeoutAt }: DurablePromise): Promise<void> {
