@@ -155,7 +155,6 @@ export class RemoteStore {
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, fanOut.bounded(this.#client), this.#shared);
   }
 
-  /** Returns a store that gives these labels to the jobs that it starts. */
   labelled(labels: readonly string[]): RemoteStore {
     return this.#scoped({ ...this.scope, labels });
   }
@@ -291,7 +290,6 @@ export class RemoteStore {
     return record?.state === "resolved" ? this.#claim(promise) : promise;
   }
 
-  /** The promise `name`, or undefined. */
   async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
     const id = this.#names.idOf(name);
     if (id === undefined) return undefined;
@@ -317,7 +315,6 @@ export class RemoteStore {
     return answer?.status === 200 && answer.data.task.state === "pending";
   }
 
-  /** A child of a job's promise; undefined when it does not exist. */
   child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
     return this.#client.call(getOf(id), signal);
   }
