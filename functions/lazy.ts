@@ -1,6 +1,6 @@
 /** The code that an isolate loads only when it is needed: callers' objects, and code that few requests use. */
 
-export { takePosition } from "../core/jobs/starting/order.ts";
+export { positionIn } from "../core/jobs/starting/order.ts";
 export { Discovery } from "./app/discovery.ts";
 export { cardOf } from "./built-in/card-of.ts";
 export { CallerObject } from "./caller/caller-object.ts";

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import PQueue from "p-queue";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
+import { PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
 import { decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { pagesOf } from "../../core/store/connection/search-all.ts";
@@ -100,7 +100,7 @@ export async function run(args: string[]): Promise<void> {
   const server = { ...found, group: values.group ?? found.group };
   const { all, more } = await withServer(server, async ({ client, namespace }) => {
     const { running, trouble, more } = await examineJobs(server, most, only);
-    const pauses = new PausedKinds(client, namespace);
+    const pauses = new PausedJobs(client, namespace);
     const kinds = [...new Set([...Object.keys(running), ...(only === undefined ? [] : [only])])].sort();
     const ofKind = async (kind: string) => {
       const paused = await pauses.find(kind);

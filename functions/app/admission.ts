@@ -2,7 +2,7 @@
 import { ToolError } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { createFanOut, type FanOut } from "../../core/store/pacing/fan-out.ts";
+import { FanOut } from "../../core/store/pacing/fan-out.ts";
 import { BLOCKED } from "../auth/auth.ts";
 import { isBlocked } from "../auth/blocked.ts";
 import { clientAddress } from "../http/client-address.ts";
@@ -70,15 +70,16 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   // The request itself, before its body is read; the rest of its weight is charged once it is known.
   const limited = await rateLimit?.(key, { weight: 1, of: 1 });
   if (limited) return limited;
-  const fanOut = createFanOut();
+  const fanOut = new FanOut();
   const own = store.as(caller, line.requestId, fanOut, {
+    refuses: set?.starts_stopped ? STOPPED : undefined,
     trace: () => line.traceparent,
     async admit(count) {
       const tooMany = await rateLimit?.(key, { weight: count - 1, of: count });
       if (tooMany) throw new ToolError(((await tooMany.json()) as { error_description: string }).error_description);
     },
   });
-  return { request, caller, scopes, expires, key, fanOut, store: set?.starts_stopped ? own.refusing(STOPPED) : own };
+  return { request, caller, scopes, expires, key, fanOut, store: own };
 }
 
 /** Answers an identified caller's MCP request within the caller's limits. */

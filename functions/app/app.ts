@@ -94,10 +94,10 @@ export function createApp(deployment: Deployment): App {
   });
 
   app.on("GET", ["/ready", "/resonate/ready"], async (c) => {
-    const { store, ready, missing } = c.var.edge;
+    const { client, ready, missing } = c.var.edge;
     // Anybody may ask, so the Resonate server is asked only once in a while.
     const { value: reason } = await ready.get(() =>
-      store.ready().then(
+      client.ready().then(
         () => undefined,
         (error: Error) => `Resonate: ${error.message}`,
       ),

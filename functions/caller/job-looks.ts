@@ -11,7 +11,6 @@ import { keepsFiles } from "../files/kept.ts";
 import { EVENT_RETENTION, type EventLog } from "./event-log.ts";
 import { CLEANS, type JobTable } from "./job-table.ts";
 import { JOB_PROGRESS, tellingEvents, toldEvent } from "./schedules/occurrence.ts";
-import type { Running } from "./watch.ts";
 
 /** How many promises are looked at before a start is refused, and in an alarm. */
 export const LOOKS = 40;
@@ -21,6 +20,9 @@ const TOLD = 8;
 
 /** The least time between two progress events of one job, in milliseconds. */
 const PROGRESS = 5_000;
+
+/** The promise of a job. */
+export type Running = Pick<PromiseRecord, "id" | "createdAt" | "timeoutAt">;
 
 interface World {
   jobs: JobTable;
@@ -171,10 +173,17 @@ export class JobLooks {
     await looking;
   }
 
+  /** Has the end of a job pushed, and records one that has ended. Returns its promise, if it has one yet. */
   async listen(id: string, { address }: Channel): Promise<Running | undefined> {
     const record = await this.#client.call({ kind: "promise.register_listener", data: { awaited: id, address } });
-    if (record && record.state !== "pending") await this.note([startedJob(record, this.#world.key())], true);
+    // A look removes a job that was never created.
+    if (!record) await this.lookAt([id]);
+    else if (record.state !== "pending") await this.noteRecord(record);
     return record;
+  }
+
+  noteRecord(record: PromiseRecord): Promise<void> {
+    return this.note([startedJob(record, this.#world.key())], true);
   }
 
   /** Logs what is new in a job's progress feed, and has the next entry pushed. */

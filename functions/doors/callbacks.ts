@@ -6,8 +6,9 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
 import { jsonOf } from "../../core/store/json.ts";
+import { readBytes } from "../../core/store/read-bytes.ts";
 import type { Edge } from "../app/parts.ts";
-import { isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
+import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
 import { clientAddress } from "../http/client-address.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 

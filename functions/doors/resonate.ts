@@ -4,12 +4,12 @@
  */
 import { keysOf } from "../../core/definitions/caller.ts";
 import { fetchFrom } from "../../core/store/object-address.ts";
+import { readBytes } from "../../core/store/read-bytes.ts";
 import { sha256Of } from "../../core/store/sha256.ts";
 import type { Edge } from "../app/parts.ts";
 import { bearerIn } from "../auth/secret.ts";
 import type { Callers } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
-import { readBytes } from "../http/bounded-body.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { holderOf } from "../operate/rights.ts";
 

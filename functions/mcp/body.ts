@@ -1,7 +1,8 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
 import { jsonOf } from "../../core/store/json.ts";
-import { BODY_TIME, isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
+import { BODY_TIME, readBytes } from "../../core/store/read-bytes.ts";
+import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */

@@ -1,7 +1,7 @@
 /** The requests and answers of the object through which operators see and act. */
 
 import type { News } from "../../core/jobs/operating/figures.ts";
-import type { Held } from "../../core/jobs/operating/holds.ts";
+import type { Held } from "../../core/jobs/operating/paused-jobs.ts";
 import type { WaitState, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import type { Row } from "../caller/storage.ts";
 import type { ServerState } from "./server-state.ts";

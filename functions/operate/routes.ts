@@ -2,10 +2,10 @@
 import * as z from "zod";
 import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { jsonOf } from "../../core/store/json.ts";
+import { readBytes } from "../../core/store/read-bytes.ts";
 import type { Edge } from "../app/parts.ts";
 import { type DoorEnv, operateRooms } from "../doors/resonate.ts";
 import { assetResponse } from "../http/assets.ts";
-import { readBytes } from "../http/bounded-body.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
 import type { Action, Filter, Span } from "./calls.ts";

@@ -3,6 +3,7 @@
  * and reports each change of a resource.
  */
 import * as z from "zod";
+import type { Settlement } from "../../core/jobs/endpoint.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
@@ -157,12 +158,12 @@ async function watchTasks(
     watchers.delete(name);
     if (watchers.size === 0) allEnded.abort();
   };
+  const names = tasks.map(({ name }) => name);
   await followPromises(
-    store,
     {
-      names: tasks.map(({ name }) => name),
+      open: (onNews, until) => store.open(names, onNews, until),
       look: (channel) => Promise.all([...watchers.keys()].map((name) => look(name, channel))),
-      onNews: ({ name }, channel) => look(name, channel),
+      onNews: ({ name }: Settlement, channel) => look(name, channel),
     },
     over,
   );
