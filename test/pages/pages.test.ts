@@ -67,10 +67,12 @@ describe.runIf(browser)("in a browser", () => {
     });
     await chart.waitFor();
     const marks = () =>
-      page.locator(".u-marker").evaluateAll((all) => all.map((one) => getComputedStyle(one).borderColor));
+      page.evaluate(
+        '[...document.querySelectorAll(".u-marker")].map((one) => getComputedStyle(one).borderColor).join()',
+      );
     expect(await marks()).toContain("rgb(209, 80, 11)");
     await page.emulateMedia({ colorScheme: "dark" });
-    await until("the dark page's colors", async () => (await marks()).includes("rgb(255, 148, 87)"), PATIENCE);
+    await until("the dark page's colors", async () => String(await marks()).includes("rgb(255, 148, 87)"), PATIENCE);
     await page.getByText("As a table").click();
     expect(await page.getByRole("row", { name: /^2014-07-23/ }).textContent()).toMatch(/19\.3/);
     await page.locator(".timeline", { hasText: "request done" }).waitFor();
