@@ -386,12 +386,13 @@ test("a caller's record is removed within a day after its promises were removed,
 });
 
 /** The object of a caller who has subscribed, over storage that outlasts it. `receive` answers as its receiver. */
-async function subscribed(receive: (id: string, url: string) => Response | Promise<Response>) {
+async function subscribed(receive: (id: string, url: string) => Response | Promise<Response>, bindings = {}) {
   const TOKEN = { name: "ada", sha256: "0".repeat(64) };
   const env = {
     AUTH_MODE: "bearer",
     BEARER_TOKENS: JSON.stringify([TOKEN]),
     RESONATE_URL: "https://resonate.example.com",
+    ...bindings,
   };
   const deployment = deploy(0);
   const toServer = fetch;
@@ -428,7 +429,7 @@ async function subscribed(receive: (id: string, url: string) => Response | Promi
     vi.setSystemTime(until);
     return alarms;
   };
-  return { ...deployment, object, awake, alarm, start, pass, caller, request: { ...request, ...more } };
+  return { ...deployment, storage, object, awake, alarm, start, pass, caller, request: { ...request, ...more } };
 }
 
 test("a web hook that a crash cuts off is sent again, as the next attempt is stored before anything is sent", async () => {
@@ -799,4 +800,33 @@ test("of 10,000 subscriptions 50 are granted, and only 10 new receivers a minute
     "ResourceExhausted verifications": expect.any(Number),
     "ResourceExhausted subscriptions": expect.toSatisfy((n) => n > 9_900),
   });
+});
+
+test("of many subscriptions at the same time 50 are granted, also where secrets are encrypted", async () => {
+  const encrypted = { ENCRYPTION_KEYS: `${"A".repeat(43)}=` };
+  const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }), encrypted);
+  const subscribe = async (_: unknown, n: number) => {
+    const answer = await object.subscribe(caller, { ...request, narrowed: { jobNames: [`timer_${n}`] } });
+    if (!("done" in answer)) throw new Error(answer.failed.message);
+    return answer.done;
+  };
+  const answers = await Promise.all(Array.from({ length: 200 }, subscribe));
+  // One subscription existed before.
+  expect(answers.filter((answer) => !("refused" in answer))).toHaveLength(49);
+});
+
+test("a caller who subscribes and unsubscribes for weeks, at ever new addresses, fills no storage", async () => {
+  const { object, caller, request, storage } = await subscribed(() => new Response(null, { status: 204 }));
+  const count = () => Number(storage.sql.exec("SELECT count(*) AS n FROM verified").toArray()[0]?.n);
+  const most: number[] = [];
+  for (let week = 0; week < 3; week++) {
+    for (let n = 0; n < 150; n++) {
+      const key = { ...request, url: `https://receiver.example.com/${week}/${n}` };
+      expect(await object.subscribe(caller, key)).toMatchObject({ done: { id: expect.any(String) } });
+      await object.unsubscribe(caller, key);
+      vi.setSystemTime(Date.now() + 60 * MINUTE);
+    }
+    most.push(count());
+  }
+  expect(Math.max(...most)).toBeLessThanOrEqual(200);
 });

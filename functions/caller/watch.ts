@@ -3,8 +3,9 @@ import type { SettlementChannel, SettlementSource } from "../../core/jobs/endpoi
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isRoot, rootOf } from "../../core/store/ids.ts";
+import type { JobLooks, Running } from "./job-looks.ts";
+import type { JobTable } from "./job-table.ts";
 
 /** How many jobs are listened to at once. Where there are more, each look also reads some of them. */
 const MOST_HEARD = 500;
@@ -18,20 +19,12 @@ const FEEDS = 8;
 /** How long after its start a job is first listened to, in milliseconds: by then its promise should exist. */
 const CREATED = 300;
 
-/** The promise of a job. */
-export type Running = Pick<PromiseRecord, "id" | "createdAt" | "timeoutAt">;
-
-/** The caller's jobs, and how to read them and listen to them. */
-export interface Watched {
+interface Watched {
   source: SettlementSource | undefined;
+  /** The caller's key; empty while it is not known. */
   key(): string;
-  pending(limit: number): string[];
-  leastSeen(limit: number): string[];
-  look(ids: readonly string[]): Promise<unknown>;
-  /** Has the end of a job pushed, and records one that has ended. Returns its promise, if it has one yet. */
-  listen(id: string, channel: Channel): Promise<Running | undefined>;
-  /** Logs what is new in a job's progress feed, and has the next entry pushed. */
-  readFeed(job: Running, channel: Channel): Promise<void>;
+  jobs: Pick<JobTable, "pending" | "leastSeen">;
+  looks: Pick<JobLooks, "lookAt" | "listen" | "readFeed">;
 }
 
 /** A job that is listened to, and whether its progress feed is listened to as well. */
@@ -41,16 +34,15 @@ interface Told {
 }
 
 export class Watch {
-  readonly #jobs: Watched;
+  readonly #watched: Watched;
   #until = 0;
   /** Until when progress feeds are followed as well, in milliseconds since the epoch. */
   #feedsUntil = 0;
   #end: AbortController | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
   #lookAgain: (() => void) | undefined;
 
-  constructor(jobs: Watched) {
-    this.#jobs = jobs;
+  constructor(watched: Watched) {
+    this.#watched = watched;
   }
 
   /** Follows the jobs until `until`, in milliseconds since the epoch; `andFeeds`: also their progress feeds. */
@@ -74,9 +66,8 @@ export class Watch {
   }
 
   #arm(): void {
-    this.#timer = setTimeout(() => {
+    setTimeout(() => {
       if (Date.now() < this.#until) return this.#arm();
-      clearTimeout(this.#timer);
       this.#end?.abort();
       this.#end = undefined;
       this.#lookAgain = undefined;
@@ -84,25 +75,26 @@ export class Watch {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const { source, pending, leastSeen, key } = this.#jobs;
+    const { source, key, jobs, looks } = this.#watched;
+    const lookAtSome = () => looks.lookAt(jobs.leastSeen(Date.now(), LOOKS));
     let current: { channel: SettlementChannel; heard: Map<string, Told> } | undefined;
     const readFeed = async (told: Told, channel: Channel) => {
       told.isRead = true;
-      await this.#jobs.readFeed(told.job, channel).catch((error) => {
+      await looks.readFeed(told.job, channel).catch((error) => {
         told.isRead = false;
         throw error;
       });
     };
     const look = async (channel: SettlementChannel | undefined) => {
-      if (!channel || current?.channel !== channel) return this.#jobs.look(leastSeen(LOOKS));
+      if (!channel || current?.channel !== channel) return lookAtSome();
       const { heard } = current;
-      const most = pending(MOST_HEARD + 1);
+      const most = jobs.pending(MOST_HEARD + 1);
       const wanted = most.slice(0, MOST_HEARD);
       const ids = wanted.filter((id) => !heard.has(id));
       if (ids.length > 0) await channel.add(ids);
       for (let i = 0; i < ids.length; i += LOOKS) {
         const some = ids.slice(i, i + LOOKS);
-        const found = await Promise.all(some.map((id) => this.#jobs.listen(id, channel)));
+        const found = await Promise.all(some.map((id) => looks.listen(id, channel)));
         for (const [n, id] of some.entries()) {
           const job = found[n];
           if (job) heard.set(id, { job, isRead: false });
@@ -115,7 +107,7 @@ export class Watch {
       }
       // A promise that does not exist yet is tried again soon.
       if (wanted.some((id) => !heard.has(id))) this.onStart();
-      if (most.length > MOST_HEARD) await this.#jobs.look(leastSeen(LOOKS));
+      if (most.length > MOST_HEARD) await lookAtSome();
     };
     let isLooking = false;
     this.#lookAgain = () => {

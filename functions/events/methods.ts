@@ -138,7 +138,7 @@ const Hook = z.object({
 
 type Params = Record<string, unknown>;
 
-export interface EventsOptions {
+interface EventsOptions {
   callers: Callers;
   codes: keyof typeof CODES;
   /** Whether web hooks are offered, as they are to callers with an identity. */

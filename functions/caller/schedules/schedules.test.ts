@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineDurableTool } from "../../../core/author/job-tool.ts";
-import type { ToolSchedule } from "../../../core/author/tool.ts";
+import type { Tool, ToolSchedule } from "../../../core/author/tool.ts";
 import { callerOf } from "../../../core/definitions/caller.ts";
 import type { Job } from "../../../core/definitions/job.ts";
 import { PausedJobs } from "../../../core/jobs/operating/paused-jobs.ts";
@@ -38,10 +38,10 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A deployment of one tool, without callers. */
-function begin() {
+/** A deployment of one tool and some others, without callers. */
+function begin(others: readonly Tool[] = []) {
   const jobs = [report.job as Job, schedule as Job];
-  Object.assign(deployed, { jobs, tools: [report] });
+  Object.assign(deployed, { jobs, tools: [report, ...others] });
   const sim = new Simulation({ now: () => Date.now() });
   const state = { isAway: false };
   vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
@@ -60,8 +60,8 @@ function begin() {
 }
 
 /** A caller with one schedule. */
-async function deploy(change: Partial<Schedule>, quota = 100) {
-  const { jobs, sim, state, env } = begin();
+async function deploy(change: Partial<Schedule>, quota = 100, others: readonly Tool[] = []) {
+  const { jobs, sim, state, env } = begin(others);
   const alarm = { at: 0 };
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
   let object = new CallerObject({ storage }, env);
@@ -381,4 +381,24 @@ test("a nightly schedule shows a next firing to come, also if its firings are no
     const next = new Date(BEGAN + (day + 1) * 24 * HOUR).toISOString();
     expect(await doing()).toMatch(new RegExp(`^fires next ${next}; last: `));
   }
+});
+
+test.each([
+  ["whose tool throws at its arguments", { tool: "odd" }],
+  ["with a time that cannot be read any more", { when: { cron: "odd" } }],
+])("a schedule %s does not stop the others of its caller", async (_, change) => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  const schema = z.object({ of: z.string() }).transform(() => {
+    throw new TypeError("odd");
+  });
+  const odd = { ...report, name: "odd", input: { ...report.input, schema } };
+  const { store, spec, alarm, pass, end, fired } = await deploy({}, 100, [odd]);
+  await startJob(store, schedule as Job, { ...spec, ...change, name: "odd" }, Date.now());
+  await pass(0);
+  await pass(1);
+  await end("23T130000Z");
+  expect(alarm.at).toBeGreaterThan(Date.now());
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
+  error.mockRestore();
 });

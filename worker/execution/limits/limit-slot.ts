@@ -1,4 +1,4 @@
-import { childOf, decodeValue, encodeValue } from "../../../core/store/codec.ts";
+import { childOf, decodeValue, getOf, resolveOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { limitSlotId } from "../../../core/store/ids.ts";
@@ -119,8 +119,7 @@ export class LimitSlot {
   }
 
   async #settle(): Promise<void> {
-    const data = { id: this.#id(), state: "resolved" as const, value: encodeValue(undefined) };
-    await this.#host.client.call({ kind: "promise.settle", data }, undefined, this.#host.lease);
+    await this.#host.client.call(resolveOf(this.#id()), undefined, this.#host.lease);
   }
 
   /** Moves to the end of the sequence, as other workers have used the slot in the meantime. */
@@ -139,7 +138,7 @@ export class LimitSlot {
 
   #get(link: number): Promise<PromiseRecord | undefined> {
     const { client, lease } = this.#host;
-    return client.call({ kind: "promise.get", data: { id: this.#id(link) } }, undefined, lease);
+    return client.call(getOf(this.#id(link)), undefined, lease);
   }
 
   #id(link = this.#link): string {
