@@ -1,5 +1,5 @@
 import { buffer } from "node:stream/consumers";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { serveHttp } from "../testing/stack/http-server.ts";
 import { Connection, ToolRefused } from "./connection.ts";
 
@@ -65,6 +65,27 @@ test("a connection that its user closes ends the calls under way", async () => {
   await server.connection.close();
   await expect(server.slow).rejects.toThrow();
   expect(server.called).toEqual(["slow"]);
+});
+
+test("a start under way ends when its user closes the connection", async () => {
+  await using server = await serve();
+  const ended = Promise.allSettled([server.connection.start("slow", {}), server.slow]);
+  await expect.poll(() => server.finish).toHaveLength(2);
+  await server.connection.close();
+  expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+});
+
+test("a start that the server does not answer is repeated", async () => {
+  await using server = await serve();
+  const timeout = AbortSignal.timeout;
+  using _ = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => timeout(1_000));
+  const started = server.connection.start("slow", {});
+  await expect.poll(() => server.finish, { timeout: 10_000 }).toHaveLength(3);
+  server.finish[2]?.();
+  expect(await started).toMatchObject({ isError: false });
+  server.finish[0]?.();
+  await server.slow;
+  await server.connection.close();
 });
 
 test("a client that could not connect is replaced", async () => {

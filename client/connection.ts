@@ -19,6 +19,9 @@ import {
 const PATIENCE = 60_000;
 const PAUSE = 1_000;
 
+/** How long the answer to a start may take, in milliseconds. */
+const TIMEOUT = 90_000;
+
 /** A program asks its user itself, as cards do. */
 const capabilities = { extensions: { [UI]: { mimeTypes: [CARD] } } };
 
@@ -116,6 +119,7 @@ export class Connection {
           "mcp-name": name,
         },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+        signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(TIMEOUT)]),
       });
       const text = await response.text();
       let json = text;

@@ -143,11 +143,6 @@ export function createClient<const Tools extends ClientTools>({
   tools,
 }: ClientOptions<Tools>): JobClient<Tools> {
   const connection = new Connection({ url: new URL(url), token });
-  const look = async (name: string, from: number | undefined, signal?: AbortSignal) => {
-    const args = { job_names: [name], result: "none", ...(from !== undefined && { partial_from: from }) };
-    const { statuses } = await connection.call("probe_status", args, signal && { signal });
-    return (statuses as JobView[])[0] as JobView;
-  };
   return {
     async start(tool, args, { labels } = {}) {
       const answer = await connection.start(tools[tool]?.name ?? tool, args as object, labels);
@@ -167,7 +162,9 @@ export function createClient<const Tools extends ClientTools>({
       const name = nameOf(job);
       let from = 0;
       for (let last = ""; ; ) {
-        const view = await look(name, from, signal);
+        const args = { job_names: [name], result: "none", partial_from: from };
+        const { statuses } = await connection.call("probe_status", args, signal && { signal });
+        const [view] = statuses as [JobView];
         const { partial, ...rest } = view;
         from = partial?.next_offset ?? from;
         const told = JSON.stringify(rest);

@@ -83,7 +83,7 @@ export class Resonate {
     const batch = this.#queue.splice(0, BATCH_SIZE);
     if (batch.length === 0) return;
     if (this.#queue.length > 0) this.#host.soon(() => this.#answer());
-    const responses = this.commit(() => {
+    const responses = this.#commit(() => {
       const outcomes = batch.map(({ request }) => this.#apply(request));
       return { result: outcomes.map(({ response }) => response), changes: outcomes.flatMap(({ changes }) => changes) };
     });
@@ -104,7 +104,7 @@ export class Resonate {
 
   /** Handles a batch of due time-outs. False when nothing was due; undefined when the commit failed. */
   tick(): boolean | undefined {
-    return this.commit(() => {
+    return this.#commit(() => {
       const { changes, parked } = this.#engine.tick(Date.now());
       return { result: changes.length + parked > 0, changes };
     });
@@ -116,7 +116,7 @@ export class Resonate {
   }
 
   /** Commits the changes of `work`, then delivers their messages. Undefined, with nothing changed, when the commit fails. */
-  protected commit<T>(work: () => { result: T; changes: Change[] }): T | undefined {
+  #commit<T>(work: () => { result: T; changes: Change[] }): T | undefined {
     try {
       const { result, changes } = this.#store.transaction(work);
       this.#unpark(this.#dispatcher.deliver(changes));
@@ -126,6 +126,15 @@ export class Resonate {
       this.#logFailure(error instanceof TransactionOver ? error.cause : error);
       return undefined;
     }
+  }
+
+  /** Commits what `work` writes and nobody is told of; false, with nothing changed, when the commit fails. */
+  protected write(work: () => void): boolean {
+    const committed = this.#commit(() => {
+      work();
+      return { result: true, changes: [] };
+    });
+    return committed ?? false;
   }
 
   /** Logs a failure, but not each repetition: while a disk is full, every request fails in the same way. */
@@ -166,9 +175,8 @@ export class Resonate {
   #unpark(tasks: readonly string[]): void {
     if (tasks.length === 0) return;
     const now = Date.now();
-    this.commit(() => {
+    this.write(() => {
       for (const id of tasks) this.#store.unpark(id, now);
-      return { result: undefined, changes: [] };
     });
     this.#host.onCommit?.([]);
   }
@@ -176,10 +184,7 @@ export class Resonate {
   /** The runner behind `connection` has no code for a task: the task is deferred until a retry, or until a worker connects. */
   decline(task: string, connection: PollConnection): void {
     this.#dispatcher.declined(task, connection);
-    this.commit(() => {
-      this.#store.defer(task, Date.now());
-      return { result: undefined, changes: [] };
-    });
+    this.write(() => this.#store.defer(task, Date.now()));
   }
 
   disconnect(connection: PollConnection): void {
@@ -194,13 +199,12 @@ export class Resonate {
    */
   dropDisconnectedListeners(): void {
     const disconnected = new Set<string>();
-    this.commit(() => {
+    this.write(() => {
       for (const address of this.#store.listenerAddresses()) {
         if (this.#connections.find(address)) continue;
         if (this.#disconnectedAddresses.has(address)) this.#store.deleteListeners(address);
         else disconnected.add(address);
       }
-      return { result: undefined, changes: [] };
     });
     this.#disconnectedAddresses = disconnected;
   }

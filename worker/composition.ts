@@ -1,33 +1,22 @@
 /** Creates and connects the objects that execute tasks, for the worker process and for the runner inside Cloudflare Workers. */
-import type { Implementation } from "../core/author/implement.ts";
-import type { FetchPublic } from "../core/jobs/files/attempt-files.ts";
 import { type FileLocation, KeptFiles } from "../core/jobs/files/kept-files.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
-import type { ResonateClient } from "../core/store/connection/client.ts";
 import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
 import { ServerRules } from "../core/store/connection/server-rules.ts";
 import { localId, splitGeneration, splitKey } from "../core/store/ids.ts";
 import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat } from "./execution/heartbeat.ts";
-import type { Instruments, LineLog, Reports } from "./execution/instruments.ts";
+import type { SetupOptions } from "./execution/job-setup.ts";
 import { JournalCache } from "./execution/journal-cache.ts";
-import { Pauses } from "./intake/pauses.ts";
+import { Pauses } from "./execution/pauses.ts";
 
-interface CompositionOptions {
-  client: ResonateClient;
+type Given = "client" | "implementations" | "env" | "lease" | "log" | "instruments" | "reports" | "fetchPublic";
+
+interface CompositionOptions extends Pick<SetupOptions, Given> {
   endpoint: StoreEndpoint;
-  implementations: readonly Implementation[];
-  /** The variables that the implementations read. */
-  env: Readonly<Record<string, string | undefined>>;
-  lease: number;
-  log: LineLog;
-  instruments: Instruments;
-  reports?: Reports | undefined;
   /** Where files are kept; undefined in a deployment that keeps none. */
   fileLocation: FileLocation | undefined;
-  /** Fetches files that clients give by their address; undefined where nothing can guard against private addresses. */
-  fetchPublic?: FetchPublic;
   /** Bounds on memory in bytes, for the journals of sleeping jobs and for watched promises. */
   memory?: { journals: number; promises: number };
 }
@@ -35,8 +24,8 @@ interface CompositionOptions {
 export type Composition = ReturnType<typeof compose>;
 
 /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
-export function compose({ client, endpoint, implementations, env, lease, log, ...more }: CompositionOptions) {
-  const { instruments, memory, reports, fileLocation, fetchPublic } = more;
+export function compose({ endpoint, fileLocation, memory, ...given }: CompositionOptions) {
+  const { client, implementations, lease, log, instruments, reports } = given;
   const { namespace } = endpoint;
   const pid = crypto.randomUUID();
   const watcher = new PromiseWatcher(client, memory?.promises);
@@ -46,35 +35,16 @@ export function compose({ client, endpoint, implementations, env, lease, log, ..
   const jobs = implementations.map(({ job }) => job);
   const files = fileLocation && new KeptFiles(fileLocation);
   const journals = new JournalCache(memory?.journals);
+  const tracing = { trace: instruments.surroundingSpan, tellStart: reports?.figures.started };
+  const store = new RemoteStore(endpoint, jobs, tracing, client);
+  const executor = new Executor({ ...given, files, store, watcher, rules, heartbeat, pauses, journals, namespace });
   /** The kind of job that a promise id is about, for metrics; `unknown` for a kind that is not implemented here. */
   const kindOf = (id: string): string => {
     const { base } = splitGeneration(splitKey(localId(id, namespace)).name);
     return jobs.find((job) => job.owns(base))?.kind ?? "unknown";
   };
-  const executor = new Executor({
-    implementations,
-    files,
-    fetchPublic,
-    env,
-    client,
-    store: new RemoteStore(
-      endpoint,
-      jobs,
-      { trace: instruments.surroundingSpan, tellStart: reports?.figures.started },
-      client,
-    ),
-    watcher,
-    rules,
-    heartbeat,
-    lease,
-    journals,
-    namespace,
-    log,
-    instruments,
-    reports,
-  });
   return {
-    ...{ client, pid, lease, namespace, implementations, kindOf, watcher, rules, heartbeat, pauses },
+    ...{ client, pid, lease, namespace, implementations, kindOf, watcher, rules, heartbeat },
     ...{ executor, journals, files, log, reports },
   };
 }

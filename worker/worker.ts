@@ -28,17 +28,14 @@ export class Worker {
   /** Ends the connection over which tasks are dispatched. */
   readonly #closed = new AbortController();
   #endSweeps: (() => void) | undefined;
-  #isConnected = false;
-  #wasConnected = false;
-  /** When the connection was lost, or when the worker was created if it had none, by `performance.now()`. */
-  #disconnectedSince = performance.now();
+  /** When the connection was lost, by `performance.now()`; undefined while there is one. */
+  #disconnectedSince: number | undefined = Number.NEGATIVE_INFINITY;
 
   /**
    * @throws {Error} naming the variables that an implementation needs and the environment lacks; or if no implementation
    *   belongs to this worker's group
    */
   constructor(config: WorkerConfig, implementations: readonly Implementation[], env: NodeJS.ProcessEnv, log: Logger) {
-    const { RESONATE_URL: url, RESONATE_TOKEN: token } = config;
     const lease = Math.ceil(config.LEASE_SECONDS * 1000);
     this.#config = config;
     this.#log = log;
@@ -46,34 +43,22 @@ export class Worker {
     this.#checkGroup(implementations);
     const migration = migrating(config.ENCRYPTION_KEYS);
     if (migration !== undefined) log.warn({ reason: migration }, "text in clear is accepted");
+    const endpoint = endpointOf(config);
     const client = new ResonateClient({
-      url,
-      token,
-      encryptionKeys: config.ENCRYPTION_KEYS,
+      ...endpoint,
       exchange: batched(post),
       timeout: Math.min(10_000, lease),
       onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
     });
-    const endpoint = endpointOf(config);
-    const namespace = config.RESONATE_NAMESPACE;
+    const { namespace } = endpoint;
     const { EDGE_URL = config.PUBLIC_URL, VIEW_KEY: key } = config;
     const kinds = Object.fromEntries(implementations.map(({ job }) => [job.kind, job.version]));
-    const about = () => {
-      const { MAX_TASKS: most } = config;
-      return {
-        worker: this.#parts.pid,
-        group: this.#group,
-        form: FORM,
-        kinds,
-        running: this.running,
-        most,
-        connected: this.connected,
-      };
-    };
+    const about = () => ({
+      ...{ worker: this.#parts.pid, group: this.#group, form: FORM, kinds },
+      ...{ running: this.running, most: config.MAX_TASKS, connected: this.connected },
+    });
     this.#reports =
       EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log, about }) : undefined;
-    const reports = this.#reports;
-    const fileLocation = locationOf(env);
     this.#parts = compose({
       client,
       endpoint,
@@ -82,8 +67,8 @@ export class Worker {
       lease,
       log,
       instruments,
-      reports,
-      fileLocation,
+      reports: this.#reports,
+      fileLocation: locationOf(env),
       fetchPublic: publicFetch(env.FILES_FROM_PRIVATE === "1"),
     });
     this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
@@ -103,7 +88,7 @@ export class Worker {
 
   /** Whether jobs can arrive at the moment. */
   get connected(): boolean {
-    return this.#isConnected;
+    return this.#disconnectedSince === undefined;
   }
 
   /** How many jobs are executing. */
@@ -115,14 +100,9 @@ export class Worker {
     return this.#closed.signal.aborted;
   }
 
-  /** Whether the worker has been connected at least once. */
-  get wasConnected(): boolean {
-    return this.#wasConnected;
-  }
-
-  /** For how long no job could arrive, in milliseconds; 0 while the worker is connected. */
+  /** For how long no job could arrive, in milliseconds: 0 while the worker is connected, infinity before it ever was. */
   get disconnectedFor(): number {
-    return this.#isConnected ? 0 : performance.now() - this.#disconnectedSince;
+    return this.#disconnectedSince === undefined ? 0 : performance.now() - this.#disconnectedSince;
   }
 
   /**
@@ -149,8 +129,7 @@ export class Worker {
         else this.#intake.dispatch(message.task);
       },
       onConnect: (address) => {
-        this.#isConnected = true;
-        this.#wasConnected = true;
+        this.#disconnectedSince = undefined;
         // The connection may replace a quiet one, to a server that is gone.
         rules.askAgain();
         watcher.connected(address);
@@ -173,8 +152,7 @@ export class Worker {
   }
 
   #disconnected(reason: Error | undefined): void {
-    if (this.#isConnected) this.#disconnectedSince = performance.now();
-    this.#isConnected = false;
+    this.#disconnectedSince ??= performance.now();
     this.#parts.watcher.disconnected();
     // The server may have another release when it is back.
     this.#parts.rules.reset();

@@ -35,15 +35,6 @@ export type Method = "resources/read" | "prompts/get" | "completion/complete" | 
 /** Whether a job's `tool` is a {@link Method}. */
 export const isMethod = (tool: string): tool is Method => tool.includes("/");
 
-/** JSON with sorted keys, so that equal arguments are equal texts. */
-export function canonical(value: unknown): string {
-  const sorted = (_key: string, each: unknown) =>
-    typeof each === "object" && each !== null && !Array.isArray(each)
-      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : each;
-  return JSON.stringify(value, sorted);
-}
-
 /** Begins the failure reason of a job whose call the server has certainly not executed, so the call may be repeated. */
 export const NOT_DONE = "Nothing was done";
 

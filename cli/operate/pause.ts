@@ -1,8 +1,8 @@
 /** `pause KIND` and `resume KIND`: stop and continue the jobs of a kind. */
 import { parseArgs } from "node:util";
-import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
+import { PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
 import { usageOf, WrongArguments } from "../arguments.ts";
-import { findServer, SERVER_OPTIONS, withServer } from "./resonate-server.ts";
+import { SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 
 export const usage = usageOf(
   "KIND [options]",
@@ -16,8 +16,8 @@ export async function run(args: string[], command: string): Promise<void> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: SERVER_OPTIONS });
   const [kind = "", ...rest] = positionals;
   if (rest.length > 0 || !/^\w+$/.test(kind)) throw new WrongArguments("Name one kind of job.");
-  await withServer(findServer(values), async ({ client, namespace }) => {
-    const kinds = new PausedKinds(client, namespace);
+  await withServer(values, async ({ client, namespace }) => {
+    const kinds = new PausedJobs(client, namespace);
     if (command === "pause") {
       const since = await kinds.pause(kind);
       console.log(`Jobs of the kind ${kind} are paused since ${new Date(since).toISOString()}.`);

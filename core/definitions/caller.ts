@@ -1,4 +1,6 @@
+import { bytesToBase64Url } from "../store/base64.ts";
 import { CALLER_HASH, callerKey, isCallerHash } from "../store/ids.ts";
+import { digestOf } from "../store/sha256.ts";
 
 /** Who makes a request, as authentication established it. */
 export interface Caller {
@@ -15,9 +17,7 @@ export const ANYONE: Caller = { id: "", key: "", label: "anyone" };
 
 /** Makes a caller. `id` comes from authentication, and no other caller has it; `label` must be fit for a log. */
 export async function callerOf(id: string, label?: string): Promise<Caller> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(id)));
-  const base64 = btoa(String.fromCharCode(...digest));
-  const hash = base64.replaceAll("+", "-").replaceAll("/", "_").slice(0, CALLER_HASH);
+  const hash = bytesToBase64Url(await digestOf(id)).slice(0, CALLER_HASH);
   return { id, key: callerKey(hash), label: label ?? hash };
 }
 

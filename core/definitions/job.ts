@@ -1,20 +1,16 @@
 import type * as z from "zod";
+import { bytesToBase64Url } from "../store/base64.ts";
 import { escapeId, mayBeName } from "../store/ids.ts";
-import type { Budgets, ErrorClass } from "./context.ts";
+import { digestOf } from "../store/sha256.ts";
+import { type Budgets, DAY, type ErrorClass, MINUTE } from "./context.ts";
 import type { EventDefinition } from "./event.ts";
 import type { View } from "./view.ts";
 
 /** A job was not started, and nothing else was done; the message gives the caller the reason. */
 export class NotStarted extends Error {}
 
-/** Milliseconds. */
-const DAY = 24 * 60 * 60 * 1_000;
-
-/** How long a job may take unless its definition says otherwise, in milliseconds. */
 const DEFAULT_DEADLINE = DAY;
-
-/** How long a clean-up may take unless its definition says otherwise, in milliseconds. */
-const DEFAULT_CLEANUP = 60_000;
+const DEFAULT_CLEANUP = MINUTE;
 
 /** The longest job name, in UTF-16 code units: it is part of an id on the Resonate server, and models repeat it. */
 export const MAX_JOB_NAME = 500;
@@ -301,12 +297,7 @@ export const RAW = new WeakMap<z.ZodType, JsonSchema>();
  * @example const id = `${new URL(url).hostname}_${await hashed([url, { depth: 2 }])}`;
  */
 export async function hashed(value: unknown): Promise<string> {
-  const bytes = new TextEncoder().encode(JSON.stringify(value) ?? "");
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return btoa(String.fromCharCode(...digest))
-    .replaceAll("+", "-")
-    .replaceAll("/", "_")
-    .slice(0, 22);
+  return bytesToBase64Url(await digestOf(JSON.stringify(value) ?? "")).slice(0, 22);
 }
 
 /** The conflicts between definitions, in words; empty where there is none. */

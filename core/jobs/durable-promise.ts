@@ -23,10 +23,6 @@ export interface DurablePromise {
   /** Who created the promise of a shared job: a caller's key, or a durable function. */
   starter: string | undefined;
   request: string | undefined;
-  /** Its quota reservation. */
-  reservation: string | undefined;
-  /** Its stored size in bytes. */
-  bytes: number;
   /** The labels that are stored with it; empty for a job that several callers share. */
   labels: readonly string[];
   /** Its own retention, if its definition sets one: milliseconds, or `forever`. */
@@ -40,6 +36,7 @@ export interface DurablePromise {
   cleanup?: Pick<PromiseRecord, "state"> & { value: unknown };
   /** A start's remark on the job that it found. */
   note?: string;
+  record: PromiseRecord;
 }
 
 /**

@@ -1,9 +1,8 @@
 import { type Job, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
-import { decodeValue, EARLIER, KEEP, RESERVATION, STARTER } from "../store/codec.ts";
+import { decodeValue, EARLIER, KEEP, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { endOf } from "../store/deadline.ts";
-import { listId, localId, quotaId, splitGeneration } from "../store/ids.ts";
-import { sizeOf } from "../store/size.ts";
+import { localId, splitGeneration } from "../store/ids.ts";
 import { labelsOf } from "./caller/labels.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
@@ -54,23 +53,15 @@ export class Names {
     return job && this.id(job, name);
   }
 
-  quotaId(reservation: string): string {
-    return quotaId(this.#namespace + this.#key, reservation);
-  }
-
-  listId(part: string): string {
-    return listId(this.#namespace + this.#key, part);
-  }
-
-  /** Whether the deployment does not tell callers apart. */
-  get isAnyone(): boolean {
-    return this.#key === "";
-  }
-
   /** The definition that a name belongs to; undefined for a name that no job can have. */
   named(name: string): Job | undefined {
     const { base } = splitGeneration(name);
     return this.jobs.find((job) => job.owns(base));
+  }
+
+  /** The promise id of a job in the caller's list, which may be of a kind that this deployment does not have. */
+  idInList(name: string): string {
+    return this.id(this.named(name) ?? { shared: false }, name);
   }
 
   local(id: string): string {
@@ -109,12 +100,11 @@ export class Names {
       deadline: record.timeoutAt - (Number(param.cleanup) || 0),
       starter: record.tags[STARTER],
       request: record.tags[REQUEST_TAG],
-      reservation: record.tags[RESERVATION],
-      bytes: sizeOf(record),
       labels: labelsOf(param),
       keep: record.tags[KEEP],
       version: Number(record.tags[VERSION_TAG] ?? 0),
       earlier: record.tags[EARLIER] === undefined ? undefined : this.nameIn(record.tags[EARLIER]),
+      record,
     };
   }
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { defineJob } from "../definitions/job.ts";
@@ -115,6 +115,19 @@ test("the server is not asked about a name that no job can have", async () => {
     expect(await store.listen(name, channel)).toBeUndefined();
   }
   expect(asked).toBe(0);
+});
+
+test("a list leaves jobs of kinds that this deployment lacks in their caller's record, and goes on after them", async () => {
+  const key = "c0123456789abcdef.";
+  const rows = [2, 1].map((n) => ({ id: `${key}report_${n}`, state: "resolved", startedAt: n, labels: [] }));
+  const record = { list: vi.fn(async () => rows), note: vi.fn() };
+  const scope = { key, records: () => record as never };
+  const own = new RemoteStore({ url: server.url, group: "workers", namespace: "" }, [timer], scope);
+  const steps = own.started({ limit: 10, cursor: { startedAt: 3, name: "report_3" } });
+  for await (const { job } of steps) expect(job).toBeUndefined();
+  expect(record.note).not.toHaveBeenCalled();
+  const after = { startedAt: 3, id: `${key}report_3` };
+  expect(record.list).toHaveBeenCalledWith(expect.objectContaining({ after }));
 });
 
 test("a start while the Resonate server and the caller's record are away fails once, without a second rejection", async () => {

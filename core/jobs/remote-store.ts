@@ -1,6 +1,6 @@
 /** The promises of a deployment's jobs: the way in which the edge and running jobs reach the Resonate server. */
 import type { Caller } from "../definitions/caller.ts";
-import { type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
+import { hashed, type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
 import { TRACE_TAG } from "../definitions/trace-context.ts";
 import {
   AFTER,
@@ -9,6 +9,7 @@ import {
   decodeValue,
   EARLIER,
   encodeValue,
+  getOf,
   KEEP,
   lineage,
   RESERVATION,
@@ -18,13 +19,29 @@ import { type Requests, ResonateClient } from "../store/connection/client.ts";
 import type { Channel } from "../store/connection/connections.ts";
 import { ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { cleanUpId, isRoot, resumptionId, rootOf, splitGeneration, splitKey, startRecordId } from "../store/ids.ts";
-import { boundedBy, createFanOut, type FanOut } from "../store/pacing/fan-out.ts";
+import {
+  cleanUpId,
+  isRoot,
+  orderId,
+  resumptionId,
+  rootOf,
+  splitGeneration,
+  splitKey,
+  startRecordId,
+} from "../store/ids.ts";
+import { FanOut } from "../store/pacing/fan-out.ts";
 import { sizeOf } from "../store/size.ts";
-import type { CallerRecord, ListQuery, SeenJob, StartedJob } from "./caller/caller-record.ts";
+import {
+  type CallerRecord,
+  type ListQuery,
+  NO_RESERVATION,
+  type SeenJob,
+  type StartedJob,
+  startedJob,
+} from "./caller/caller-record.ts";
 import { labelsIn } from "./caller/labels.ts";
 import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
-import { exceeded, reservationFor, reservationIn, StorageExceeded, tagOf } from "./caller/reservation.ts";
+import { exceeded, reservationFor, StorageExceeded, tagOf } from "./caller/reservation.ts";
 import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
@@ -45,33 +62,21 @@ const NO_RECORD =
   "this deployment limits how many jobs a caller may start, and has no CALLER binding to count them with. " +
   "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
 
-/** The reservation of a job that does not count towards a quota. */
-const NO_RESERVATION = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
-
-/** A promise that is no job of this deployment holds the job's name. */
-class NameTaken extends NotStarted {
-  constructor(name: string) {
-    super(`the name ${name} is taken on the Resonate server by something that is not a job of this server`);
-  }
-}
-
 /** What the requests of an isolate, or a worker's jobs, share. It holds only values, as promises belong to one request. */
 interface Shared {
   read: FeedCache;
   orders: Orders;
 }
 
-/** The earlier attempt that a new one follows; see {@link RemoteStore.create}. */
+/** The ended attempt that a new one follows, and whether the new one does not repeat its finished steps. */
 interface Before {
-  earlier?: DurablePromise | undefined;
-  after?: DurablePromise | undefined;
-  /** The labels of a job whose start gives none. */
-  labels?: readonly string[];
+  attempt: DurablePromise;
+  isResumed: boolean;
 }
 
 interface Scope {
   key: string;
-  /** The claimant of shared jobs; empty where shared jobs are not claimed. */
+  /** The claimant of shared jobs: the caller's key, or the durable function that acts for it. Empty where they are not claimed. */
   claimant: string;
   /** How many jobs of each length the caller may start in that length of time; 0 for any number. */
   quota: number;
@@ -92,15 +97,13 @@ interface Scope {
   labels: readonly string[];
   /** Why no job may be started; undefined when jobs may start. */
   refuses: string | undefined;
-  /** Whether a durable function acts for the caller: shared jobs that it starts are not the caller's own. */
-  onBehalf: boolean;
   /** Must not reject. Undefined in a deployment without operators. */
   tellStart: TellStart | undefined;
 }
 
 /** The scope of a deployment that does not tell callers apart and limits nothing. */
 const UNBOUNDED: Scope = {
-  ...{ key: "", claimant: "", request: "", quota: 0, storage: 0, labels: [], onBehalf: false },
+  ...{ key: "", claimant: "", request: "", quota: 0, storage: 0, labels: [] },
   ...{ records: undefined, refuses: undefined, tellStart: undefined },
   charge() {},
   async admit() {},
@@ -116,8 +119,9 @@ const UNBOUNDED: Scope = {
  */
 export class RemoteStore {
   readonly feeds: ProgressFeeds;
+  /** The caller of this store, and the limits and labels of the jobs that it starts. */
+  readonly scope: Readonly<Scope>;
   readonly #endpoint: JobsEndpoint;
-  readonly #scope: Scope;
   readonly #names: Names;
   readonly #client: Requests;
   readonly #shared: Shared;
@@ -130,8 +134,8 @@ export class RemoteStore {
     shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { ...UNBOUNDED, ...scope };
-    this.#names = new Names(jobs, endpoint.namespace, this.#scope.key);
+    this.scope = { ...UNBOUNDED, ...scope };
+    this.#names = new Names(jobs, endpoint.namespace, this.scope.key);
     this.#client = client;
     this.#shared = shared;
     this.feeds = new ProgressFeeds(client, shared.read);
@@ -141,31 +145,18 @@ export class RemoteStore {
   as(
     { key }: Caller,
     request: string,
-    fanOut: FanOut = createFanOut(),
-    of: Partial<Pick<Scope, "trace" | "admit">> = {},
+    fanOut = new FanOut(),
+    of: Partial<Pick<Scope, "trace" | "admit" | "refuses">> = {},
   ): RemoteStore {
-    const scope = { ...this.#scope, key, claimant: key, request, ...of, charge: fanOut.charge };
-    return new RemoteStore(this.#endpoint, this.#names.jobs, scope, boundedBy(this.#client, fanOut), this.#shared);
+    const charge = (calls: number) => {
+      fanOut.count += calls;
+    };
+    const scope = { ...this.scope, key, claimant: key, request, ...of, charge };
+    return new RemoteStore(this.#endpoint, this.#names.jobs, scope, fanOut.bounded(this.#client), this.#shared);
   }
 
-  /** Counts calls to the Resonate server that other objects made for this request. */
-  charge(calls: number): void {
-    this.#scope.charge(calls);
-  }
-
-  /** Returns a store that still finds jobs but starts none, and gives `refuses` as the reason. */
-  refusing(refuses: string): RemoteStore {
-    return this.#scoped({ ...this.#scope, refuses });
-  }
-
-  /** The caller of this store, and the limits and labels of the jobs that it starts. */
-  get scope(): Readonly<Scope> {
-    return this.#scope;
-  }
-
-  /** Returns a store that gives these labels to the jobs that it starts. */
   labelled(labels: readonly string[]): RemoteStore {
-    return this.#scoped({ ...this.#scope, labels });
+    return this.#scoped({ ...this.scope, labels });
   }
 
   /**
@@ -175,8 +166,8 @@ export class RemoteStore {
   onBehalfOf(promiseId: string, storage = 0): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
-    const { trace, tellStart } = this.#scope;
-    return this.#scoped({ key, claimant: local, storage, trace, tellStart, onBehalf: true });
+    const { trace, tellStart } = this.scope;
+    return this.#scoped({ key, claimant: local, storage, trace, tellStart });
   }
 
   /** The promise id of `name`: this caller's or, for a shared job, the common one. Undefined if no job can have the name. */
@@ -190,29 +181,27 @@ export class RemoteStore {
   }
 
   /**
-   * Creates the promise `name` with the worker group as its target, or returns the existing one. `earlier` is the attempt whose
-   * finished steps the new one does not repeat; `after` is a cancelled attempt, whose clean-up the new one waits for.
+   * Creates the promise `name` with the worker group as its target, or returns the existing one. After a cancelled attempt the
+   * new one waits for the clean-up.
    *
    * @throws {NotStarted} when something else has its name, or it would end before it began
    * @throws {QuotaExceeded} when it does not exist and the caller has started too many
    * @throws {StorageExceeded} when it does not exist and too much is stored for the caller
    */
-  async create<Args>(
-    job: Job<Args>,
-    name: string,
-    args: Args,
-    now: number,
-    { earlier, after, labels: before = [] }: Before = {},
-  ): Promise<DurablePromise> {
-    const { refuses } = this.#scope;
+  async create<Args>(job: Job<Args>, name: string, args: Args, now: number, before?: Before): Promise<DurablePromise> {
+    const { refuses } = this.scope;
     if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
     // The promise outlives the deadline, so that the function can clean up after `DeadlineExceeded`.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
     const deadline = job.deadline(args, now);
     const timeoutAt = deadline + cleanup;
-    const given = this.#scope.labels.length > 0 ? this.#scope.labels : before;
+    const given = this.scope.labels.length > 0 ? this.scope.labels : (before?.attempt.labels ?? []);
     const labels = labelsIn([...given, ...(job.labels?.(args) ?? [])]);
-    const noted = this.#noteStart(job, name, args, { now, deadline, labels });
+    const started: StartedJob = {
+      ...{ id: this.#names.id(job, name), kind: job.kind, state: "pending", startedAt: now, settledAt: null },
+      ...{ due: job.expectedAt?.(args) ?? deadline, ...NO_RESERVATION, labels },
+    };
+    const noted = this.#noteStart(job, started);
     noted.catch(() => {}); // It is awaited below, unless another error comes first.
     const call = {
       func: job.kind,
@@ -220,19 +209,17 @@ export class RemoteStore {
       version: 1,
       seed: crypto.randomUUID(),
       ...(cleanup > 0 && { cleanup }),
-      ...(this.#scope.storage > 0 && { storage: this.#scope.storage }),
+      ...(this.scope.storage > 0 && { storage: this.scope.storage }),
       // Callers of a shared job must not see each other's labels.
       ...(labels.length > 0 && !this.#claims(job) && { labels }),
     };
     const param = encodeValue(call);
-    const reserved = await this.#reserve(job, name, args, {
-      ...{ now, deadline, labels },
-      bytes: sizeOf({ param, value: {} }),
-    });
+    const bytes = sizeOf({ param, value: {} });
+    const reserved = await this.#reserve(name, { ...started, bytes }, () => job.counts(args));
     // If this fails, the job may exist nevertheless: its reservation stays until the record has looked at the promise.
-    const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, { earlier, after }, reserved?.tag);
+    const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, before, reserved?.tag);
     await noted;
-    const isNew = this.#scope.request !== "" && promise.request === this.#scope.request;
+    const isNew = this.scope.request !== "" && promise.request === this.scope.request;
     const isRecorded = isNew || (reserved?.isKnown === true && promise.state === "pending");
     return this.join(promise, isRecorded);
   }
@@ -242,17 +229,19 @@ export class RemoteStore {
     name: string,
     sent: Sent,
     timeoutAt: number,
-    { earlier, after }: Before,
+    before: Before | undefined,
     reservation: string | undefined,
   ): Promise<DurablePromise> {
     const id = this.#names.id(job, name);
-    const { claimant, key, request, trace, tellStart } = this.#scope;
+    const { claimant, key, request, trace, tellStart } = this.scope;
     const isClaimed = this.#claims(job);
-    const taken = { id, job, args: sent.call.args[0] as Args, timeoutAt };
-    const order =
-      job.concurrency && !(await this.get(name))
-        ? await (await loadOrder()).takePosition(this.#client, this.#endpoint.namespace, taken, this.#shared.orders)
-        : {};
+    let order = {};
+    if (job.concurrency && !(await this.get(name))) {
+      const { positionIn } = await loadOrder();
+      const hash = await hashed(job.concurrency.key(sent.call.args[0] as Args));
+      const chain = orderId(this.#endpoint.namespace, job.kind, hash);
+      order = await positionIn(chain, this.#client, { id, timeoutAt }, this.#shared.orders);
+    }
     const target = job.runs !== "edge" && { "resonate:target": `poll://any@${job.group ?? this.#endpoint.group}` };
     const span = trace();
     const tags = {
@@ -261,9 +250,10 @@ export class RemoteStore {
       [VERSION_TAG]: String(job.version),
       ...(job.keepFor !== undefined && { [KEEP]: String(job.keepFor) }),
       ...(isClaimed && { [STARTER]: claimant }),
-      ...((!isClaimed || this.#isCaller || key === "") && ownTags(this.#names, job)),
-      ...(earlier && { [EARLIER]: earlier.id }),
-      ...(after && cleansUp(job) && { [CLEANED_UP]: cleanUpId(after.id) }),
+      ...((!isClaimed || this.#isCaller || key === "") && ownTags(this.#names.owner, job)),
+      ...(before?.isResumed && { [EARLIER]: before.attempt.id }),
+      ...(before?.attempt.state === "rejected_canceled" &&
+        cleansUp(job) && { [CLEANED_UP]: cleanUpId(before.attempt.id) }),
       ...(reservation !== undefined && { [RESERVATION]: reservation }),
       ...order,
       ...(request !== "" && { [REQUEST_TAG]: request }),
@@ -274,19 +264,21 @@ export class RemoteStore {
     const record = await this.#client.call({ kind: "promise.create", data });
     await told;
     const promise = record && this.#names.decode(record, sent);
-    if (!promise) throw new NameTaken(name);
-    return promise;
+    if (promise) return promise;
+    throw new NotStarted(
+      `the name ${name} is taken on the Resonate server by something that is not a job of this server`,
+    );
   }
 
   /** Records that this caller started an existing job too, so that nobody else cancels it. Returns its current promise. */
   async join(promise: DurablePromise, isRecorded = false): Promise<DurablePromise> {
-    if (!isRecorded) await this.#record?.note([this.#startedJob(promise)]);
+    if (!isRecorded) await this.#record?.note([this.#entryOf(promise)]);
     if (!this.#claims(promise.job)) {
       // Without a claim, a durable function that started the job could cancel it while this caller wants it.
       const mayBeGivenUp = promise.job.shared && promise.starter !== undefined;
       return mayBeGivenUp ? this.#claim(promise, ANYBODY) : promise;
     }
-    const { claimant, request } = this.#scope;
+    const { claimant, request } = this.scope;
     if (promise.starter !== claimant) {
       if (this.#isCaller) await this.#recordStart(promise);
       return this.#claim(promise);
@@ -298,11 +290,10 @@ export class RemoteStore {
     return record?.state === "resolved" ? this.#claim(promise) : promise;
   }
 
-  /** The promise `name`, or undefined. */
   async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
     const id = this.#names.idOf(name);
     if (id === undefined) return undefined;
-    const record = await this.#client.call({ kind: "promise.get", data: { id } }, signal);
+    const record = await this.#client.call(getOf(id), signal);
     const promise = record && this.#names.decode(record);
     if (!promise || isWhole(promise)) return promise;
     const isCancelled = promise.state === "rejected_canceled";
@@ -324,9 +315,8 @@ export class RemoteStore {
     return answer?.status === 200 && answer.data.task.state === "pending";
   }
 
-  /** A child of a job's promise; undefined when it does not exist. */
   child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
-    return this.#client.call({ kind: "promise.get", data: { id } }, signal);
+    return this.#client.call(getOf(id), signal);
   }
 
   /**
@@ -338,7 +328,7 @@ export class RemoteStore {
     const promise = await this.get(name);
     if (!promise || (onlyShared && !promise.job.shared)) return undefined;
     const { state, starter } = promise;
-    const { claimant } = this.#scope;
+    const { claimant } = this.scope;
     const asItIs = { promise, isOurs: false };
     if (this.#claims(promise.job)) {
       if (this.#isCaller && starter !== claimant && !(await this.#startRecord(promise))) return undefined;
@@ -363,7 +353,7 @@ export class RemoteStore {
     // A clean-up still reads the journal.
     if (promise.cleanup?.state === "pending") return "running";
     const id = this.#names.id(promise.job, splitGeneration(name).base);
-    const record = this.#scope.records?.(this.#scope.key);
+    const record = this.scope.records?.(this.scope.key);
     try {
       const { status } = await this.#client.send("promise.forget", { id }, { origin: id });
       if (status === 422) return "running";
@@ -413,7 +403,7 @@ export class RemoteStore {
     if (!settlements) throw new ResonateUnavailable("nobody is connected to it for news");
     return settlements.open({
       ids: names.flatMap((name) => this.#names.idOf(name) ?? []),
-      caller: this.#scope.key,
+      caller: this.scope.key,
       onNews: ({ id, promise }) =>
         onSettled({
           name: this.#names.nameIn(rootOf(id)),
@@ -422,16 +412,6 @@ export class RemoteStore {
         }),
       signal,
     });
-  }
-
-  /** Whether the caller has a record, which also looks after the jobs that no worker runs. */
-  get isRecorded(): boolean {
-    return this.#scope.records !== undefined;
-  }
-
-  /** Resolves when the server says that it is ready, and rejects otherwise. */
-  ready(): Promise<void> {
-    return this.#client.ready();
   }
 
   /**
@@ -444,13 +424,12 @@ export class RemoteStore {
     { cursor, ...filter }: Omit<ListQuery, "after"> & { cursor?: Cursor | undefined },
     signal?: AbortSignal,
   ): AsyncGenerator<OwnStep, boolean> {
-    const record = this.#names.isAnyone ? undefined : this.#record;
+    const record = this.scope.key === "" ? undefined : this.#record;
     if (!record) {
       const { kind, search } = filter;
       return yield* searchOwn(this.#client, this.#names, { kind, search, cursor }, signal);
     }
-    const cursorId = cursor && this.#names.idOf(cursor.name);
-    let after = cursorId === undefined ? undefined : { startedAt: cursor?.startedAt ?? 0, id: cursorId };
+    let after = cursor && { startedAt: cursor.startedAt, id: this.#names.idInList(cursor.name) };
     for (;;) {
       const rows = await record.list({ ...filter, after });
       const names = rows.map(({ id }) => this.#names.nameIn(id));
@@ -460,7 +439,9 @@ export class RemoteStore {
       const changed = rows.flatMap(({ id, state, passed }, i): SeenJob[] => {
         const promise = promises[i];
         if (passed || promise?.state === state) return [];
-        return [promise ? this.#startedJob(promise) : { id }];
+        if (promise) return [this.#entryOf(promise)];
+        // Jobs of other kinds are not read: an earlier or later deployment may have those kinds.
+        return this.#names.find(id) ? [{ id }] : [];
       });
       if (changed.length > 0) await record.note(changed, true);
       for (const [i, { startedAt, labels, passed }] of rows.entries()) {
@@ -476,54 +457,44 @@ export class RemoteStore {
 
   /** How many bytes of the caller's jobs are stored, and how many may be; undefined without a limit. */
   async stored(): Promise<{ bytes: number; limit: number } | undefined> {
-    const { storage: limit } = this.#scope;
+    const { storage: limit } = this.scope;
     const record = limit > 0 ? this.#record : undefined;
     return record && { bytes: await record.stored(), limit };
   }
 
   /** The caller's record; undefined when the edge needs none, or has none. */
   get #record(): CallerRecord | undefined {
-    const { key, quota, records, charge } = this.#scope;
+    const { key, quota, records, charge } = this.scope;
     return key !== "" || quota > 0 ? records?.(key, charge) : undefined;
   }
 
   /** Enters a job in the common record of callers who are not told apart, while the job starts: only events need the entry. */
-  async #noteStart<Args>(
-    job: Job<Args>,
-    name: string,
-    args: Args,
-    { now, deadline, labels }: { now: number; deadline: number; labels: readonly string[] },
-  ): Promise<void> {
-    const { key, records, isHeard } = this.#scope;
+  async #noteStart({ runs }: Pick<Job, "runs">, started: StartedJob): Promise<void> {
+    const { key, records, isHeard } = this.scope;
     // All starts would queue at this one shared record, so a start that no event tells of skips it.
-    if (this.#record || !records || !(job.runs === "edge" || isHeard())) return;
-    const due = job.expectedAt?.(args) ?? deadline;
-    const times = { startedAt: now, settledAt: null, due, ...NO_RESERVATION, labels };
-    const started = { id: this.#names.id(job, name), kind: job.kind, state: "pending" as const, ...times };
+    if (this.#record || !records || !(runs === "edge" || isHeard())) return;
     await records(key)
       .reserve(started, { jobs: 0, bytes: 0 })
       .catch((error) => {
         // Without the entry no event tells of this job. A job that the record itself looks after must be in it.
-        if (job.runs === "edge") throw error;
+        if (runs === "edge") throw error;
       });
   }
 
-  #startedJob(promise: DurablePromise): StartedJob {
-    const { id, job, state, createdAt, settledAt, timeoutAt, starter, reservation, bytes, labels } = promise;
-    const isOwn = starter === undefined || starter === this.#scope.key;
-    const reserved = isOwn ? { ...reservationIn(reservation), bytes, labels } : NO_RESERVATION;
-    const startedAt = isOwn ? createdAt : Date.now();
-    return { id, kind: job.kind, state, startedAt, settledAt: settledAt ?? null, due: timeoutAt, ...reserved };
+  /** The job's entry in its caller's record. */
+  #entryOf({ record, state }: DurablePromise): StartedJob {
+    return { ...startedJob(record, this.scope.key), state };
   }
 
   /** Whether this store acts for a caller directly, and not through a durable function. */
   get #isCaller(): boolean {
-    return this.#scope.key !== "" && !this.#scope.onBehalf;
+    const { key, claimant } = this.scope;
+    return key !== "" && claimant === key;
   }
 
   /** Whether the job must be claimed, as others may want it as well. */
   #claims(job: Pick<Job, "shared">): boolean {
-    return job.shared === true && this.#scope.claimant !== "";
+    return job.shared === true && this.scope.claimant !== "";
   }
 
   #claimsOf({ id, timeoutAt }: DurablePromise): Claims {
@@ -531,17 +502,17 @@ export class RemoteStore {
   }
 
   #startRecord({ id }: DurablePromise) {
-    return this.#client.call({ kind: "promise.get", data: { id: startRecordId(id, this.#scope.key) } });
+    return this.#client.call(getOf(startRecordId(id, this.scope.key)));
   }
 
   async #recordStart({ id, job, timeoutAt }: DurablePromise): Promise<void> {
-    const { key, request } = this.#scope;
-    const tags = { ...ownTags(this.#names, job), ...(request !== "" && { [REQUEST_TAG]: request }) };
+    const { key, request } = this.scope;
+    const tags = { ...ownTags(this.#names.owner, job), ...(request !== "" && { [REQUEST_TAG]: request }) };
     await this.#client.call(childOf(startRecordId(id, key), timeoutAt, { tags }));
   }
 
   /** Claims a shared job, so that nobody else cancels it. Returns its current promise. */
-  async #claim(promise: DurablePromise, claimant = this.#scope.claimant): Promise<DurablePromise> {
+  async #claim(promise: DurablePromise, claimant = this.scope.claimant): Promise<DurablePromise> {
     if (promise.state !== "pending") return promise;
     const isClaimed = await this.#claimsOf(promise).claim(claimant);
     return isClaimed ? promise : ((await this.#cancel(promise))?.promise ?? promise);
@@ -554,27 +525,19 @@ export class RemoteStore {
    * @throws {QuotaExceeded} for a job that does not exist, when the caller has too many
    * @throws {StorageExceeded} for a job that does not exist, when too much is stored for the caller
    */
-  async #reserve<Args>(
-    job: Job<Args>,
-    name: string,
-    args: Args,
-    { now, deadline, bytes, labels }: { now: number; deadline: number; bytes: number; labels: readonly string[] },
-  ) {
-    const { quota, storage, admit } = this.#scope;
+  async #reserve(name: string, started: StartedJob, countOf: () => number) {
+    const { quota, storage, admit } = this.scope;
     const record = this.#record;
     if (!record) {
       if (quota > 0) throw new NotStarted(NO_RECORD);
       return undefined;
     }
-    const due = job.expectedAt?.(args) ?? deadline;
-    const start = { duration: due - now, now, count: job.counts(args) };
+    const { startedAt: now, due } = started;
+    const start = { duration: due - now, now, count: countOf() };
     const reservation = reservationFor(start);
-    const id = this.#names.id(job, name);
-    const times = { startedAt: now, settledAt: null, due };
-    const taken = { ...reservation, isEarlier: false, bytes, labels };
-    const started = { id, kind: job.kind, state: "pending" as const, ...times, ...taken };
     const most = { jobs: quota, bytes: storage };
-    const answer = start.count <= quota || quota === 0 ? await record.reserve(started, most) : "full";
+    const isPossible = start.count <= quota || quota === 0;
+    const answer = isPossible ? await record.reserve({ ...started, ...reservation }, most) : "full";
     if (answer !== "reserved" && answer !== "known" && !(await this.get(name)))
       throw answer === "stored" ? new StorageExceeded(storage) : exceeded(quota, start, answer === "schedules");
     // If this throws, the reservation is released by itself, as its job does not exist.
@@ -591,10 +554,10 @@ export class RemoteStore {
     const promise = record && this.#names.decode(record);
     const isOurs = (promise?.value as { by?: unknown } | undefined)?.by === by;
     // The job is cancelled even if this fails: a record that missed it looks at the promise before it refuses a start.
-    const { key, records } = this.#scope;
+    const { key, records } = this.scope;
     if (promise && isOurs)
       await records?.(key)
-        .note([this.#startedJob(promise)], true)
+        .note([this.#entryOf(promise)], true)
         .catch(() => {});
     return promise && { promise, isOurs };
   }

@@ -29,6 +29,10 @@ export function bytesToBase64(bytes: Bytes): string {
   return Buffer ? Buffer.from(bytes).toString("base64") : (bytes as Bytes & { toBase64(): string }).toBase64();
 }
 
+/** Base64url without padding. */
+export const bytesToBase64Url = (bytes: Bytes): string =>
+  bytesToBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+
 /** @throws {Error} for text that is not base64 */
 export function base64ToBytes(text: string): Bytes {
   if (Buffer && text.length % 4 === 0 && PLAIN.test(text)) return Buffer.from(text, "base64");

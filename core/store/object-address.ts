@@ -31,12 +31,9 @@ export function located<N extends Locatable>(
   return { idFromName: (name: string) => objects.idFromName(name), get: (id: object) => objects.get(id, options) } as N;
 }
 
-/** How many objects share the promises. The number is part of their names, so running jobs stay where they are. */
-const SHARDS = 1;
-
 /** Sends requests to the object, for any host in their URL. */
 export function fetchFrom(namespace: ResonateNamespace): typeof fetch {
-  return (url, init) => namespace.get(namespace.idFromName(`resonate 1 of ${SHARDS}`)).fetch(url, init);
+  return (url, init) => namespace.get(namespace.idFromName("resonate 1 of 1")).fetch(url, init);
 }
 
 /** The name of a caller's object. `namespace` is that of the deployment at the Resonate server. */

@@ -22,7 +22,7 @@ export function plain(json: JsonSchema): JsonSchema {
 export function lenientForms(json: JsonSchema): JsonSchema {
   const { properties = {}, required = [] } = json as ObjectSchema;
   const entries = Object.entries(properties).map(([name, property]) => {
-    if (!required.includes(name)) return [name, orOf(property, ["null"])];
+    if (!required.includes(name)) return [name, orNull(property)];
     return [name, property.type === "number" || property.type === "integer" ? orText(property) : property];
   });
   return { ...json, properties: Object.fromEntries(entries) };
@@ -33,21 +33,26 @@ function orText({ description, ...number }: JsonSchema): JsonSchema {
   return { anyOf: [number, { type: "string" }], ...(description !== undefined && { description }) };
 }
 
-/** Adds types to a schema. Beside an `enum` the types become further choices. */
-function orOf(schema: JsonSchema, types: readonly string[]): JsonSchema {
-  if (types.length === 0 || typeof schema.type !== "string") return schema;
+/** A value, or null. Beside an `enum` null becomes a further choice. */
+function orNull(schema: JsonSchema): JsonSchema {
+  if (typeof schema.type !== "string") return schema;
   const { description, ...rest } = schema;
-  if (!schema.enum) return { ...schema, type: [schema.type, ...types] } as unknown as JsonSchema;
-  return { anyOf: [rest, ...types.map((type) => ({ type }))], ...(description !== undefined && { description }) };
+  if (!schema.enum) return { ...schema, type: [schema.type, "null"] } as unknown as JsonSchema;
+  return { anyOf: [rest, { type: "null" }], ...(description !== undefined && { description }) };
 }
+
+/** The keywords whose values are no schemas. */
+const VALUES = ["const", "default", "enum", "examples"];
 
 function open(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(open);
   if (typeof schema !== "object" || schema === null) return schema;
   const kept = Object.entries(schema).filter(([key, value]) => !saysNothing(key, value));
-  return Object.fromEntries(
-    kept.map(([key, value]) => [key, key === "properties" ? mapped(value as Record<string, unknown>) : open(value)]),
-  );
+  const opened = (key: string, value: unknown) => {
+    if (VALUES.includes(key)) return value;
+    return key === "properties" ? mapped(value as Record<string, unknown>) : open(value);
+  };
+  return Object.fromEntries(kept.map(([key, value]) => [key, opened(key, value)]));
 }
 
 const mapped = (properties: Record<string, unknown>) =>

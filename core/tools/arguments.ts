@@ -1,7 +1,7 @@
 /** Checks the arguments of tools, and explains what is wrong to the model that sent them. */
 import * as z from "zod";
 import { type JsonSchema, MAX_JOB_NAME } from "../definitions/job.ts";
-import { lenient } from "./lenient.ts";
+import { lenient, valueIn } from "./lenient.ts";
 
 /** The most names in one call: each costs the edge one request to the Resonate server. */
 export const MAX_NAMES = 100;
@@ -41,7 +41,9 @@ export const jobName = z.preprocess((value) => [namesOf(value)].flat()[0], nameT
  * the few entries that are returned make the schema refuse the list, so that a refusal is cheap.
  */
 function namesOf(value: unknown): unknown {
-  const plain = unwrap(parseJson(value), ["job_names"]);
+  // A text that is not clearly JSON is a bare name.
+  const parsed = typeof value === "string" && value.length <= MAX_ENCODED ? valueIn(value) : undefined;
+  const plain = unwrap(parsed ?? value, ["job_names"]);
   const list = Array.isArray(plain) ? plain : [plain];
   if (list.length > MOST_LOOKED_AT) return [];
   const names = new Set<string>();
@@ -58,16 +60,6 @@ function unwrap(value: unknown, keys: string[]): unknown {
   if (typeof value !== "object" || value === null) return value;
   for (const key of keys) if (key in value) return (value as Record<string, unknown>)[key];
   return value;
-}
-
-/** Decodes a string that is clearly JSON: a list, an object or a quoted string. Any other string is a bare name. */
-function parseJson(value: unknown): unknown {
-  if (typeof value !== "string" || value.length > MAX_ENCODED || !/^\s*[[{"]/.test(value)) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
 }
 
 /** The input of a tool: the schema that checks, and its JSON Schema as advertised. */
@@ -135,7 +127,6 @@ function shortens(short: string, name: string): boolean {
   return found === short.length && found > 1 && (name[0] === short[0] || name.includes(short));
 }
 
-/** How many wrong arguments are named. */
 const MAX_PROBLEMS = 20;
 
 /** A line for each wrong argument, with the last problem that was found, so that each value is printed once. */

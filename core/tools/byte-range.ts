@@ -2,7 +2,7 @@
  * Byte ranges of large results. A result that is too large for one promise is stored in chunks: children of the job's
  * promise, which are not read by lists, by looks at the job or by replay. The job's result is then a table of contents
  * ({@link Parts}), which locates any range of the whole; `author/chunks.ts` writes both. Only answers of wrapped servers
- * are stored in this way, as the result of a durable function has a size limit.
+ * are stored in this way, as the result of a durable function has a size limit; `answers.ts` calls this module for no others.
  */
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
@@ -32,7 +32,7 @@ export async function viewOfRange(
   const isWhole = wanted !== "full" && fields.length === 0 && offset === 0 && selection.limit === undefined;
   const limit = limitIn(selection, room);
   const view = viewOf(promise.name, promise);
-  const parts = promise.job.answers ? partsIn(view.result) : undefined;
+  const parts = partsIn(view.result);
   if (!parts || wanted === "none" || isWhole) return view;
   const picked = fields.length > 0 ? pick(parts.shape, fields) : undefined;
   // One more code unit at either end shows whether the range would cut a character in two.
@@ -54,7 +54,7 @@ export async function withMedia(
   promise: DurablePromise,
   signal?: AbortSignal,
 ): Promise<DurablePromise> {
-  const parts = promise.job.answers ? partsIn(promise.value) : undefined;
+  const parts = partsIn(promise.value);
   if (!parts?.media || parts.media > MAX_MEDIA || parts.characters > MOST_WHOLE) return promise;
   return { ...promise, value: await wholeResult(store, promise.id, parts, signal) };
 }

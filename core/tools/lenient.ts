@@ -3,6 +3,7 @@
  * string, `null` in place of a missing argument.
  */
 import type { JsonSchema } from "../definitions/job.ts";
+import { jsonOf } from "../store/json.ts";
 
 interface ObjectSchema {
   properties?: Record<string, JsonSchema>;
@@ -31,7 +32,7 @@ function fitted(name: string, schema: JsonSchema, given: unknown): unknown {
     }
     if (accepts(schema, "boolean") && /^(true|false)$/i.test(value)) return value.toLowerCase() === "true";
     if (accepts(schema, "array") || accepts(schema, "object")) {
-      const parsed = parseJson(value);
+      const parsed = valueIn(value);
       if (typeof parsed === "object" && parsed !== null) return parsed;
       return accepts(schema, "array") && isListOfStrings(schema) ? [parsed ?? value] : value;
     }
@@ -67,11 +68,5 @@ const takesEmptyText = (schema: JsonSchema): boolean =>
 
 const isListOfStrings = ({ items }: JsonSchema): boolean => (items as JsonSchema | undefined)?.type === "string";
 
-function parseJson(text: string): unknown {
-  if (!/^\s*[[{"]/.test(text)) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+/** The value of a text that is clearly JSON: a list, an object or a quoted string. Undefined for any other text. */
+export const valueIn = (text: string): unknown => (/^\s*[[{"]/.test(text) ? jsonOf(text) : undefined);

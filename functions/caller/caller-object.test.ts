@@ -3,9 +3,8 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
 import { reservationFor, tagOf } from "../../core/jobs/caller/reservation.ts";
-import { Names } from "../../core/jobs/names.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/store/codec.ts";
-import { cleanUpId, feedEntryId, outputId, storedMarkId } from "../../core/store/ids.ts";
+import { cleanUpId, feedEntryId, listId, outputId, quotaId, storedMarkId } from "../../core/store/ids.ts";
 import { STORED } from "../../core/store/size.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
@@ -58,7 +57,6 @@ function deploy(most: number, bindings = {}) {
     create,
     idOf,
     isPending,
-    names: new Names([], "", KEY),
     get object() {
       return object;
     },
@@ -291,8 +289,8 @@ test("an unavailable server refuses the first start with its own message, and th
 
 /** Writes what edges of 1c007cb keep: a list in four chains, and links that count an hour's reservations. */
 async function startEarlier(deployment: ReturnType<typeof deploy>, started: number, ended: number) {
-  const { sim, names, create, end } = deployment;
-  const base = names.quotaId("1.480000");
+  const { sim, create, end } = deployment;
+  const base = quotaId(KEY, "1.480000");
   const add = async (id: string, param: unknown, tags = {}) => {
     const call = childOf(id, Date.now() - 1, { param, tags });
     await sim.send(call.kind, call.data);
@@ -302,11 +300,11 @@ async function startEarlier(deployment: ReturnType<typeof deploy>, started: numb
     await add(`${base}.t${n}`, { by: "earlier", sum: n, more: 1 });
     await create(`timer_${n}`, `${base}.g 1 1/0/0/${n}`);
     const entry = { name: `timer_${n}`, startedAt: Date.now() };
-    await add(names.listId(`${n % 4}.${Math.ceil(n / 4)}`), entry, {
+    await add(listId(KEY, `${n % 4}.${Math.ceil(n / 4)}`), entry, {
       [ENTRY]: `${KEY}timer_${n}`,
     });
   }
-  await add(names.listId("begin"), false);
+  await add(listId(KEY, "begin"), false);
   for (let n = 1; n <= ended; n++) {
     await end(`timer_${n}`);
     await add(`${base}.g${n}`, { by: "earlier", sum: n });
@@ -348,9 +346,9 @@ test("for a day the object also lists what edges of 1c007cb add to their list", 
   const deployment = deploy(10);
   await startEarlier(deployment, 5, 0);
   expect((await deployment.list()).length).toBe(5);
-  const { names, sim, create } = deployment;
+  const { sim, create } = deployment;
   await create("timer_late", "");
-  const id = names.listId("0.2"); // The chain has one entry.
+  const id = listId(KEY, "0.2"); // The chain has one entry.
   const call = childOf(id, Date.now() - 1, {
     param: { startedAt: Date.now() },
     tags: { [ENTRY]: `${KEY}timer_late` },
@@ -360,7 +358,7 @@ test("for a day the object also lists what edges of 1c007cb add to their list", 
 });
 
 test("a caller's record is removed within a day after its promises were removed, and not before", async () => {
-  const { object, start, end, list, sim, names } = deploy(10);
+  const { object, start, end, list, sim } = deploy(10);
   await start("timer_a");
   await end("timer_a");
   const ada = { id: "ada", key: KEY, label: "ada" };
@@ -376,7 +374,7 @@ test("a caller's record is removed within a day after its promises were removed,
   expect(await list()).toEqual(["timer_a"]);
   const isGone = vi.spyOn(sim, "send").mockImplementation(async (kind, data) => {
     const { id } = data as { id: string };
-    const isOwn = id === names.listId("begin") || id.startsWith(KEY);
+    const isOwn = id === listId(KEY, "begin") || id.startsWith(KEY);
     if (kind === "promise.get" && isOwn) return { status: 404, data: "not found" } as never;
     throw new Error(`${kind} of ${id}`);
   });
@@ -388,12 +386,13 @@ test("a caller's record is removed within a day after its promises were removed,
 });
 
 /** The object of a caller who has subscribed, over storage that outlasts it. `receive` answers as its receiver. */
-async function subscribed(receive: (id: string, url: string) => Response | Promise<Response>) {
+async function subscribed(receive: (id: string, url: string) => Response | Promise<Response>, bindings = {}) {
   const TOKEN = { name: "ada", sha256: "0".repeat(64) };
   const env = {
     AUTH_MODE: "bearer",
     BEARER_TOKENS: JSON.stringify([TOKEN]),
     RESONATE_URL: "https://resonate.example.com",
+    ...bindings,
   };
   const deployment = deploy(0);
   const toServer = fetch;
@@ -430,7 +429,7 @@ async function subscribed(receive: (id: string, url: string) => Response | Promi
     vi.setSystemTime(until);
     return alarms;
   };
-  return { ...deployment, object, awake, alarm, start, pass, caller, request: { ...request, ...more } };
+  return { ...deployment, storage, object, awake, alarm, start, pass, caller, request: { ...request, ...more } };
 }
 
 test("a web hook that a crash cuts off is sent again, as the next attempt is stored before anything is sent", async () => {
@@ -801,4 +800,33 @@ test("of 10,000 subscriptions 50 are granted, and only 10 new receivers a minute
     "ResourceExhausted verifications": expect.any(Number),
     "ResourceExhausted subscriptions": expect.toSatisfy((n) => n > 9_900),
   });
+});
+
+test("of many subscriptions at the same time 50 are granted, also where secrets are encrypted", async () => {
+  const encrypted = { ENCRYPTION_KEYS: `${"A".repeat(43)}=` };
+  const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }), encrypted);
+  const subscribe = async (_: unknown, n: number) => {
+    const answer = await object.subscribe(caller, { ...request, narrowed: { jobNames: [`timer_${n}`] } });
+    if (!("done" in answer)) throw new Error(answer.failed.message);
+    return answer.done;
+  };
+  const answers = await Promise.all(Array.from({ length: 200 }, subscribe));
+  // One subscription existed before.
+  expect(answers.filter((answer) => !("refused" in answer))).toHaveLength(49);
+});
+
+test("a caller who subscribes and unsubscribes for weeks, at ever new addresses, fills no storage", async () => {
+  const { object, caller, request, storage } = await subscribed(() => new Response(null, { status: 204 }));
+  const count = () => Number(storage.sql.exec("SELECT count(*) AS n FROM verified").toArray()[0]?.n);
+  const most: number[] = [];
+  for (let week = 0; week < 3; week++) {
+    for (let n = 0; n < 150; n++) {
+      const key = { ...request, url: `https://receiver.example.com/${week}/${n}` };
+      expect(await object.subscribe(caller, key)).toMatchObject({ done: { id: expect.any(String) } });
+      await object.unsubscribe(caller, key);
+      vi.setSystemTime(Date.now() + 60 * MINUTE);
+    }
+    most.push(count());
+  }
+  expect(Math.max(...most)).toBeLessThanOrEqual(200);
 });

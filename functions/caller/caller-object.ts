@@ -1,18 +1,18 @@
 import type { Caller } from "../../core/definitions/caller.ts";
-import {
-  type ListedJob,
-  type ListQuery,
-  type Most,
-  type Reserved,
-  type SeenJob,
-  type StartedJob,
-  startedJob,
+import type {
+  ListedJob,
+  ListQuery,
+  Most,
+  Reserved,
+  SeenJob,
+  StartedJob,
 } from "../../core/jobs/caller/caller-record.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
+import { getOf } from "../../core/store/codec.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
@@ -38,7 +38,7 @@ import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, wri
 import { endedEvent, isTold, JOB_ENDED, type Occurrence, occurrenceOf } from "./schedules/occurrence.ts";
 import { Schedules } from "./schedules/schedules.ts";
 import { Listeners, type Seen } from "./seen.ts";
-import { type CallerStorage, CountedStorage } from "./storage.ts";
+import { type CallerStorage, Sql } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { Watch } from "./watch.ts";
 import { callbackProblem, isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
@@ -88,28 +88,16 @@ const SETTINGS = { fresh: 10_000, failed: 1_000, turn: 3_000 };
 const FIGURES = 60_000;
 const MOST_RUNNING = 1_001;
 
-interface Runtime {
-  DurableObject: new (state: unknown, env: object) => object;
-}
-
-/** A class with remote methods extends one of the runtime. Node does not have it; `Object` lets tests import this file. */
-const { DurableObject }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
-  DurableObject: Object,
-}));
-
 /**
- * The record of one caller of a deployment: its quota and its list of jobs, in the SQL storage of a Durable Object. A Worker's
- * entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`.
+ * The record of one caller of a deployment, which the class that is bound as `CALLER` loads: see `lazy-caller-object.ts`.
  *
  * Quota and list are derived, and the promises decide. Looks at the promises correct a lost storage, a reservation whose edge
  * died before it created the promise, and an end that was not reported. Events, subscriptions and cursors exist only here. An
  * object of the same class lists the callers' objects, for backups.
- *
- * @example
- * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
-export class CallerObject extends DurableObject implements CallerMethods {
-  readonly #storage: CountedStorage;
+export class CallerObject implements CallerMethods {
+  readonly #storage: CallerStorage;
+  readonly #sql: Sql;
   readonly #client: ResonateClient;
   readonly #jobs: JobTable;
   readonly #log: EventLog;
@@ -148,11 +136,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
   readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
   constructor(state: { storage: CallerStorage }, env: object) {
-    super(state, env);
     const config = readConfig(env);
     const endpoint = endpointOf(config);
-    const storage = new CountedStorage(state.storage);
-    this.#storage = storage;
+    const sql = new Sql(state.storage);
+    this.#storage = state.storage;
+    this.#sql = sql;
     const onRequest = () => {
       this.#asked.all += 1;
     };
@@ -161,11 +149,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#callers = callersOf(config);
     this.#env = env;
     this.#blocked = config.BLOCKED_CALLERS ?? [];
-    this.#jobs = new JobTable(storage, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
-    this.#log = new EventLog(storage);
+    this.#jobs = new JobTable(sql, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
+    this.#log = new EventLog(sql);
     this.#feeds = new ProgressFeeds(this.#client);
     this.#hooks = new WebHooks({
-      storage,
+      sql,
       log: this.#log,
       encryptionKeys: config.ENCRYPTION_KEYS,
       jobsOf: (narrowed) => this.#jobsOf(narrowed),
@@ -179,7 +167,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
     this.#looks = new JobLooks({
       ...{ jobs: this.#jobs, log: this.#log, client: this.#client, feeds: this.#feeds, env },
       keep: retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY,
-      key: () => this.#takeover.key ?? "",
+      key: () => this.#key,
       nameOf: (id) => this.#nameOf(id),
       isToldWanted: () => this.#toldUntil > Date.now() || this.#hooks.names.some(isTold),
       onNews: () => this.#onNews(),
@@ -187,28 +175,21 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const { LISTENER } = config;
     this.#watch = new Watch({
       source: LISTENER && createFeed(LISTENER as ListenerNamespace),
-      key: () => this.#takeover.key ?? "",
-      pending: (limit) => this.#jobs.pending(limit),
-      leastSeen: (limit) => this.#jobs.leastSeen(Date.now(), limit),
-      look: (ids) => this.#looks.lookAt(ids),
-      listen: (id, channel) => this.#looks.listen(id, channel),
-      readFeed: (job, channel) => this.#looks.readFeed(job, channel),
+      ...{ key: () => this.#key, jobs: this.#jobs, looks: this.#looks },
     });
     this.#schedules = new Schedules({
-      storage,
-      jobs: this.#jobs,
+      sql,
       client: this.#client,
       feeds: this.#feeds,
+      looks: this.#looks,
       namespace: endpoint.namespace,
       tools: deployed.tools,
       store: (isOwn) => this.#store(isOwn),
-      log: (message, fields) => new EdgeLog(config.LOG_LEVEL).error(message, fields),
+      log: new EdgeLog(config.LOG_LEVEL),
       nameOf: (id) => this.#nameOf(id),
-      isBlocked: () => isKeyBlocked(this.#takeover.key ?? "", this.#blocked, issuerIn(config)),
-      look: (id) => this.#looks.lookAt([id]),
-      note: (record) => this.note([startedJob(record, this.#takeover.key ?? "")], true),
+      isBlocked: () => isKeyBlocked(this.#key, this.#blocked, issuerIn(config)),
     });
-    this.#rooms = new RoomList(storage, (key) => (this.#callers as Callers).of(key));
+    this.#rooms = new RoomList(sql, (key) => (this.#callers as Callers).of(key));
     this.#hearing = this.#noted();
   }
 
@@ -394,12 +375,12 @@ export class CallerObject extends DurableObject implements CallerMethods {
     }
     Object.assign(this.#figure, { started: 0, at: now + FIGURES, signs: seen, isLate: false });
     const running = this.#jobs.pending(MOST_RUNNING).length;
-    const rows = this.#storage.written;
-    this.#storage.written = 0;
+    const rows = this.#sql.written;
+    this.#sql.written = 0;
     const figure = { key, started, running, bytes, failing, rows, isNews: seen !== signs };
     this.#callers.operate("figure", figure).catch(() => {
       this.#figure.started += started;
-      this.#storage.written += rows;
+      this.#sql.written += rows;
     });
   }
 
@@ -420,11 +401,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   async rows(...position: [...RoomPosition]): Promise<RoomPage> {
-    return readRoom(this.#storage, position);
+    return readRoom(this.#sql, position);
   }
 
   async restore(rows: readonly RoomRow[]): Promise<void> {
-    writeRoom(this.#storage, rows, Date.now(), () => this.#jobs.clear());
+    writeRoom(this.#sql, rows, Date.now(), () => this.#jobs.clear());
     this.#reset();
     await this.#arm();
   }
@@ -437,7 +418,6 @@ export class CallerObject extends DurableObject implements CallerMethods {
   /** Drops all caches after the stored rows were replaced. */
   #reset(): void {
     this.#jobs.reset();
-    this.#log.reset();
     this.#hooks.reset();
     this.#hearing = this.#noted();
     this.#isListed = false;
@@ -482,10 +462,9 @@ export class CallerObject extends DurableObject implements CallerMethods {
   }
 
   /** The filter in the log's terms. A job name stands for two promises: the caller's own job, and a shared one. */
-  #jobsOf({ jobNames, kinds, labels, schedule }: Narrowed): Wanted {
+  #jobsOf({ jobNames, ...rest }: Narrowed): Wanted {
     const { RESONATE_NAMESPACE: namespace } = this.#config;
-    const key = this.#takeover.key ?? "";
-    return { jobs: jobNames?.flatMap((name) => [namespace + key + name, namespace + name]), kinds, labels, schedule };
+    return { jobs: jobNames?.flatMap((name) => [namespace + this.#key + name, namespace + name]), ...rest };
   }
 
   /** Why the caller's subscriptions to a type of events must end; undefined while they continue. */
@@ -564,12 +543,11 @@ export class CallerObject extends DurableObject implements CallerMethods {
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */
   #store(isOwn: boolean): RemoteStore {
     const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE, isOperated } = this.#config;
-    const key = this.#takeover.key ?? "";
     const { record: records } = new Callers({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
     const limits = isOwn ? { isHeard: () => true } : { quota, storage };
     const scope = { ...limits, records, tellStart: isOperated ? this.#callers?.tellStart : undefined };
     const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, scope, this.#client);
-    return store.as({ id: "", key, label: "" }, crypto.randomUUID());
+    return store.as({ id: "", key: this.#key, label: "" }, crypto.randomUUID());
   }
 
   /** Sets the alarm to the earliest time at which work is due. */
@@ -580,8 +558,8 @@ export class CallerObject extends DurableObject implements CallerMethods {
     const at = Math.min(
       chores,
       this.#hearing?.at ?? Infinity,
-      this.#hooks.nextAt() ?? Infinity,
-      this.#schedules.nextAt() ?? Infinity,
+      this.#hooks.nextAt(),
+      this.#schedules.nextAt(),
       this.#figure.isLate ? this.#figure.at : Infinity,
     );
     await this.#storage.setAlarm(Math.max(at, Date.now()));
@@ -612,7 +590,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
       ));
     if (now >= Number(this.#jobs.get("chores") ?? 0)) {
       if (await this.#isForgotten().catch(() => false)) {
-        const key = this.#takeover.key ?? "";
+        const key = this.#key;
         await this.clear();
         return this.#callers?.rooms.forgetRoom(key);
       }
@@ -630,7 +608,7 @@ export class CallerObject extends DurableObject implements CallerMethods {
   async #isForgotten(): Promise<boolean> {
     if (!(await this.#takeover.isMarkerGone())) return false;
     const ids = this.#jobs.newest(FORGOTTEN);
-    const found = await Promise.all(ids.map((id) => this.#client.call({ kind: "promise.get", data: { id } })));
+    const found = await Promise.all(ids.map((id) => this.#client.call(getOf(id))));
     return found.every((record) => record === undefined);
   }
 
@@ -687,8 +665,13 @@ export class CallerObject extends DurableObject implements CallerMethods {
     await this.#catchingUp;
   }
 
+  /** The caller's key; empty while it is not known. */
+  get #key(): string {
+    return this.#takeover.key ?? "";
+  }
+
   #nameOf(id: string): string {
-    return new Names([], this.#config.RESONATE_NAMESPACE, this.#takeover.key ?? "").nameIn(id);
+    return new Names([], this.#config.RESONATE_NAMESPACE, this.#key).nameIn(id);
   }
 }
 

@@ -3,31 +3,32 @@ import { expect, test } from "vitest";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { EVENT_RETENTION, EventLog } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
+import { Sql } from "./storage.ts";
 
 const COUNT = 10_000;
 const NAME = "job.ended";
 
 function filled() {
-  const storage = createStorage();
-  new JobTable(storage);
-  const log = new EventLog(storage);
+  const sql = new Sql(createStorage());
+  new JobTable(sql);
+  const log = new EventLog(sql);
   const begin = log.read({ name: NAME, cursor: null, limit: 1 }, 0).cursor;
-  storage.transactionSync(() => {
+  sql.transaction(() => {
     for (let n = 0; n < COUNT; n++) {
       const event = { id: `e${n}`, name: NAME, at: n, job: `job_${n}`, kind: `kind_${n % 10}`, data: "{}" };
       expect(log.append(event, n)).toBe(true);
       if (n % 1_000 === 0) expect(log.append(event, n)).toBe(false);
     }
   });
-  return { log, begin, storage };
+  return { log, begin, sql };
 }
 
 test("each event is read once and in order, page by page, also from a log that was opened again", () => {
-  const { log, begin, storage } = filled();
+  const { log, begin, sql } = filled();
   const seen: string[] = [];
   let cursor = begin;
   for (let hasMore = true; hasMore; ) {
-    const reader = seen.length % 2 === 0 ? log : new EventLog(storage);
+    const reader = seen.length % 2 === 0 ? log : new EventLog(sql);
     const page = reader.read({ name: NAME, cursor, limit: 997 }, COUNT);
     seen.push(...page.events.map(({ id }) => id));
     expect(page.truncated).toBe(false);

@@ -3,7 +3,7 @@
  * names a position in it. The log holds references: what a job produced is read from its promise when an event is delivered.
  */
 import { idsFrom, splitGeneration } from "../../core/store/ids.ts";
-import type { CallerStorage, SqlValue } from "./storage.ts";
+import type { Sql } from "./storage.ts";
 
 /** How long an event is kept, in milliseconds. */
 export const EVENT_RETENTION = 7 * 86_400_000;
@@ -42,14 +42,22 @@ export interface Narrowed {
   schedule?: string | undefined;
 }
 
-/** The same filter in the log's terms. */
-export interface Wanted {
-  /** The promise ids of the jobs. */
+/** The same filter in the log's terms: with the promise ids of the jobs. */
+export interface Wanted extends Omit<Narrowed, "jobNames"> {
   jobs?: readonly string[] | undefined;
-  kinds?: readonly string[] | undefined;
-  labels?: readonly string[] | undefined;
-  /** The name of the schedule that started them. */
-  schedule?: string | undefined;
+}
+
+/** The conditions of a filter in SQL, for rows with a job's promise id in the column `id`, and its kind in `kind`. */
+export function conditionsOf({ jobs, kinds, labels, schedule }: Wanted, id: "id" | "job") {
+  const among = "IN (SELECT value FROM json_each(?))";
+  const conditions: (readonly [where: string, value: string | undefined])[] = [
+    [`${id} ${among}`, jobs && JSON.stringify(jobs)],
+    [`kind ${among}`, kinds && JSON.stringify(kinds)],
+    [`${id} IN (SELECT job FROM labels WHERE label ${among})`, labels && JSON.stringify(labels)],
+    [`${id} IN (SELECT job FROM firings WHERE schedule = ?)`, schedule && splitGeneration(schedule).base],
+  ];
+  const given = conditions.filter(([, value]) => value !== undefined);
+  return { where: given.map(([where]) => where), values: given.map(([, value]) => value as string) };
 }
 
 /** Which events to read, and after which position. */
@@ -79,18 +87,12 @@ export const EVENTS_TABLE = `CREATE TABLE events (
    CREATE TABLE log (epoch TEXT NOT NULL, floor INTEGER NOT NULL) STRICT;`;
 
 export class EventLog {
-  readonly #storage: CallerStorage;
-  #last: number | undefined;
+  readonly #sql: Sql;
 
-  constructor(storage: CallerStorage) {
-    this.#storage = storage;
-    if (this.#all("SELECT 1 FROM log").length === 0)
-      this.#all("INSERT INTO log VALUES (?, 0)", crypto.randomUUID().slice(0, 8));
-  }
-
-  /** Drops the cached position after the stored rows were replaced. */
-  reset(): void {
-    this.#last = undefined;
+  constructor(sql: Sql) {
+    this.#sql = sql;
+    if (sql.all("SELECT 1 FROM log").length === 0)
+      sql.all("INSERT INTO log VALUES (?, 0)", crypto.randomUUID().slice(0, 8));
   }
 
   /**
@@ -100,18 +102,17 @@ export class EventLog {
   append({ id, name, at, job, kind, data }: LoggedEvent, now: number): boolean {
     const startedAt = this.#startOf(job);
     const where = "id = ? OR (id >= ? AND id < ?)";
-    const rows = this.#all(`SELECT at, logged_at FROM events WHERE ${where}`, id, ...idsFrom(`${id}@`));
+    const rows = this.#sql.all(`SELECT at, logged_at FROM events WHERE ${where}`, id, ...idsFrom(`${id}@`));
     if (rows.some((row) => row.at === at || Number(row.logged_at) >= startedAt)) return false;
     const own = rows.length > 0 ? `${id}@${startedAt}` : id;
-    const position = this.#head() + 1;
-    this.#all("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", position, own, name, at, now, job, kind, data);
-    this.#last = position;
+    const values = [this.#head() + 1, own, name, at, now, job, kind, data];
+    this.#sql.all("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", ...values);
     return true;
   }
 
   /** When the last event of this name of a job was logged, in milliseconds since the epoch. */
   lastOf(job: string, name: string): number | undefined {
-    const [row] = this.#all("SELECT max(logged_at) AS at FROM events WHERE job = ? AND name = ?", job, name);
+    const [row] = this.#sql.all("SELECT max(logged_at) AS at FROM events WHERE job = ? AND name = ?", job, name);
     return row?.at == null ? undefined : Number(row.at);
   }
 
@@ -122,12 +123,12 @@ export class EventLog {
   lastTold(job: string, startedAt = Number.MAX_VALUE): number {
     const since = Math.min(startedAt, this.#startOf(job));
     const select = "SELECT max(json_extract(data, '$.told')) AS told FROM events WHERE job = ? AND logged_at >= ?";
-    return Number(this.#all(select, job, since)[0]?.told ?? 0);
+    return Number(this.#sql.all(select, job, since)[0]?.told ?? 0);
   }
 
   /** Whether no later event has the same type and job name. */
   isLast({ id, name, job }: LoggedEvent): boolean {
-    const [row] = this.#all(
+    const [row] = this.#sql.all(
       "SELECT id FROM events WHERE job = ? AND name = ? ORDER BY position DESC LIMIT 1",
       job,
       name,
@@ -137,10 +138,10 @@ export class EventLog {
 
   /** When a job was started. Events that were logged before are those of an earlier job of its name, which was removed. */
   #startOf(job: string): number {
-    return Number(this.#all("SELECT started_at FROM jobs WHERE id = ?", job)[0]?.started_at ?? 0);
+    return Number(this.#sql.all("SELECT started_at FROM jobs WHERE id = ?", job)[0]?.started_at ?? 0);
   }
 
-  read({ name, jobs, kinds, labels, schedule, cursor, maxAgeMs, limit }: LogQuery, now: number): LogPage {
+  read({ name, cursor, maxAgeMs, limit, ...wanted }: LogQuery, now: number): LogPage {
     const head = this.#head();
     const cursorAt = (position: number) => this.cursorAt(position);
     if (cursor === null)
@@ -148,27 +149,14 @@ export class EventLog {
     const { after, isKnown } = this.#find(cursor);
     const oldest = maxAgeMs === undefined ? 0 : now - maxAgeMs;
     const isSkipped =
-      oldest > 0 && this.#all("SELECT 1 FROM events WHERE position > ? AND at < ? LIMIT 1", after, oldest).length > 0;
+      oldest > 0 &&
+      this.#sql.all("SELECT 1 FROM events WHERE position > ? AND at < ? LIMIT 1", after, oldest).length > 0;
     const window = Math.min(after + WINDOW, head);
-    const where = ["position > ?", "position <= ?", "name = ?", "at >= ?"];
-    const values: SqlValue[] = [after, window, name, oldest];
-    for (const [column, wanted] of [["job", jobs] as const, ["kind", kinds] as const]) {
-      if (!wanted) continue;
-      where.push(`${column} IN (SELECT value FROM json_each(?))`);
-      values.push(JSON.stringify(wanted));
-    }
-    if (labels) {
-      where.push("job IN (SELECT job FROM labels WHERE label IN (SELECT value FROM json_each(?)))");
-      values.push(JSON.stringify(labels));
-    }
-    if (schedule !== undefined) {
-      where.push("job IN (SELECT job FROM firings WHERE schedule = ?)");
-      values.push(splitGeneration(schedule).base);
-    }
-    const rows = this.#all(
-      `SELECT * FROM events WHERE ${where.join(" AND ")} ORDER BY position LIMIT ?`,
-      ...values,
-      limit + 1,
+    const { where, values } = conditionsOf(wanted, "job");
+    const all = ["position > ?", "position <= ?", "name = ?", "at >= ?", ...where].join(" AND ");
+    const rows = this.#sql.all(
+      `SELECT * FROM events WHERE ${all} ORDER BY position LIMIT ?`,
+      ...[after, window, name, oldest, ...values, limit + 1],
     );
     const events = rows.slice(0, limit).map((row) => ({
       ...(row as unknown as LoggedEvent & { position: number }),
@@ -186,14 +174,18 @@ export class EventLog {
     if (cursor === null) return { cursor: this.cursorAt(this.#head()), truncated: false };
     const { after, isKnown } = this.#find(cursor);
     const oldest = maxAgeMs === undefined ? 0 : now - maxAgeMs;
-    const [row] = this.#all("SELECT max(position) AS last FROM events WHERE position > ? AND at < ?", after, oldest);
+    const [row] = this.#sql.all(
+      "SELECT max(position) AS last FROM events WHERE position > ? AND at < ?",
+      after,
+      oldest,
+    );
     const last = row?.last == null ? undefined : Number(row.last);
     return { cursor: this.cursorAt(last ?? after), truncated: !isKnown || last !== undefined };
   }
 
   /** The event at a position; undefined where the log has dropped it. */
   at(position: number): LoggedEvent | undefined {
-    return this.#all("SELECT * FROM events WHERE position = ?", position)[0] as unknown as LoggedEvent | undefined;
+    return this.#sql.all("SELECT * FROM events WHERE position = ?", position)[0] as unknown as LoggedEvent | undefined;
   }
 
   /**
@@ -202,7 +194,7 @@ export class EventLog {
    */
   isFar(cursor: string, now: number): boolean {
     const { after } = this.#find(cursor);
-    const [next] = this.#all("SELECT logged_at FROM events WHERE position > ? ORDER BY position LIMIT 1", after);
+    const [next] = this.#sql.all("SELECT logged_at FROM events WHERE position > ? ORDER BY position LIMIT 1", after);
     return this.#head() - after > BATCH || Number(next?.logged_at) < now - STORED_WITHIN;
   }
 
@@ -220,29 +212,24 @@ export class EventLog {
 
   /** Drops a bounded number of events that are too old or too many. Returns whether more may be left. */
   prune(now: number): boolean {
-    const rows = this.#all("SELECT position, logged_at FROM events ORDER BY position LIMIT ?", BATCH);
+    const rows = this.#sql.all("SELECT position, logged_at FROM events ORDER BY position LIMIT ?", BATCH);
     const most = this.#head() - MOST_EVENTS;
     const old = rows.filter((row) => Number(row.logged_at) < now - EVENT_RETENTION || Number(row.position) <= most);
     const floor = old.at(-1)?.position;
     if (floor === undefined) return false;
-    this.#storage.transactionSync(() => {
-      this.#all("DELETE FROM events WHERE position <= ?", floor);
-      this.#all("UPDATE log SET floor = ?", floor);
+    this.#sql.transaction(() => {
+      this.#sql.all("DELETE FROM events WHERE position <= ?", floor);
+      this.#sql.all("UPDATE log SET floor = ?", floor);
     });
     return old.length === BATCH;
   }
 
   #head(): number {
-    this.#last ??= Number(this.#all("SELECT max(position) AS last FROM events")[0]?.last ?? this.#state().floor);
-    return this.#last;
+    return Number(this.#sql.all("SELECT max(position) AS last FROM events")[0]?.last ?? this.#state().floor);
   }
 
   #state(): { epoch: string; floor: number } {
-    const [row] = this.#all("SELECT epoch, floor FROM log");
+    const [row] = this.#sql.all("SELECT epoch, floor FROM log");
     return { epoch: String(row?.epoch), floor: Number(row?.floor) };
-  }
-
-  #all(statement: string, ...values: SqlValue[]) {
-    return this.#storage.sql.exec(statement, ...values).toArray();
   }
 }

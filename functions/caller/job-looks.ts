@@ -1,7 +1,9 @@
 /** Keeps the record of a caller's jobs correct: looks at their promises, and logs their progress and outputs. */
+
 import { type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
+import { getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -11,7 +13,6 @@ import { keepsFiles } from "../files/kept.ts";
 import { EVENT_RETENTION, type EventLog } from "./event-log.ts";
 import { CLEANS, type JobTable } from "./job-table.ts";
 import { JOB_PROGRESS, tellingEvents, toldEvent } from "./schedules/occurrence.ts";
-import type { Running } from "./watch.ts";
 
 /** How many promises are looked at before a start is refused, and in an alarm. */
 export const LOOKS = 40;
@@ -21,6 +22,9 @@ const TOLD = 8;
 
 /** The least time between two progress events of one job, in milliseconds. */
 const PROGRESS = 5_000;
+
+/** The promise of a job. */
+export type Running = Pick<PromiseRecord, "id" | "createdAt" | "timeoutAt">;
 
 interface World {
   jobs: JobTable;
@@ -96,7 +100,7 @@ export class JobLooks {
   /** Adds the bytes that its worker has marked to a job that runs or was cut off. */
   async #withMarks(job: SeenJob): Promise<SeenJob> {
     if (job.state !== "pending" && !isCut(job)) return job;
-    const get = (id: string) => this.#client.call({ kind: "promise.get", data: { id } });
+    const get = (id: string) => this.#client.call(getOf(id));
     const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
     const beside = cleanUp && besideIn(cleanUp.value);
     const marked = beside ?? (await markedBytes(async (n) => (await get(storedMarkId(job.id, n))) !== undefined));
@@ -138,7 +142,7 @@ export class JobLooks {
     if (kind === undefined) return;
     for (let from = this.#log.lastTold(id, startedAt) + 1, isMore = true; isMore; from += TOLD) {
       const numbers = Array.from({ length: TOLD }, (_, i) => from + i);
-      const get = (n: number) => this.#client.call({ kind: "promise.get", data: { id: outputId(id, n) } });
+      const get = (n: number) => this.#client.call(getOf(outputId(id, n)));
       const records = await Promise.all(numbers.map(get));
       // Concurrent outputs may be written out of order: those after a missing one wait for it.
       const end = records.indexOf(undefined);
@@ -171,10 +175,17 @@ export class JobLooks {
     await looking;
   }
 
+  /** Has the end of a job pushed, and records one that has ended. Returns its promise, if it has one yet. */
   async listen(id: string, { address }: Channel): Promise<Running | undefined> {
     const record = await this.#client.call({ kind: "promise.register_listener", data: { awaited: id, address } });
-    if (record && record.state !== "pending") await this.note([startedJob(record, this.#world.key())], true);
+    // A look removes a job that was never created.
+    if (!record) await this.lookAt([id]);
+    else if (record.state !== "pending") await this.noteRecord(record);
     return record;
+  }
+
+  noteRecord(record: PromiseRecord): Promise<void> {
+    return this.note([startedJob(record, this.#world.key())], true);
   }
 
   /** Logs what is new in a job's progress feed, and has the next entry pushed. */
@@ -209,9 +220,7 @@ export class JobLooks {
     { isChild = () => false, isSized = false }: { isChild?: (id: string) => boolean; isSized?: boolean } = {},
   ): Promise<(PromiseRecord | undefined)[]> {
     const look = (job: Reported) =>
-      typeof job === "string"
-        ? this.#client.call({ kind: "promise.get", data: { id: job } })
-        : this.#client.opened(job);
+      typeof job === "string" ? this.#client.call(getOf(job)) : this.#client.opened(job);
     const found = await Promise.all(jobs.map(look));
     const ids = jobs.map(idOf);
     const key = this.#world.key();

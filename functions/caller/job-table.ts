@@ -9,11 +9,11 @@ import type {
 } from "../../core/jobs/caller/caller-record.ts";
 import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
 import { endOfPeriod, MOST_SCHEDULES } from "../../core/jobs/caller/reservation.ts";
-import { GENERATION, idsFrom, splitGeneration } from "../../core/store/ids.ts";
+import { GENERATION, idsFrom } from "../../core/store/ids.ts";
 import { schedule } from "../schedules/schedule.ts";
-import { EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "./event-log.ts";
+import { conditionsOf, EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "./event-log.ts";
 import { ROOMS_TABLE } from "./room-rows.ts";
-import type { CallerStorage, Row, SqlValue } from "./storage.ts";
+import type { Row, Sql, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
 /** The caller's schedules and when each is due. Triggers keep the rows in step with the table of jobs. */
@@ -104,44 +104,44 @@ const SEARCHED = 2_000;
 const CLOCKS = 60_000;
 
 export class JobTable {
-  readonly #storage: CallerStorage;
+  readonly #sql: Sql;
   readonly #onEnd: (job: StartedJob) => void;
   /** The reservations of each period, where they were added up already. */
   readonly #used = new Map<string, number>();
 
   /** `onEnd` is called with each job that is found to have ended since its caller started it. */
-  constructor(storage: CallerStorage, onEnd: (job: StartedJob) => void = () => {}) {
-    this.#storage = storage;
+  constructor(sql: Sql, onEnd: (job: StartedJob) => void = () => {}) {
+    this.#sql = sql;
     this.#onEnd = onEnd;
-    storage.transactionSync(() => {
-      this.#all("CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT");
+    sql.transaction(() => {
+      this.#sql.all("CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT");
       const version = Number(this.get("schema") ?? 0);
-      for (const statements of MIGRATIONS.slice(version)) this.#all(statements);
+      for (const statements of MIGRATIONS.slice(version)) this.#sql.all(statements);
       if (version < MIGRATIONS.length) this.set("schema", String(MIGRATIONS.length));
     });
   }
 
   /** A named value in the object's storage. */
   get(name: string): string | undefined {
-    return this.#all("SELECT value FROM notes WHERE name = ?", name)[0]?.value as string | undefined;
+    return this.#sql.all("SELECT value FROM notes WHERE name = ?", name)[0]?.value as string | undefined;
   }
 
   set(name: string, value: string): void {
-    this.#all("INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value);
+    this.#sql.all("INSERT INTO notes VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value);
   }
 
   get stored(): number {
-    return Number(this.#all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
+    return Number(this.#sql.all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }
 
   reserve(job: StartedJob, most: Most, now: number): Reserved {
-    const [row] = this.#all("SELECT state FROM jobs WHERE id = ?", job.id);
+    const [row] = this.#sql.all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
-      this.#all("UPDATE jobs SET looked_at = ?, child = 0 WHERE id = ?", now, job.id);
+      this.#sql.all("UPDATE jobs SET looked_at = ?, child = 0 WHERE id = ?", now, job.id);
       return "known";
     }
     const used = most.jobs === 0 ? 0 : this.used(job.period);
-    const isFull = () => this.#all("SELECT 1 FROM schedules LIMIT 1 OFFSET ?", MOST_SCHEDULES - 1).length > 0;
+    const isFull = () => this.#sql.all("SELECT 1 FROM schedules LIMIT 1 OFFSET ?", MOST_SCHEDULES - 1).length > 0;
     if (most.jobs > 0 && job.kind === schedule.kind && isFull()) return "schedules";
     if (most.jobs > 0 && used + job.count > most.jobs) return "full";
     if (most.bytes > 0 && this.stored + job.bytes > most.bytes) return "stored";
@@ -170,10 +170,10 @@ export class JobTable {
   note(job: SeenJob, now: number, onlyKnown = false): void {
     this.#used.clear();
     if (job.state === undefined) {
-      this.#all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
+      this.#sql.all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
       return;
     }
-    const [row] = this.#all("SELECT earlier, state, started_at, child FROM jobs WHERE id = ?", job.id);
+    const [row] = this.#sql.all("SELECT earlier, state, started_at, child FROM jobs WHERE id = ?", job.id);
     if (!row && onlyKnown) return;
     const startedAt = Number(row?.started_at);
     // A result that existed when the caller asked was the answer, and is no event.
@@ -184,11 +184,11 @@ export class JobTable {
     if (job.isEarlier && !row?.earlier && job.count > 0) {
       const wasCounted = "period = ? AND (? OR at < ?)";
       const values = [job.count, job.period, Number(job.state === "pending"), job.settledAt] as const;
-      this.#all(`UPDATE sealed SET count = max(0, count - ?) WHERE ${wasCounted}`, ...values);
+      this.#sql.all(`UPDATE sealed SET count = max(0, count - ?) WHERE ${wasCounted}`, ...values);
     }
     // The caller has asked for the job again, and thereby started or found it.
     if (!onlyKnown && row)
-      this.#all("UPDATE jobs SET hidden = 0, child = 0 WHERE id = ? AND (hidden = 1 OR child = 1)", job.id);
+      this.#sql.all("UPDATE jobs SET hidden = 0, child = 0 WHERE id = ? AND (hidden = 1 OR child = 1)", job.id);
     this.#write(job, now);
   }
 
@@ -197,18 +197,18 @@ export class JobTable {
     this.#used.clear();
     const all = [id, ...idsFrom(id + GENERATION)];
     const where = "id = ? OR (id >= ? AND id < ?)";
-    if (isHidden) this.#all(`UPDATE jobs SET hidden = 1 WHERE ${where}`, ...all);
-    else this.#all(`DELETE FROM jobs WHERE ${where}`, ...all);
+    if (isHidden) this.#sql.all(`UPDATE jobs SET hidden = 1 WHERE ${where}`, ...all);
+    else this.#sql.all(`DELETE FROM jobs WHERE ${where}`, ...all);
   }
 
   isSealed(period: string): boolean {
-    return this.#all("SELECT 1 FROM sealed WHERE period = ?", period).length > 0;
+    return this.#sql.all("SELECT 1 FROM sealed WHERE period = ?", period).length > 0;
   }
 
   /** Adds the jobs that edges of 1c007cb have counted in a period, except those that are in the table already. */
   seal(period: string, taken: number, now: number): void {
     const known = "SELECT sum(count) AS sum FROM jobs WHERE period = ? AND state = 'pending' AND earlier = 1";
-    this.#all("INSERT INTO sealed VALUES (?, ?, ?)", period, Math.max(0, taken - this.#sum(known, period)), now);
+    this.#sql.all("INSERT INTO sealed VALUES (?, ?, ?)", period, Math.max(0, taken - this.#sum(known, period)), now);
     this.#used.clear();
   }
 
@@ -227,50 +227,43 @@ export class JobTable {
   }
 
   labelsOf(id: string): string[] {
-    return this.#all("SELECT label FROM labels WHERE job = ? ORDER BY rowid", id).map(({ label }) => String(label));
+    return this.#sql.all("SELECT label FROM labels WHERE job = ? ORDER BY rowid", id).map(({ label }) => String(label));
   }
 
   kindOf(id: string): string | undefined {
-    return this.#all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
+    return this.#sql.all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
   }
 
-  isAmong(id: string, { jobs, kinds, labels, schedule }: Wanted): boolean {
-    const kind = this.kindOf(id);
-    const base = schedule === undefined ? undefined : splitGeneration(schedule).base;
-    return (
-      kind !== undefined &&
-      (jobs?.includes(id) ?? true) &&
-      (kinds?.includes(kind) ?? true) &&
-      (!labels || this.labelsOf(id).some((label) => labels.includes(label))) &&
-      (base === undefined || this.#all("SELECT 1 FROM firings WHERE job = ? AND schedule = ?", id, base).length > 0)
-    );
+  isAmong(id: string, wanted: Wanted): boolean {
+    const { where, values } = conditionsOf(wanted, "id");
+    return this.#ids(["id = ?", ...where].join(" AND "), id, ...values).length > 0;
   }
 
   /** Has the size of a job looked at again at the time `at`; without it, never. */
   resize(id: string, at?: number): void {
-    this.#all("DELETE FROM unsized WHERE job = ?", id);
-    if (at !== undefined) this.#all("INSERT INTO unsized VALUES (?, ?)", id, at);
+    this.#sql.all("DELETE FROM unsized WHERE job = ?", id);
+    if (at !== undefined) this.#sql.all("INSERT INTO unsized VALUES (?, ?)", id, at);
   }
 
   /** The ended jobs whose size is due to be looked at. */
   unsized(now: number, limit: number): string[] {
-    return this.#all("SELECT job FROM unsized WHERE at <= ? LIMIT ?", now, limit).map(({ job }) => String(job));
+    return this.#sql.all("SELECT job FROM unsized WHERE at <= ? LIMIT ?", now, limit).map(({ job }) => String(job));
   }
 
   /** Whether at least `count` jobs have no final size yet: they run, or were cut off. */
   hasUnsized(count: number): boolean {
     const jobs = "SELECT id FROM jobs WHERE state = 'pending' UNION ALL SELECT job FROM unsized LIMIT ?";
-    return this.#all(jobs, count).length === count;
+    return this.#sql.all(jobs, count).length === count;
   }
 
   isPending(id: string): boolean {
-    return this.#all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
+    return this.#sql.all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
 
   /** When the next open job is due for a look, and when the one looked at longest ago was; infinite where none is open. */
   nextLook(): { due: number; oldest: number } {
     const times = `min(${NEXT_LOOK}) AS due, min(looked_at) AS oldest`;
-    const [row] = this.#all(`SELECT ${times} FROM jobs WHERE state = 'pending'`);
+    const [row] = this.#sql.all(`SELECT ${times} FROM jobs WHERE state = 'pending'`);
     return { due: Number(row?.due ?? Infinity), oldest: Number(row?.oldest ?? Infinity) };
   }
 
@@ -285,7 +278,7 @@ export class JobTable {
 
   /** Removes everything that is stored for the caller. A new epoch makes readers of its log begin again. */
   clear(): void {
-    this.#storage.transactionSync(() => {
+    this.#sql.transaction(() => {
       for (const table of [
         "deliveries",
         "subscriptions",
@@ -296,9 +289,9 @@ export class JobTable {
         "jobs",
         "unsized",
       ])
-        this.#all(`DELETE FROM ${table}`);
-      this.#all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
-      this.#all("DELETE FROM notes WHERE name <> 'schema'");
+        this.#sql.all(`DELETE FROM ${table}`);
+      this.#sql.all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
+      this.#sql.all("DELETE FROM notes WHERE name <> 'schema'");
     });
     this.#used.clear();
   }
@@ -318,8 +311,8 @@ export class JobTable {
   }
 
   forgetPeriods(now: number): void {
-    for (const { period } of this.#all("SELECT period FROM sealed"))
-      if (endOfPeriod(String(period)) < now) this.#all("DELETE FROM sealed WHERE period = ?", period as string);
+    for (const { period } of this.#sql.all("SELECT period FROM sealed"))
+      if (endOfPeriod(String(period)) < now) this.#sql.all("DELETE FROM sealed WHERE period = ?", period as string);
   }
 
   /** `nameAt`: the index in the ids at which names begin. The list of an unfinished search ends with a `passed` job. */
@@ -341,11 +334,11 @@ export class JobTable {
       const jobs = `FROM jobs WHERE ${where.filter(Boolean).join(" AND ")} ${newest}`;
       const given = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
       const values = given.filter((value) => value !== undefined);
-      if (words.length === 0) return this.#all(`${columns} ${jobs}`, ...values, limit).map(rowOf);
+      if (words.length === 0) return this.#sql.all(`${columns} ${jobs}`, ...values, limit).map(rowOf);
       const found = `SELECT * FROM (${columns}, ${text} ${jobs}) WHERE ${isFound} ${newest}`;
-      const rows = this.#all(found, nameAt + 1, ...values, SEARCHED, ...words, limit).map(rowOf);
+      const rows = this.#sql.all(found, nameAt + 1, ...values, SEARCHED, ...words, limit).map(rowOf);
       if (rows.length === limit) return rows;
-      const passed = this.#all(`${columns} ${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
+      const passed = this.#sql.all(`${columns} ${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
       return [...rows, ...passed.map((row) => ({ ...row, passed: true as const }))];
     };
     // A job that was pending when last seen may have ended.
@@ -357,7 +350,7 @@ export class JobTable {
   }
 
   transaction<T>(work: () => T): T {
-    return this.#storage.transactionSync(work);
+    return this.#sql.transaction(work);
   }
 
   #write(
@@ -367,10 +360,10 @@ export class JobTable {
   ): void {
     // A job keeps the labels of its first start.
     if (labels.length > 0 && this.kindOf(id) === undefined)
-      for (const label of labels) this.#all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
+      for (const label of labels) this.#sql.all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
     // The promise of an open job shows when it times out, which may be long after its expected end. A start after the end of
     // the row's job begins another job of the name, unless that end turns out to be its answer.
-    this.#all(
+    this.#sql.all(
       `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET
          started_at = iif(excluded.state = 'pending' AND settled_at < excluded.started_at,
            excluded.started_at, min(started_at, excluded.started_at)),
@@ -384,15 +377,11 @@ export class JobTable {
   }
 
   #ids(where: string, ...values: SqlValue[]): string[] {
-    return this.#all(`SELECT id FROM jobs WHERE ${where}`, ...values).map(({ id }) => String(id));
+    return this.#sql.all(`SELECT id FROM jobs WHERE ${where}`, ...values).map(({ id }) => String(id));
   }
 
   #sum(statement: string, period: string): number {
-    return Number(this.#all(statement, period)[0]?.sum ?? 0);
-  }
-
-  #all(statement: string, ...values: SqlValue[]): Row[] {
-    return this.#storage.sql.exec(statement, ...values).toArray();
+    return Number(this.#sql.all(statement, period)[0]?.sum ?? 0);
   }
 }
 

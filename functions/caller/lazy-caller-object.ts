@@ -1,14 +1,6 @@
+import { DurableObject } from "../durable-object.ts";
 import { loadLazy } from "../load-lazy.ts";
 import type { CallerMethods } from "./callers.ts";
-
-interface Runtime {
-  DurableObject: new (state: unknown, env: object) => object;
-}
-
-/** A class with remote methods extends one of the runtime. Node does not have it; `Object` lets tests import this file. */
-const { DurableObject }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
-  DurableObject: Object,
-}));
 
 /** All methods of the loaded object, for the loop below; the type makes the list complete. */
 const METHODS: Readonly<Record<keyof CallerMethods | "alarm", true>> = {

@@ -1,5 +1,5 @@
 /** Reads and restores rooms for backups. A room is what one caller's object stores; one object keeps the list of rooms. */
-import type { CallerStorage, Row, SqlValue } from "./storage.ts";
+import type { Row, Sql, SqlValue } from "./storage.ts";
 
 /**
  * The tables of a backup, in the order in which they are restored. The first has one row, which begins a room; the last resumes
@@ -53,13 +53,13 @@ export interface Room {
 }
 
 /** Reads the rows of a room after a position, and those of later tables. */
-export function readRoom(storage: CallerStorage, [room, from, after]: RoomPosition): RoomPage {
+export function readRoom(sql: Sql, [room, from, after]: RoomPosition): RoomPage {
   const rows: RoomRow[] = [];
   let size = 0;
   for (let at = from, last = after; at < TABLES.length; ) {
     const table = TABLES[at] as RoomRow["table"];
     const statement = `SELECT rowid AS _at, * FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ${ROWS}`;
-    const found = storage.sql.exec(statement, last).toArray();
+    const found = sql.all(statement, last);
     for (const { _at, ...row } of found) {
       rows.push({ room, table, row });
       size += JSON.stringify(row).length;
@@ -75,47 +75,47 @@ export function readRoom(storage: CallerStorage, [room, from, after]: RoomPositi
  * Writes rows of a room in one transaction. The row of the table `log`, which is the first, calls `clear`: the room begins
  * empty, with a new epoch. A subscription continues after the events that it received, and is told that some may be missing.
  */
-export function writeRoom(storage: CallerStorage, rows: readonly RoomRow[], now: number, clear: () => void): void {
-  const put = (statement: string, ...values: SqlValue[]) => storage.sql.exec(statement, ...values).toArray();
-  storage.transactionSync(() => {
+export function writeRoom(sql: Sql, rows: readonly RoomRow[], now: number, clear: () => void): void {
+  sql.transaction(() => {
     for (const { table, row } of rows) {
       if (!TABLES.includes(table)) throw new Error(`A backup of a caller has no table ${table}.`);
       const columns = Object.keys(row);
       if (!columns.every((column) => /^\w+$/.test(column))) throw new Error(`${table} has no such columns.`);
       if (table === "log") {
         clear();
-        put("UPDATE log SET floor = ?", Number(row.floor));
+        sql.all("UPDATE log SET floor = ?", Number(row.floor));
       } else if (table !== "notes" || row.name !== "schema") {
         const marks = columns.map(() => "?").join(", ");
-        put(`INSERT OR REPLACE INTO ${table} (${columns.join(", ")}) VALUES (${marks})`, ...Object.values(row));
+        sql.all(`INSERT OR REPLACE INTO ${table} (${columns.join(", ")}) VALUES (${marks})`, ...Object.values(row));
       }
       if (table !== "subscriptions" || row.ended !== null) continue;
-      const epoch = String(put("SELECT epoch FROM log")[0]?.epoch);
+      const epoch = String(sql.all("SELECT epoch FROM log")[0]?.epoch);
       const position = String(row.position).replace(/^[^.]*/, epoch);
-      put("UPDATE subscriptions SET position = ? WHERE id = ?", position, String(row.id));
+      sql.all("UPDATE subscriptions SET position = ? WHERE id = ?", position, String(row.id));
       const gap = [String(row.id), `msg_gap_${crypto.randomUUID()}`, now];
-      put("INSERT OR IGNORE INTO deliveries VALUES (?, 0, 'gap', ?, 0, ?)", ...gap);
+      sql.all("INSERT OR IGNORE INTO deliveries VALUES (?, 0, 'gap', ?, 0, ?)", ...gap);
     }
   });
 }
 
 export class RoomList {
-  readonly #storage: CallerStorage;
+  readonly #sql: Sql;
   readonly #roomOf: (key: string) => Room;
 
-  constructor(storage: CallerStorage, roomOf: (key: string) => Room) {
-    this.#storage = storage;
+  constructor(sql: Sql, roomOf: (key: string) => Room) {
+    this.#sql = sql;
     this.#roomOf = roomOf;
   }
 
   add(key: string): void {
-    this.#storage.sql.exec("INSERT OR IGNORE INTO rooms VALUES (?)", key);
+    this.#sql.all("INSERT OR IGNORE INTO rooms VALUES (?)", key);
   }
 
   /** Reads the rooms' rows from a position on, about {@link PAGE} characters. */
   async read(after: RoomPosition | undefined): Promise<RoomPage> {
     const rows: RoomRow[] = [];
-    const keys = after ? [after[0], ...this.#list("key > ?", after[0])] : this.#list("1");
+    const others = after ? this.#list("key > ?", after[0]) : this.#list("1");
+    const keys = after ? [after[0], ...others] : others;
     let size = 0;
     for (const [n, key] of keys.entries()) {
       const [, table, row] = after && n === 0 ? after : [key, 0, 0];
@@ -123,7 +123,7 @@ export class RoomList {
       for (const one of page.rows) rows.push(one);
       if (page.next) return { rows, next: page.next };
       size += JSON.stringify(page.rows).length;
-      const isMore = n + 1 < keys.length || keys.length > ROOMS;
+      const isMore = n + 1 < keys.length || others.length === ROOMS;
       if (isMore && (size > PAGE || n + 1 === keys.length)) return { rows, next: [key, TABLES.length, 0] };
     }
     return { rows };
@@ -140,14 +140,11 @@ export class RoomList {
   /** Removes everything that is stored for a caller. */
   async forget(key: string): Promise<void> {
     await this.#roomOf(key).clear();
-    this.#storage.sql.exec("DELETE FROM rooms WHERE key = ?", key);
+    this.#sql.all("DELETE FROM rooms WHERE key = ?", key);
   }
 
   #list(where: string, ...values: SqlValue[]): string[] {
     const statement = `SELECT key FROM rooms WHERE ${where} ORDER BY key LIMIT ${ROOMS}`;
-    return this.#storage.sql
-      .exec(statement, ...values)
-      .toArray()
-      .map(({ key }) => String(key));
+    return this.#sql.all(statement, ...values).map(({ key }) => String(key));
   }
 }

@@ -9,37 +9,24 @@ export interface CallerStorage {
   setAlarm(time: number): Promise<void>;
 }
 
-/** A storage that counts the rows that it writes, as the platform bills them. */
-export class CountedStorage implements CallerStorage {
+/** The SQL of a storage. It counts the rows that it writes, as the platform bills them. */
+export class Sql {
   written = 0;
-  readonly sql: CallerStorage["sql"];
   readonly #storage: CallerStorage;
 
   constructor(storage: CallerStorage) {
     this.#storage = storage;
-    this.sql = {
-      exec: (statement, ...values) => {
-        const cursor = storage.sql.exec(statement, ...values);
-        // A cursor knows its written rows only once it was read.
-        const toArray = () => {
-          const rows = cursor.toArray();
-          this.written += cursor.rowsWritten ?? 0;
-          return rows;
-        };
-        return { toArray };
-      },
-    };
   }
 
-  transactionSync<T>(work: () => T): T {
+  all(statement: string, ...values: SqlValue[]): Row[] {
+    const cursor = this.#storage.sql.exec(statement, ...values);
+    const rows = cursor.toArray();
+    // A cursor knows its written rows only once it was read.
+    this.written += cursor.rowsWritten ?? 0;
+    return rows;
+  }
+
+  transaction<T>(work: () => T): T {
     return this.#storage.transactionSync(work);
-  }
-
-  getAlarm(): Promise<number | null> {
-    return this.#storage.getAlarm();
-  }
-
-  setAlarm(time: number): Promise<void> {
-    return this.#storage.setAlarm(time);
   }
 }

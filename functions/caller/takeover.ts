@@ -5,12 +5,11 @@
 import * as z from "zod";
 import { startedJob } from "../../core/jobs/caller/caller-record.ts";
 import { searchPage } from "../../core/jobs/caller/own-jobs.ts";
-import { Names } from "../../core/jobs/names.ts";
-import { childOf, decodeValue, ENTRY } from "../../core/store/codec.ts";
+import { childOf, decodeValue, ENTRY, getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { rootOf } from "../../core/store/ids.ts";
+import { listId, quotaId, rootOf } from "../../core/store/ids.ts";
 import { last } from "../../core/store/sequence.ts";
 import type { JobTable } from "./job-table.ts";
 
@@ -74,7 +73,7 @@ export class Takeover {
   async begin(key: string): Promise<void> {
     if (this.key !== undefined) return;
     const by = crypto.randomUUID();
-    const id = this.#names(key).listId("begin");
+    const id = listId(this.#namespace + key, "begin");
     // `true` makes an edge of 1c007cb, after a rollback, search instead of reading the list.
     const begin = childOf(id, Date.now() - 1, { param: true, tags: { [OBJECT]: by } });
     // Callers without identity have no list and no quota: a search finds their jobs.
@@ -90,7 +89,7 @@ export class Takeover {
 
   /** Whether the promise that began the record is gone, as all promises of a forgotten caller are. */
   async isMarkerGone(): Promise<boolean> {
-    return this.key !== "" && (await this.#get(this.#names().listId("begin"))) === undefined;
+    return this.key !== "" && (await this.#get(listId(this.#owner, "begin"))) === undefined;
   }
 
   /** Takes over a bounded number of jobs. */
@@ -126,7 +125,7 @@ export class Takeover {
   }
 
   async #seal(period: string): Promise<void> {
-    const base = this.#names().quotaId(period);
+    const base = quotaId(this.#owner, period);
     const by = crypto.randomUUID();
     const lastOf = (chain: string) => last(async (n) => linkIn(await this.#get(`${base}.${chain}${n}`)));
     let taken = 0;
@@ -150,7 +149,7 @@ export class Takeover {
     const numbers = Array.from({ length: Math.min(ENTRIES, next - low) }, (_, i) => next - i);
     await Promise.all(
       numbers.map(async (n) => {
-        const entry = await this.#get(this.#names().listId(`${at}.${n}`));
+        const entry = await this.#get(listId(this.#owner, `${at}.${n}`));
         const id = entry?.tags[ENTRY];
         if (id) await this.#take(id, Entry.safeParse(decodeValue(entry.param)).data?.startedAt);
       }),
@@ -161,7 +160,7 @@ export class Takeover {
   /** Takes over a page of the promises with the caller's tags, where the server allows searches. */
   async #search({ cursor, limit, tries }: NonNullable<State["search"]>): Promise<void> {
     try {
-      const page = await searchPage(this.#client, this.#names(), { cursor, ...(limit !== undefined && { limit }) });
+      const page = await searchPage(this.#client, this.#owner, { cursor, ...(limit !== undefined && { limit }) });
       for (const record of page.promises) {
         // The record that the caller started a shared job is a child of the job's promise.
         if (rootOf(record.id) === record.id) this.#jobs.note(startedJob(record, this.key ?? ""), Date.now());
@@ -182,15 +181,15 @@ export class Takeover {
   }
 
   async #endOf(chain: number, after: number): Promise<number> {
-    return (await last((n) => this.#get(this.#names().listId(`${chain}.${n}`)), { after })).n;
+    return (await last((n) => this.#get(listId(this.#owner, `${chain}.${n}`)), { after })).n;
   }
 
   #get(id: string): Promise<PromiseRecord | undefined> {
-    return this.#client.call({ kind: "promise.get", data: { id } });
+    return this.#client.call(getOf(id));
   }
 
-  #names(key = this.key ?? ""): Names {
-    return new Names([], this.#namespace, key);
+  get #owner(): string {
+    return this.#namespace + (this.key ?? "");
   }
 
   #setChain(at: number, end: number, low: number, next = end): void {

@@ -2,6 +2,11 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { SettlementSource } from "../../core/jobs/endpoint.ts";
 import { feedEntryId } from "../../core/store/ids.ts";
+import { createStorage } from "../../testing/stack/object-storage.ts";
+import { EventLog } from "./event-log.ts";
+import { JobLooks } from "./job-looks.ts";
+import { JobTable } from "./job-table.ts";
+import { Sql } from "./storage.ts";
 import { Watch } from "./watch.ts";
 
 const MINUTE = 60_000;
@@ -18,10 +23,9 @@ test("a progress entry that is pushed while only ends are wanted is read once pr
     },
   };
   const readFeed = vi.fn(async () => {});
-  const none = { leastSeen: () => [], look: async () => {} };
   const listen = async (id: string) => ({ id, createdAt: Date.now(), timeoutAt: Date.now() + 60 * MINUTE });
-  const jobs = { key: () => "", pending: () => ["job"], listen };
-  const watch = new Watch({ source, readFeed, ...none, ...jobs });
+  const jobs = { leastSeen: () => [], pending: () => ["job"] };
+  const watch = new Watch({ source, key: () => "", jobs, looks: { lookAt: async () => [], listen, readFeed } });
   watch.extend(Date.now() + MINUTE, true);
   watch.extend(Date.now() + 10 * MINUTE, false);
   await vi.advanceTimersByTimeAsync(2 * MINUTE);
@@ -33,4 +37,24 @@ test("a progress entry that is pushed while only ends are wanted is read once pr
   await vi.advanceTimersByTimeAsync(1_000);
   expect(readFeed).toHaveBeenCalledTimes(2);
   await vi.advanceTimersByTimeAsync(20 * MINUTE);
+});
+
+test("a job whose edge died before it created the promise is asked for until it is removed, which is soon", async () => {
+  const channel = { address: "poll://uni@edge/1", closed: new Promise<never>(() => {}), add: async () => {} };
+  const sql = new Sql(createStorage());
+  const jobs = new JobTable(sql);
+  const call = vi.fn(async () => undefined);
+  const about = { key: () => "", nameOf: (id: string) => id, isToldWanted: () => false, onNews() {} };
+  const world = { ...about, jobs, log: new EventLog(sql), client: { call }, feeds: {}, env: {}, keep: Infinity };
+  const looks = new JobLooks(world as never);
+  const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + 60 * MINUTE };
+  const none = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
+  jobs.reserve({ id: "job", kind: "timer", state: "pending", ...times, ...none }, { jobs: 0, bytes: 0 }, Date.now());
+  const watch = new Watch({ source: { open: async () => channel }, key: () => "", jobs, looks });
+  watch.extend(Date.now() + 10 * MINUTE, false);
+  await vi.advanceTimersByTimeAsync(MINUTE);
+  expect([call.mock.calls.length > 0, jobs.pending(1)]).toEqual([true, []]);
+  call.mockClear();
+  await vi.advanceTimersByTimeAsync(9 * MINUTE);
+  expect(call).not.toHaveBeenCalled();
 });

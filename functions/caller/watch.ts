@@ -1,10 +1,11 @@
 /** Follows a caller's jobs while somebody wants to know how they end. */
-import type { SettlementSource } from "../../core/jobs/endpoint.ts";
+import type { SettlementChannel, SettlementSource } from "../../core/jobs/endpoint.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isRoot, rootOf } from "../../core/store/ids.ts";
+import type { JobLooks, Running } from "./job-looks.ts";
+import type { JobTable } from "./job-table.ts";
 
 /** How many jobs are listened to at once. Where there are more, each look also reads some of them. */
 const MOST_HEARD = 500;
@@ -18,23 +19,12 @@ const FEEDS = 8;
 /** How long after its start a job is first listened to, in milliseconds: by then its promise should exist. */
 const CREATED = 300;
 
-/** How long the connection may be silent before the jobs are looked at anyway, in milliseconds. */
-const QUIET = 30_000;
-
-/** The promise of a job. */
-export type Running = Pick<PromiseRecord, "id" | "createdAt" | "timeoutAt">;
-
-/** The caller's jobs, and how to read them and listen to them. */
-export interface Watched {
+interface Watched {
   source: SettlementSource | undefined;
+  /** The caller's key; empty while it is not known. */
   key(): string;
-  pending(limit: number): string[];
-  leastSeen(limit: number): string[];
-  look(ids: readonly string[]): Promise<unknown>;
-  /** Has the end of a job pushed, and records one that has ended. Returns its promise, if it has one yet. */
-  listen(id: string, channel: Channel): Promise<Running | undefined>;
-  /** Logs what is new in a job's progress feed, and has the next entry pushed. */
-  readFeed(job: Running, channel: Channel): Promise<void>;
+  jobs: Pick<JobTable, "pending" | "leastSeen">;
+  looks: Pick<JobLooks, "lookAt" | "listen" | "readFeed">;
 }
 
 /** A job that is listened to, and whether its progress feed is listened to as well. */
@@ -44,16 +34,15 @@ interface Told {
 }
 
 export class Watch {
-  readonly #jobs: Watched;
+  readonly #watched: Watched;
   #until = 0;
   /** Until when progress feeds are followed as well, in milliseconds since the epoch. */
   #feedsUntil = 0;
   #end: AbortController | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
   #lookAgain: (() => void) | undefined;
 
-  constructor(jobs: Watched) {
-    this.#jobs = jobs;
+  constructor(watched: Watched) {
+    this.#watched = watched;
   }
 
   /** Follows the jobs until `until`, in milliseconds since the epoch; `andFeeds`: also their progress feeds. */
@@ -77,9 +66,8 @@ export class Watch {
   }
 
   #arm(): void {
-    this.#timer = setTimeout(() => {
+    setTimeout(() => {
       if (Date.now() < this.#until) return this.#arm();
-      clearTimeout(this.#timer);
       this.#end?.abort();
       this.#end = undefined;
       this.#lookAgain = undefined;
@@ -87,27 +75,26 @@ export class Watch {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const { source, pending, leastSeen, key } = this.#jobs;
-    let open:
-      | { channel: Channel; add: (ids: readonly string[]) => Promise<void>; heard: Map<string, Told> }
-      | undefined;
+    const { source, key, jobs, looks } = this.#watched;
+    const lookAtSome = () => looks.lookAt(jobs.leastSeen(Date.now(), LOOKS));
+    let current: { channel: SettlementChannel; heard: Map<string, Told> } | undefined;
     const readFeed = async (told: Told, channel: Channel) => {
       told.isRead = true;
-      await this.#jobs.readFeed(told.job, channel).catch((error) => {
+      await looks.readFeed(told.job, channel).catch((error) => {
         told.isRead = false;
         throw error;
       });
     };
-    const look = async (channel: Channel | undefined) => {
-      if (!channel || open?.channel.address !== channel.address) return this.#jobs.look(leastSeen(LOOKS));
-      const { add, heard } = open;
-      const most = pending(MOST_HEARD + 1);
+    const look = async (channel: SettlementChannel | undefined) => {
+      if (!channel || current?.channel !== channel) return lookAtSome();
+      const { heard } = current;
+      const most = jobs.pending(MOST_HEARD + 1);
       const wanted = most.slice(0, MOST_HEARD);
       const ids = wanted.filter((id) => !heard.has(id));
-      if (ids.length > 0) await add(ids);
+      if (ids.length > 0) await channel.add(ids);
       for (let i = 0; i < ids.length; i += LOOKS) {
         const some = ids.slice(i, i + LOOKS);
-        const found = await Promise.all(some.map((id) => this.#jobs.listen(id, channel)));
+        const found = await Promise.all(some.map((id) => looks.listen(id, channel)));
         for (const [n, id] of some.entries()) {
           const job = found[n];
           if (job) heard.set(id, { job, isRead: false });
@@ -120,11 +107,11 @@ export class Watch {
       }
       // A promise that does not exist yet is tried again soon.
       if (wanted.some((id) => !heard.has(id))) this.onStart();
-      if (most.length > MOST_HEARD) await this.#jobs.look(leastSeen(LOOKS));
+      if (most.length > MOST_HEARD) await lookAtSome();
     };
     let isLooking = false;
     this.#lookAgain = () => {
-      const { channel } = open ?? {};
+      const { channel } = current ?? {};
       if (!channel || isLooking || signal.aborted) return;
       isLooking = true;
       look(channel)
@@ -133,31 +120,20 @@ export class Watch {
           isLooking = false;
         });
     };
-    const opener = {
-      async open(_names: readonly string[], onNews: (news: never) => void, until: AbortSignal): Promise<Channel> {
-        if (!source) throw new ResonateUnavailable("nobody is connected to it for news");
-        const channel = await source.open({
-          ids: [],
-          caller: key(),
-          onNews: ({ id }) => onNews({ name: id } as never),
-          signal: until,
-        });
-        open = { channel, add: channel.add, heard: new Map() };
-        return channel;
-      },
+    const open = async (onNews: (id: string) => void, until: AbortSignal) => {
+      if (!source) throw new ResonateUnavailable("nobody is connected to it for news");
+      const channel = await source.open({ ids: [], caller: key(), onNews: ({ id }) => onNews(id), signal: until });
+      current = { channel, heard: new Map() };
+      return channel;
     };
     const hear = (id: string, channel: Channel) => {
-      const told = open?.heard.get(rootOf(id));
-      if (isRoot(id)) open?.heard.delete(id);
+      const told = current?.heard.get(rootOf(id));
+      if (isRoot(id)) current?.heard.delete(id);
       else if (told && Date.now() < this.#feedsUntil) return readFeed(told, channel);
       // Nothing more is pushed of the feed until it is read again.
       else if (told) told.isRead = false;
     };
-    await followPromises(
-      opener as never,
-      // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
-      { names: [], look, onNews: ({ name }, channel) => hear(name, channel), quiet: QUIET },
-      signal,
-    );
+    // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
+    await followPromises({ open, look, onNews: hear }, signal);
   }
 }

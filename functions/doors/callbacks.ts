@@ -1,14 +1,14 @@
 /** Receives what outside systems send to callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
 
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { CALLBACKS, childOf, decodeValue } from "../../core/store/codec.ts";
+import { CALLBACKS, childOf, decodeValue, getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
 import { jsonOf } from "../../core/store/json.ts";
+import { readBytes } from "../../core/store/read-bytes.ts";
 import type { Edge } from "../app/parts.ts";
-import { isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
-import { clientAddress } from "../http/client-address.ts";
+import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 
 /** The largest body, in bytes. */
@@ -30,19 +30,14 @@ interface Callback {
 }
 
 /** Answers `POST /callbacks/:sealed`. Anybody may call, so a void address counts like a refused token. */
-export async function receive(
-  request: Request,
-  _env: object,
-  edge: Edge,
-  loadSdk: () => Promise<Sdk>,
-): Promise<Response> {
+export async function receive(request: Request, edge: Edge, loadSdk: () => Promise<Sdk>): Promise<Response> {
   const sealed = new URL(request.url).pathname.split("/")[2] ?? "";
   const found = request.method === "POST" ? await edge.pages.seal?.open(CALLBACKS, sealed) : undefined;
   if (!found) {
-    edge.refused.add(clientAddress(request) ?? "", 1);
+    edge.refused.add(request);
     return answer(404, "This address is void, or its time is over.");
   }
-  const limited = await edge.rateLimit?.(`callback ${found.value}`, { weight: 1, of: 1 });
+  const limited = await edge.rateLimit?.(`callback ${found.value}`, { weight: 1 });
   return limited ?? settle(edge.client, request, { id: String(found.value), until: found.until }, loadSdk);
 }
 
@@ -61,7 +56,7 @@ async function settle(
   if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
   const sent = parsedAs(text, request.headers.get("content-type") ?? "");
   if (!sent) return answer(400, "The body is not JSON.");
-  const get = (of: string) => client.call({ kind: "promise.get", data: { id: of } }, request.signal);
+  const get = (of: string) => client.call(getOf(of), request.signal);
   const job = await get(rootOf(id));
   if (job?.state !== "pending") return answer(410, "The job has ended.");
   let promise = await get(id);

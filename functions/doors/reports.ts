@@ -4,9 +4,9 @@ import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
 import { jsonOf } from "../../core/store/json.ts";
+import { readBytes } from "../../core/store/read-bytes.ts";
 import type { Edge } from "../app/parts.ts";
 import { bearerIn } from "../auth/secret.ts";
-import { readBytes } from "../http/bounded-body.ts";
 
 const Ids = z.record(z.string(), z.array(z.string())).default({});
 const count = z.number().nonnegative();
@@ -43,7 +43,7 @@ const Batch = z.object({ ended: Ids, started: Ids, worker: Worker.exactOptional(
 const answer = (status: number, error: string) => Response.json({ error }, { status });
 
 /** Passes reports on to the objects of the callers whom they concern. The body of a request without the token is not read. */
-export async function receive(request: Request, _env: object, { config, callers }: Edge): Promise<Response> {
+export async function receive(request: Request, { config, callers }: Edge): Promise<Response> {
   if (request.method !== "POST") return answer(404, "Not found.");
   const { VIEW_KEY, isOperated } = config;
   const shown = bearerIn(request.headers);

@@ -138,7 +138,7 @@ const Hook = z.object({
 
 type Params = Record<string, unknown>;
 
-export interface EventsOptions {
+interface EventsOptions {
   callers: Callers;
   codes: keyof typeof CODES;
   /** Whether web hooks are offered, as they are to callers with an identity. */
@@ -271,7 +271,7 @@ export class Events {
   /** Reads events, and charges a look at a job for each. */
   async #read(query: EventQuery, { caller, store }: RequestScope) {
     const page = await this.#callers.events(caller, query);
-    store.charge(page.events.length);
+    store.scope.charge(page.events.length);
     return page;
   }
 

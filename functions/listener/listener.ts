@@ -7,6 +7,7 @@ import type { Message, PromiseRecord } from "../../core/store/connection/protoco
 import { isRoot, rootOf } from "../../core/store/ids.ts";
 import { readConfig } from "../app/config.ts";
 import { callersOf } from "../caller/callers.ts";
+import { DurableObject, RpcTarget } from "../durable-object.ts";
 import type { Hold, Joined, Wait } from "./feed.ts";
 
 /** How many waits are served at once, of one caller and of all. Further waits poll. */
@@ -45,17 +46,6 @@ interface Connection {
   channel: Promise<Channel>;
   end: AbortController;
 }
-
-interface Runtime {
-  DurableObject: new (state: unknown, env: object) => object;
-  RpcTarget: new () => object;
-}
-
-/** Objects with remote methods extend classes of the runtime. Node does not have them; `Object` lets tests import this file. */
-const { DurableObject, RpcTarget }: Runtime = await import("cloudflare:workers" as string).catch(() => ({
-  DurableObject: Object,
-  RpcTarget: Object,
-}));
 
 /** Ends a wait when its owner disposes of it or is gone. */
 class Held extends RpcTarget implements Disposable, Hold {

@@ -1,7 +1,8 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
 import { jsonOf } from "../../core/store/json.ts";
-import { BODY_TIME, isTooDeep, MAX_DEPTH, readBytes } from "../http/bounded-body.ts";
+import { BODY_TIME, readBytes } from "../../core/store/read-bytes.ts";
+import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
@@ -11,7 +12,7 @@ export const MAX_BODY = 1_000_000;
 const CHARACTERS = 20_000;
 
 /** The parsed body and what its size alone costs, the response that refuses it, or the request for the SDK to refuse. */
-export type Body = { parsed: unknown; weight: number } | Response | Request;
+type Body = { parsed: unknown; weight: number } | Response | Request;
 
 /** The media types that are accepted without asking the SDK. */
 const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;

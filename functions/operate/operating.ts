@@ -1,11 +1,12 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
+
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
-import { type Held, Holds, isHeld, NOTHING } from "../../core/jobs/operating/holds.ts";
+import { type Held, isHeld, NOTHING, PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
-import type { OperatorEnv, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { PausedKinds } from "../../core/jobs/starting/paused-kinds.ts";
 import { base64ToBytes } from "../../core/store/base64.ts";
+import { getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
@@ -30,6 +31,7 @@ import type {
   Settings,
   Span,
   TrailEntry,
+  TrailPage,
 } from "./calls.ts";
 import { addCharges, askServer, type Charged, type ServerState } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
@@ -64,7 +66,7 @@ interface OperatingOptions {
   storage: CallerStorage;
   client: ResonateClient;
   config: Config;
-  env: OperatorEnv & { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
+  env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
   fetchTo(url: string): typeof fetch;
 }
 
@@ -73,8 +75,7 @@ type ToldAlert = Overview["alerts"][number] & { state: "begun" | "over" };
 export class Operating implements OperateCalls {
   readonly #tables: OperateTables;
   readonly #options: OperatingOptions;
-  readonly #holds: Holds;
-  readonly #kinds: PausedKinds;
+  readonly #paused: PausedJobs;
   readonly #rules: ServerRules;
   /** The names of static tokens by their callers' keys. */
   #labels: Promise<ReadonlyMap<string, string>> | undefined;
@@ -90,8 +91,7 @@ export class Operating implements OperateCalls {
     this.#options = options;
     this.#log = new EdgeLog(config.LOG_LEVEL);
     this.#tables = new OperateTables(storage);
-    this.#holds = new Holds(client, config.RESONATE_NAMESPACE);
-    this.#kinds = new PausedKinds(client, config.RESONATE_NAMESPACE);
+    this.#paused = new PausedJobs(client, config.RESONATE_NAMESPACE);
     this.#rules = new ServerRules(client, config.RESONATE_NAMESPACE);
     // An earlier deployment may have had runners.
     if (!config.RESONATE || !env.RUNNER || env.RUNS_IN === "container")
@@ -145,7 +145,7 @@ export class Operating implements OperateCalls {
     await this.#lookAtWaits("all");
     const overview = this.#tables.overview(span, now);
     const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
-    const paused = await Promise.all(names.map((kind) => this.#kinds.find(kind).catch(() => undefined)));
+    const paused = await Promise.all(names.map((kind) => this.#paused.find(kind).catch(() => undefined)));
     const { held, resonate } = await this.#askServer(now);
     const news = await this.#judge(now, resonate);
     void Promise.all(news.map((each) => this.#tell(each)));
@@ -169,7 +169,7 @@ export class Operating implements OperateCalls {
     return { ...this.#tables.about(job), ...(key && { caller: await this.#labelOf(key) }) };
   }
 
-  trail(page: { before?: number; after?: number; limit?: number }): TrailEntry[] {
+  trail(page: TrailPage): TrailEntry[] {
     return this.#tables.trail(page);
   }
 
@@ -342,19 +342,19 @@ export class Operating implements OperateCalls {
 
   async #hold(of: Scope, isOn: boolean): Promise<void> {
     if ("kind" in of) {
-      await (isOn ? this.#kinds.pause(of.kind) : this.#kinds.resume(of.kind));
+      await (isOn ? this.#paused.pause(of.kind) : this.#paused.resume(of.kind));
       return;
     }
-    const held = (await this.#holds.find())?.held ?? NOTHING;
+    const held = await this.#paused.held();
     const changed = (all: readonly string[], some: readonly string[]) => {
       const others = all.filter((each) => !some.includes(each));
       return isOn ? [...others, ...some] : others;
     };
-    if ("all" in of) return this.#holds.set({ ...held, all: isOn });
+    if ("all" in of) return this.#paused.hold({ ...held, all: isOn });
     if ("caller" in of) {
-      return this.#holds.set({ ...held, callers: changed(held.callers, await keysIn(of.caller)) });
+      return this.#paused.hold({ ...held, callers: changed(held.callers, await keysIn(of.caller)) });
     }
-    return this.#holds.set({ ...held, jobs: changed(held.jobs, of.jobs) });
+    return this.#paused.hold({ ...held, jobs: changed(held.jobs, of.jobs) });
   }
 
   #named(callers: readonly CallerFigure[]): Promise<CallerFigure[]> {
@@ -380,7 +380,7 @@ export class Operating implements OperateCalls {
       const rows = this.#tables.all(`SELECT rowid, job FROM waits WHERE ${where} LIMIT ?`, this.#looked[which], LOOKS);
       this.#looked[which] = rows.length < LOOKS ? 0 : Number(rows.at(-1)?.rowid);
       const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + String(job));
-      const found = await Promise.allSettled(ids.map((id) => client.call({ kind: "promise.get", data: { id } })));
+      const found = await Promise.allSettled(ids.map((id) => client.call(getOf(id))));
       // A job that cannot be read now may still wait.
       const ended = rows.filter((_, i) => found[i]?.status === "fulfilled" && found[i].value?.state !== "pending");
       for (const { job } of ended) this.#tables.forget(String(job));
@@ -392,7 +392,7 @@ export class Operating implements OperateCalls {
   async #untaken(now: number): Promise<{ kind: string; group: string }[]> {
     const { client, config } = this.#options;
     const kinds = Map.groupBy(this.#tables.untaken(now, LOOKS), ({ kind }) => kind);
-    const held = kinds.size > 0 ? ((await this.#holds.find())?.held ?? NOTHING) : NOTHING;
+    const held = kinds.size > 0 ? await this.#paused.held() : NOTHING;
     const isUntaken = async (job: string, says: string) => {
       const id = config.RESONATE_NAMESPACE + job;
       const { status, data } = await client.send("task.get", { id }, { origin: id });
@@ -403,7 +403,7 @@ export class Operating implements OperateCalls {
     };
     const found: { kind: string; group: string }[] = [];
     for (const [kind, jobs] of kinds) {
-      const isPaused = (await this.#kinds.find(kind)) !== undefined;
+      const isPaused = (await this.#paused.find(kind)) !== undefined;
       let isFound = false;
       for (const { job, says } of jobs) isFound ||= !isHeld(held, job) && (await isUntaken(job, says));
       const group = deployed.jobs.find((job) => job.kind === kind)?.group ?? config.RESONATE_GROUP;
@@ -416,7 +416,7 @@ export class Operating implements OperateCalls {
   async #askServer(now: number): Promise<{ held: Held; resonate: ServerState | undefined }> {
     try {
       const begun = Date.now();
-      const held = (await this.#holds.find())?.held ?? NOTHING;
+      const held = await this.#paused.held();
       const ms = Date.now() - begun;
       const { charges, ...about } = await askServer(this.#options.config, this.#rules);
       const charged = charges && addCharges(this.#tables.get<Charged>("charged"), charges, now);
@@ -480,7 +480,7 @@ export class Operating implements OperateCalls {
 
   /** Notes in the trail which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
   #noteDeployment(): void {
-    const { auth, isOperated } = this.#options.config;
+    const { auth, isOperated, OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = this.#options.config;
     if (!isOperated) return;
     for (const { by, ...about } of new Set(deployed.tools.flatMap(({ acceptances = [] }) => acceptances))) {
       const last = `accepted of ${about.server}`;
@@ -488,7 +488,6 @@ export class Operating implements OperateCalls {
       this.#tables.set(last, about.at);
       this.#tables.note(by, "list of tools accepted", about);
     }
-    const { OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = this.#options.env;
     const listed = jsonOf(OPERATOR_TOKENS ?? "");
     const wordsOf = ({ name, sha256 }: { name: string; sha256: string }) => `${name} ${String(sha256).slice(0, 8)}`;
     const now: Record<string, string[]> = {

@@ -7,7 +7,7 @@ import { SHORTEST } from "./shortest.ts";
 const CHANGE = 2 * 3_600_000;
 
 /** The first firing after a time; undefined where there is none. Times are in milliseconds since the epoch. */
-export async function nextAfter(when: When, after: number): Promise<number | undefined> {
+export function nextAfter(when: When, after: number): number | undefined {
   const { cron, at, every, from = 0 } = when;
   if (cron !== undefined) return firings(when, after).next().value;
   if (every !== undefined) {
@@ -19,7 +19,7 @@ export async function nextAfter(when: When, after: number): Promise<number | und
 }
 
 /** The last firing after `after` and not after `until`; undefined where there is none. */
-export async function lastBetween(when: When, after: number, until: number): Promise<number | undefined> {
+export function lastBetween(when: When, after: number, until: number): number | undefined {
   const { cron, at, every, from = 0 } = when;
   // Looks ahead in growing spans: looking back, the library finds other firings where clocks change.
   for (let span = CHANGE; cron !== undefined; span *= 2) {
@@ -57,7 +57,7 @@ function expression({ cron = "", timezone: tz = "UTC" }: When, currentDate: numb
 }
 
 /** What is wrong with a time, in words; undefined where nothing is. */
-export async function problemIn({ cron, timezone, every, at }: When, now: number): Promise<string | undefined> {
+export function problemIn({ cron, timezone, every, at }: When, now: number): string | undefined {
   if ([cron, every, at].filter((one) => one !== undefined).length !== 1) return "give one of cron, every and at";
   if (timezone !== undefined && cron === undefined) return "timezone: it belongs to cron";
   try {
@@ -71,7 +71,7 @@ export async function problemIn({ cron, timezone, every, at }: When, now: number
   if (cron.trim().split(/\s+/).length !== 5)
     return "cron: must have five fields: minute, hour, day of the month, month, day of the week";
   try {
-    await nextAfter({ cron, timezone }, now);
+    nextAfter({ cron, timezone }, now);
     return undefined;
   } catch (error) {
     return `cron: ${(error as Error).message}`;

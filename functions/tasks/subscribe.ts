@@ -3,21 +3,15 @@
  * and reports each change of a resource.
  */
 import * as z from "zod";
+import type { Settlement } from "../../core/jobs/endpoint.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { withMedia } from "../../core/tools/answers.ts";
-import {
-  CLIENT_CAPABILITIES,
-  ErrorCode,
-  ProtocolError,
-  SERVER_INFO,
-  SUBSCRIPTION_ID,
-  TASKS,
-} from "../../core/tools/mcp.ts";
-import { eventStream } from "../http/event-stream.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
+import { eventStream, isStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
 import {
   type FileReader,
@@ -32,6 +26,7 @@ import {
   type Declared,
   type DetailedTask,
   detailedTask,
+  knowsTasks,
   MAX_RESOURCES,
   MAX_TASKS,
   showsForms,
@@ -62,7 +57,7 @@ export async function subscribe(
   sdk: () => Promise<Response>,
 ): Promise<Response> {
   const response = await sdk();
-  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  if (!isStream(response)) return response;
   const { id, params } = message;
   const wanted = Object(params.notifications);
   if (!("taskIds" in wanted) && !(watch && "resourceSubscriptions" in wanted)) return response;
@@ -79,7 +74,7 @@ export async function subscribe(
   // The SDK has checked their form.
   const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: Declared }) };
   const { taskIds: asked, resourceSubscriptions: uris } = notifications;
-  if (asked && declared?.extensions?.[TASKS] === undefined) return jsonRpcError(id, missingTasksCapability(), 400);
+  if (asked && !knowsTasks(declared)) return jsonRpcError(id, missingTasksCapability(), 400);
 
   const find = async (taskId: string): Promise<Watched[]> => {
     const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });
@@ -157,12 +152,12 @@ async function watchTasks(
     watchers.delete(name);
     if (watchers.size === 0) allEnded.abort();
   };
+  const names = tasks.map(({ name }) => name);
   await followPromises(
-    store,
     {
-      names: tasks.map(({ name }) => name),
+      open: (onNews, until) => store.open(names, onNews, until),
       look: (channel) => Promise.all([...watchers.keys()].map((name) => look(name, channel))),
-      onNews: ({ name }, channel) => look(name, channel),
+      onNews: ({ name }: Settlement, channel) => look(name, channel),
     },
     over,
   );
@@ -223,9 +218,7 @@ async function listenAndRead(
     if (!mayTell(promise, Date.now())) return snapshot;
     const moved = await Promise.all([
       store.feeds.listenToEntry(promise, snapshot.feed.n + 1, channel, signal),
-      ...[...snapshot.questions.values()].map(({ promiseId }) =>
-        store.feeds.listenToQuestion(promiseId, channel, signal),
-      ),
+      ...[...snapshot.questions.values()].map(({ promiseId }) => store.feeds.listen(promiseId, channel, signal)),
     ]);
     if (!moved.includes(true)) return snapshot;
   }

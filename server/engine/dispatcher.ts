@@ -6,8 +6,8 @@
  * worker disconnects. The protocol allows a dispatch to be repeated or late at any time, since a claim names the task's
  * version.
  *
- * The store holds the queue of unclaimed tasks. This class remembers only which tasks each connection has received and how
- * far it has read the queue of each group, so that a long queue takes no memory and a start reads nothing.
+ * The store holds the queue of unclaimed tasks. In memory are only the tasks that each connection has received and how far the
+ * queue of each group has been read, so that a long queue takes no memory and a start reads nothing.
  */
 import { parsePollAddress } from "../wire/poll-address.ts";
 import type { Connections, PollConnection } from "../wire/poll-connections.ts";
@@ -22,15 +22,12 @@ const PAGE = 100;
 
 const START: QueuePosition = { timer: 0, id: "" };
 
-/** The tasks that one connection has received but not claimed, by id. */
-type Received = Map<string, UnclaimedTask>;
-
 export class Dispatcher {
   readonly #connections: Connections;
   readonly #store: Store;
   readonly #onWorkerMissing: (group: string) => void;
-  readonly #received = new Map<PollConnection, Received>();
-  readonly #receivedWith = new Map<string, Received>();
+  /** The connections that have received tasks, by the tasks' ids. */
+  readonly #receivers = new Map<string, PollConnection>();
   /** How far the queue of each group has been read; undefined when it has been read to its end. */
   readonly #readUpTo = new Map<string, QueuePosition | undefined>();
 
@@ -43,11 +40,11 @@ export class Dispatcher {
 
   /** Delivers the messages among `changes`. Returns the parked or deferred tasks that were dispatched, to set their timers. */
   deliver(changes: readonly Change[]): string[] {
-    const claimers = new Set<Received>();
+    const claimers = new Set<PollConnection>();
     for (const change of changes) {
       if (change.kind !== "task" || change.task.state === "pending") continue;
-      const received = this.#forget(change.task.id);
-      if (received) claimers.add(received);
+      const receiver = this.#forget(change.task.id);
+      if (receiver) claimers.add(receiver);
     }
     for (const change of changes) {
       if (change.kind === "execute") {
@@ -61,15 +58,10 @@ export class Dispatcher {
         if (connection) this.#connections.send(connection, JSON.stringify(message));
       }
     }
-    return [...claimers].flatMap((received) => this.#refillAfterClaim(received));
-  }
-
-  /** Sends more tasks to a connection that had reached its limit and has claimed some. */
-  #refillAfterClaim(received: Received): string[] {
-    if (received.size > MAX_UNCLAIMED - PAGE) return [];
-    return [...this.#received].flatMap(([connection, its]) =>
-      its === received && connection.waiting.length === 0 ? this.refill(connection) : [],
-    );
+    // A connection that had reached its limit may take more.
+    const hasRoom = ({ unclaimed, waiting }: PollConnection) =>
+      unclaimed.size <= MAX_UNCLAIMED - PAGE && waiting.length === 0;
+    return [...claimers].flatMap((connection) => (hasRoom(connection) ? this.refill(connection) : []));
   }
 
   /** Sends a task to a connection at its address; false when no connection takes it. */
@@ -77,9 +69,8 @@ export class Dispatcher {
     this.#forget(task.id);
     const connection = this.#connections.find(task.address, (each) => this.#takes(each));
     if (!connection || !this.#connections.send(connection, executeMessage(task))) return false;
-    const received: Received = this.#received.get(connection) ?? new Map();
-    this.#received.set(connection, received.set(task.id, task));
-    this.#receivedWith.set(task.id, received);
+    connection.unclaimed.set(task.id, task);
+    this.#receivers.set(task.id, connection);
     return true;
   }
 
@@ -111,7 +102,7 @@ export class Dispatcher {
         if (!this.#takes(connection)) return late;
         this.#readUpTo.set(group, task);
         // `#send` fails for a task that is addressed to another connection alone; it stays in the queue.
-        if (!this.#receivedWith.has(task.id) && this.#send(task) && task.timer > soon) late.push(task.id);
+        if (!this.#receivers.has(task.id) && this.#send(task) && task.timer > soon) late.push(task.id);
       }
       if (page.length < PAGE) this.#readUpTo.set(group, undefined);
     }
@@ -119,27 +110,24 @@ export class Dispatcher {
 
   /** Forgets a task that `connection` has received but will not claim. */
   declined(task: string, connection: PollConnection): void {
-    if (this.#receivedWith.get(task) === this.#received.get(connection)) this.#forget(task);
+    if (this.#receivers.get(task) === connection) this.#forget(task);
   }
 
   /** Sends the unclaimed tasks of `connection`, which is closed, to other connections. */
   disconnected(connection: PollConnection): void {
-    const received = this.#received.get(connection);
-    this.#received.delete(connection);
-    for (const task of received?.values() ?? []) if (!this.#send(task)) this.#enqueue(task);
+    for (const task of connection.unclaimed.values()) if (!this.#send(task)) this.#enqueue(task);
   }
 
   #takes(connection: PollConnection): boolean {
-    const unclaimed = this.#received.get(connection)?.size ?? 0;
-    return !connection.busy && !connection.closed && unclaimed < MAX_UNCLAIMED;
+    return !connection.busy && !connection.closed && connection.unclaimed.size < MAX_UNCLAIMED;
   }
 
-  /** Returns the received tasks that contained the task. */
-  #forget(task: string): Received | undefined {
-    const received = this.#receivedWith.get(task);
-    received?.delete(task);
-    this.#receivedWith.delete(task);
-    return received;
+  /** Returns the connection that had received the task. */
+  #forget(task: string): PollConnection | undefined {
+    const receiver = this.#receivers.get(task);
+    receiver?.unclaimed.delete(task);
+    this.#receivers.delete(task);
+    return receiver;
   }
 }
 

@@ -2,7 +2,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Names } from "../../core/jobs/names.ts";
 import { ENTRY, KEEP } from "../../core/store/codec.ts";
 import {
   chainLink,
@@ -15,7 +14,6 @@ import {
   quotaId,
 } from "../../core/store/ids.ts";
 import { endOf } from "../../core/store/sequence.ts";
-import { timer } from "../../tools/timer/timer.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
 import { Engine } from "./engine.ts";
@@ -150,8 +148,7 @@ describe("retention", () => {
   });
 
   test("removes list entries of commit 1c007cb with their jobs, but keeps those that lead to the last entry", () => {
-    const names = new Names([timer], "prod/", "cada.");
-    const entryId = (n: number) => names.listId(`0.${n}`);
+    const entryId = (n: number) => listId("prod/cada.", `0.${n}`);
     const start = (n: number, daysAgo: number) => {
       const id = `prod/cada.timer_${n}`;
       job(id, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
@@ -163,7 +160,7 @@ describe("retention", () => {
     for (let n = 121; n <= 130; n++) start(n, 2);
     sweepAll();
     const isThere = (n: number) => store.has(entryId(n));
-    const entries = promises().filter((id) => id.startsWith(names.listId("")));
+    const entries = promises().filter((id) => id.startsWith(listId("prod/cada.", "")));
     expect(entries.length).toBeLessThan(60);
     expect(Array.from({ length: 10 }, (_, i) => 121 + i).every(isThere)).toBe(true);
     expect([isThere(7), endOf(isThere)]).toEqual([true, 130]);

@@ -2,7 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { statfsSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { DatabaseSync } from "node:sqlite";
 import type { Logger } from "pino";
@@ -54,31 +54,30 @@ export async function startResonate({
 }: ServerOptions): Promise<RunningServer> {
   const { db, file } = openDatabase(data);
   const resonate = new TimedResonate(new Store(new NodeSql(db)), log, { keep });
-  const streams = new Streams();
-  const host = { resonate, streams, token, log, usage: () => usageOf(db, file) };
+  const host = { resonate, token, log, usage: () => usageOf(db, file) };
   try {
-    const server = await listen((req, res) => handle(req, res, host), port);
+    // `noDelay`, since an answer is one small write. No time-out, which could close a connection while its client sends.
+    const options = { noDelay: true, keepAlive: true, keepAliveTimeout: 0 };
+    const server = createServer(options, (req, res) => handle(req, res, host)).listen(port, HOST);
+    await once(server, "listening");
     return {
       url: `http://${HOST}:${(server.address() as AddressInfo).port}`,
       file,
       async close() {
         const closed = new Promise((resolve) => server.close(resolve));
         resonate.close();
-        streams.close();
         setTimeout(() => server.closeAllConnections(), CLOSE_GRACE).unref();
         await closed;
       },
     };
   } catch (error) {
     resonate.close();
-    streams.close();
     throw error;
   }
 }
 
 interface Host {
   resonate: Resonate;
-  streams: Streams;
   token: string | undefined;
   log: Logger;
   usage(): object;
@@ -91,23 +90,6 @@ function usageOf(db: DatabaseSync, file: string): { size: number; most?: number 
   if (file === MEMORY) return { size };
   const { bavail, bsize } = statfsSync(file);
   return { size, most: size + bavail * bsize };
-}
-
-class Streams {
-  readonly #open = new Set<ServerResponse>();
-  readonly #timer = setInterval(() => {
-    // A stream that is not read has enough bytes waiting.
-    for (const stream of this.#open) if (!stream.writableNeedDrain) stream.write(KEEP_ALIVE.comment);
-  }, KEEP_ALIVE.interval);
-
-  add(stream: ServerResponse): void {
-    this.#open.add(stream);
-    stream.once("close", () => this.#open.delete(stream));
-  }
-
-  close(): void {
-    clearInterval(this.#timer);
-  }
 }
 
 async function handle(req: IncomingMessage, res: ServerResponse, host: Host): Promise<void> {
@@ -182,20 +164,24 @@ function isShown({ headers }: IncomingMessage, token: string | undefined): boole
 }
 
 async function push(req: IncomingMessage, res: ServerResponse, host: Host, group: string, id: string): Promise<void> {
-  const { resonate, streams, token } = host;
+  const { resonate, token } = host;
   if (!isShown(req, token)) return refuse(res, 401, "Unauthorized");
   const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
   if (req.method === "HEAD") return void res.writeHead(200, headers).end();
   const connection = resonate.connect(group, id);
   if (!connection) return refuse(res, 503, "Poll registration at capacity");
+  res.writeHead(200, headers);
+  res.write(KEEP_ALIVE.comment);
+  const keepAlive = setInterval(() => {
+    // A stream that is not read has enough bytes waiting.
+    if (!res.writableNeedDrain) res.write(KEEP_ALIVE.comment);
+  }, KEEP_ALIVE.interval);
   const gone = new AbortController();
   res.once("close", () => {
+    clearInterval(keepAlive);
     gone.abort();
     resonate.disconnect(connection);
   });
-  res.writeHead(200, headers);
-  res.write(KEEP_ALIVE.comment);
-  streams.add(res);
   for (;;) {
     const messages = await resonate.next(connection);
     if (!messages) break;
@@ -204,15 +190,6 @@ async function push(req: IncomingMessage, res: ServerResponse, host: Host, group
     if (!isTaken) await once(res, "drain", { signal: gone.signal }).catch(() => {});
   }
   res.end();
-}
-
-function listen(handler: (req: IncomingMessage, res: ServerResponse) => void, port: number): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    // `noDelay`, since an answer is one small write. No time-out, which could close a connection while its client sends.
-    const server = createServer({ noDelay: true, keepAlive: true, keepAliveTimeout: 0 }, handler);
-    server.once("error", reject);
-    server.listen(port, HOST, () => resolve(server));
-  });
 }
 
 /** The names of this machine. */

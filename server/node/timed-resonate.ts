@@ -6,20 +6,24 @@ import { LISTENER_INTERVAL, Resonate, type ServerLog } from "../resonate.ts";
 const TICK_INTERVAL = 50;
 /** How long to wait after a failed write, in milliseconds. */
 const FAILURE_PAUSE = 1_000;
+/** The pause between two batches of a sweep, which leaves time for requests, in milliseconds. */
+const BATCH_PAUSE = 20;
+/** The bounds of the pause between two sweeps, which is a tenth of the retention, in milliseconds. */
+const LONGEST_PAUSE = 3_600_000;
+const SHORTEST_PAUSE = 200;
 
 /** The server in a process: timers handle time-outs and the retention. */
 export class TimedResonate extends Resonate {
   readonly #listenerTimer: NodeJS.Timeout;
-  readonly #sweeper: Sweeper | undefined;
   #ticker: NodeJS.Timeout | undefined;
+  #sweeper: NodeJS.Timeout | undefined;
 
   /** `keep`: how long ended jobs are kept, in milliseconds; default forever. */
   constructor(store: Store, log: ServerLog, { keep }: { keep?: number | undefined } = {}) {
     super(store, { log, soon: setImmediate });
     this.#tick();
     this.#listenerTimer = setInterval(() => this.dropDisconnectedListeners(), LISTENER_INTERVAL);
-    const commit = (work: () => void) => this.commit(() => ({ result: work() ?? true, changes: [] })) !== undefined;
-    this.#sweeper = keep === undefined ? undefined : new Sweeper(store, keep, commit);
+    if (keep !== undefined) this.#sweepLater(store, keep);
   }
 
   /** Handles due time-outs in batches, so that requests are answered in between. */
@@ -29,56 +33,22 @@ export class TimedResonate extends Resonate {
     this.#ticker = setTimeout(() => this.#tick(), pause);
   }
 
+  /** Sweeps the stored jobs in batches, after `at`, or from the first on after a longer pause. */
+  #sweepLater(store: Store, keep: number, at?: SweepPosition): void {
+    const pause = at ? BATCH_PAUSE : Math.min(Math.max(keep / 10, SHORTEST_PAUSE), LONGEST_PAUSE);
+    this.#sweeper = setTimeout(() => {
+      let next: SweepPosition | undefined;
+      const isDone = this.write(() => {
+        next = sweep(store, Date.now(), keep, at);
+      });
+      this.#sweepLater(store, keep, isDone ? next : undefined);
+    }, pause).unref();
+  }
+
   override close(): void {
     clearTimeout(this.#ticker);
     clearInterval(this.#listenerTimer);
-    this.#sweeper?.stop();
+    clearTimeout(this.#sweeper);
     super.close();
-  }
-}
-
-/** The pause between two batches of a sweep, which leaves time for requests, in milliseconds. */
-const BATCH_PAUSE = 20;
-
-/** The bounds of the pause between two sweeps, which is a tenth of the retention, in milliseconds. */
-const LONGEST_PAUSE = 3_600_000;
-const SHORTEST_PAUSE = 200;
-
-/** Sweeps the stored jobs in batches, repeatedly, until it is stopped. */
-class Sweeper {
-  readonly #store: Store;
-  readonly #keep: number;
-  readonly #commit: (work: () => void) => boolean;
-  #timer: NodeJS.Timeout | undefined;
-  #at: SweepPosition | undefined;
-
-  /** `keep` is in milliseconds. `commit` runs work in a transaction, and returns false when the transaction failed. */
-  constructor(store: Store, keep: number, commit: (work: () => void) => boolean) {
-    this.#store = store;
-    this.#keep = keep;
-    this.#commit = commit;
-    this.#schedule(this.#longPause);
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-  }
-
-  get #longPause(): number {
-    return Math.min(Math.max(this.#keep / 10, SHORTEST_PAUSE), LONGEST_PAUSE);
-  }
-
-  #schedule(pause: number): void {
-    this.#timer = setTimeout(() => this.#sweep(), pause);
-    this.#timer.unref();
-  }
-
-  #sweep(): void {
-    let next: SweepPosition | undefined;
-    const done = this.#commit(() => {
-      next = sweep(this.#store, Date.now(), this.#keep, this.#at);
-    });
-    this.#at = done ? next : undefined;
-    this.#schedule(this.#at ? BATCH_PAUSE : this.#longPause);
   }
 }

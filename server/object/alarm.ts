@@ -2,7 +2,8 @@ import { type SweepPosition, sweep } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
 import type { Resonate } from "../resonate.ts";
 import type { FileSweep } from "./file-sweep.ts";
-import { withStacks } from "./log.ts";
+import { logError } from "./log.ts";
+import type { ObjectSql } from "./object-sql.ts";
 import type { ObjectStorage } from "./platform.ts";
 import type { Notes } from "./tables.ts";
 
@@ -16,6 +17,7 @@ const SHORTEST_SWEEP_INTERVAL = 200;
 
 interface AlarmParts {
   storage: ObjectStorage;
+  sql: ObjectSql;
   store: Store;
   notes: Notes;
   resonate: Resonate;
@@ -24,8 +26,6 @@ interface AlarmParts {
   files: FileSweep;
   /** The end of the server's pause, in milliseconds since the epoch. */
   pausedUntil: () => number;
-  /** Called each time the alarm is set, which writes a row. */
-  onSet: () => void;
 }
 
 /** The object's alarm, which is set to the next time-out and handles everything that is due. */
@@ -74,7 +74,7 @@ export class Alarm {
       if (isWritable) this.#sweep(Date.now());
     } catch (error) {
       isWritable = false;
-      console.error(JSON.stringify({ level: "error", msg: "alarm failed", ...withStacks({ err: error }) }));
+      logError("alarm failed", { err: error });
     } finally {
       this.#isHandling = false;
       this.#pausedTo = isWritable ? 0 : Date.now() + FAILURE_PAUSE;
@@ -85,14 +85,14 @@ export class Alarm {
   /** Sets the alarm to the next time-out. */
   set(): void {
     if (this.#isHandling) return;
-    const { resonate, storage, pausedUntil, onSet, files } = this.#parts;
+    const { resonate, storage, sql, pausedUntil, files } = this.#parts;
     const due = Math.min(resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep(), files.due);
     const time = Math.max(due, this.#pausedTo, pausedUntil(), this.#fired + 1);
     if (time === Number.POSITIVE_INFINITY) return;
     // An alarm that is too early does no harm: it finds nothing due and sets the next one.
     if (this.#time !== undefined && this.#time <= time) return;
     this.#time = time;
-    onSet();
+    sql.rows.written += 1;
     void storage.setAlarm(time);
   }
 

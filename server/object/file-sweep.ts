@@ -2,7 +2,7 @@ import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import { type FileBindings, locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
 import { sweepInSteps } from "../../core/jobs/files/sweep.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
-import { withStacks } from "./log.ts";
+import { logError } from "./log.ts";
 import type { Notes } from "./tables.ts";
 
 /** How many files one alarm looks at, with up to three requests each: the free plan allows 50 requests. */
@@ -50,7 +50,7 @@ export class FileSweep {
     try {
       isOver = await this.#isOver();
     } catch (error) {
-      console.error(JSON.stringify({ level: "error", msg: "files were not swept", ...withStacks({ err: error }) }));
+      logError("files were not swept", { err: error });
     }
     if (isOver) {
       this.#steps = undefined;

@@ -1,9 +1,8 @@
-/** The fields of a log line, with each error replaced by its stack. */
-export function withStacks(fields: object): object {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [
-      name,
-      value instanceof Error ? (value.stack ?? String(value)) : value,
-    ]),
-  );
+/** Writes a log line in which each error is its stack. */
+export function logError(msg: string, fields: object): void {
+  const plain = Object.entries(fields).map(([name, value]) => [
+    name,
+    value instanceof Error ? (value.stack ?? String(value)) : value,
+  ]);
+  console.error(JSON.stringify({ level: "error", msg, ...Object.fromEntries(plain) }));
 }

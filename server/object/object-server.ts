@@ -5,6 +5,7 @@ import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { located, type ObjectAddress } from "../../core/store/object-address.ts";
+import { readBytes } from "../../core/store/read-bytes.ts";
 import { Store } from "../engine/store.ts";
 import { Resonate } from "../resonate.ts";
 import { MAX_BODY, type Refuse, respondTo, TOO_LARGE } from "../wire/answer.ts";
@@ -16,7 +17,7 @@ import { ContainerWorker } from "./execution/container.ts";
 import { type RunnerNamespace, RunnerPool, SLOTS } from "./execution/runner-pool.ts";
 import { type OperateObjects, RunnerReports } from "./execution/runner-reports.ts";
 import { FileSweep } from "./file-sweep.ts";
-import { withStacks } from "./log.ts";
+import { logError } from "./log.ts";
 import { ObjectSql } from "./object-sql.ts";
 import { type BackupEnv, OPERATE, type Operated, Operator } from "./operate.ts";
 import type { ObjectState } from "./platform.ts";
@@ -78,10 +79,7 @@ export class ObjectServer implements Operated {
     this.#pausedUntil = this.#notes.get("rests") === "forever" ? Number.POSITIVE_INFINITY : 0;
     const store = new Store(this.#sql);
     this.#resonate = new Resonate(store, {
-      log: {
-        error: (fields, message) =>
-          console.error(JSON.stringify({ level: "error", msg: message, ...withStacks(fields) })),
-      },
+      log: { error: (fields, message) => logError(message, fields) },
       soon: (work) => queueMicrotask(work),
       onCommit: (changes) => {
         this.#alarm.set();
@@ -92,12 +90,9 @@ export class ObjectServer implements Operated {
     const own = this.#asClient(env);
     const keep = retentionOf(env.RETENTION_DAYS);
     this.#alarm = new Alarm({
-      ...{ storage, store, notes: this.#notes, resonate: this.#resonate, keep },
+      ...{ storage, sql: this.#sql, store, notes: this.#notes, resonate: this.#resonate, keep },
       files: new FileSweep({ env, client: own.client, notes: this.#notes, keep }),
       pausedUntil: () => this.#pausedUntil,
-      onSet: () => {
-        this.#sql.rows.written += 1;
-      },
     });
     this.#streams = new PollStreams(this.#resonate, new Serving(this.#notes), durable);
     if (env.WORKER && env.RUNS_IN === "container") {
@@ -109,7 +104,9 @@ export class ObjectServer implements Operated {
         CALLER && hasOperators(env)
           ? new RunnerReports({ objects: located(CALLER, env), namespace: prefix, group: this.#group, most: SLOTS })
           : undefined;
-      this.#runners = new RunnerPool({ resonate: this.#resonate, namespace: runners, prefix, durable, reports });
+      this.#runners = new RunnerPool({
+        ...{ resonate: this.#resonate, namespace: runners, group: this.#group, prefix, durable, reports },
+      });
     }
     this.#reports = env.CALLER && new CallerReports({ ...own, objects: located(env.CALLER, env), durable });
     void state.blockConcurrencyWhile(() => this.#alarm.restore());
@@ -171,7 +168,7 @@ export class ObjectServer implements Operated {
   pause(until: number): void {
     this.#pausedUntil = until;
     this.#streams.endAll();
-    this.#runners?.leaveAll();
+    this.#runners?.leave();
     this.#alarm.set();
   }
 
@@ -184,7 +181,7 @@ export class ObjectServer implements Operated {
   /** Has the account execute the tasks of its group. Tasks of other groups wait for their workers, which have special resources. */
   #serve(group: string): void {
     if (Date.now() < this.#pausedUntil || group !== this.#group) return;
-    this.#runners?.serve(group);
+    this.#runners?.serve();
     this.#container?.wake();
   }
 
@@ -217,8 +214,9 @@ export class ObjectServer implements Operated {
   }
 
   async #answer(request: Request, refuse: Refuse = () => undefined): Promise<Response> {
-    const body = await readBody(request);
-    if (body instanceof Response) return body;
+    const body = await readBytes(request, MAX_BODY);
+    if (body === 408) return new Response("408 Request Timeout", { status: 408 });
+    if (body === 413) return new Response(TOO_LARGE, { status: 413 });
     if (Date.now() < this.#pausedUntil) return new Response(PAUSED, { status: 503 });
     const { status, text, type } = await respondTo(this.#resonate, body, request.headers.get("content-type"), refuse);
     return new Response(text, { status, headers: { "content-type": type } });
@@ -230,38 +228,9 @@ export class ObjectServer implements Operated {
     if (Date.now() < this.#pausedUntil) return new Response(PAUSED, { status: 503 });
     const connection = this.#resonate.connect(group, id);
     if (!connection) return new Response("Poll registration at capacity", { status: 503 });
-    this.#runners?.leave(group);
+    if (group === this.#group) this.#runners?.leave();
     // When a reader leaves, the platform aborts this signal or cancels the stream.
     request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
     return new Response(this.#streams.read(connection), { headers });
   }
-}
-
-/** How long a body may take to arrive, in milliseconds. */
-const TIME_LIMIT = 30_000;
-
-/** Reads a request's body. Resolves with a response if the body is too large or too slow. */
-async function readBody(request: Request): Promise<Uint8Array | Response> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<Response>((resolve) => {
-    timer = setTimeout(() => resolve(new Response("408 Request Timeout", { status: 408 })), TIME_LIMIT);
-  });
-  const body = await Promise.race([whole(request), late]).finally(() => clearTimeout(timer));
-  return body ?? new Response(TOO_LARGE, { status: 413 });
-}
-
-/** Reads the complete body; undefined when it is too large. */
-async function whole(request: Request): Promise<Uint8Array | undefined> {
-  const length = request.headers.get("content-length");
-  if (Number(length ?? 0) > MAX_BODY) return undefined;
-  // The edge reads bodies in the same way: see `readBytes`.
-  if (length !== null) return new Uint8Array(await request.arrayBuffer());
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_BODY) return undefined;
-    chunks.push(chunk as Uint8Array<ArrayBuffer>);
-  }
-  return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }

@@ -1,5 +1,5 @@
 /** `poll://uni@group/id` names one connection; `poll://any@group[/id]` any of a group, preferably the one with the id. */
-export interface PollAddress {
+interface PollAddress {
   cast: "uni" | "any";
   group: string;
   id: string;

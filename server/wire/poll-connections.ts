@@ -1,4 +1,5 @@
 /** The open poll connections: finds the connection for an address, and holds the messages that wait to be written to each. */
+import type { UnclaimedTask } from "../engine/store.ts";
 import { parsePollAddress } from "./poll-address.ts";
 
 /** The real server's limit. */
@@ -21,6 +22,8 @@ export class PollConnection {
   readonly isRunner: boolean;
   /** Messages not yet written. */
   readonly waiting: string[] = [];
+  /** The tasks that the reader was sent and has not claimed, by id. */
+  readonly unclaimed = new Map<string, UnclaimedTask>();
   /** The sequence number, among the sends to all connections, of the last message to this one. */
   lastSend = 0;
   closed = false;

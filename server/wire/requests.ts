@@ -109,8 +109,8 @@ const Envelope = z.object({
 });
 
 interface Head {
-  kind?: string;
-  corrId?: string;
+  kind?: string | undefined;
+  corrId?: string | undefined;
   auth?: string | undefined;
 }
 
@@ -135,7 +135,7 @@ export function parseRequest(body: Uint8Array): EngineRequest {
   const raw = parseJson(body);
   const envelope = Envelope.safeParse(raw);
   if (!envelope.success)
-    throw new InvalidRequest(400, `Invalid request envelope: ${reasons(envelope.error)}`, hints(raw));
+    throw new InvalidRequest(400, `Invalid request envelope: ${reasons(envelope.error)}`, Hints.parse(raw));
   const { kind, head, data } = envelope.data;
   const refuse = (reason: string, status: 400 | 403 = 400) =>
     new InvalidRequest(status, reason, { kind, corrId: head.corrId, auth: head.auth });
@@ -161,19 +161,11 @@ function parseJson(body: Uint8Array): unknown {
   }
 }
 
+const hint = z.string().optional().catch(undefined);
 const Hints = z
-  .object({ kind: z.string().optional().catch(undefined), head: z.looseObject({}).catch({}) })
-  .catch({ head: {} });
-
-function hints(raw: unknown): Head {
-  const { kind, head } = Hints.parse(raw);
-  const { corrId, auth } = head;
-  return {
-    ...(kind !== undefined && { kind }),
-    ...(typeof corrId === "string" && { corrId }),
-    ...(typeof auth === "string" && { auth }),
-  };
-}
+  .object({ kind: hint, head: z.object({ corrId: hint, auth: hint }).catch({}) })
+  .transform(({ kind, head }): Head => ({ kind, ...head }))
+  .catch({});
 
 function reasons(error: z.ZodError): string {
   return error.issues

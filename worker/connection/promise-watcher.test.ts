@@ -31,6 +31,28 @@ test("a settlement is told with the promise, once", async () => {
   expect(requests).toEqual(["promise.register_listener a"]);
 });
 
+test("a job that watches a promise in several executions is told of its settlement once, in the last one", async () => {
+  const { watcher, told, listener } = scene();
+  const watch = (job: string, execution: number) =>
+    watcher.watch("a", false, listener(`${job} ${execution}`), undefined, job);
+  await watch("tea", 1);
+  await watch("tea", 2);
+  await watch("cake", 1);
+  watcher.connected("poll://uni@group/1.1");
+  await watch("tea", 3);
+  watcher.settled(record("a", "resolved"));
+  expect(told).toEqual(["tea 2 unsure", "cake 1 unsure", "tea 3 resolved", "cake 1 resolved"]);
+});
+
+test("a listener that has left is told nothing", async () => {
+  const { watcher, told, listener } = scene();
+  const [stays, leaves] = [listener("stays"), listener("leaves")];
+  for (const each of [stays, leaves]) await watcher.watch("a", false, each);
+  watcher.leave("a", leaves);
+  watcher.settled(record("a", "resolved"));
+  expect(told).toEqual(["stays resolved"]);
+});
+
 test("the listeners of a lost connection are told that they may have missed something", async () => {
   const { watcher, requests, told, listener } = scene();
   for (const id of ["a", "b"]) await watcher.watch(id, false, listener(id));

@@ -15,7 +15,8 @@ interface Watched {
   promise: PromiseRecord;
   /** The connection over which its settlement is reported. */
   connection: number;
-  listeners: Set<Listener>;
+  /** By those for whom they listen. */
+  listeners: Map<unknown, Listener>;
 }
 
 /**
@@ -65,16 +66,23 @@ export class PromiseWatcher {
   settled(promise: PromiseRecord): void {
     const watched = this.#watched.get(promise.id);
     if (watched && watched.promise.createdAt > promise.createdAt) return;
-    this.#watched.set(promise.id, { promise, connection: this.#connection, listeners: new Set() });
+    this.#watched.set(promise.id, { promise, connection: this.#connection, listeners: new Map() });
     if (watched) tell(watched.listeners, promise);
   }
 
   /**
    * Resolves with the promise, or undefined if there is none. Calls `listener` when it settles. With `fresh`, asks the server
    * even if a pending promise is remembered. A promise that settled before `since` is not taken from memory: it may have been
-   * removed, and another one created under its id. `since`: in milliseconds since the epoch, by the server's clock.
+   * removed, and another one created under its id. `since`: in milliseconds since the epoch, by the server's clock. `by`: for whom
+   * the listener listens, in place of an earlier one.
    */
-  async watch(id: string, fresh: boolean, listener: Listener, since = 0): Promise<PromiseRecord | undefined> {
+  async watch(
+    id: string,
+    fresh: boolean,
+    listener: Listener,
+    since = 0,
+    by: unknown = listener,
+  ): Promise<PromiseRecord | undefined> {
     const isOver = ({ promise: { state, settledAt = 0 } }: Watched) => state !== "pending" && settledAt >= since;
     const watched = this.#watched.get(id);
     if (watched && isOver(watched)) return watched.promise;
@@ -84,7 +92,7 @@ export class PromiseWatcher {
       this.#isConnected &&
       watched.connection === this.#connection
     ) {
-      watched.listeners.add(listener);
+      watched.listeners.set(by, listener);
       return watched.promise;
     }
     const connection = this.#connection;
@@ -92,12 +100,18 @@ export class PromiseWatcher {
     if (!promise) return undefined;
     const latest = this.#watched.get(id);
     if (latest && isOver(latest)) return latest.promise;
-    const listeners = new Set(promise.state === "pending" ? [...(latest?.listeners ?? []), listener] : []);
+    const isPending = promise.state === "pending";
+    const listeners = new Map(isPending ? [...(latest?.listeners ?? []), [by, listener]] : []);
     this.#watched.set(id, { promise, connection, listeners });
     // Nobody may have listened to it since the connection was replaced.
-    if (promise.state !== "pending" && latest) tell(latest.listeners, promise);
-    if (promise.state === "pending" && connection !== this.#connection) listener();
+    if (!isPending && latest) tell(latest.listeners, promise);
+    if (isPending && connection !== this.#connection) listener();
     return promise;
+  }
+
+  /** Forgets a listener. */
+  leave(id: string, by: unknown): void {
+    this.#watched.get(id)?.listeners.delete(by);
   }
 
   async #fetch(id: string): Promise<PromiseRecord | undefined> {
@@ -112,6 +126,6 @@ export class PromiseWatcher {
   }
 }
 
-function tell(listeners: Iterable<Listener>, promise?: PromiseRecord): void {
-  for (const listener of [...listeners]) listener(promise);
+function tell(listeners: ReadonlyMap<unknown, Listener>, promise?: PromiseRecord): void {
+  for (const listener of [...listeners.values()]) listener(promise);
 }

@@ -2,7 +2,7 @@ import { gcm } from "@noble/ciphers/aes.js";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
-import { bytesToBase64 } from "../../core/store/base64.ts";
+import { bytesToBase64Url } from "../../core/store/base64.ts";
 import { CALLBACKS } from "../../core/store/codec.ts";
 
 /** The address by which an outside system may settle a promise, valid `until` a time in milliseconds since the epoch. */
@@ -20,7 +20,7 @@ export function callbackUrls({ PUBLIC_URL, VIEW_KEY }: Readonly<Record<string, s
     const content = utf8ToBytes(JSON.stringify([until, promiseId]));
     const nonce = hmac(sha256, nonces, content).slice(0, 12);
     const sealed = concatBytes(nonce, gcm(key, nonce, utf8ToBytes(CALLBACKS)).encrypt(content));
-    const text = bytesToBase64(Uint8Array.from(sealed)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+    const text = bytesToBase64Url(Uint8Array.from(sealed));
     return new URL(`/${CALLBACKS}/${text}`, PUBLIC_URL).href;
   };
   return url;

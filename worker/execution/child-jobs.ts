@@ -19,6 +19,8 @@ import { type LineLog, type Reports, reasonOf } from "./instruments.ts";
 /** How many child jobs this worker starts at once. */
 const STARTS = 32;
 
+const ignore = () => {};
+
 interface ChildJobsOptions {
   client: ResonateClient;
   store: RemoteStore;
@@ -95,7 +97,7 @@ export class ChildJobs {
     const starter = tags[STARTER];
     if (starter === undefined || splitKey(starter).name === "") return false;
     const parent = namespace + starter;
-    const promise = await watcher.watch(parent, false, () => {}, createdAt).catch(() => undefined);
+    const promise = await watcher.watch(parent, false, ignore, createdAt).catch(() => undefined);
     if (!promise || !hasNoResult(promise)) return false;
     const ended = await store
       .onBehalfOf(parent)

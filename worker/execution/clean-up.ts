@@ -14,8 +14,6 @@ import type { Ending } from "./ending.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 import { ENDED, type JobSetup } from "./job-setup.ts";
 import type { CachedJob } from "./journal-cache.ts";
-import { Reporter } from "./reporter.ts";
-import { SettlementWatch } from "./settlement-watch.ts";
 
 /** How long a clean-up waits for its creator to cancel the job before it does so itself, in milliseconds. */
 const TIME_TO_CANCEL = 5_000;
@@ -43,13 +41,12 @@ export class CleanUp {
       const jobs = await this.#setup.childJobs.giveUpAll(id, lease);
       log.debug({ jobs }, "child jobs given up");
       const found = codeFor(job, implementations);
-      const kind = (decodeValue(job.param) as { func?: string } | undefined)?.func ?? "";
+      const { func: kind = "", seed } = (decodeValue(job.param) ?? {}) as { func?: string; seed?: unknown };
       const ended = { job: localId(id, namespace), kind, ms: (job.settledAt ?? Date.now()) - job.createdAt };
       if (task.version === 1) reports?.figures.ended({ ...ended, outcome: "cancelled" });
       // Functions of jobs without a seed, which an earlier release started, are not told of their cancellation.
       const isTold = typeof found === "object" && found.seed !== undefined;
-      if (!found && typeof (decodeValue(job.param) as { seed?: unknown } | undefined)?.seed === "string")
-        throw new LeaseLost("this worker has no code for its clean-up");
+      if (!found && typeof seed === "string") throw new LeaseLost("this worker has no code for its clean-up");
       return isTold ? await this.#undo({ task, promise: job }, lease, found, log) : await this.#cleaned(lease, 0);
     } catch (error) {
       // The lease lapses, and another worker does the clean-up.
@@ -81,7 +78,6 @@ export class CleanUp {
   async #undo(acquired: HeldTask, lease: TaskLease, found: Exclude<FoundCode, string>, log: LineLog): Promise<Ending> {
     const { cleanup, storage, implementation } = found;
     const { promise } = acquired;
-    const { store, watcher, namespace } = this.#setup.options;
     const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
     const { run } = journal;
     lease.run = runId(promise.id, run?.n ?? 1);
@@ -97,23 +93,15 @@ export class CleanUp {
     const overdue = new Error(`it did not end within ${words(time)}`);
     const stop = new AbortController();
     const cancelTimer = machineClock.after(until - Date.now(), () => stop.abort(overdue));
-    const settlement = new SettlementWatch(promise, watcher, stop);
-    settlement.close();
-    const reporter = new Reporter(store.feeds, promise, undefined, log);
-    reporter.close();
-    const kind = implementation.job.kind;
+    const { kind } = implementation.job;
     const cached: CachedJob = { journal, newestEntry: undefined, ...resumed };
-    const about = { stop, settlement, children: [], seed, cleanup, storage };
-    const job = localId(promise.id, namespace);
-    const { onState, beforeSleep, cleanupUntil, ...runtime } = this.#setup.runtime(
-      { acquired, lease, cached, reporter, kind, job, log },
-      implementation,
-      about,
-    );
+    const job = localId(promise.id, this.#setup.options.namespace);
+    const about = { signal: stop.signal, watchSettlement: () => {}, children: [], seed, deadline: until, storage };
+    const runtime = this.#setup.runtime({ acquired, cached, kind, job, log }, implementation, about);
     const cancelled = { at: promise.settledAt ?? Date.now(), deadline: promise.timeoutAt - cleanup };
     try {
       if (!told()) log.info({ cleans_up: job }, "clean-up started");
-      const inIt = { ...runtime, ...(run && { run, startedAt: run.startedAt }), deadline: until, cancelled };
+      const inIt = { ...runtime, ...(run && { run, startedAt: run.startedAt }), cancelled };
       const outcome = await new Execution(code as never, args, journal, lease, inIt).run();
       if (outcome.kind === "asleep") return "asleep";
       const { n = 0 } = told() ?? {};

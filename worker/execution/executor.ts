@@ -15,7 +15,7 @@ import { CleanUp } from "./clean-up.ts";
 import type { FoundCode } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
-import { reasonOf } from "./instruments.ts";
+import { type LineLog, reasonOf } from "./instruments.ts";
 import { ENDED, JobSetup, LAPSED, REFUSES, type SetupOptions } from "./job-setup.ts";
 import { Reporter } from "./reporter.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
@@ -41,10 +41,6 @@ export class Executor {
   constructor(options: SetupOptions) {
     this.#setup = new JobSetup(options);
     this.#cleanUp = new CleanUp(this.#setup);
-  }
-
-  leaseOn(acquired: HeldTask): TaskLease {
-    return this.#setup.leaseOn(acquired);
   }
 
   /**
@@ -75,12 +71,28 @@ export class Executor {
       job,
       "task.version": task.version,
     };
+    if (found !== AFTER && (await this.#isPaused(acquired, found, log))) return;
     await instruments.inSpan(
       `job ${kind}`,
       { attributes, kind: "consumer", parent },
       async () => (found === AFTER ? this.#cleanUp.run(acquired, log) : this.#run({ acquired, found, kind, job, log })),
       (outcome) => ({ outcome }),
     );
+  }
+
+  /** Suspends a job if it is paused; returns whether this worker is done with it. */
+  async #isPaused(acquired: HeldTask, { implementation }: Work["found"], log: LineLog): Promise<boolean> {
+    try {
+      const lease = this.#setup.leaseOn(acquired);
+      const isPaused = await this.#setup.options.pauses.suspendIfPaused(lease, implementation.job.kind);
+      if (isPaused) log.info("job paused");
+      return isPaused;
+    } catch (error) {
+      // The lease lapses, and the server dispatches the task again.
+      const reason = reasonOf(error);
+      log[reason.startsWith(REFUSES) ? "error" : "info"]({ reason }, "job left");
+      return true;
+    }
   }
 
   /** Runs the job's function until the deadline, unless the job has been given up. */
@@ -133,24 +145,30 @@ export class Executor {
   /** One execution: replays the function over its journal, and goes on from there. @throws {LeaseLost} */
   async #replay(execution: JobExecution, found: Exclude<FoundCode, string>, stop: AbortController): Promise<Ending> {
     const { cleanup, storage, implementation } = found;
-    const { acquired, cached } = execution;
+    const { job } = implementation;
+    const { acquired, cached, reporter } = execution;
     const { seed = found.seed } = cached;
     const { task, promise } = acquired;
-    const { store, watcher, reports } = this.#setup.options;
+    const { store, watcher, reports, lease: patience } = this.#setup.options;
     const isContinued = cached.journal.version === task.version - 1;
-    const { concurrency } = implementation.job;
+    const { concurrency, cleanupTime } = job;
     // A job that waits for its turn runs no code that could end its worker, and leaves no records, so it comes before the check.
     if (concurrency && !cached.journal.run && cached.journal.events.length === 0) {
-      const { limit } = concurrency;
-      const { cleanupTime } = implementation.job;
-      const end = await this.#takeTurn(execution, { limit, cleanupTime });
+      const end = await this.#takeTurn(execution, { limit: concurrency.limit, cleanupTime });
       if (end) return conclude(end, execution, this.#setup.options);
     }
     if (!isContinued && (await suspendCrashLoop(execution, store.feeds, reports?.figures))) return "blocked";
     const settlement = new SettlementWatch(promise, watcher, stop);
     const children: string[] = [];
-    const about = { stop, settlement, children, seed, cleanup, storage };
-    const runtime = this.#setup.runtime(execution, implementation, about);
+    const deadline = promise.timeoutAt - cleanup;
+    const watchSettlement = () => settlement.start();
+    const about = { signal: stop.signal, watchSettlement, children, seed, deadline, storage };
+    const runtime: Runtime = {
+      ...this.#setup.runtime(execution, implementation, about),
+      ...(cleanup > 0 && { cleanupUntil: promise.timeoutAt }),
+      onState: (state) => reporter.tell(state),
+      beforeSleep: () => reporter.beforeSleep({ quiet: job.expectedAt !== undefined, patience }),
+    };
     try {
       const outcome = await this.#throughRuns(execution, found, runtime, children).catch((error): JobEnd => {
         if (error instanceof JobFull) return { kind: "failed", error };

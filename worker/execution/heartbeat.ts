@@ -37,8 +37,8 @@ export class Heartbeat {
     return this.#isPerJob;
   }
 
-  /** `since`: when the task was requested; default: now. */
-  start({ id, version }: LeaseRef, since = now()): void {
+  /** `since`: when the task was requested. */
+  start({ id, version }: LeaseRef, since: Moment): void {
     if (this.#tasks.get(id)?.version !== version) this.#tasks.set(id, { id, version, since });
     this.#timer ??= setInterval(() => void this.#beat(), this.#interval);
   }

@@ -5,7 +5,7 @@ import type { Log } from "../../core/definitions/context.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Journal } from "../../core/engine/journal.ts";
-import { type HeldTask, type Send, TaskLease } from "../../core/engine/lease/lease.ts";
+import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { stepsToKeep } from "../../core/engine/resume.ts";
 import { readNewest } from "../../core/engine/runs.ts";
@@ -29,7 +29,7 @@ import type { Heartbeat } from "./heartbeat.ts";
 import { type Instruments, type LineLog, type Reports, reasonOf, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits/limits.ts";
-import type { SettlementWatch } from "./settlement-watch.ts";
+import type { Pauses } from "./pauses.ts";
 
 export interface SetupOptions {
   implementations: readonly Implementation[];
@@ -37,13 +37,14 @@ export interface SetupOptions {
   env: Readonly<Record<string, string | undefined>>;
   /** Undefined in a deployment that keeps no files. */
   files: KeptFiles | undefined;
-  /** Undefined where nothing can guard against private addresses. */
-  fetchPublic: FetchPublic | undefined;
+  /** Fetches files that clients give by their address; undefined where nothing can guard against private addresses. */
+  fetchPublic?: FetchPublic | undefined;
   client: ResonateClient;
   store: RemoteStore;
   watcher: PromiseWatcher;
   rules: ServerRules;
   heartbeat: Heartbeat;
+  pauses: Pauses;
   /** In milliseconds. */
   lease: number;
   journals: JournalCache;
@@ -77,41 +78,40 @@ export class JobSetup {
     this.#callbackUrl = callbackUrls(options.env);
   }
 
-  /** The runtime for the execution of a job. */
+  /**
+   * The runtime for an execution of a job until `deadline`, in milliseconds since the epoch. `watchSettlement` is called before
+   * what a settled job must not do; `children` collects the names of the jobs that it starts.
+   */
   runtime(
-    { acquired, cached, reporter, kind, log }: JobExecution,
+    { acquired, cached, kind, job: name, log }: Omit<JobExecution, "lease" | "reporter">,
     { env, job }: Implementation,
     about: {
-      stop: AbortController;
-      settlement: SettlementWatch;
+      signal: AbortSignal;
+      watchSettlement: () => void;
       children: string[];
       seed: string | undefined;
-      cleanup: number;
+      deadline: number;
       storage: number;
     },
   ): Runtime {
     const { task, promise } = acquired;
-    const { store, instruments, reports, lease: patience } = this.options;
-    const name = localId(promise.id, this.options.namespace);
-    const { settlement, children, storage } = about;
+    const { store, instruments, reports } = this.options;
+    const { signal, watchSettlement, children, seed, deadline, storage } = about;
     const room = { taken: cached.journal.files, most: storage || Number.POSITIVE_INFINITY };
-    const { signal } = about.stop;
     const owner = ownerOf(name, promise);
     const callbackUrl = this.#callbackUrl;
-    const quiet = job.expectedAt !== undefined;
     return {
       jobName: name,
       startedAt: promise.createdAt,
-      deadline: promise.timeoutAt - about.cleanup,
-      ...(about.cleanup > 0 && { cleanupUntil: promise.timeoutAt }),
-      seed: about.seed,
+      deadline,
+      seed,
       owner,
       env: env ? this.#environments.get(env) : {},
       log: logOf(log),
       metrics: instruments.metrics(log),
       signal,
       start: async (child, given) => {
-        settlement.start(); // a cancelled job must not start more
+        watchSettlement(); // a cancelled job must not start more
         const name = await this.childJobs.start({ id: promise.id, storage }, child as Job, given, signal);
         if (signal.aborted) await this.childJobs.giveUpIfEnded(promise.id, [name]);
         children.push(name);
@@ -128,8 +128,6 @@ export class JobSetup {
       files: (of) => attemptFiles(this.options.files, { ...of, room }, this.options.fetchPublic),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
       beforeAttempt: () => this.#confirmLease(task),
-      onState: (state) => reporter.tell(state),
-      beforeSleep: () => reporter.beforeSleep({ quiet, patience }),
       onFailure: (error, { step, reason, retry_in_ms }) => {
         if (retry_in_ms === undefined) {
           const stack = error instanceof Error ? thrown(error)?.stack : undefined;
@@ -139,7 +137,7 @@ export class JobSetup {
         instruments.retried(kind);
         reports?.figures.count(kind, "retried");
         reports?.figures.waits({ job: name, kind, state: "failing", says: `${step}: ${reason}` });
-        settlement.start(); // a job that is cancelled in the pause must not try again
+        watchSettlement(); // a job that is cancelled in the pause must not try again
       },
       trace: (step, attempt, run) => instruments.attempt({ log, step, attempt }, run),
     };
@@ -156,8 +154,9 @@ export class JobSetup {
         throw new LeaseLost(words, { cause: error });
       }
     };
-    const watch = (id: string, fresh: boolean, listener: (promise?: PromiseRecord) => void) =>
-      watcher.watch(id, fresh, listener, acquired.promise.createdAt);
+    // A promise may be awaited through any number of executions, and only the last one listens.
+    const { id: job, createdAt } = acquired.promise;
+    const watch: Watch = (id, fresh, listener) => watcher.watch(id, fresh, listener, createdAt, job);
     return new TaskLease(acquired, send, watch, machineClock, rules);
   }
 

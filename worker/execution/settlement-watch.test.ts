@@ -14,10 +14,11 @@ function scene(failures: number) {
     return { state: "rejected_canceled" } as PromiseRecord;
   });
   const stop = new AbortController();
+  const watcher = { watch: read, leave() {} };
   return {
     read,
     stop,
-    watch: new SettlementWatch({ id: "job", createdAt: 0 }, { watch: read } as unknown as PromiseWatcher, stop),
+    watch: new SettlementWatch({ id: "job", createdAt: 0 }, watcher as unknown as PromiseWatcher, stop),
   };
 }
 

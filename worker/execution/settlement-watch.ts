@@ -32,6 +32,7 @@ export class SettlementWatch {
   close(): void {
     this.#state = "closed";
     clearTimeout(this.#timer);
+    this.#watcher.leave(this.#job.id, this.#look);
   }
 
   readonly #look = async (): Promise<void> => {
@@ -39,7 +40,8 @@ export class SettlementWatch {
     try {
       const { id, createdAt } = this.#job;
       const promise = await this.#watcher.watch(id, false, this.#look, createdAt);
-      if (this.#state === "watching" && promise && promise.state !== "pending") this.#execution.abort(SETTLED);
+      if (this.#state !== "watching") return this.close();
+      if (promise && promise.state !== "pending") this.#execution.abort(SETTLED);
     } catch {
       if (this.#state === "watching") this.#timer = setTimeout(this.#look, READ_AGAIN_AFTER);
     }

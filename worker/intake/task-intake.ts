@@ -14,7 +14,6 @@ import type { Composition } from "../composition.ts";
 import { codeFor, type FoundCode } from "../execution/code.ts";
 import { now } from "../execution/heartbeat.ts";
 import { reasonOf } from "../execution/instruments.ts";
-import { REFUSES } from "../execution/job-setup.ts";
 import { released, running, unhandled, waiting } from "../process/metrics.ts";
 import { TaskQueue } from "./task-queue.ts";
 import { UnhandledTasks } from "./unhandled-tasks.ts";
@@ -159,8 +158,7 @@ export class TaskIntake {
     this.#running += 1;
     running.inc({ job });
     try {
-      if (!(await this.#isStillOurs(leased)) || (await this.#isPaused(leased))) return;
-      await executor.execute(leased, code, job);
+      if (await this.#isStillOurs(leased)) await executor.execute(leased, code, job);
     } finally {
       heartbeat.stop(leased.task);
       this.#leased.delete(leased);
@@ -181,24 +179,6 @@ export class TaskIntake {
     }
     log.info({ job, reason: "it has waited too long, or has been settled" }, "job left");
     return false;
-  }
-
-  /** Suspends the task if jobs of its kind are paused; returns whether the worker is done with it. */
-  async #isPaused(leased: LeasedTask): Promise<boolean> {
-    const { task, code } = leased;
-    if (typeof code === "string") return false;
-    const { executor, pauses, namespace, log } = this.#parts;
-    const job = localId(task.id, namespace);
-    try {
-      const isPaused = await pauses.suspendIfPaused(executor.leaseOn(leased), code.implementation.job.kind);
-      if (isPaused) log.info({ job }, "job paused");
-      return isPaused;
-    } catch (error) {
-      // The lease lapses, and the server dispatches the task again.
-      const reason = reasonOf(error);
-      log[reason.startsWith(REFUSES) ? "error" : "info"]({ job, reason }, "job left");
-      return true;
-    }
   }
 
   /** Ends leases, so that the server dispatches the tasks to other workers at once. */

@@ -1,5 +1,6 @@
+import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { isIP } from "node:net";
+import { type AddressInfo, isIP } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import type { Worker } from "../worker.ts";
@@ -39,8 +40,8 @@ export async function serveHealth(
     const { connected, running, stopping } = worker;
     // A worker that has lost its connection may still have jobs to finish, so it stays healthy for a while.
     const status = stopping ? "stopping" : connected ? "ok" : "disconnected";
-    const isHealthy = connected || (worker.wasConnected && worker.disconnectedFor < DISCONNECTED);
-    return c.json({ status, connected, running }, isHealthy && !stopping ? 200 : 503);
+    const isHealthy = worker.disconnectedFor < DISCONNECTED && !stopping;
+    return c.json({ status, connected, running }, isHealthy ? 200 : 503);
   });
   app.get("/metrics", async (c) => {
     connected.set(worker.connected ? 1 : 0);
@@ -51,14 +52,9 @@ export async function serveHealth(
   return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listening}/health`, server };
 }
 
-function listen(server: Server, host: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(error.code === "EADDRINUSE" ? new Error(`HEALTH_PORT: port ${port} is already in use`) : error);
-    });
-    server.listen(port, host, () => {
-      const address = server.address();
-      resolve(typeof address === "object" && address ? address.port : port);
-    });
+async function listen(server: Server, host: string, port: number): Promise<number> {
+  await once(server.listen(port, host), "listening").catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "EADDRINUSE" ? new Error(`HEALTH_PORT: port ${port} is already in use`) : error;
   });
+  return (server.address() as AddressInfo).port;
 }

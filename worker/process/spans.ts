@@ -17,14 +17,12 @@ export const traceFromNowOn = (): void => {
 
 type Attributes = Record<string, string | number>;
 
-export interface SpanOptions {
+interface SpanOptions {
   attributes: Attributes;
-  kind?: "consumer" | "client";
+  kind?: "consumer";
   /** The parent span, as a `traceparent`. Default: the current span. */
   parent?: string | undefined;
 }
-
-const KINDS = { consumer: SpanKind.CONSUMER, client: SpanKind.CLIENT };
 
 /**
  * Runs `work` inside a span. An error of `work` marks the span as failed. `describe` adds attributes from the result.
@@ -36,7 +34,7 @@ export async function inSpan<Result>(
   describe?: (result: Result) => Attributes,
 ): Promise<Result> {
   const around = parent === undefined ? context.active() : contextOf(parent);
-  const options = { attributes, kind: kind ? KINDS[kind] : SpanKind.INTERNAL };
+  const options = { attributes, kind: kind ? SpanKind.CONSUMER : SpanKind.INTERNAL };
   const span = trace.getTracer(TRACER).startSpan(name, options, around);
   try {
     const result = await context.with(trace.setSpan(around, span), work);

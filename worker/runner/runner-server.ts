@@ -13,6 +13,7 @@ import { localId } from "../../core/store/ids.ts";
 import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { type Composition, compose } from "../composition.ts";
 import { codeFor, type FoundCode } from "../execution/code.ts";
+import { now } from "../execution/heartbeat.ts";
 import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";
 import { lineLog } from "./log.ts";
 
@@ -115,19 +116,16 @@ export class RunnerServer {
     if (new URL(request.url).pathname === "/news") return this.#settled((await request.json()) as Unblock[]);
     const { task, promise: sealed, news } = (await request.json()) as Wake;
     this.#listenAt(news);
-    const { client, pid, lease, executor, journals, heartbeat, kindOf, pauses } = this.#parts;
+    const { client, pid, lease, executor, journals, heartbeat, kindOf } = this.#parts;
     const { id, version } = task;
     const code = await this.#codeFor(sealed);
     if (!code) return Response.json({ isKnown: false });
     const data = { id, version, pid, ttl: lease, records: journals.recordsWanted(task) };
+    const askedAt = now();
     const answer = await client.send("task.acquire", data, { origin: id });
     if (answer.status === 200) {
-      const kind = typeof code === "string" ? undefined : code.implementation.job.kind;
-      const isPaused = kind !== undefined && (await pauses.suspendIfPaused(executor.leaseOn(answer.data), kind));
-      if (!isPaused) {
-        heartbeat.start(answer.data.task);
-        await executor.execute(answer.data, code, kindOf(id)).finally(() => heartbeat.stop(answer.data.task));
-      }
+      heartbeat.start(answer.data.task, askedAt);
+      await executor.execute(answer.data, code, kindOf(id)).finally(() => heartbeat.stop(answer.data.task));
     }
     const had = this.#figures.takeNews();
     const failed = await Promise.all(had.failed.map(readable));

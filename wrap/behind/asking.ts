@@ -7,12 +7,13 @@ import { hashed, type Job } from "../../core/definitions/job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
+import { canonical } from "../../core/store/json.ts";
 import { partsIn } from "../../core/store/parts.ts";
 import { MOST_WHOLE, wholeResult } from "../../core/tools/byte-range.ts";
 import { protocolErrorIn } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { uriOf } from "../../core/tools/results.ts";
-import { type CallArgs, canonical, type Method } from "../call-job.ts";
+import type { CallArgs, Method } from "../call-job.ts";
 
 /** How long an answer serves further equal requests, in milliseconds, so that a caller that gave up waiting finds it. */
 const FRESH_FOR = 10_000;

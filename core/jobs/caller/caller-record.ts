@@ -30,6 +30,9 @@ export interface ListedJob extends Pick<StartedJob, "id" | "state" | "startedAt"
   passed?: true;
 }
 
+/** What a job counts as that the caller has not started, or that no quota counts. */
+export const NO_RESERVATION = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
+
 /** A caller's limits; 0 means no limit. */
 export interface Most {
   /** The jobs that were started in a period and are under way. */
@@ -78,14 +81,9 @@ export const kindIn = ({ tags, param }: PromiseRecord): string =>
 
 /** The record's entry of a job, for the caller with this key. `startedAt` is its start if another caller created the promise. */
 export function startedJob(record: PromiseRecord, key: string, startedAt = Date.now()): StartedJob {
-  const { id, createdAt, settledAt, timeoutAt, tags } = record;
-  const kind = kindIn(record);
-  const isOwn = tags[STARTER] === undefined || tags[STARTER] === key;
-  const reservation = isOwn ? reservationIn(tags[RESERVATION]) : { period: "", count: 0, isEarlier: false };
-  return {
-    ...{ id, kind, state: endOf(record), ...reservation, due: timeoutAt, settledAt: settledAt ?? null },
-    startedAt: isOwn ? createdAt : startedAt,
-    bytes: isOwn ? sizeOf(record) : 0,
-    labels: isOwn ? labelsOf(decodeValue(record.param)) : [],
-  };
+  const { id, createdAt, settledAt = null, timeoutAt: due, tags, param } = record;
+  const started = { id, kind: kindIn(record), state: endOf(record), startedAt, settledAt, due };
+  if (tags[STARTER] !== undefined && tags[STARTER] !== key) return { ...started, ...NO_RESERVATION };
+  const counted = { bytes: sizeOf(record), labels: labelsOf(decodeValue(param)) };
+  return { ...started, startedAt: createdAt, ...reservationIn(tags[RESERVATION]), ...counted };
 }

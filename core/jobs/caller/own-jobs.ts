@@ -2,6 +2,7 @@
 import type { Job } from "../../definitions/job.ts";
 import type { Requests, ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { isRoot, rootOf } from "../../store/ids.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { Names } from "../names.ts";
 import { KIND } from "./caller-record.ts";
@@ -38,19 +39,17 @@ const PAGE = { first: 10, most: 1_000, characters: 2_000_000 };
 
 const CALLER = "durable-mcp:caller";
 
-export const ownTags = (names: Names, job: Pick<Job, "kind">): Record<string, string> => ({
-  [CALLER]: names.owner,
-  [KIND]: job.kind,
-});
+/** `owner`: see {@link Names.owner}. */
+export const ownTags = (owner: string, { kind }: Pick<Job, "kind">) => ({ [CALLER]: owner, [KIND]: kind });
 
 /** A page of the promises that have a caller's tags, and the size of the next page. */
 export async function searchPage(
   client: Pick<ResonateClient, "search">,
-  names: Names,
+  owner: string,
   { kind, limit = PAGE.first, cursor }: { kind?: string | undefined; limit?: number; cursor?: string | undefined },
   signal?: AbortSignal,
 ) {
-  const tags = { [CALLER]: names.owner, ...(kind !== undefined && { [KIND]: kind }) };
+  const tags = { [CALLER]: owner, ...(kind !== undefined && { [KIND]: kind }) };
   const page = await client.search({ tags, limit, ...(cursor !== undefined && { cursor }) }, signal);
   const sizes = page.promises.map(({ value, param }) => (value.data?.length ?? 0) + (param.data?.length ?? 0) + 500);
   const each = Math.max(1, sizes.reduce((sum, size) => sum + size, 0) / Math.max(1, sizes.length));
@@ -77,13 +76,14 @@ export async function* searchOwn(
   let looked = 0;
   let next: { limit?: number; cursor?: string | undefined } = {};
   do {
-    const page = await searchPage(client, names, { kind, ...next }, signal);
+    const page = await searchPage(client, names.owner, { kind, ...next }, signal);
     for (const record of page.promises) {
-      const [id = "", child] = record.id.split(":", 2);
-      const found = names.find(id);
-      const promise = found && child === undefined ? inList(names, found.job, record) : undefined;
+      const found = names.find(rootOf(record.id));
+      // The record that the caller started a shared job is a child of the job's promise.
+      const isJob = isRoot(record.id);
+      const promise = found && isJob ? inList(names, found.job, record) : undefined;
       const labels = promise?.labels ?? [];
-      if (found && (child !== undefined || promise) && isFound(found, labels, search))
+      if (found && (promise || !isJob) && isFound(found, labels, search))
         jobs.push({ ...found, startedAt: record.createdAt, promise, labels });
     }
     looked += page.promises.length;

@@ -39,7 +39,8 @@ export interface Description extends Pick<FileReference, "name" | "mimeType" | "
 const CHUNK = 256 * 1024;
 const TAG = 16;
 
-const DESCRIPTION = ".json";
+/** The end of the key of a description, after that of its file. */
+export const DESCRIPTION = ".json";
 
 export class KeptFiles {
   readonly location: FileLocation;

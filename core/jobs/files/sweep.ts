@@ -1,9 +1,7 @@
 /** Removes files whose jobs are gone, by `forget` or by retention, and unfinished files that crashed attempts left. */
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { StoredObject } from "../../store/files/objects.ts";
-import { isKeptKey, type KeptFiles } from "./kept-files.ts";
-
-const DESCRIPTION = ".json";
+import { DESCRIPTION, isKeptKey, type KeptFiles } from "./kept-files.ts";
 
 /** How old an object must be to be swept, in milliseconds. */
 export interface Ages {

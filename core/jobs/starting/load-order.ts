@@ -1,6 +1,6 @@
 import type * as order from "./order.ts";
 
-type Order = Pick<typeof order, "takePosition">;
+type Order = Pick<typeof order, "positionIn">;
 
 /** Set by `define` in wrangler.toml when the Worker has `order.ts` in a separate module. Otherwise the bundle contains it. */
 declare const CALLER_MODULE: string | undefined;

@@ -6,12 +6,11 @@
  * until one of those ends. When a job begins, a child of its promise (the mark) lists the promises of the earlier jobs and
  * clean-ups that were still running, so that nobody has to look further back.
  */
-import { hashed, type Job } from "../../definitions/job.ts";
 import type { Lease } from "../../engine/runtime.ts";
-import { childOf, decodeValue, ORDER } from "../../store/codec.ts";
+import { childOf, decodeValue, getOf, ORDER } from "../../store/codec.ts";
 import type { Requests } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { begunId, chainLink, cleanUpId, cleanUpTimerId, orderId, positionTimerId } from "../../store/ids.ts";
+import { begunId, chainLink, cleanUpId, cleanUpTimerId, positionTimerId } from "../../store/ids.ts";
 import { last } from "../../store/sequence.ts";
 
 /** How long after its position a job may be created, in milliseconds. Later jobs do not wait longer than this for it. */
@@ -63,22 +62,10 @@ function startsIn({ param }: PromiseRecord): Start[] {
   return [{ job, by }, ...also];
 }
 
-/** Takes a position in the order of a job that is about to be created. Returns the job's tag; none without a limit. */
-export async function takePosition<Args>(
-  client: Requests,
-  namespace: string,
-  { id, job, args, timeoutAt }: { id: string; job: Job<Args>; args: Args; timeoutAt: number },
-  orders: Orders,
-): Promise<Record<string, string>> {
-  if (!job.concurrency) return {};
-  const chain = orderId(namespace, job.kind, await hashed(job.concurrency.key(args)));
-  return positionIn(chain, client, { id, timeoutAt }, orders);
-}
-
 /**
- * Takes the next position of an order for a job, and for all other starts of this process that wait for one. Returns the job's
- * tag. Needs one request, or two where many jobs start at once, if no other process has taken a position since the one that
- * `orders` remembers. Otherwise it searches for the end of the order first.
+ * Takes the next position of an order for a job that is about to be created, and for all other starts of this process that wait
+ * for one. `chain` is an `orderId`. Returns the job's tag. Needs one request, or two where many jobs start at once, if no other
+ * process has taken a position since the one that `orders` remembers. Otherwise it searches for the end of the order first.
  */
 export async function positionIn(
   chain: string,
@@ -92,7 +79,7 @@ export async function positionIn(
   if (orders.size >= REMEMBERED.most) orders.delete(orders.keys().next().value as string);
   orders.set(chain, order);
   const saw = (n: number) => Object.assign(order, { n: Math.max(n, order.n), at: Date.now() });
-  const get = (n: number) => client.call({ kind: "promise.get", data: { id: chain + n } });
+  const get = (n: number) => client.call(getOf(chain + n));
   const look = async (after: number) => saw((await last(get, { after })).n);
   if (Date.now() - order.at >= REMEMBERED.for) await look(0);
   const own: Waiting = { job: id, by: crypto.randomUUID(), timeoutAt, at: 0 };

@@ -1,5 +1,6 @@
 import { type Job, NotStarted } from "../../definitions/job.ts";
 import { splitGeneration, withGeneration } from "../../store/ids.ts";
+import { canonical } from "../../store/json.ts";
 import { last } from "../../store/sequence.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { RemoteStore } from "../remote-store.ts";
@@ -33,10 +34,8 @@ export async function startJob<Args>(
   if (generation > 1 && !isOver(job, promise, now)) promise = await store.join(promise);
   // After that many starts, a job that has ended once more is returned as it is.
   for (let starts = 0; starts < MOST_STARTS && isOver(job, promise, now); starts++) {
-    const earlier = mayResume(job, promise, args) ? promise : undefined;
-    const after = promise.state === "rejected_canceled" ? promise : undefined;
     generation += 1;
-    const before = { earlier, after, labels: promise.labels };
+    const before = { attempt: promise, isResumed: mayResume(job, promise, args) };
     promise = await store.create(job, withGeneration(base, generation), args, now, before);
   }
   return asStarted(job, promise, args);
@@ -50,7 +49,7 @@ export async function startJob<Args>(
  */
 function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): DurablePromise {
   if (job.otherArguments === "accept" || isSame(promise.args, args)) return promise;
-  const text = stable(promise.args);
+  const text = canonical(promise.args);
   const given = text.length > MOST_TOLD ? `${text.slice(0, MOST_TOLD)}…` : text;
   const note = `${promise.name} was started with other arguments: ${given}.`;
   if (job.otherArguments === "refuse") throw new NotStarted(`${note} It is not started for these`);
@@ -63,15 +62,7 @@ function mayResume<Args>(job: Job<Args>, earlier: DurablePromise, args: Args): b
   return job.onRestart === "resume" && endedWithoutResult(earlier) && isAlike;
 }
 
-const isSame = (one: unknown, other: unknown): boolean => stable(one) === stable(other);
-
-/** JSON of a value that does not depend on the order of its properties. */
-const stable = (value: unknown): string => JSON.stringify(value, sorted) ?? "";
-
-function sorted(_key: string, part: unknown): unknown {
-  if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
-  return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
+const isSame = (one: unknown, other: unknown): boolean => canonical(one) === canonical(other);
 
 /** Whether a new start makes the next generation. */
 function isOver<Args>(job: Job<Args>, promise: DurablePromise, now: number): boolean {

@@ -1,15 +1,14 @@
 import { expect, test } from "vitest";
 import type { Channel } from "../../store/connection/connections.ts";
 import { pause } from "../../store/pacing/backoff.ts";
-import type { Settlement } from "../endpoint.ts";
 import { followPromises, type Subscriber } from "./follow.ts";
 
-type Push = (news: Settlement) => void;
+type Push = (news: string) => void;
 
 /** Subscribes to a server that opens connections as `open` does, and returns what happened until it was `enough`. */
 async function follow(
   open: (push: Push, signal: AbortSignal) => Promise<Channel>,
-  subscriber: Partial<Subscriber>,
+  subscriber: Partial<Subscriber<string, Channel>>,
   enough: (happened: string[]) => boolean,
 ): Promise<string[]> {
   const happened: string[] = [];
@@ -18,17 +17,16 @@ async function follow(
     happened.push(what);
     if (enough(happened)) over.abort();
   };
-  await followPromises(
-    { open: (_names, push, signal) => open(push, signal) },
+  await followPromises<string, Channel>(
     {
-      names: [],
+      open,
       ...subscriber,
       look: async (channel) => {
         note(channel ? "listened" : "read");
         await subscriber.look?.(channel);
       },
       onNews: async (news, channel) => {
-        note(`told ${news.name}`);
+        note(`told ${news}`);
         await subscriber.onNews?.(news, channel);
       },
     },
@@ -61,10 +59,7 @@ test("while a connection is silent, the promises are looked at again and again",
 test("news is passed on as it comes, and looks that find nothing new do not stop it", async () => {
   const pushing = async (push: Push, signal: AbortSignal) => {
     let told = 0;
-    const timer = setInterval(
-      () => (++told > 3 ? clearInterval(timer) : push({ name: "tea", isChild: false, promise: undefined })),
-      40,
-    );
+    const timer = setInterval(() => (++told > 3 ? clearInterval(timer) : push("tea")), 40);
     return open(signal);
   };
   const happened = await follow(pushing, { quiet: 100 }, count("listened", 2));
@@ -86,7 +81,7 @@ test.each([
     const signals: AbortSignal[] = [];
     const pushing = async (push: Push, signal: AbortSignal) => {
       signals.push(signal);
-      setTimeout(() => push({ name: "tea", isChild: false, promise: undefined }), 20);
+      setTimeout(() => push("tea"), 20);
       return open(signal);
     };
     await follow(pushing, failing, (happened) => count("read", 2)(happened));

@@ -1,8 +1,6 @@
 /** Follows changes to promises, through losses of the connection over which they are pushed. */
 import type { Channel } from "../../store/connection/connections.ts";
 import { pause, persist } from "../../store/pacing/backoff.ts";
-import type { Settlement } from "../endpoint.ts";
-import type { RemoteStore } from "../remote-store.ts";
 
 /** The pauses before a lost or refused connection is opened again, in milliseconds. */
 const RECONNECT = { base: 250, max: 4_000 };
@@ -13,15 +11,16 @@ const OPENING = { first: 500, next: 4_000 };
 /** How long a connection may be silent before the promises are read anyway, in milliseconds: the server may drop messages. */
 const QUIET = 30_000;
 
-export interface Subscriber {
-  names: readonly string[];
+export interface Subscriber<News, Connection extends Channel> {
+  /** Opens a connection until `signal` aborts. It is not opened again when it is lost: see {@link Channel.closed}. */
+  open(onNews: (news: News) => void, signal: AbortSignal): Promise<Connection>;
   /**
    * Looks at every promise that still matters. With a channel it also asks for news to be pushed there. When it rejects, the
    * channel is given up and the promises are read without one.
    */
-  look(channel: Channel | undefined): Promise<unknown>;
+  look(channel: Connection | undefined): Promise<unknown>;
   /** Handles a settlement. When it rejects, the channel is given up. */
-  onNews(news: Settlement, channel: Channel): unknown;
+  onNews(news: News, channel: Connection): unknown;
   /** How long the connection may be silent before the next look, in milliseconds. Default: 30 s. */
   quiet?: number;
 }
@@ -30,9 +29,8 @@ export interface Subscriber {
  * Keeps a subscriber up to date until `signal` aborts. Settlements are pushed over one connection. While that is missing,
  * slow to open or silent, the promises are read at intervals. Never rejects: it tries again.
  */
-export function followPromises(
-  store: Pick<RemoteStore, "open">,
-  { names, look, onNews, quiet = QUIET }: Subscriber,
+export function followPromises<News, Connection extends Channel>(
+  { open, look, onNews, quiet = QUIET }: Subscriber<News, Connection>,
   signal: AbortSignal,
 ): Promise<void> {
   const attempt = async () => {
@@ -51,18 +49,14 @@ export function followPromises(
     const lost = Promise.withResolvers<never>();
     lost.promise.catch(() => {});
     let heard = 0;
-    const opening: Promise<Channel> = store.open(
-      names,
-      async (news) => {
-        heard = Date.now();
-        try {
-          await onNews(news, await opening);
-        } catch (error) {
-          lost.reject(error);
-        }
-      },
-      until,
-    );
+    const opening: Promise<Connection> = open(async (news) => {
+      heard = Date.now();
+      try {
+        await onNews(news, await opening);
+      } catch (error) {
+        lost.reject(error);
+      }
+    }, until);
     opening.catch(() => {});
     let channel = await within(opening, OPENING.first);
     while (!channel) {

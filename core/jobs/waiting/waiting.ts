@@ -1,7 +1,9 @@
+import type { Channel } from "../../store/connection/connections.ts";
 import { ResonateRefused } from "../../store/connection/failures.ts";
 import type { DurablePromise } from "../durable-promise.ts";
+import type { Settlement } from "../endpoint.ts";
 import type { RemoteStore } from "../remote-store.ts";
-import { followPromises, type Subscriber } from "./follow.ts";
+import { followPromises } from "./follow.ts";
 
 /** How long the last look may take once the time is up, in milliseconds. */
 const LAST_LOOK = 2_000;
@@ -50,7 +52,8 @@ export async function awaitSettled(
     await Promise.all(asked);
     failure = undefined;
   };
-  const look: Subscriber["look"] = async (channel) => {
+  const open = (onSettlement: (news: Settlement) => void, until: AbortSignal) => store.open(names, onSettlement, until);
+  const look = async (channel: Channel | undefined) => {
     if (channel) return ask((name) => store.listen(name, channel, signal));
     try {
       await ask((name) => store.get(name, signal));
@@ -62,11 +65,11 @@ export async function awaitSettled(
     }
   };
 
-  const onNews: Subscriber["onNews"] = async ({ name, isChild, promise }) => {
+  const onNews = async ({ name, isChild, promise }: Settlement) => {
     // A promise that is too large to be pushed is read.
     if (!isChild && pending.has(name)) settle(name, promise ?? (await store.get(name, signal)));
   };
-  await followPromises(store, { names, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
+  await followPromises({ open, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
   if (pending.size === 0 || caller.aborted) return [...pending];
   if (!over.signal.aborted) {
     const last = AbortSignal.any([caller, AbortSignal.timeout(LAST_LOOK)]);

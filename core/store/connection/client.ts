@@ -1,7 +1,9 @@
 /** The Resonate client of edge, worker and doctor: a POST for each request, an SSE connection for pushed messages. */
+import { jsonOf } from "../json.ts";
 import { backoff, pause } from "../pacing/backoff.ts";
 import { maySeal, Sealing } from "../sealing.ts";
 import { Connections } from "./connections.ts";
+import type { StoreEndpoint } from "./endpoint.ts";
 import {
   isTimeout,
   ResonateRefused,
@@ -50,15 +52,9 @@ export type Exchange = (
   options: { timeout: number; signal?: AbortSignal | undefined; type?: string },
 ) => Promise<{ status: number; text: string }>;
 
-export interface ClientOptions {
-  url: string;
-  token?: string | undefined;
+export interface ClientOptions extends Pick<StoreEndpoint, "url" | "token" | "fetch" | "encryptionKeys"> {
   /** Sends requests in place of `fetch`, if something faster exists. */
   exchange?: Exchange | undefined;
-  /** Sends requests to a server that is not reached over the network. */
-  fetch?: typeof fetch | undefined;
-  /** The keys that encrypt the contents of promises: see `sealing.ts`. Default: none, nothing is encrypted. */
-  encryptionKeys?: string | undefined;
   /** How long a request, or the opening of a connection, may take, in milliseconds. Default: 10 s. */
   timeout?: number;
   /** Called after each request, including repetitions, with the status of the answer, or undefined without an answer. */
@@ -73,11 +69,11 @@ export interface SendOptions {
    * For how many milliseconds a request is repeated when it fails temporarily or times out. Default: it is repeated a few times
    * within a second, and not after a timeout.
    */
-  patience?: number;
+  patience?: number | undefined;
 }
 
 /** The requests of a client, without its connections. */
-export type Requests = Pick<ResonateClient, "call" | "send" | "search" | "ready">;
+export type Requests = Pick<ResonateClient, "call" | "send" | "search">;
 
 export class ResonateClient {
   readonly #url: string;
@@ -138,7 +134,7 @@ export class ResonateClient {
    * @throws {ResonateUnavailable}
    */
   async call({ kind, data }: Call, signal?: AbortSignal, patience?: number): Promise<PromiseRecord | undefined> {
-    const answer = await this.send(kind, data, { signal, ...(patience !== undefined && { patience }) });
+    const answer = await this.send(kind, data, { signal, patience });
     if (answer.status === 200) return answer.data.promise;
     if (answer.status === 404 || answer.status === 422) return undefined;
     throw refusal(answer.status);
@@ -254,10 +250,6 @@ function withHeads(data: object): object {
 }
 
 function parseEnvelope(text: string): { head: { status: number }; data: unknown } | undefined {
-  try {
-    const envelope = JSON.parse(text);
-    return typeof envelope?.head?.status === "number" ? envelope : undefined;
-  } catch {
-    return undefined;
-  }
+  const envelope = Object(jsonOf(text));
+  return typeof envelope.head?.status === "number" ? envelope : undefined;
 }

@@ -7,7 +7,7 @@ export interface StoreEndpoint {
   token?: string | undefined;
   /** Sends requests to a server that is not reached over the network. */
   fetch?: typeof fetch | undefined;
-  /** The keys that encrypt the contents of promises: see `sealing.ts`. */
+  /** The keys that encrypt the contents of promises: see `sealing.ts`. Default: none, nothing is encrypted. */
   encryptionKeys?: string | undefined;
   group: string;
   /** The prefix of every promise id. */

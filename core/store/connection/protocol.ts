@@ -1,4 +1,5 @@
 /** The operations and records of Resonate's protocol that this product uses. */
+import { jsonOf } from "../json.ts";
 
 /** The version that every request names, and the only one that the supported server speaks. */
 export const PROTOCOL_VERSION = "2026-04-01";
@@ -142,12 +143,7 @@ export type Message = { kind: "execute"; task: LeaseRef } | { kind: "unblock"; p
 
 /** Parses a pushed message; undefined for text that is not a message of this protocol. */
 export function parseMessage(text: string): Message | undefined {
-  let message: unknown;
-  try {
-    message = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  const message = jsonOf(text);
   if (!isObject(message) || !isObject(message.data)) return undefined;
   const { task, promise } = message.data;
   if (message.kind === "execute" && isLease(task)) return { kind: "execute", task };

@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineDurableTool } from "../../../core/author/job-tool.ts";
-import type { ToolSchedule } from "../../../core/author/tool.ts";
+import type { Tool, ToolSchedule } from "../../../core/author/tool.ts";
 import { callerOf } from "../../../core/definitions/caller.ts";
 import type { Job } from "../../../core/definitions/job.ts";
+import { PausedJobs } from "../../../core/jobs/operating/paused-jobs.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { PausedKinds } from "../../../core/jobs/starting/paused-kinds.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { encodeValue } from "../../../core/store/codec.ts";
 import { ResonateClient } from "../../../core/store/connection/client.ts";
@@ -38,10 +38,10 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A deployment of one tool, without callers. */
-function begin() {
+/** A deployment of one tool and some others, without callers. */
+function begin(others: readonly Tool[] = []) {
   const jobs = [report.job as Job, schedule as Job];
-  Object.assign(deployed, { jobs, tools: [report] });
+  Object.assign(deployed, { jobs, tools: [report, ...others] });
   const sim = new Simulation({ now: () => Date.now() });
   const state = { isAway: false };
   vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
@@ -60,8 +60,8 @@ function begin() {
 }
 
 /** A caller with one schedule. */
-async function deploy(change: Partial<Schedule>, quota = 100) {
-  const { jobs, sim, state, env } = begin();
+async function deploy(change: Partial<Schedule>, quota = 100, others: readonly Tool[] = []) {
+  const { jobs, sim, state, env } = begin(others);
   const alarm = { at: 0 };
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
   let object = new CallerObject({ storage }, env);
@@ -190,7 +190,7 @@ test("an unavailable server delays a firing, and a cancelled or paused schedule 
   await pass(0.01);
   expect(await fired()).toEqual(["23T130000Z"]);
   await end("23T130000Z");
-  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  const paused = new PausedJobs(new ResonateClient({ url: "http://resonate" }), "");
   await paused.pause("schedule");
   await pass(0.99);
   expect(await fired()).toEqual(["23T130000Z"]);
@@ -226,7 +226,7 @@ test("a queued firing waits while schedules are paused, and is made up when they
   await pass(1);
   await pass(1);
   await end("23T130000Z");
-  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  const paused = new PausedJobs(new ResonateClient({ url: "http://resonate" }), "");
   await paused.pause("schedule");
   await pass(0.01);
   await pass(1);
@@ -256,7 +256,7 @@ test.each([
   ['with missed: "last" the newest firing', { missed: "last" }],
 ] as const)("%s within a pause of schedules is made up after it", async (_, change) => {
   const { pass, fired, alarm } = await deploy(change);
-  const paused = new PausedKinds(new ResonateClient({ url: "http://resonate" }), "");
+  const paused = new PausedJobs(new ResonateClient({ url: "http://resonate" }), "");
   await paused.pause("schedule");
   await pass(1);
   expect(await fired()).toEqual([]);
@@ -381,4 +381,24 @@ test("a nightly schedule shows a next firing to come, also if its firings are no
     const next = new Date(BEGAN + (day + 1) * 24 * HOUR).toISOString();
     expect(await doing()).toMatch(new RegExp(`^fires next ${next}; last: `));
   }
+});
+
+test.each([
+  ["whose tool throws at its arguments", { tool: "odd" }],
+  ["with a time that cannot be read any more", { when: { cron: "odd" } }],
+])("a schedule %s does not stop the others of its caller", async (_, change) => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => {});
+  const schema = z.object({ of: z.string() }).transform(() => {
+    throw new TypeError("odd");
+  });
+  const odd = { ...report, name: "odd", input: { ...report.input, schema } };
+  const { store, spec, alarm, pass, end, fired } = await deploy({}, 100, [odd]);
+  await startJob(store, schedule as Job, { ...spec, ...change, name: "odd" }, Date.now());
+  await pass(0);
+  await pass(1);
+  await end("23T130000Z");
+  expect(alarm.at).toBeGreaterThan(Date.now());
+  await pass(1);
+  expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
+  error.mockRestore();
 });

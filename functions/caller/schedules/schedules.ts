@@ -2,26 +2,26 @@
  * Fires the schedules of a caller. Their promises decide which schedules exist. The object's storage holds when each is due
  * next, and is made again if it is lost. A firing starts a job whose name holds the time, so a repeated firing is one job.
  */
-import * as z from "zod";
 import { CallerJobs } from "../../../core/author/caller-jobs.ts";
 import type { Tool, ToolSchedule } from "../../../core/author/tool.ts";
 import { hashed, type Job, NotStarted } from "../../../core/definitions/job.ts";
 import { FeedEntry } from "../../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
+import { PausedJobs } from "../../../core/jobs/operating/paused-jobs.ts";
 import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { PausedKinds } from "../../../core/jobs/starting/paused-kinds.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
-import { decodeValue, encodeValue } from "../../../core/store/codec.ts";
+import { decodeValue, getOf, resolveOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import { ResonateUnavailable } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { escapeId, splitGeneration } from "../../../core/store/ids.ts";
 import { check } from "../../../core/tools/arguments.ts";
+import type { EdgeLog } from "../../http/log.ts";
 import { Schedule, schedule } from "../../schedules/schedule.ts";
 import { lastBetween, nextAfter, problemIn, stamp } from "../../schedules/times.ts";
-import type { JobTable } from "../job-table.ts";
+import type { JobLooks } from "../job-looks.ts";
 import type { SeenSchedule } from "../seen.ts";
-import type { CallerStorage, SqlValue } from "../storage.ts";
+import type { Sql, SqlValue } from "../storage.ts";
 
 /** How late a firing may be before it counts as missed, in milliseconds. */
 const LATE = 5 * 60_000;
@@ -46,46 +46,41 @@ const GAP = { share: 0.1, most: 72_000_000 };
 /** How many schedules a caller sees at once. */
 const SEEN = 100;
 
-const Row = z.object({
-  id: z.string(),
+interface Row {
+  id: string;
   /** 0: not known yet. */
-  next_at: z.number(),
+  next_at: number;
   /** The time up to which firings have been decided on. */
-  after: z.number(),
+  after: number;
   /** The promise id of the last firing's job. */
-  running: z.string().nullable(),
+  running: string | null;
   /** The time of a firing that waits for that job to end. */
-  queued: z.number().nullable(),
+  queued: number | null;
   /** The last firings: a JSON array of job names, and of reasons why none was started. */
-  told: z.string(),
-});
-type Row = z.infer<typeof Row>;
+  told: string;
+}
 
-export interface ScheduleWorld {
-  storage: CallerStorage;
-  jobs: JobTable;
+interface ScheduleWorld {
+  sql: Sql;
   client: ResonateClient;
   feeds: ProgressFeeds;
+  looks: Pick<JobLooks, "lookAt" | "noteRecord">;
   namespace: string;
   tools: readonly Tool[];
   /** The caller's store; `isOwn`: for the deployment's own work, which no quota counts. */
   store(isOwn: boolean): RemoteStore;
-  log(message: string, fields: Record<string, string>): void;
+  log: Pick<EdgeLog, "error">;
   nameOf(id: string): string;
   isBlocked(): Promise<boolean>;
-  /** Looks at a job, and removes it from the record if it was never created. */
-  look(id: string): Promise<unknown>;
-  /** Records the observed state of a job. */
-  note(record: PromiseRecord): Promise<void>;
 }
 
 export class Schedules {
   readonly #world: ScheduleWorld;
-  readonly #paused: PausedKinds;
+  readonly #paused: PausedJobs;
 
   constructor(world: ScheduleWorld) {
     this.#world = world;
-    this.#paused = new PausedKinds(world.client, world.namespace);
+    this.#paused = new PausedJobs(world.client, world.namespace);
   }
 
   /**
@@ -102,36 +97,35 @@ export class Schedules {
       const isOne = [cron, every, at].filter((time) => time !== undefined).length === 1;
       const problem =
         isOne && !Number.isNaN(Date.parse(at ?? "2000-01-01"))
-          ? await problemIn({ ...spec.when, at: undefined, ...(at && { every: 60 }) }, Date.now())
+          ? problemIn({ ...spec.when, at: undefined, ...(at && { every: 60 }) }, Date.now())
           : "it has one of cron, every and at, a time in ISO 8601";
       if (problem !== undefined) {
-        this.#world.log("schedule not made", { tool: tool.name, reason: problem });
+        this.#world.log.error("schedule not made", { tool: tool.name, reason: problem });
         continue;
       }
       wanted.add(await schedule.name(spec));
       await startJob(store, schedule as Job, spec, Date.now());
     }
-    for (const { id } of this.#all("SELECT id FROM schedules")) {
+    for (const { id } of this.#world.sql.all("SELECT id FROM schedules")) {
       const name = this.#world.nameOf(String(id));
       if (isOfDefinition(name) && !wanted.has(splitGeneration(name).base)) await store.cancel(name);
     }
   }
 
-  /** When the next schedule is due, in milliseconds since the epoch. */
-  nextAt(): number | undefined {
-    const [row] = this.#all("SELECT min(next_at) AS at FROM schedules");
-    return row?.at == null ? undefined : Number(row.at);
+  /** When the next schedule is due, in milliseconds since the epoch; infinite where there is none. */
+  nextAt(): number {
+    const [row] = this.#world.sql.all("SELECT min(next_at) AS at FROM schedules");
+    return Number(row?.at ?? Infinity);
   }
 
   /** The schedules as their caller sees them, the next to fire first. */
   list(): SeenSchedule[] {
     const { namespace, nameOf } = this.#world;
-    return this.#all("SELECT * FROM schedules ORDER BY next_at, id LIMIT ?", SEEN).map((row) => {
-      const { id, next_at, told } = Row.parse(row);
+    return this.#rows("1 ORDER BY next_at, id LIMIT ?", SEEN).map(({ id, next_at, told }) => {
       const job_name = nameOf(id);
       const own = id.slice(0, id.length - job_name.length);
       const isJob = (name: string) =>
-        this.#all("SELECT 1 FROM firings WHERE job IN (?, ?)", own + name, namespace + name).length > 0;
+        this.#world.sql.all("SELECT 1 FROM firings WHERE job IN (?, ?)", own + name, namespace + name).length > 0;
       const isKnown = next_at > 0 && next_at < Number.MAX_SAFE_INTEGER;
       return {
         job_name,
@@ -143,34 +137,35 @@ export class Schedules {
   }
 
   async run(): Promise<void> {
-    const due = this.#all("SELECT * FROM schedules WHERE next_at <= ? ORDER BY next_at LIMIT ?", Date.now(), AT_ONCE);
+    const due = this.#rows("next_at <= ? ORDER BY next_at LIMIT ?", Date.now(), AT_ONCE);
     await Promise.all(
-      due.map(async (row) => {
-        const { id } = row;
-        await this.#fire(Row.parse(row)).catch((error) => {
-          if (!(error instanceof ResonateUnavailable)) throw error;
-          this.#all("UPDATE schedules SET next_at = ? WHERE id = ?", Date.now() + AGAIN, id as string);
-        });
-      }),
+      due.map((row) =>
+        this.#fire(row).catch((error) => {
+          // The others must fire all the same.
+          if (!(error instanceof ResonateUnavailable))
+            this.#world.log.error("schedule not fired", { job: row.id, reason: String(error) });
+          this.#world.sql.all("UPDATE schedules SET next_at = ? WHERE id = ?", Date.now() + AGAIN, row.id);
+        }),
+      ),
     );
   }
 
   async #fire(row: Row): Promise<void> {
-    const { client, note } = this.#world;
-    const record = await client.call({ kind: "promise.get", data: { id: row.id } });
-    // An edge may be about to create the promise.
+    const { client, looks } = this.#world;
+    const record = await client.call(getOf(row.id));
+    // An edge may be about to create the promise. If it never does, the look removes the schedule.
     if (!record) {
-      await this.#world.look(row.id);
+      await looks.lookAt([row.id]);
       return this.#put({ ...row, next_at: Date.now() + AGAIN });
     }
-    if (record.state !== "pending") return note(record);
+    if (record.state !== "pending") return looks.noteRecord(record);
     const param = decodeValue(record.param) as { args?: unknown[] } | undefined;
     const { data: spec } = Schedule.safeParse(param?.args?.[0]);
     if (!spec) return this.#put({ ...row, next_at: Number.MAX_SAFE_INTEGER });
     const now = Date.now();
     const after = row.after || record.createdAt;
-    const last = await lastBetween(spec.when, after, now);
-    const next = await nextAfter(spec.when, now);
+    const last = lastBetween(spec.when, after, now);
+    const next = nextAfter(spec.when, now);
     const isMissed = last !== undefined && now - last > LATE && spec.missed === "skip";
     let { running, queued } = row;
     const told: string[] = JSON.parse(row.told);
@@ -197,7 +192,8 @@ export class Schedules {
     else if (firing !== undefined) {
       const { base } = splitGeneration(this.#world.nameOf(row.id));
       const started = await this.#start(spec, firing, isOfDefinition(base));
-      if (started.id !== undefined) this.#all("INSERT OR IGNORE INTO firings VALUES (?, ?)", started.id, base);
+      if (started.id !== undefined)
+        this.#world.sql.all("INSERT OR IGNORE INTO firings VALUES (?, ?)", started.id, base);
       running = started.id ?? running;
       told.unshift(started.told);
     }
@@ -217,10 +213,10 @@ export class Schedules {
     const refused = (reason: string) => ({ told: notStarted(at, reason) });
     const tool = this.#world.tools.find((one) => one.name === name);
     if (!tool?.job || !tool.argsOf) return refused(`there is no tool ${name} any more`);
-    const checked = await check(tool.input, given);
-    if ("problems" in checked) return refused(checked.problems.join("; "));
     const store = this.#world.store(isOwn);
     try {
+      const checked = await check(tool.input, given);
+      if ("problems" in checked) return refused(checked.problems.join("; "));
       const args = await tool.argsOf(checked.args, contextOf(store, at));
       const job = tool.job as Job;
       const promise = await store.create(job, `${await job.name(args)}@${stamp(at)}`, args, Date.now());
@@ -233,8 +229,8 @@ export class Schedules {
 
   async #isRunning(id: string | null): Promise<boolean> {
     if (id === null) return false;
-    const record = await this.#world.client.call({ kind: "promise.get", data: { id } });
-    if (record && record.state !== "pending") await this.#world.note(record);
+    const record = await this.#world.client.call(getOf(id));
+    if (record && record.state !== "pending") await this.#world.looks.noteRecord(record);
     return record?.state === "pending";
   }
 
@@ -256,20 +252,19 @@ export class Schedules {
 
   /** Ends a schedule that never fires again. */
   async #settle(record: PromiseRecord, told: readonly string[]): Promise<void> {
-    const data = { id: record.id, state: "resolved" as const, value: encodeValue({ firings: told }) };
-    const settled = await this.#world.client.call({ kind: "promise.settle", data });
-    if (settled) await this.#world.note(settled);
+    const settled = await this.#world.client.call(resolveOf(record.id, { firings: told }));
+    if (settled) await this.#world.looks.noteRecord(settled);
+  }
+
+  #rows(where: string, ...values: SqlValue[]): Row[] {
+    return this.#world.sql.all(`SELECT * FROM schedules WHERE ${where}`, ...values) as unknown as Row[];
   }
 
   #put({ id, next_at, after, running, queued, told }: Row): void {
-    this.#all(
+    this.#world.sql.all(
       "UPDATE schedules SET next_at = ?, after = ?, running = ?, queued = ?, told = ? WHERE id = ?",
       ...[next_at, after, running, queued, told, id],
     );
-  }
-
-  #all(statement: string, ...values: SqlValue[]) {
-    return this.#world.storage.sql.exec(statement, ...values).toArray();
   }
 }
 

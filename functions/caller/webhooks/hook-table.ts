@@ -1,5 +1,5 @@
 /** A caller's subscriptions by web hook, and the outstanding messages of each, in the SQL storage of its object. */
-import type { CallerStorage, Row, SqlValue } from "../storage.ts";
+import type { Sql, SqlValue } from "../storage.ts";
 
 /** A subscription. Times are in milliseconds since the epoch. */
 export interface Subscription {
@@ -37,6 +37,9 @@ export interface Delivery {
   next_at: number;
 }
 
+/** How many verified addresses are kept: a caller may name others for ever. */
+const MOST_VERIFIED = 200;
+
 /** The due time of a message that its receiver has refused for good, in milliseconds since the epoch. */
 export const NEVER = 8_640_000_000_000_000;
 
@@ -61,24 +64,24 @@ const keyOf = ({ subscription, type, position, message_id }: Delivery): SqlValue
 ];
 
 export class HookTable {
-  readonly #storage: CallerStorage;
+  readonly #sql: Sql;
 
-  constructor(storage: CallerStorage) {
-    this.#storage = storage;
+  constructor(sql: Sql) {
+    this.#sql = sql;
   }
 
   get(id: string): Subscription | undefined {
-    return this.all("SELECT * FROM subscriptions WHERE id = ?", id)[0] as unknown as Subscription | undefined;
+    return this.#sql.all("SELECT * FROM subscriptions WHERE id = ?", id)[0] as unknown as Subscription | undefined;
   }
 
   subscriptions(): Subscription[] {
-    return this.all("SELECT * FROM subscriptions") as unknown as Subscription[];
+    return this.#sql.all("SELECT * FROM subscriptions") as unknown as Subscription[];
   }
 
   put(subscription: Subscription): void {
     const columns = Object.keys(subscription);
     const marks = columns.map(() => "?").join(", ");
-    this.all(
+    this.#sql.all(
       `INSERT OR REPLACE INTO subscriptions (${columns.join(", ")}) VALUES (${marks})`,
       ...(Object.values(subscription) as SqlValue[]),
     );
@@ -87,19 +90,19 @@ export class HookTable {
   change(id: string, change: Partial<Subscription>): void {
     const columns = Object.keys(change).map((column) => `${column} = ?`);
     const values = Object.values(change) as SqlValue[];
-    this.all(`UPDATE subscriptions SET ${columns.join(", ")} WHERE id = ?`, ...values, id);
+    this.#sql.all(`UPDATE subscriptions SET ${columns.join(", ")} WHERE id = ?`, ...values, id);
   }
 
   remove(id: string): void {
-    this.all("DELETE FROM subscriptions WHERE id = ?", id);
-    this.all("DELETE FROM deliveries WHERE subscription = ?", id);
+    this.#sql.all("DELETE FROM subscriptions WHERE id = ?", id);
+    this.#sql.all("DELETE FROM deliveries WHERE subscription = ?", id);
   }
 
   /** A new gap replaces an outstanding one, as an attempt that is under way does not report the later loss. */
   add(delivery: Delivery): void {
     const { subscription, position, type, message_id, attempts, next_at } = delivery;
     const values = [subscription, position, type, message_id, attempts, next_at];
-    this.all(
+    this.#sql.all(
       `INSERT INTO deliveries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
        SET message_id = excluded.message_id, next_at = min(next_at, excluded.next_at) WHERE type = 'gap'`,
       ...values,
@@ -107,17 +110,22 @@ export class HookTable {
   }
 
   schedule(delivery: Delivery, attempts: number, next_at: number): void {
-    this.all(`UPDATE deliveries SET attempts = ?, next_at = ? WHERE ${MESSAGE}`, attempts, next_at, ...keyOf(delivery));
+    this.#sql.all(
+      `UPDATE deliveries SET attempts = ?, next_at = ? WHERE ${MESSAGE}`,
+      attempts,
+      next_at,
+      ...keyOf(delivery),
+    );
   }
 
   done(delivery: Delivery): void {
-    this.all(`DELETE FROM deliveries WHERE ${MESSAGE}`, ...keyOf(delivery));
+    this.#sql.all(`DELETE FROM deliveries WHERE ${MESSAGE}`, ...keyOf(delivery));
   }
 
   /** Whether a gap is outstanding. Removes a gap that the receiver has refused, as this answer reports it to the client. */
   takeGap(id: string): boolean {
-    const isThere = this.all("SELECT 1 FROM deliveries WHERE subscription = ? AND type = 'gap'", id).length > 0;
-    this.all("DELETE FROM deliveries WHERE subscription = ? AND type = 'gap' AND next_at = ?", id, NEVER);
+    const isThere = this.#sql.all("SELECT 1 FROM deliveries WHERE subscription = ? AND type = 'gap'", id).length > 0;
+    this.#sql.all("DELETE FROM deliveries WHERE subscription = ? AND type = 'gap' AND next_at = ?", id, NEVER);
     return isThere;
   }
 
@@ -126,7 +134,7 @@ export class HookTable {
    * among those of its subscription.
    */
   due(now: number, each: number): (Delivery & { turn: number })[] {
-    return this.all(
+    return this.#sql.all(
       `SELECT * FROM (
          SELECT *, row_number() OVER (PARTITION BY subscription ORDER BY next_at, position) AS turn FROM deliveries
          WHERE next_at <= ? AND subscription IN (SELECT id FROM subscriptions WHERE active = 1)
@@ -137,37 +145,35 @@ export class HookTable {
 
   /** Delays all due messages. */
   postpone(now: number, next_at: number): void {
-    this.all("UPDATE deliveries SET next_at = ? WHERE next_at <= ?", next_at, now);
+    this.#sql.all("UPDATE deliveries SET next_at = ? WHERE next_at <= ?", next_at, now);
   }
 
-  /** When the next delivery is due; undefined where there is none. */
-  nextAt(): number | undefined {
-    const [row] = this.all(
+  /** When the next delivery is due; infinite where there is none. */
+  nextAt(): number {
+    const [row] = this.#sql.all(
       "SELECT min(next_at) AS at FROM deliveries JOIN subscriptions ON id = subscription WHERE active = 1",
     );
-    return row?.at == null ? undefined : Number(row.at);
+    return Number(row?.at ?? Infinity);
   }
 
   outstanding(id: string): number {
-    return Number(this.all("SELECT count(*) AS n FROM deliveries WHERE subscription = ?", id)[0]?.n);
+    return Number(this.#sql.all("SELECT count(*) AS n FROM deliveries WHERE subscription = ?", id)[0]?.n);
   }
 
   /** The position of a subscription's first outstanding event; `except` is left out. */
   firstOpen(id: string, except: number): number | undefined {
     const where = "subscription = ? AND type = 'event' AND position <> ?";
-    const [row] = this.all(`SELECT min(position) AS first FROM deliveries WHERE ${where}`, id, except);
+    const [row] = this.#sql.all(`SELECT min(position) AS first FROM deliveries WHERE ${where}`, id, except);
     return row?.first == null ? undefined : Number(row.first);
   }
 
   isVerified(url: string, now: number): boolean {
-    return this.all("SELECT 1 FROM verified WHERE url = ? AND until > ?", url, now).length > 0;
+    return this.#sql.all("SELECT 1 FROM verified WHERE url = ? AND until > ?", url, now).length > 0;
   }
 
   verify(url: string, until: number): void {
-    this.all("INSERT OR REPLACE INTO verified VALUES (?, ?)", url, until);
-  }
-
-  all(statement: string, ...values: SqlValue[]): Row[] {
-    return this.#storage.sql.exec(statement, ...values).toArray();
+    this.#sql.all("INSERT OR REPLACE INTO verified VALUES (?, ?)", url, until);
+    const kept = "SELECT url FROM verified ORDER BY until DESC LIMIT ?";
+    this.#sql.all(`DELETE FROM verified WHERE url NOT IN (${kept})`, MOST_VERIFIED);
   }
 }

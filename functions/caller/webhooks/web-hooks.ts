@@ -9,7 +9,7 @@ import { sha256Of } from "../../../core/store/sha256.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
 import type { Occurrence } from "../schedules/occurrence.ts";
 import type { SeenSubscription } from "../seen.ts";
-import type { CallerStorage } from "../storage.ts";
+import type { Sql } from "../storage.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
 import { type Failure, type Hook, type Outcome, post, readDocument } from "./post.ts";
 
@@ -68,8 +68,8 @@ export interface SubscriptionError {
   data: Record<string, unknown>;
 }
 
-export interface HookWorld {
-  storage: CallerStorage;
+interface HookWorld {
+  sql: Sql;
   log: EventLog;
   encryptionKeys: string | undefined;
   /** The filter in the log's terms. */
@@ -98,15 +98,13 @@ export class WebHooks {
 
   constructor(world: HookWorld) {
     this.#world = world;
-    this.#table = new HookTable(world.storage);
+    this.#table = new HookTable(world.sql);
     this.#sealing = new Sealing(world.encryptionKeys);
   }
 
-  /** When the next message is due or a subscription expires, in milliseconds since the epoch; undefined without either. */
-  nextAt(): number | undefined {
-    const ends = this.#table.subscriptions().map(({ expires_at }) => expires_at);
-    const next = Math.min(this.#table.nextAt() ?? Number.POSITIVE_INFINITY, ...ends);
-    return Number.isFinite(next) ? next : undefined;
+  /** When the next message is due or a subscription expires, in milliseconds since the epoch; infinite without either. */
+  nextAt(): number {
+    return Math.min(this.#table.nextAt(), ...this.#table.subscriptions().map(({ expires_at }) => expires_at));
   }
 
   get names(): string[] {
@@ -120,16 +118,18 @@ export class WebHooks {
     const id = await idOf(caller, request);
     const now = Date.now();
     this.#expire(now);
-    if (!this.#table.get(id) && this.#table.subscriptions().length >= MOST.subscriptions)
-      return { refused: "ResourceExhausted", data: { limit: "subscriptions", max: MOST.subscriptions } };
+    if (this.#isFull(id)) return exhausted("subscriptions");
     if (!this.#table.isVerified(url, now)) {
-      if (!this.#take("verifications"))
-        return { refused: "ResourceExhausted", data: { limit: "verifications", max: MOST.verifications } };
+      if (!this.#take("verifications")) return exhausted("verifications");
       const reason = await this.#verify(id, url, secret);
       if (reason !== undefined) return { refused: "CallbackEndpointError", data: { reason } };
       this.#table.verify(url, Date.now() + VERIFIED);
     }
     const sealed = await this.#seal(id, secret);
+    const earlier = this.#table.get(id)?.secret;
+    const isRotated = earlier !== undefined && (await this.#open(id, earlier)) !== secret;
+    // Others may have come first while this one was checked. From here on nothing is awaited.
+    if (this.#isFull(id)) return exhausted("subscriptions");
     // A subscription that has ended does not continue, also if its receiver has not been told yet.
     if (this.#table.get(id)?.ended != null) this.#remove(id);
     const known = this.#table.get(id);
@@ -138,14 +138,13 @@ export class WebHooks {
       Date.now() +
       Math.min(LIFE.most, Math.max(LIFE.least, ttlMs === undefined ? LIFE.byDefault : (ttlMs ?? LIFE.most)));
     const status = known && this.#statusOf(known);
-    const isRotated = known !== undefined && (await this.#open(id, known.secret)) !== secret;
     const truncated = known ? this.#table.takeGap(id) : begin.truncated;
     this.#table.put({
       ...{ id, name, url, secret: sealed, expires_at, active: 1, ended: null },
       narrowing: JSON.stringify(request.narrowed),
       caller: JSON.stringify(caller),
-      old_secret: isRotated ? known.secret : (known?.old_secret ?? null),
-      old_until: isRotated ? Date.now() + ROTATION : (known?.old_until ?? 0),
+      old_secret: known ? (isRotated ? earlier : known.old_secret) : null,
+      old_until: known ? (isRotated ? Date.now() + ROTATION : known.old_until) : 0,
       position: known?.position ?? begin.cursor,
       last_delivery_at: known?.last_delivery_at ?? null,
       last_error: known?.last_error ?? null,
@@ -153,7 +152,7 @@ export class WebHooks {
       failures: 0,
     });
     if (known?.active === 0)
-      this.#table.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
+      this.#world.sql.all("UPDATE deliveries SET next_at = ? WHERE subscription = ?", Date.now(), id);
     return {
       id,
       refreshBefore: new Date(expires_at).toISOString(),
@@ -161,6 +160,10 @@ export class WebHooks {
       truncated,
       ...(status && { deliveryStatus: status }),
     };
+  }
+
+  #isFull(id: string): boolean {
+    return !this.#table.get(id) && this.#table.subscriptions().length >= MOST.subscriptions;
   }
 
   async unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused> {
@@ -258,7 +261,7 @@ export class WebHooks {
       return;
     }
     if (isQuiet && !this.#world.log.isFar(position, now)) return;
-    this.#world.storage.transactionSync(() => {
+    this.#world.sql.transaction(() => {
       if (page.truncated) this.#tellGap(id, now);
       for (const event of page.events) {
         const of = { subscription: id, position: event.position, message_id: event.id };
@@ -347,14 +350,14 @@ export class WebHooks {
   }
 
   #end(subscription: string, error: SubscriptionError, now: number): void {
-    this.#table.all("DELETE FROM deliveries WHERE subscription = ?", subscription);
+    this.#world.sql.all("DELETE FROM deliveries WHERE subscription = ?", subscription);
     this.#table.change(subscription, { ended: JSON.stringify(error), active: 1 });
     const message_id = `msg_terminated_${crypto.randomUUID()}`;
     this.#table.add({ subscription, position: 0, type: "terminated", message_id, attempts: 0, next_at: now });
   }
 
   #expire(now: number): void {
-    for (const { id } of this.#table.all("SELECT id FROM subscriptions WHERE expires_at <= ?", now))
+    for (const { id } of this.#world.sql.all("SELECT id FROM subscriptions WHERE expires_at <= ?", now))
       this.#remove(String(id));
   }
 
@@ -424,6 +427,11 @@ export class WebHooks {
     return `whsec_${param.data}`;
   }
 }
+
+const exhausted = (limit: "subscriptions" | "verifications"): Refused => ({
+  refused: "ResourceExhausted",
+  data: { limit, max: MOST[limit] },
+});
 
 /** The id of a subscription: the same for the same caller, address, type and filter. */
 async function idOf({ key }: Caller, { url, name, narrowed }: HookKey): Promise<string> {

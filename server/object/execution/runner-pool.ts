@@ -29,6 +29,8 @@ export interface RunnerNamespace {
 interface RunnerPoolOptions {
   resonate: Resonate;
   namespace: RunnerNamespace;
+  /** The group whose tasks runners execute. */
+  group: string;
   /** The deployment's namespace, the prefix of its promise ids. */
   prefix: string;
   durable: () => Promise<void>;
@@ -42,7 +44,7 @@ interface Dispatched {
 }
 
 /**
- * Hands tasks that find no connected worker to runners, and wakes them. To the server it is one connection per group, which
+ * Hands tasks that find no connected worker to runners, and wakes them. To the server it is a connection of the group, which
  * exists only while the group has no worker.
  */
 export class RunnerPool {
@@ -50,15 +52,17 @@ export class RunnerPool {
   readonly #durable: () => Promise<void>;
   readonly #reports: RunnerReports | undefined;
   readonly #runners: readonly Runner[];
-  readonly #connections = new Map<string, PollConnection>();
+  readonly #group: string;
+  #connection: PollConnection | undefined;
   readonly #slots = new Map<string, Slots>();
   /** The tasks that wait for a slot, each as it was last dispatched: the server may dispatch them again in the meantime. */
   readonly #waiting = new Map<string, Dispatched>();
   readonly #prefix: string;
 
-  constructor({ resonate, namespace, prefix, durable, reports }: RunnerPoolOptions) {
+  constructor({ resonate, namespace, group, prefix, durable, reports }: RunnerPoolOptions) {
     this.#resonate = resonate;
     this.#durable = durable;
+    this.#group = group;
     this.#prefix = prefix;
     this.#reports = reports;
     this.#runners = Array.from({ length: RUNNERS }, (_, n) => {
@@ -67,23 +71,19 @@ export class RunnerPool {
     });
   }
 
-  serve(group: string): void {
-    if (this.#connections.has(group)) return;
-    const connection = this.#resonate.connect(group, ":runner", { isRunner: true });
+  serve(): void {
+    if (this.#connection) return;
+    const connection = this.#resonate.connect(this.#group, ":runner", { isRunner: true });
     if (!connection) return;
-    this.#connections.set(group, connection);
+    this.#connection = connection;
     queueMicrotask(() => void this.#read(connection)); // after the current commit
   }
 
-  /** Leaves the tasks of a group that are not yet running to the worker that has connected. */
-  leave(group: string): void {
-    const connection = this.#connections.get(group);
-    this.#connections.delete(group);
+  /** Leaves the tasks that are not yet running to a worker that has connected, or to the end of a pause. */
+  leave(): void {
+    const connection = this.#connection;
+    this.#connection = undefined;
     if (connection) this.#resonate.disconnect(connection);
-  }
-
-  leaveAll(): void {
-    for (const group of [...this.#connections.keys()]) this.leave(group);
   }
 
   async #read(connection: PollConnection): Promise<void> {
