@@ -197,12 +197,14 @@ export class Schedules {
       running = started.id ?? running;
       told.unshift(started.told);
     }
-    const again = queued === null ? Number.MAX_SAFE_INTEGER : now + (isPaused ? AFTER_PAUSE : AGAIN);
+    const isOver = next === undefined && queued === null;
+    // One that is over is looked at again, in case this process dies before it has ended it.
+    const again = queued !== null || isOver ? now + (isPaused ? AFTER_PAUSE : AGAIN) : Number.MAX_SAFE_INTEGER;
     const next_at = Math.min(next ?? Number.MAX_SAFE_INTEGER, again);
     const kept = told.slice(0, TOLD);
     await this.#tell(record, next, kept);
     this.#put({ ...row, next_at, after: now, running, queued, told: JSON.stringify(kept) });
-    if (next === undefined && queued === null) await this.#settle(record, kept);
+    if (isOver) await this.#settle(record, kept);
   }
 
   async #start(
