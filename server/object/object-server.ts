@@ -229,8 +229,6 @@ export class ObjectServer implements Operated {
     const connection = this.#resonate.connect(group, id);
     if (!connection) return new Response("Poll registration at capacity", { status: 503 });
     if (group === this.#group) this.#runners?.leave();
-    // When a reader leaves, the platform aborts this signal or cancels the stream.
-    request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
-    return new Response(this.#streams.read(connection), { headers });
+    return new Response(this.#streams.read(connection, request.signal), { headers });
   }
 }
