@@ -55,7 +55,8 @@ export interface EdgeWorker {
  */
 export function createEdge(options: EdgeOptions): EdgeWorker {
   const { name, title = name, version, description = title, instructions, websiteUrl, tools } = options;
-  const jobs = [...new Set([...jobsOf(tools), ...((options.jobs ?? []) as Job[]), schedule as Job])];
+  const jobsOfTools = tools.flatMap(({ job }) => job ?? []);
+  const jobs = [...new Set([...jobsOfTools, ...((options.jobs ?? []) as Job[]), schedule as Job])];
   const all = [...tools, ...builtIn(jobs, tools)];
   const problems = [...conflicts(jobs), ...duplicates([...all.map((tool) => tool.name), ...CARD_TOOLS])];
   if (description.length > 100)
@@ -68,10 +69,6 @@ export function createEdge(options: EdgeOptions): EdgeWorker {
     tools: all,
     identity: { info, description, instructions: instructionsOf(all, instructions) },
   }) as EdgeWorker;
-}
-
-function jobsOf(tools: readonly Tool[]): Job[] {
-  return [...new Set(tools.flatMap(({ job }) => job ?? []))];
 }
 
 function duplicates(names: readonly string[]): string[] {

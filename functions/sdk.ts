@@ -5,8 +5,6 @@ export {
   getOAuthProtectedResourceMetadataUrl,
   hostHeaderValidationResponse,
   isJsonContentType,
-  OAuthError,
-  OAuthErrorCode,
   originValidationResponse,
   Server,
 } from "@modelcontextprotocol/server";

@@ -88,9 +88,7 @@ async function problemOf(
     callbackUrl: (of: string) => `https://edge.invalid/callbacks/${encodeURIComponent(of)}`,
     beforeAttempt: over,
     limit: over,
-    ...(job.errors && { errors: job.errors }),
-    ...(job.budget && { budget: job.budget }),
-    ...(job.events && { events: job.events }),
+    ...{ errors: job.errors, budget: job.budget, events: job.events },
   };
   const outcome = await new Execution(code as Runnable, args, journal, lease, runtime).run().catch((error: unknown) => {
     if (error instanceof LeaseLost && error.message === END) return undefined;

@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
 import { serveHttp } from "../../testing/stack/http-server.ts";
+import { lockDirectory } from "../launcher/data-directory.ts";
 import type { Line } from "./backup-file.ts";
 import { openServer } from "./paused-server.ts";
 
@@ -49,6 +50,17 @@ test("a folder without state is not backed up, and only a restore makes it one w
     await using _server = await openServer({ data });
   }
   await rm(folder, { recursive: true });
+});
+
+test("a folder is not backed up while a stack runs in it, even one whose Resonate server is elsewhere", async () => {
+  const data = await mkdtemp(join(tmpdir(), "paused-"));
+  await mkdir(join(data, "objects"));
+  {
+    using _stack = lockDirectory(data);
+    await expect(openServer({ data })).rejects.toThrow(`It runs already, with its state in ${data}.`);
+  }
+  await using _server = await openServer({ data });
+  await rm(data, { recursive: true });
 });
 
 async function* none(): AsyncGenerator<Line> {}

@@ -2,18 +2,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { LocalService } from "../../core/author/local-service.ts";
 import { DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import type { Bundle } from "../bundle/bundle.ts";
 import { mapToSources } from "../bundle/source-map.ts";
 import { programPath } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
-import type { Ports } from "../process/ports.ts";
+import { HOST, type Ports } from "../process/ports.ts";
 import type { Service } from "../process/supervise.ts";
 import { filesIn } from "./data-directory.ts";
 import { refusalIn, spawnEdge } from "./local-edge.ts";
-import type { LocalService } from "./local-services.ts";
-
-export const HOST = "127.0.0.1";
 
 /** The variables that the edge takes unchanged from the environment: all variables that its configuration reads. */
 export const EDGE_ENVIRONMENT = [
@@ -47,7 +45,7 @@ const LOCAL_EDGE = {
   LOG_LEVEL: "warn",
 };
 
-export interface StackOptions {
+interface StackOptions {
   ports: Ports;
   /** The embedded server's data directory; undefined to keep state in memory. */
   data: string | undefined;

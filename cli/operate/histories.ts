@@ -19,7 +19,7 @@ import { endOf } from "../../core/store/deadline.ts";
 import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "../../worker/execution/child-jobs.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
-import { findServer, SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
+import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
 const OPTIONS = {
   to: optionOr("histories", "DIR", "where the files go (default histories)"),
@@ -41,15 +41,12 @@ today's code over them. JOB is the name of a job in logs.`,
 
 /** A copy of a value in which the fields with these names are replaced. */
 function redacted(value: unknown, fields: ReadonlySet<string>): unknown {
-  if (fields.size === 0) return value;
-  if (typeof value === "string") return redactedText(value, fields);
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((each) => redacted(each, fields));
-  const entries = Object.entries(value).map(([key, each]) => [
-    key,
-    fields.has(key) ? "redacted" : redacted(each, fields),
-  ]);
-  return Object.fromEntries(entries);
+  if (fields.size === 0 || value === undefined) return value;
+  const text = JSON.stringify(value, (key, each) => {
+    if (fields.has(key)) return "redacted";
+    return typeof each === "string" ? redactedText(each, fields) : each;
+  });
+  return JSON.parse(text);
 }
 
 /** Redacts a text that is JSON, as the values of callbacks are; returns any other text unchanged. */
@@ -183,7 +180,7 @@ export async function run(args: string[]): Promise<void> {
   const [verb, ...jobs] = positionals;
   if (verb !== "save" || jobs.length === 0) throw new WrongArguments("Name the jobs: save JOB …");
   const fields = new Set(values.redact.split(",").filter(Boolean));
-  await withServer(findServer(values), async (server) => {
+  await withServer(values, async (server) => {
     await mkdir(values.to, { recursive: true });
     for (const job of jobs) {
       const name = join(values.to, job.replace(/[^\w.~-]/g, "_").slice(0, 100));

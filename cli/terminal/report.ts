@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters, styleText } from "node:util";
-import { parseJson } from "../parse-json.ts";
+import { jsonOf } from "../../core/store/json.ts";
 
 /** What is shown: job events and problems (`news`), the log lines of the author's code as well (`author`), or `all`. */
 export type Detail = "news" | "author" | "all";
@@ -93,7 +93,7 @@ export const WIDTH = "complete".length;
 /** The indentation of lines below a text, which follows the time of day and the marking word. */
 const INDENT = " ".repeat("00:00:00  ".length + WIDTH + 1);
 
-export type Color = "cyan" | "yellow" | "green" | "red";
+type Color = "cyan" | "yellow" | "green" | "red";
 
 /** Colored only if standard output is a terminal and NO_COLOR is not set. */
 export const mark = (color: Color, word: string) => styleText(color, word.padEnd(WIDTH));
@@ -102,7 +102,7 @@ const problem = (service: string, text: string) => `${mark("yellow", service)} $
 
 /** Parses a log line; undefined if it is not a JSON object. */
 export function parse(line: string): LogEntry | undefined {
-  const value: unknown = parseJson(line);
+  const value = jsonOf(line);
   return typeof value === "object" && value !== null ? { ...value } : undefined;
 }
 

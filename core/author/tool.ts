@@ -8,7 +8,7 @@ import type { JobStatus } from "../jobs/status.ts";
 import { lenientForms, plain } from "../tools/advertised.ts";
 import type { Input } from "../tools/arguments.ts";
 import type { InputRequiredResult, ToolAnnotations } from "../tools/mcp.ts";
-import { type About, structured, type ToolAnswer } from "../tools/present.ts";
+import { ABOUT, type About, structured, type ToolAnswer } from "../tools/present.ts";
 import { MAX_RESULT_SIZE, MIN_ANSWER } from "../tools/results.ts";
 
 /**
@@ -273,17 +273,15 @@ export function builtInTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
     waits?: boolean;
-    /** The jobs that the output is about. Unlike the output, this never comes from an outside source. */
-    about?(output: Output): About;
-    run(args: Args, context: CallContext): Promise<Output>;
+    run(args: Args, context: CallContext): Promise<Output & { [ABOUT]?: About }>;
   },
 ): Tool {
   return {
     ...describeTool(tool, tool.output),
     waits: tool.waits === true,
     async call(args, context) {
-      const output = await tool.run(args as Args, context);
-      return structured(output, tool.about?.(output));
+      const { [ABOUT]: about, ...output } = await tool.run(args as Args, context);
+      return structured(output, about);
     },
   };
 }

@@ -3,11 +3,9 @@ import { ToolError } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { FanOut } from "../../core/store/pacing/fan-out.ts";
-import { BLOCKED } from "../auth/auth.ts";
-import { isBlocked } from "../auth/blocked.ts";
+import { blockedResponse, isBlocked } from "../auth/blocked.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { isStream, LONGEST_STREAM } from "../http/event-stream.ts";
-import { tooManyRequests } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import type { StreamSlot } from "../http/stream-slots.ts";
@@ -21,10 +19,7 @@ const BLOCKS = 20_000;
 
 const STOPPED = "the operator of this server has stopped new jobs for now: try again later";
 
-/** How many tokens of one address may be refused in a minute. After that, further tokens are not checked. */
-const MAX_REFUSED = 100;
-
-export interface Identified {
+interface Identified {
   /** With the token of its browser session, where it has one. */
   request: Request;
   caller: Caller;
@@ -39,40 +34,29 @@ export interface Identified {
   fanOut: FanOut;
 }
 
-/**
- * The response to an address from which too many tokens have been refused. Undefined where no address is known: all clients
- * would share one count, and a stranger could shut everybody out.
- */
-export function tooManyRefused({ refused }: Edge, address: string): Response | undefined {
-  return !address || refused.of(address) < MAX_REFUSED
-    ? undefined
-    : tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, refused.secondsLeft);
-}
-
 /** The caller of a request, which is charged to the caller's limit; or the response that refuses it. */
 export async function identify(received: Request, edge: Edge, line: RequestLog): Promise<Identified | Response> {
   const { auth, rateLimit, refused, store, pages } = edge;
   const request = await pages.withSession(received);
-  const address = clientAddress(request);
-  const guesses = address !== undefined && auth.presentsToken(request);
-  const tooMany = guesses ? tooManyRefused(edge, address) : undefined;
+  const guesses = auth.presentsToken(request);
+  const tooMany = guesses ? refused.tooMany(request) : undefined;
   if (tooMany) return tooMany;
   const authenticated = await auth.authenticate(request);
   if (authenticated instanceof Response) {
-    if (guesses && authenticated.status === 401) refused.add(address, 1);
+    if (guesses && authenticated.status === 401) refused.add(request);
     return authenticated;
   }
   const { caller, scopes, expires = Number.POSITIVE_INFINITY } = authenticated;
   line.caller = caller.label;
-  const set = await edge.settings?.();
-  if (set && isBlocked(caller, set.blocked)) return BLOCKED();
-  const key = caller.key || (address ?? caller.label);
+  const { blocked, starts_stopped } = await edge.settings();
+  if (isBlocked(caller, blocked)) return blockedResponse();
+  const key = caller.key || (clientAddress(request) ?? caller.label);
   // The request itself, before its body is read; the rest of its weight is charged once it is known.
-  const limited = await rateLimit?.(key, { weight: 1, of: 1 });
+  const limited = await rateLimit?.(key, { weight: 1 });
   if (limited) return limited;
   const fanOut = new FanOut();
   const own = store.as(caller, line.requestId, fanOut, {
-    refuses: set?.starts_stopped ? STOPPED : undefined,
+    refuses: starts_stopped ? STOPPED : undefined,
     trace: () => line.traceparent,
     async admit(count) {
       const tooMany = await rateLimit?.(key, { weight: count - 1, of: count });

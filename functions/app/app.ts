@@ -1,12 +1,11 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { clientAddress } from "../http/client-address.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { checkHost, checkOrigin } from "../http/origins.ts";
 import { RequestLog } from "../http/request-log.ts";
 import { loadLazy } from "../load-lazy.ts";
-import { admitted, identify, tooManyRefused } from "./admission.ts";
+import { admitted, identify } from "./admission.ts";
 import { createParts, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
@@ -63,7 +62,7 @@ export function createApp(deployment: Deployment): App {
   });
 
   app.use(async (c, next) => {
-    const rejected = await checkHost(c.req.raw, c.var.edge.hosts);
+    const rejected = await checkHost(c.req.raw, c.var.edge.config.ALLOWED_HOSTS);
     if (rejected) return rejected;
     // The router would match a path with a trailing slash.
     return c.req.path !== "/" && c.req.path.endsWith("/") ? c.notFound() : next();
@@ -87,8 +86,8 @@ export function createApp(deployment: Deployment): App {
   }
 
   app.use(async (c, next) => {
-    const { hosts, origins, cors } = c.var.edge;
-    const rejected = await checkOrigin(c.req.raw, { hosts, origins });
+    const { config, origins, cors } = c.var.edge;
+    const rejected = await checkOrigin(c.req.raw, origins, config.ALLOWED_HOSTS);
     if (rejected) return rejected;
     return cors ? cors(c, next) : next();
   });
@@ -116,13 +115,11 @@ export function createApp(deployment: Deployment): App {
   const doors = ["/reports", "/callbacks/:sealed", "/files/:sealed", "/operate/*", "/resonate", "/resonate/*"];
   app.on(["GET", "POST", "DELETE"], doors, async (c) => {
     const { edge } = c.var;
-    // Where no address is known, all clients would share one count, and a stranger could shut everybody out.
-    const address = clientAddress(c.req.raw);
-    const tooMany = address === undefined ? undefined : tooManyRefused(edge, address);
+    const tooMany = edge.refused.tooMany(c.req.raw);
     if (tooMany) return tooMany;
     const { doorOf } = await loadLazy();
-    const response = await doorOf(c.req.path)(c.req.raw, c.env, edge, loadSdk);
-    if (response.status === 401 && address !== undefined) edge.refused.add(address, 1);
+    const response = await doorOf(c.req.path)(c.req.raw, edge, loadSdk);
+    if (response.status === 401) edge.refused.add(c.req.raw);
     return response;
   });
 

@@ -13,7 +13,7 @@ import { callersOf, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
 import type { Files } from "../files/files.ts";
 import { EdgeLog } from "../http/log.ts";
-import { Counts, createRateLimit } from "../http/rate-limit.ts";
+import { createRateLimit, RefusedTries } from "../http/rate-limit.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { StreamSlots } from "../http/stream-slots.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
@@ -89,13 +89,21 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links: pages, rules });
   let loadedFiles: Files | undefined;
   const files = async () => {
-    const { Files } = await loadLazy();
-    loadedFiles ??= new Files(env, pages);
+    loadedFiles ??= new (await loadLazy()).Files(env, pages);
     return loadedFiles;
   };
   const origins = config.CORS_ORIGINS ?? [];
-  const settings = new SharedValue<Settings>(SETTINGS);
+  const fromOperators = new SharedValue<Settings>(SETTINGS);
   let known: Settings | undefined;
+  const settings = async (): Promise<Settings> => {
+    try {
+      known = operated && (await fromOperators.get(() => operated.operate("settings"))).value;
+    } catch {
+      // The last known settings hold while the object cannot be reached.
+    }
+    const { starts_stopped = false, blocked = [] } = known ?? {};
+    return { starts_stopped, blocked: [...(config.BLOCKED_CALLERS ?? []), ...blocked] };
+  };
   return {
     config,
     files,
@@ -107,29 +115,19 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     mcp: createMcp({ identity, calls, tasks, events, cards }),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: async (document, request) => {
-      const { Discovery } = await loadLazy();
-      const about = new Discovery(identity, config.auth.AUTH_MODE === "bearer");
-      return about[document](resourceOf(request, config), LegacyRevision.options);
+      const { documents } = await loadLazy();
+      const isBearer = config.auth.AUTH_MODE === "bearer";
+      const endpoint = resourceOf(request, config);
+      return documents[document]({ identity, endpoint, earlier: LegacyRevision.options, isBearer });
     },
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
-    settings:
-      operated &&
-      (() =>
-        settings
-          .get(() => operated.operate("settings"))
-          .then(({ value }) => {
-            known = value;
-          })
-          // The last known settings hold while the object cannot be reached.
-          .catch(() => {})
-          .then(() => known)),
+    settings,
     trail: operated && ((...given) => operated.operate("heard", ...given).catch(() => {})),
-    refused: new Counts(),
+    refused: new RefusedTries(),
     ready: new SharedValue(READY),
     deploy: callers && tools.some(({ schedule }) => schedule) ? once(() => callers.makeSchedules(), log) : undefined,
     missing,
-    hosts: config.ALLOWED_HOSTS,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
   };

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
+import { hasOperators } from "../../core/jobs/operating/worker-report.ts";
 import { DAYS, DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import { NAMESPACE } from "../../core/store/ids.ts";
 import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
@@ -17,6 +17,8 @@ const list = z.string().transform((text) =>
     .filter((item) => item !== ""),
 );
 
+const binding = <T>() => z.custom<T>((value) => typeof value === "object").optional();
+
 /** The edge's bindings, as wrangler vars and secrets. */
 const Env = z.object({
   /** Base URL of the Resonate server; when not set, the object at `RESONATE` is the server. */
@@ -24,7 +26,7 @@ const Env = z.object({
   /** `1`: the account's own Resonate server answers workers elsewhere, at `/resonate`. */
   RESONATE_PUBLIC: z.string().exactOptional(),
   /** The account's own Resonate server. */
-  RESONATE: z.custom<ResonateNamespace>((value) => typeof value === "object").optional(),
+  RESONATE: binding<ResonateNamespace>(),
   /** Bearer token for the Resonate server, when it requires one. */
   RESONATE_TOKEN: z.string().optional(),
   /** Keys for the arguments and results in the Resonate server: the first one encrypts, all decrypt. */
@@ -42,7 +44,12 @@ const Env = z.object({
   /** Host names that requests may be addressed to and come from; any when not set. Set on localhost. */
   ALLOWED_HOSTS: list.optional(),
   /** `local`: anybody at this machine operates the deployment. */
-  OPERATE: z.string().optional(),
+  OPERATE: z.string().exactOptional(),
+  /** Operators, as a JSON list of `{"name", "sha256"}`, and the scope of OAuth tokens whose callers are operators. */
+  OPERATOR_TOKENS: z.string().exactOptional(),
+  OAUTH_OPERATE_SCOPE: z.string().exactOptional(),
+  /** Workers elsewhere, as a JSON list of `{"sha256"}`. */
+  RESONATE_TOKENS: z.string().exactOptional(),
   /** The URL at which clients reach the deployment, without a path. The audience of tokens is derived from it. */
   PUBLIC_URL: TrustedUrl.refine((url) => URL.parse(url)?.pathname === "/", "set it to a URL without a path").optional(),
   /** Callers who are refused: names of static tokens, subjects of OAuth tokens, or labels as the log has them. */
@@ -54,11 +61,11 @@ const Env = z.object({
    * instead.
    */
   RATE_LIMIT: z.coerce.number().int().min(0).exactOptional(),
-  RATE_LIMITER: z.custom<RateLimiterBinding>((value) => typeof value === "object").optional(),
+  RATE_LIMITER: binding<RateLimiterBinding>(),
   /** The Durable Objects that report settlements; without them waits poll. */
-  LISTENER: z.custom<ObjectNamespace>((value) => typeof value === "object").optional(),
+  LISTENER: binding<ObjectNamespace>(),
   /** The Durable Objects that hold callers' quotas and lists of jobs; without them no start is served unless `MAX_JOBS` is 0. */
-  CALLER: z.custom<ObjectNamespace>((value) => typeof value === "object").optional(),
+  CALLER: binding<ObjectNamespace>(),
   /** The jobs of each length (up to an hour, a day, 30 days, a year) that a caller may start in that time; 0 for any number. */
   MAX_JOBS: z.coerce.number().int().min(0).exactOptional(),
   /** How many bytes may be stored of a caller's jobs; 0 for any number. */
@@ -80,14 +87,14 @@ const Env = z.object({
   /** `sketch`: the Events extension's errors have the codes of the sketch that preceded it, for clients that know no others. */
   EVENT_ERRORS: z.enum(["sep", "sketch"]).default("sep"),
   /** Reaches public addresses alone, for web hooks: on one machine a network of workerd; an account does not need it. */
-  CALLBACKS: z.custom<{ fetch: typeof fetch }>((value) => typeof value === "object").optional(),
+  CALLBACKS: binding<{ fetch: typeof fetch }>(),
   /** `1`, for development: web hooks may be sent to this machine, without encryption too. */
   ALLOW_LOOPBACK_CALLBACKS: z.string().exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
   /** Where spans of MCP requests go, by OTLP over HTTP. */
   OTEL_EXPORTER_OTLP_ENDPOINT: z.string().optional(),
   /** The files of the pages. */
-  ASSETS: z.custom<Assets>((value) => typeof value === "object").optional(),
+  ASSETS: binding<Assets>(),
   /** Seals links to jobs and sessions of browsers; at least 32 characters. Where callers sign in, there are neither without it. */
   VIEW_KEY: z.string().min(32).optional(),
   /** `off`: tools return no links to jobs, and earlier links are void. */
@@ -147,7 +154,7 @@ export function readConfig(env: unknown): Config {
       problems.push("ALLOW_LOOPBACK_CALLBACKS: it is for development, and not for a deployment with a PUBLIC_URL");
     const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
     const hasAudience = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
-    const isOperated = hasOperators(given as OperatorEnv);
+    const isOperated = hasOperators(general.data);
     if (hasAudience && problems.length === 0) return { ...limits, ...general.data, auth: auth.data, isOperated };
     // The audience never comes from the host name in a request, which its sender chooses.
     if (!hasAudience) problems.push(`PUBLIC_URL: ${AUDIENCE}`);

@@ -14,18 +14,16 @@ export const DISCOVERY = [
 
 export const CACHE_CONTROL = "public, max-age=3600";
 
-export class Discovery {
-  readonly #identity: Identity;
-  readonly #isBearer: boolean;
+/** The server at an address; `earlier` are the revisions that it speaks besides the newest one. */
+interface Described {
+  identity: Identity;
+  endpoint: URL;
+  earlier: readonly string[];
+  isBearer: boolean;
+}
 
-  constructor(identity: Identity, isBearer: boolean) {
-    this.#identity = identity;
-    this.#isBearer = isBearer;
-  }
-
-  /** The card of the server at an address; `earlier` are the revisions that it speaks as well. */
-  card(endpoint: URL, earlier: readonly string[]): object {
-    const { info, description } = this.#identity;
+export const documents = {
+  card({ identity: { info, description }, endpoint, earlier, isBearer }: Described): object {
     const { name, ...about } = info;
     const token = { name: "Authorization", description: "Bearer, and a token", isRequired: true, isSecret: true };
     return {
@@ -39,18 +37,18 @@ export class Discovery {
           url: endpoint.href,
           supportedProtocolVersions: [REVISION, ...earlier],
           // With OAuth, clients get a token by themselves.
-          ...(this.#isBearer && { headers: [token] }),
+          ...(isBearer && { headers: [token] }),
         },
       ],
     };
-  }
+  },
 
   /** The catalog of a host with this one server. */
-  catalog(endpoint: URL): object {
-    const identifier = `urn:air:${domainOf(endpoint)}:mcp:${this.#identity.info.name}`;
+  catalog({ identity: { info }, endpoint }: Described): object {
+    const identifier = `urn:air:${domainOf(endpoint)}:mcp:${info.name}`;
     return { specVersion: "1.0", entries: [{ identifier, type: CARD, url: `${endpoint.href}/server-card` }] };
-  }
-}
+  },
+};
 
 /** The domain of a server; `localhost` for an IP address. */
 const domainOf = ({ hostname }: URL): string => (/^[\d.]+$|^\[/.test(hostname) ? "localhost" : hostname);

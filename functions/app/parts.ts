@@ -7,7 +7,7 @@ import type { Auth } from "../auth/auth.ts";
 import type { Callers } from "../caller/callers.ts";
 import type { LoadFiles } from "../files/files.ts";
 import type { EdgeLog } from "../http/log.ts";
-import type { Counts, RateLimit } from "../http/rate-limit.ts";
+import type { RateLimit, RefusedTries } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
 import type { RequestScope, Trail } from "../http/scope.ts";
 import type { SharedValue } from "../http/shared-value.ts";
@@ -37,11 +37,10 @@ export interface Edge {
   discovery: (document: "card" | "catalog", request: Request) => Promise<object>;
   rateLimit: RateLimit | undefined;
   slots: StreamSlots;
-  /** The operators' settings, possibly some seconds old; undefined where there are no operators. */
-  settings: (() => Promise<Settings | undefined>) | undefined;
+  /** The operators' settings, possibly some seconds old, with the callers whom the configuration blocks. */
+  settings: () => Promise<Settings>;
   trail: Trail | undefined;
-  /** Refused tokens, by the address that sent them. */
-  refused: Counts;
+  refused: RefusedTries;
   /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
   /** The callers' objects; undefined where none are bound. */
@@ -53,8 +52,6 @@ export interface Edge {
   log: EdgeLog;
   pages: Pages;
   files: LoadFiles;
-  /** The host names that requests may be addressed to and come from; undefined for any. */
-  hosts: string[] | undefined;
   /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
   origins: readonly string[];
   /** Answers pages of other servers' origins; undefined when none may call. */

@@ -1,5 +1,6 @@
 /** The bindings that configure authentication. */
 import * as z from "zod";
+import { jsonOf } from "../../core/store/json.ts";
 
 /** The names of this machine in URLs, for which no certificate is needed. */
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
@@ -29,14 +30,7 @@ const TOKENS = 'set it to a JSON list of {"name", "sha256"}, as `npm run token` 
 
 const Tokens = z
   .string({ error: TOKENS })
-  .transform((text, context): unknown => {
-    try {
-      return JSON.parse(text);
-    } catch {
-      context.addIssue(TOKENS);
-      return z.NEVER;
-    }
-  })
+  .transform(jsonOf)
   .pipe(z.array(Token, { error: TOKENS }).min(1, TOKENS));
 
 /** Separated by spaces. */

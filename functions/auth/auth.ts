@@ -1,39 +1,30 @@
 /** Authentication and authorization of callers. */
-import { ANYONE, type Caller, callerOf } from "../../core/definitions/caller.ts";
+import { ANYONE, callerOf } from "../../core/definitions/caller.ts";
+import { sha256Of } from "../../core/store/sha256.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
 import type { Access } from "../http/scope.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig, type Token } from "./auth-config.ts";
-import { isBlocked } from "./blocked.ts";
 import { KeysUnavailable } from "./keys.ts";
 import { OAuthVerifier } from "./oauth.ts";
 import { type Demands, metadataOf, refuse, TokenRefused, unavailable, type Verified } from "./refusal.ts";
-import { isSame } from "./secret.ts";
-
-interface Authenticated {
-  caller: Caller;
-  scopes: readonly string[];
-  /** When the token expires, in milliseconds since the epoch; undefined for one that does not. */
-  expires?: number;
-}
+import { holderOf } from "./secret.ts";
 
 export interface Auth {
   /** Whether a request carries something that may be a token. */
   presentsToken(request: Request): boolean;
   /** The caller of a request and the content of its token; or the response that refuses it. */
-  authenticate(request: Request): Promise<Authenticated | Response>;
+  authenticate(request: Request): Promise<Verified | Response>;
   /** The response that refuses a request whose token lacks scopes; undefined where it has them. */
   authorize(request: Request, scopes: readonly string[], access: readonly Access[]): Promise<Response | undefined>;
   /** Where clients get tokens (RFC 9728) for the server that `request` reached; undefined without OAuth. */
   metadata(request: Request): Promise<OAuthProtectedResourceMetadata | undefined>;
 }
 
-/** The address of the deployment as its operator configured it, and whom it refuses. */
-export interface PublicAddress {
+/** The address of the deployment as its operator configured it. */
+interface PublicAddress {
   PUBLIC_URL?: string | undefined;
   ALLOWED_HOSTS?: readonly string[] | undefined;
-  /** Labels and subjects of callers who are refused. */
-  BLOCKED_CALLERS?: readonly string[] | undefined;
 }
 
 /** No authentication: all callers count as one, who may do everything. */
@@ -51,7 +42,7 @@ export function createAuth(config: AuthConfig, address: PublicAddress, log: Edge
       return OPEN;
     case "bearer": {
       const verify = bearerVerifier(config.BEARER_TOKENS);
-      return { ...OPEN, presentsToken, authenticate: (request) => authenticate(request, verify, {}, address, log) };
+      return { ...OPEN, presentsToken, authenticate: (request) => authenticate(request, verify, {}, log) };
     }
     case "oauth":
       return createResourceServer(config, address, log, title);
@@ -60,18 +51,11 @@ export function createAuth(config: AuthConfig, address: PublicAddress, log: Edge
 
 /** Verifies tokens that the operator hands out, by their hashes. @throws {TokenRefused} for an unknown token */
 function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Verified> {
-  const known = tokens.map(({ name, sha256 }) => ({ name, hash: fromHex(sha256) }));
   return async (token) => {
-    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token)));
-    // All are compared, so that the time taken does not reveal which one matched.
-    const [match] = known.filter((each) => isSame(each.hash, hash));
-    if (!match) throw new TokenRefused("The token is not known");
-    return { caller: await callerOf(match.name, match.name), scopes: [] };
+    const name = holderOf(await sha256Of(token), tokens);
+    if (name === undefined) throw new TokenRefused("The token is not known");
+    return { caller: await callerOf(name, name), scopes: [] };
   };
-}
-
-function fromHex(text: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(text.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }
 
 /** A resource server by the MCP authorization specification. */
@@ -93,7 +77,7 @@ function createResourceServer(config: OAuthConfig, address: PublicAddress, log: 
         if (always.every((scope) => verified.scopes.includes(scope))) return verified;
         throw new TokenRefused("A scope is missing", "insufficient_scope");
       };
-      return authenticate(request, verify, { scopes: first, resource }, address, log);
+      return authenticate(request, verify, { scopes: first, resource }, log);
     },
     async authorize(request, scopes, access) {
       const needed = access.flatMap((kind) => forAccess[kind] ?? []);
@@ -121,13 +105,10 @@ async function authenticate(
   request: Request,
   verify: (token: string) => Promise<Verified>,
   demands: Demands,
-  { BLOCKED_CALLERS: blocked = [] }: PublicAddress,
   log: EdgeLog,
-): Promise<Authenticated | Response> {
+): Promise<Verified | Response> {
   try {
-    const { caller, scopes, expires } = await verify(tokenIn(request));
-    if (isBlocked(caller, blocked)) return BLOCKED();
-    return { caller, scopes, ...(expires !== undefined && { expires }) };
+    return await verify(tokenIn(request));
   } catch (error) {
     if (error instanceof TokenRefused) return refuse(error, demands);
     if (!(error instanceof KeysUnavailable)) throw error;
@@ -135,10 +116,6 @@ async function authenticate(
     return unavailable(error.message);
   }
 }
-
-/** The response to a good token of a blocked caller. It holds no challenge: another token would not help. */
-export const BLOCKED = () =>
-  Response.json({ error: "access_denied", error_description: "This caller is blocked." }, { status: 403 });
 
 const presentsToken = ({ headers }: Request) => headers.has("authorization");
 

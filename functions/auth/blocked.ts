@@ -4,7 +4,7 @@ import { type Caller, callerOf, keysOf } from "../../core/definitions/caller.ts"
  * Whether a caller is blocked by one of its names: its label in the log, the name of its static token, or the subject of its
  * OAuth tokens, which is a part of its id.
  */
-export function isBlocked({ id, label }: Pick<Caller, "id" | "label">, blocked: readonly string[] = []): boolean {
+export function isBlocked({ id, label }: Pick<Caller, "id" | "label">, blocked: readonly string[]): boolean {
   if (blocked.length === 0) return false;
   return [label, id, subjectIn(id)].some((name) => name !== undefined && blocked.includes(name));
 }
@@ -27,3 +27,7 @@ function subjectIn(id: string): string | undefined {
     return undefined;
   }
 }
+
+/** The response to a good token of a blocked caller. It holds no challenge: another token would not help. */
+export const blockedResponse = () =>
+  Response.json({ error: "access_denied", error_description: "This caller is blocked." }, { status: 403 });

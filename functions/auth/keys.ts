@@ -39,17 +39,13 @@ export class PublishedKeys {
     this.#url = url === undefined ? undefined : new URL(url);
   }
 
-  /** @throws {KeysUnavailable} */
-  get(): Promise<Keys> {
-    return this.#get(0);
-  }
-
   /** The current keys; `keys` themselves when they were fetched a moment ago. @throws {KeysUnavailable} */
   async newerThan(keys: Keys): Promise<Keys> {
-    return Date.now() - keys.at < COOLDOWN ? keys : this.#get(keys.at);
+    return Date.now() - keys.at < COOLDOWN ? keys : this.get(keys.at);
   }
 
-  async #get(newerThan: number): Promise<Keys> {
+  /** Keys that were fetched after `newerThan`. @throws {KeysUnavailable} */
+  async get(newerThan = 0): Promise<Keys> {
     try {
       const { value, at } = await this.#keys.get(() => this.#fetch(), newerThan);
       return { set: value, at };

@@ -25,9 +25,6 @@ export class TokenRefused extends Error {
   }
 }
 
-/** In seconds. */
-const RETRY_AFTER = 5;
-
 /** What a token must allow. */
 export interface Demands {
   scopes?: readonly string[];
@@ -64,10 +61,9 @@ function quotable(text: string): string {
 }
 
 /** The response while no token can be verified. */
-export async function unavailable(reason: string): Promise<Response> {
-  const { OAuthError, OAuthErrorCode } = await loadSdk();
-  const body = new OAuthError(OAuthErrorCode.TemporarilyUnavailable, `${reason}. Try again later.`).toResponseObject();
-  return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_AFTER) } });
+export function unavailable(reason: string): Response {
+  const body = { error: "temporarily_unavailable", error_description: `${reason}. Try again later.` };
+  return Response.json(body, { status: 503, headers: { "retry-after": "5" } });
 }
 
 /** Where to get tokens for `resource` (RFC 9728); `title` is its name for people. */

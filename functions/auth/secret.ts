@@ -6,6 +6,27 @@ export function isSame(known: ArrayBufferView<ArrayBuffer>, given: ArrayBufferVi
   return known.byteLength === given.byteLength && (crypto.subtle as WorkerdCrypto).timingSafeEqual(known, given);
 }
 
+/** A token as configuration lists it: the name of its holder, and its SHA-256 in hexadecimal. */
+export interface ListedToken {
+  name?: unknown;
+  sha256?: unknown;
+}
+
+const utf8 = new TextEncoder();
+
+/** The name that belongs to the hash of a token. All are compared, so that the time taken does not reveal which one matched. */
+export function holderOf(hash: string, tokens: readonly ListedToken[]): string | undefined {
+  const given = utf8.encode(hash);
+  const [found] = tokens.filter(({ sha256 }) => isSame(utf8.encode(String(sha256).toLowerCase()), given));
+  return found && String(found.name ?? "operator");
+}
+
+/** The tokens of a variable that holds a JSON list of them. */
+export function tokensIn(text: string | undefined): ListedToken[] {
+  const listed: unknown = text ? JSON.parse(text) : [];
+  return Array.isArray(listed) ? listed.flatMap((each) => each ?? []) : [];
+}
+
 /** The token that a request shows; undefined without one. */
 export const bearerIn = (headers: Headers): string | undefined =>
   /^Bearer +(\S+)$/i.exec(headers.get("authorization") ?? "")?.[1];

@@ -4,6 +4,7 @@ import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { jsonOf } from "../../core/store/json.ts";
 import { jobName } from "../../core/tools/arguments.ts";
+import { ABOUT } from "../../core/tools/present.ts";
 import { checkAnswer } from "../tasks/answer.ts";
 
 const NAME = "answer_question";
@@ -31,10 +32,9 @@ export const answerQuestion = builtInTool({
   }),
   output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-  about: ({ job_name }) => ({ job: job_name }),
   async run({ job_name, question, answer }, { store, signal }) {
     await giveAnswer(NAME, { job_name, question, answer, isUser: false }, store, signal);
-    return { job_name, question, answered: true as const };
+    return { job_name, question, answered: true as const, [ABOUT]: { job: job_name } };
   },
 });
 

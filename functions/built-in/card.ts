@@ -4,6 +4,7 @@ import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "..
 import { JobStatus } from "../../core/jobs/status.ts";
 import { jsonOf } from "../../core/store/json.ts";
 import { check, nameText } from "../../core/tools/arguments.ts";
+import { ABOUT } from "../../core/tools/present.ts";
 import { loadLazy } from "../load-lazy.ts";
 import { giveAnswer, jsonText } from "./answer-question.ts";
 
@@ -33,7 +34,6 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
     output: z.looseObject({ job_name: z.string(), status: JobStatus }),
     annotations: { readOnlyHint: true, openWorldHint: false },
     _meta,
-    about: () => ({ isCard: true }),
     async run({ job_name, tool, arguments: args = "{}" }, context) {
       const called = tools.find(({ name }) => name === tool);
       const name = job_name ?? (called && (await nameOf(called, jsonOf(args), context))) ?? "";
@@ -42,7 +42,7 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
       const { kind, view } = promise.job;
       const { title } = (called ?? tools.find(({ job }) => job?.kind === kind))?.listing ?? {};
       const { cardOf } = await loadLazy();
-      return { ...(await cardOf(promise, context)), title, view, chart };
+      return { ...(await cardOf(promise, context)), title, view, chart, [ABOUT]: { isCard: true } };
     },
   });
 

@@ -4,8 +4,9 @@ import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/to
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/store/ids.ts";
-import { jsonOf } from "../../core/store/json.ts";
+import { isRecord, jsonOf } from "../../core/store/json.ts";
 import { check } from "../../core/tools/arguments.ts";
+import { ABOUT } from "../../core/tools/present.ts";
 import { loadTimes } from "../schedules/load-times.ts";
 import { type Schedule, schedule } from "../schedules/schedule.ts";
 import { SHORTEST } from "../schedules/shortest.ts";
@@ -46,7 +47,6 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       note: z.string().optional(),
     }),
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-    about: ({ job_name }) => ({ job: job_name }),
     async run(given, { store, now, signal, until, mayConfirm }) {
       const { name, tool: toolName, cron, timezone, every, at, missed = "skip", overlap = "skip" } = given;
       const refused = (...reasons: string[]) => new ToolError(refusal(NAME, reasons));
@@ -63,8 +63,8 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const { nextAfter, problemIn } = await loadTimes();
       const problem = problemIn(when, now);
       if (problem !== undefined) throw refused(problem);
-      const args = objectIn(given.arguments);
-      if (!args) throw refused("arguments: must be a JSON object");
+      const args = given.arguments === undefined ? {} : jsonOf(given.arguments);
+      if (!isRecord(args)) throw refused("arguments: must be a JSON object");
       const checked = await check(tool.input, args);
       if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));
       const next = nextAfter(when, now);
@@ -88,12 +88,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
         status: statusOf(promise),
         ...(at_ !== undefined && { next_at: new Date(at_).toISOString() }),
         ...(note !== undefined && { note }),
+        [ABOUT]: { job: promise.name },
       };
     },
   });
-
-function objectIn(text: string | undefined): Record<string, unknown> | undefined {
-  const value = text === undefined ? {} : jsonOf(text);
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
-  return isObject ? (value as Record<string, unknown>) : undefined;
-}

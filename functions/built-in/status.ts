@@ -22,6 +22,7 @@ import { partsIn } from "../../core/store/parts.ts";
 import { answersOf, viewOfRange, withMedia } from "../../core/tools/answers.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
+import { ABOUT } from "../../core/tools/present.ts";
 import {
   arrange,
   costOf,
@@ -72,10 +73,6 @@ export const probeStatus = builtInTool({
   }),
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   _meta,
-  about: (output) => ({
-    links: linksTo(output.statuses.map(({ summary }) => summary)),
-    files: (output as Referring)[REFERRING],
-  }),
   async run({ job_names, partial_from, ...selected }, { store, signal }) {
     const foreign = new Map<string, unknown>();
     const partial = { from: partial_from, limit: MAX_PARTIAL / job_names.length };
@@ -91,17 +88,24 @@ export const probeStatus = builtInTool({
     );
     const fitted = arrange(held, MAX_ANSWER);
     const note = noteOn(fitted);
-    const referring = fitted.views.map((view) => [referringResult(view, foreign), view.partial]);
-    return { statuses: fitted.views, ...(note !== undefined && { note }), [REFERRING]: referring };
+    const links = linksTo(fitted.views.map(({ summary }) => summary));
+    const files = fitted.views.map((view) => [referringResult(view, foreign), view.partial]);
+    return { statuses: fitted.views, ...(note !== undefined && { note }), [ABOUT]: { links, files } };
   },
 });
+
+/** How many partial results are known, and how much of the others the answer may hold, in characters. */
+interface PartialRange {
+  from: number | undefined;
+  limit: number;
+}
 
 /** A job with its view, which for a running job has its activity. */
 async function look(
   store: RemoteStore,
   name: string,
   selected: Selection,
-  about: { from: number | undefined; limit: number },
+  about: PartialRange,
   signal: AbortSignal,
 ): Promise<{ promise?: DurablePromise; view: JobView }> {
   const promise = await store.get(name, signal);
@@ -120,7 +124,7 @@ async function look(
 async function partialIn(
   store: RemoteStore,
   { promise, feed }: JobSnapshot,
-  about: { from: number | undefined; limit: number },
+  about: PartialRange,
   signal: AbortSignal,
 ): Promise<Partial | undefined> {
   if (!feed.entry?.emitted && about.from === undefined) return undefined;
@@ -166,18 +170,13 @@ export const awaitResult = builtInTool({
   annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
   _meta,
   waits: true,
-  about: (output) => ({
-    links: linksTo(Object.values(output.summaries ?? {})),
-    media: (output as { [MEDIA]?: Media })[MEDIA] ?? [],
-    files: (output as Referring)[REFERRING],
-  }),
   async run(
     { job_names, timeout_seconds = DEFAULT_TIMEOUT, partial_from: from },
     { store, now, until, signal, reportProgress },
   ) {
     const held = new Map<string, Held>();
     const foreign = new Map<string, unknown>();
-    const media: Media = [];
+    const media: CallToolResult["content"] = [];
     let room = MAX_MEDIA;
     const large: DurablePromise[] = [];
     /** Holds a job that has ended for the answer. Takes media out of its result. */
@@ -240,10 +239,11 @@ export const awaitResult = builtInTool({
       const cut = running.length > 0 && timeout < timeout_seconds * 1_000;
       const end = cut ? `Await those running again: this wait ended after ${Math.round(timeout / 1_000)} seconds.` : "";
       const { views, ...answer } = awaited([...held.values()], running, costOf(waiting) + costOf(told), end);
+      const links = linksTo(Object.values(answer.summaries ?? {}));
+      const files = [views.map((view) => referringResult(view, foreign)), told];
       return {
         ...answer,
-        [MEDIA]: media,
-        [REFERRING]: [views.map((view) => referringResult(view, foreign)), told],
+        [ABOUT]: { links, media, files },
         ...(waiting.length > 0 && { waiting_for: Object.fromEntries(waiting) }),
         ...(told.length > 0 && { partial: Object.fromEntries(told) }),
       };
@@ -252,15 +252,6 @@ export const awaitResult = builtInTool({
     }
   },
 });
-
-type Media = CallToolResult["content"];
-
-/** The key of the images, sounds and files of results, which are not part of the JSON. */
-const MEDIA = Symbol("media");
-
-/** The key of the values in an answer whose references to files are shown. */
-const REFERRING = Symbol("referring");
-type Referring = { [REFERRING]?: unknown };
 
 /** The part of a job's result that may refer to files; `foreign`: that of each answer of a wrapped server, by job name. */
 const referringResult = (view: JobView, foreign: ReadonlyMap<string, unknown>): unknown =>
@@ -296,7 +287,7 @@ const shortQuestions = (questions: NonNullable<JobView["waiting_for"]>) =>
 async function toldBy(
   store: RemoteStore,
   name: string,
-  about: { from: number | undefined; limit: number },
+  about: PartialRange,
   signal: AbortSignal,
 ): Promise<Pick<JobView, "waiting_for" | "partial">> {
   if (signal.aborted) return {};

@@ -9,7 +9,6 @@ import { jsonOf } from "../../core/store/json.ts";
 import { readBytes } from "../../core/store/read-bytes.ts";
 import type { Edge } from "../app/parts.ts";
 import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
-import { clientAddress } from "../http/client-address.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 
 /** The largest body, in bytes. */
@@ -31,19 +30,14 @@ interface Callback {
 }
 
 /** Answers `POST /callbacks/:sealed`. Anybody may call, so a void address counts like a refused token. */
-export async function receive(
-  request: Request,
-  _env: object,
-  edge: Edge,
-  loadSdk: () => Promise<Sdk>,
-): Promise<Response> {
+export async function receive(request: Request, edge: Edge, loadSdk: () => Promise<Sdk>): Promise<Response> {
   const sealed = new URL(request.url).pathname.split("/")[2] ?? "";
   const found = request.method === "POST" ? await edge.pages.seal?.open(CALLBACKS, sealed) : undefined;
   if (!found) {
-    edge.refused.add(clientAddress(request) ?? "", 1);
+    edge.refused.add(request);
     return answer(404, "This address is void, or its time is over.");
   }
-  const limited = await edge.rateLimit?.(`callback ${found.value}`, { weight: 1, of: 1 });
+  const limited = await edge.rateLimit?.(`callback ${found.value}`, { weight: 1 });
   return limited ?? settle(edge.client, request, { id: String(found.value), until: found.until }, loadSdk);
 }
 

@@ -1,7 +1,6 @@
 /** The routes of an edge for workers, operators, outside systems and readers of files. */
 
 import type { Edge } from "../app/parts.ts";
-import { clientAddress } from "../http/client-address.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { operate } from "../operate/routes.ts";
 import { receive as receiveCallback } from "./callbacks.ts";
@@ -9,12 +8,12 @@ import { receive as receiveReports } from "./reports.ts";
 import { throughDoor } from "./resonate.ts";
 
 /** Answers a request, or refuses one without the right to it with 401. */
-type Door = (request: Request, env: object, edge: Edge, loadSdk: () => Promise<Sdk>) => Promise<Response>;
+type Door = (request: Request, edge: Edge, loadSdk: () => Promise<Sdk>) => Promise<Response>;
 
-const download: Door = async (request, _env, edge) => {
+const download: Door = async (request, edge) => {
   const sealed = new URL(request.url).pathname.split("/")[2] ?? "";
   return request.method === "GET" || request.method === "HEAD"
-    ? (await edge.files()).download(request, sealed, clientAddress(request) ?? "", edge)
+    ? (await edge.files()).download(request, sealed, edge)
     : Response.json({ error: "Not found." }, { status: 404 });
 };
 

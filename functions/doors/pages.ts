@@ -50,7 +50,6 @@ export async function answerPage(c: Visit, identify: Identify): Promise<Response
     case "DELETE /pages/session":
       return isOwnPage(c.req.raw) ? withCookie(c, endOfSession(isSecure(c))) : c.json(NOT_HERE, 403);
     default:
-      if (method !== "GET" && method !== "HEAD") return c.notFound();
       return path.startsWith("/view/") ? openLink(c) : showFile(c);
   }
 }
@@ -66,7 +65,7 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   const { pages, rateLimit } = edge;
   const name = c.req.query("name") ?? "";
   const isLink = c.req.path !== "/pages/job";
-  const link = isLink ? await linked(pages, c.req.raw, name, await blockedIn(c)) : undefined;
+  const link = isLink ? await linked(pages, c.req.raw, name, (await edge.settings()).blocked) : undefined;
   const identified = await identify(c.req.raw, edge, line);
   if (identified instanceof Response && !link) return identified;
   // A link leads to the job of its caller, even if the viewer has a job of the same name.
@@ -76,7 +75,7 @@ async function showJob(c: Visit, identify: Identify): Promise<Response> {
   // Views by a link are not the owner's requests.
   const key = own?.key ?? clientAddress(c.req.raw) ?? `link of ${caller.key}`;
   const refused =
-    (await rateLimit?.(key, { weight: WEIGHT, of: WEIGHT })) ??
+    (await rateLimit?.(key, { weight: WEIGHT })) ??
     (own && (await edge.auth.authorize(own.request, own.scopes, ["read"])));
   if (refused) return refused;
   const store = own?.store ?? edge.store.as(caller, line.requestId);
@@ -139,12 +138,10 @@ async function showTold(c: Visit, identify: Identify): Promise<Response> {
   return c.json(seen ?? {}, 200, PRIVATE);
 }
 
-/** The callers whom operators block. */
-const blockedIn = async (c: Visit) => (await c.var.edge.settings?.())?.blocked;
-
 async function openLink(c: Visit): Promise<Response> {
+  const { pages, settings } = c.var.edge;
   const sealed = c.req.path.slice("/view/".length);
-  const found = await follow(c.var.edge.pages, sealed, isSecure(c), await blockedIn(c));
+  const found = await follow(pages, sealed, isSecure(c), (await settings()).blocked);
   if (!found) return c.text("This link is void, or its time is over.", 404, PRIVATE);
   return c.body(null, 303, { ...PRIVATE, location: found.path, "set-cookie": found.cookie });
 }

@@ -43,7 +43,7 @@ const Batch = z.object({ ended: Ids, started: Ids, worker: Worker.exactOptional(
 const answer = (status: number, error: string) => Response.json({ error }, { status });
 
 /** Passes reports on to the objects of the callers whom they concern. The body of a request without the token is not read. */
-export async function receive(request: Request, _env: object, { config, callers }: Edge): Promise<Response> {
+export async function receive(request: Request, { config, callers }: Edge): Promise<Response> {
   if (request.method !== "POST") return answer(404, "Not found.");
   const { VIEW_KEY, isOperated } = config;
   const shown = bearerIn(request.headers);

@@ -6,12 +6,11 @@ import { keysOf } from "../../core/definitions/caller.ts";
 import { fetchFrom } from "../../core/store/object-address.ts";
 import { readBytes } from "../../core/store/read-bytes.ts";
 import { sha256Of } from "../../core/store/sha256.ts";
+import type { Config } from "../app/config.ts";
 import type { Edge } from "../app/parts.ts";
-import { bearerIn } from "../auth/secret.ts";
+import { bearerIn, holderOf, tokensIn } from "../auth/secret.ts";
 import type { Callers } from "../caller/callers.ts";
 import type { RoomRow } from "../caller/room-rows.ts";
-import { clientAddress } from "../http/client-address.ts";
-import { holderOf } from "../operate/rights.ts";
 
 /** The largest request, in bytes: the same as in the object, and a larger one for rows that an operator restores. */
 const MAX_BODY = 2 * 1024 * 1024;
@@ -27,65 +26,55 @@ const COMMANDS: Readonly<Record<string, string>> = {
   ...{ "POST caller": "forget", "DELETE rooms": "forget", "POST recover": "recover" },
 };
 
-/** The hashes of tokens, as `RESONATE_TOKENS` and `OPERATOR_TOKENS` list them. */
-export interface DoorEnv {
-  RESONATE_TOKENS?: string;
-  OPERATOR_TOKENS?: string;
-}
-
 /** Passes requests of workers elsewhere and of operators on to the Resonate object, where the deployment allows that. */
-export async function throughDoor(
-  request: Request,
-  env: object,
-  { config, refused, callers }: Edge,
-): Promise<Response> {
+export async function throughDoor(request: Request, { config, refused, callers }: Edge): Promise<Response> {
   const { RESONATE, RESONATE_PUBLIC } = config;
   // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
   const { pathname, search } = new URL(request.url);
   const isOpen = RESONATE && RESONATE_PUBLIC === "1" && request.method !== "DELETE";
   if (!isOpen || !pathname.startsWith("/resonate")) return Response.json({ error: "Not found." }, { status: 404 });
   const path = pathname.slice("/resonate".length);
-  const passed = await atDoor(request, path, env as DoorEnv);
+  const passed = await atDoor(request, path, config);
   if (passed instanceof Response) {
     // Wrong tokens are counted in `app.ts`, for all doors; other refusals here.
-    const address = passed.status === 401 ? undefined : clientAddress(request);
-    if (address !== undefined) refused.add(address, 1);
+    if (passed.status !== 401) refused.add(request);
     return passed;
   }
-  if (path.startsWith(OPERATE)) await noteCommand(request, path, env, callers);
+  if (path.startsWith(OPERATE)) await noteCommand(request, path, config, callers);
   const response = await fetchFrom(RESONATE)(new Request(`http://resonate/public${path}${search}`, passed));
   return new Response(response.body, response); // a copy, whose headers can be changed
 }
 
 /** The request as it may be passed on, or the response that refuses it. `path` is what follows the door's own path. */
-async function atDoor(request: Request, path: string, env: DoorEnv): Promise<Request | Response> {
+async function atDoor(request: Request, path: string, config: Config): Promise<Request | Response> {
   const { method, headers } = request;
   const isCall = path === "" || path === "/";
   const isOperators = path.startsWith(OPERATE);
   const isPoll = method === "GET" && /^\/poll\/[^/]+\/[^/]+$/.test(path);
   if (!isPoll && !isOperators && !(isCall && method === "POST")) return new Response(null, { status: 404 });
   const most = isOperators ? MAX_ROWS : MAX_BODY;
-  const known = [...hashesIn(env.OPERATOR_TOKENS), ...(isOperators ? [] : hashesIn(env.RESONATE_TOKENS))];
+  const known = [...tokensIn(config.OPERATOR_TOKENS), ...(isOperators ? [] : tokensIn(config.RESONATE_TOKENS))];
+  const isKnown = async (token: string) => holderOf(await sha256Of(token), known) !== undefined;
   const shown = bearerIn(headers);
   if (!isCall && Number(headers.get("content-length") ?? 0) > most) return tooLarge(most);
-  if (!isCall) return shown !== undefined && (await isKnown(shown, known)) ? request : unauthorized();
+  if (!isCall) return shown !== undefined && (await isKnown(shown)) ? request : unauthorized();
   // In the protocol the token is in the body, in the head of each request.
   const body = await readBytes(request, most);
   if (body === 413) return tooLarge(most);
   if (body === 408) return new Response("408 Request Timeout", { status: 408 });
   const [, auth] = /"auth"\s*:\s*"([^"\\]+)"/.exec(new TextDecoder().decode(body)) ?? [];
-  if (auth === undefined || !(await isKnown(auth, known))) return unauthorized();
+  if (auth === undefined || !(await isKnown(auth))) return unauthorized();
   return new Request(request.url, { method, headers, body, signal: request.signal });
 }
 
 /**
  * Serves operators' requests about callers' objects, wherever the Resonate server is: reads their rows (GET), restores them
- * (POST), and removes those of a caller (DELETE). `isOwnServer`: whether the account's own Resonate server has the jobs.
+ * (POST), and removes those of a caller (DELETE).
  */
-export async function operateRooms(request: Request, env: DoorEnv, callers: Callers, isOwnServer: boolean) {
-  const passed = await atDoor(request, ROOMS, env);
+export async function operateRooms(request: Request, config: Config, callers: Callers) {
+  const passed = await atDoor(request, ROOMS, config);
   if (passed instanceof Response) return passed;
-  await noteCommand(request, ROOMS, env, callers);
+  await noteCommand(request, ROOMS, config, callers);
   const { rooms } = callers;
   const asked = new URL(request.url).searchParams;
   if (request.method === "POST") await rooms.writeRooms((await passed.json()) as RoomRow[]);
@@ -93,7 +82,8 @@ export async function operateRooms(request: Request, env: DoorEnv, callers: Call
     for (const key of await keysOf(asked.get("caller") ?? "")) await rooms.forgetRoom(key);
   } else {
     const page = await rooms.readRooms(JSON.parse(asked.get("after") ?? "null") ?? undefined);
-    return Response.json({ ...page, isOwnServer });
+    // Whether the account's own Resonate server has the jobs.
+    return Response.json({ ...page, isOwnServer: config.RESONATE !== undefined });
   }
   return Response.json({});
 }
@@ -102,26 +92,16 @@ export async function operateRooms(request: Request, env: DoorEnv, callers: Call
 async function noteCommand(
   { method, url, headers }: Request,
   path: string,
-  env: DoorEnv,
+  { OPERATOR_TOKENS }: Config,
   callers: Callers | undefined,
 ) {
   const what = COMMANDS[`${method} ${path.slice(OPERATE.length)}`];
   if (!what || !callers) return;
   const asked = new URL(url).searchParams;
   const about = ["caller", "time", "bookmark"].filter((name) => asked.has(name)).map((name) => [name, asked.get(name)]);
-  const who = await holderOf(await sha256Of(bearerIn(headers) ?? ""), env);
+  const who = holderOf(await sha256Of(bearerIn(headers) ?? ""), tokensIn(OPERATOR_TOKENS));
   await callers.operate("command", who ?? "operator", what, Object.fromEntries(about));
 }
 
 const tooLarge = (most: number) => new Response(`A request may have ${most} bytes`, { status: 413 });
 const unauthorized = () => new Response("Unauthorized", { status: 401 });
-
-function hashesIn(tokens: string | undefined): string[] {
-  const listed: unknown = tokens ? JSON.parse(tokens) : [];
-  return Array.isArray(listed) ? listed.map((each) => String(each?.sha256).toLowerCase()) : [];
-}
-
-/** The time that a comparison of hashes takes reveals nothing about the token. */
-async function isKnown(token: string, known: readonly string[]): Promise<boolean> {
-  return known.includes(await sha256Of(token));
-}

@@ -7,7 +7,11 @@ import { bytesToBase64 } from "../../core/store/base64.ts";
 import { bytesOf } from "../../core/store/files/objects.ts";
 import { splitGeneration } from "../../core/store/ids.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
+import { isBlocked } from "../auth/blocked.ts";
 import { CARD_FILES } from "../built-in/card-of.ts";
+import { clientAddress } from "../http/client-address.ts";
+import type { RateLimit, RefusedTries } from "../http/rate-limit.ts";
+import type { Seal } from "../pages/seal.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 
 /** How long an address is valid, in milliseconds. */
@@ -22,27 +26,21 @@ const SMALL = 1_000_000;
 const PURPOSE = "file";
 
 /** Makes and opens the addresses of files. */
-export interface FilePages {
+interface FilePages {
   readonly config: { PUBLIC_URL?: string | undefined; VIEW_LINKS: "on" | "off" };
-  readonly seal:
-    | {
-        close(purpose: string, value: unknown, until: number): Promise<string>;
-        open(purpose: string, text: string): Promise<{ value: unknown; until: number } | undefined>;
-      }
-    | undefined;
-  blocks(caller: Caller): boolean;
+  readonly seal: Seal | undefined;
 }
 
 /** The parts of an edge that a download needs. */
 interface Door {
   store: RemoteStore;
-  refused: { add(address: string, weight: number): void };
-  rateLimit: ((key: string, about: { weight: number; of: number }) => Promise<Response | undefined>) | undefined;
-  callers: { isBlocked(caller: Caller): Promise<boolean> } | undefined;
+  refused: RefusedTries;
+  rateLimit: RateLimit | undefined;
+  settings(): Promise<{ blocked: readonly string[] }>;
 }
 
 /** A file, with its path for one caller. */
-export interface FileView extends Pick<FileReference, "name" | "mimeType" | "size" | "uri"> {
+interface FileView extends Pick<FileReference, "name" | "mimeType" | "size" | "uri"> {
   path: string;
 }
 
@@ -116,14 +114,14 @@ export class Files {
   }
 
   /** Serves a file at its address. Anybody with the address may read the file, as its caller, until the address expires. */
-  async download(request: Request, sealed: string, address: string, door: Door): Promise<Response> {
+  async download(request: Request, sealed: string, door: Door): Promise<Response> {
     const opened = await this.#pages.seal?.open(PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || this.#pages.blocks(caller) || (caller.key !== "" && (await door.callers?.isBlocked(caller)))) {
-      door.refused.add(address, 1);
+    if (!opened || isBlocked(caller, (await door.settings()).blocked)) {
+      door.refused.add(request);
       return refused(404, "This address is void, or its time is over.");
     }
-    const limited = await door.rateLimit?.(`files of ${caller.key || address}`, { weight: 1, of: 1 });
+    const limited = await door.rateLimit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
     if (limited) return limited;
     const found = await this.#find(door.store.as(caller, crypto.randomUUID()), uri, request.signal);
     if (!found) return refused(404, "The file is gone.");
@@ -149,13 +147,12 @@ export class Files {
   /** A small file as a resource, or a refusal. Not thrown: this module may be bundled apart, with its own error classes. */
   async resource(store: RemoteStore, uri: string, caller: Caller, signal?: AbortSignal) {
     const found = await this.#find(store, uri, signal);
-    const stream = found && found.about.size <= SMALL ? await this.#kept?.read(found.key, found.about) : undefined;
     if (found && found.about.size > SMALL) {
       const url = await this.#urlOf(uri, caller, Date.now() + VALID);
       const at = url === undefined ? "" : ` Download it: ${url}`;
-      const words = `The file has ${found.about.size} bytes; up to ${SMALL} are given as a resource.${at}`;
-      return { refusal: words };
+      return { refusal: `The file has ${found.about.size} bytes; up to ${SMALL} are given as a resource.${at}` };
     }
+    const stream = found && (await this.#kept?.read(found.key, found.about));
     if (!found || !stream) return { refusal: `Resource not found: ${uri}` };
     const { mimeType } = found.about;
     const bytes = await bytesOf(stream);

@@ -22,10 +22,22 @@ export interface StreamTerms {
   slot(): StreamSlot;
 }
 
-/** Whether a stream that opens now is past its deadline. Measured by a clock that nobody sets, since a test may move `Date`. */
-function deadlineOf(terms: StreamTerms): () => boolean {
+/**
+ * Holds the slot of a stream that opens now, and calls `onTick` again and again with whether its deadline has passed. Returns a
+ * function that ends this.
+ */
+function hold(terms: StreamTerms, onTick: (isOver: boolean) => void): () => void {
+  const slot = terms.slot();
+  // Measured by a clock that nobody sets, since a test may move `Date`.
   const end = performance.now() + terms.until - Date.now() + GRACE;
-  return () => terms.until === 0 || performance.now() >= end;
+  const ticker = setInterval(() => {
+    slot.renew();
+    onTick(terms.until === 0 || performance.now() >= end);
+  }, KEEP_ALIVE);
+  return () => {
+    clearInterval(ticker);
+    slot.release();
+  };
 }
 
 /**
@@ -42,13 +54,7 @@ export function eventStream(
 ): Response {
   const left = new AbortController();
   const signal = AbortSignal.any([left.signal, disconnected]);
-  const slot = terms.slot();
-  const isOver = deadlineOf(terms);
-  let keepAlive: ReturnType<typeof setInterval> | undefined;
-  const end = () => {
-    clearInterval(keepAlive);
-    slot.release();
-  };
+  let end = () => {};
   const leave = () => {
     left.abort();
     end();
@@ -63,15 +69,14 @@ export function eventStream(
         }
       };
       const send = (message: object) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
-      keepAlive = setInterval(() => {
-        slot.renew();
-        if (!isOver()) return write(alive);
+      end = hold(terms, (isOver) => {
+        if (!isOver) return write(alive);
         if (!left.signal.aborted) {
           onCut?.(send);
           controller.close();
         }
         leave();
-      }, KEEP_ALIVE);
+      });
       run(send, signal)
         .finally(() => {
           end();
@@ -100,21 +105,15 @@ export function boundedStream(response: Response, terms: StreamTerms, onEnd = ()
     onEnd();
     return response;
   }
-  const slot = terms.slot();
-  const isOver = deadlineOf(terms);
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  const renewing = setInterval(() => {
-    slot.renew();
-    if (isOver()) stop();
-  }, KEEP_ALIVE);
   let isStopped = false;
-  const stop = () => {
+  const leave = hold(terms, (isOver) => {
+    if (!isOver) return;
     isStopped = true;
     reader.cancel().catch(() => {});
-  };
+  });
   const end = () => {
-    clearInterval(renewing);
-    slot.release();
+    leave();
     onEnd();
   };
   const body = new ReadableStream<Uint8Array>({

@@ -16,7 +16,8 @@ export async function checkHost(request: Request, hosts: readonly string[] | und
 /** Refuses requests of pages, except those of the request's own host, of the deployment's names and of listed origins. */
 export async function checkOrigin(
   request: Request,
-  { hosts = [], origins }: { hosts?: readonly string[] | undefined; origins: readonly string[] },
+  origins: readonly string[],
+  hosts: readonly string[] = [],
 ): Promise<Response | undefined> {
   const origin = request.headers.get("origin");
   if (!origin || origins.includes("*") || origins.includes(origin)) return undefined;

@@ -1,5 +1,7 @@
 /** How much a caller may ask for in a minute. Requests are weighed by what they touch: a look at 100 jobs counts as 100. */
 
+import { clientAddress } from "./client-address.ts";
+
 /** The period of limits, in seconds. */
 const PERIOD = 60;
 
@@ -9,8 +11,8 @@ export type RateLimit = (caller: string, charge: Charge) => Promise<Response | u
 interface Charge {
   /** The weight that is counted now. */
   weight: number;
-  /** The weight of the whole request. */
-  of: number;
+  /** The weight of the whole request. Default: `weight`. */
+  of?: number;
   /** Whether the work is done already: it then counts even above the limit. */
   isDone?: boolean;
 }
@@ -26,7 +28,7 @@ export interface RateLimiterBinding {
  */
 export function createRateLimit(limiter: RateLimiterBinding | undefined, most: number): RateLimit | undefined {
   if (limiter) {
-    return async (key, { weight, of }) => {
+    return async (key, { weight, of = weight }) => {
       const outcomes = await Promise.all(Array.from({ length: weight }, () => limiter.limit({ key })));
       if (outcomes.every(({ success }) => success)) return undefined;
       // The binding does not tell its limit.
@@ -40,14 +42,38 @@ export function createRateLimit(limiter: RateLimiterBinding | undefined, most: n
   }
   if (most === 0) return undefined;
   const counts = new Counts();
-  return async (key, { weight, of, isDone }) => {
+  return async (key, { weight, of = weight, isDone }) => {
     if (counts.add(key, weight, isDone ? undefined : most) && counts.of(key) <= most) return undefined;
     return of > most && !isDone ? tooMuch(most, of) : tooManyRequests(String(most), of, counts.secondsLeft);
   };
 }
 
+/** How many tries from one address may be refused in a period. After that, further ones are not looked at. */
+const MAX_REFUSED = 100;
+
+/**
+ * Counts refused tokens and void addresses, by the address that sent them. Where no address is known nothing is counted: all
+ * clients would share one count, and a stranger could shut everybody out.
+ */
+export class RefusedTries {
+  readonly #counts = new Counts();
+
+  add(request: Request): void {
+    const address = clientAddress(request);
+    if (address !== undefined) this.#counts.add(address, 1);
+  }
+
+  /** The response to an address from which too many have been refused. */
+  tooMany(request: Request): Response | undefined {
+    const address = clientAddress(request);
+    return address === undefined || this.#counts.of(address) < MAX_REFUSED
+      ? undefined
+      : tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, this.#counts.secondsLeft);
+  }
+}
+
 /** Counts by key, forgotten at the end of each period. */
-export class Counts {
+class Counts {
   readonly #counts = new Map<string, number>();
   #end = 0;
 
@@ -74,7 +100,7 @@ export class Counts {
   }
 }
 
-export function tooManyRequests(most: string, weight: number, seconds = PERIOD, advice = ""): Response {
+function tooManyRequests(most: string, weight: number, seconds = PERIOD, advice = ""): Response {
   const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.${advice}` : "";
   const words = `too many requests; a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;
   return refusal(words, { "retry-after": String(seconds) });

@@ -1,4 +1,4 @@
-export interface SharedValueOptions {
+interface SharedValueOptions {
   /** How long a value is good, and how long a failure is not tried again, in milliseconds. */
   fresh: number;
   failed: number;

@@ -14,14 +14,14 @@ import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
 import { readJob } from "../resources/job-resource.ts";
-import { capabilitiesOf, declaresTasks, registerTaskMethods } from "../tasks/methods.ts";
-import { showsCards, showsForms } from "../tasks/task.ts";
+import { capabilitiesOf, registerTaskMethods } from "../tasks/methods.ts";
+import { abilitiesOf } from "../tasks/task.ts";
 import { MAX_BODY } from "./body.ts";
-import { CACHE, capabilities, templatesOf } from "./identity.ts";
+import { CACHE, capabilities, listsOf } from "./identity.ts";
 import type { Offered } from "./methods.ts";
 import { type CallRequest, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 
-export interface SdkRequest {
+interface SdkRequest {
   request: Request;
   scope: RequestScope;
   /** The body, where it has been read. */
@@ -42,33 +42,27 @@ export function createSdk(
 ): (request: SdkRequest) => Promise<Response> {
   const TasksServer = tasksServer(Server);
   const { passed } = calls;
+  const lists = listsOf(calls.listing, passed);
+  const cacheHints = Object.fromEntries(["server/discover", ...Object.keys(lists)].map((method) => [method, CACHE]));
   const createServer: McpServerFactory = ({ era }) => {
     const offersTasks = tasks !== undefined && era === "modern";
     const server = new TasksServer(identity.info, {
       capabilities: capabilities(offersTasks, events !== undefined, passed),
       instructions: identity.instructions,
-      cacheHints: {
-        "tools/list": CACHE,
-        "server/discover": CACHE,
-        "resources/list": CACHE,
-        "resources/templates/list": CACHE,
-      },
+      cacheHints,
     });
-    server.setRequestHandler("tools/list", () => ({ tools: calls.listing }) as never);
+    for (const [method, result] of Object.entries(lists)) {
+      server.setRequestHandler(method as "tools/list", () => result as never);
+    }
     server.setRequestHandler("tools/call", ({ params }, context) => {
       return calls.call(params.name, params.arguments ?? {}, callOf(context)) as never;
     });
-    server.setRequestHandler("resources/list", () => ({ resources: passed?.resources ?? [] }) as never);
-    server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: templatesOf(passed) }) as never);
     for (const method of Object.keys(passed?.methods ?? {})) {
       server.setRequestHandler(
         method,
         { params: z.looseObject({}) },
         (params, context) => calls.pass(method, params, callOf(context)) as Promise<Result>,
       );
-    }
-    if (passed?.capabilities.prompts) {
-      server.setRequestHandler("prompts/list", () => ({ prompts: passed.prompts }) as never);
     }
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
@@ -110,18 +104,17 @@ async function brief(response: Response): Promise<Response> {
 
 function callOf(context: ServerContext): CallRequest {
   const { signal, _meta, envelope, inputResponses = {}, notify } = context.mcpReq;
+  const declared = capabilitiesOf(context);
   const { [LOG_LEVEL]: logLevel } = { ...envelope } as { [LOG_LEVEL]?: unknown };
   // Delivery fails only when the client has left.
   const tell = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
   return {
     notify: tell,
     scope: scopeOf(context),
-    declaresTasks: declaresTasks(context),
-    showsForms: showsForms(capabilitiesOf(context)),
-    showsCards: showsCards(capabilitiesOf(context)),
+    ...abilitiesOf(declared),
     signal,
     inputResponses,
-    cancelsByLeaving: capabilitiesOf(context) !== undefined,
+    cancelsByLeaving: declared !== undefined,
     ...saidInMeta({ ..._meta }),
     ...(logLevel !== undefined && { logLevel }),
     requestState: context.mcpReq.requestState<string>(),

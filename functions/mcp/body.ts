@@ -12,7 +12,7 @@ export const MAX_BODY = 1_000_000;
 const CHARACTERS = 20_000;
 
 /** The parsed body and what its size alone costs, the response that refuses it, or the request for the SDK to refuse. */
-export type Body = { parsed: unknown; weight: number } | Response | Request;
+type Body = { parsed: unknown; weight: number } | Response | Request;
 
 /** The media types that are accepted without asking the SDK. */
 const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;

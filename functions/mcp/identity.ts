@@ -73,8 +73,11 @@ const TEMPLATES = [
   },
 ];
 
-/** The kinds of resources, as `resources/templates/list` gives them. */
-export const templatesOf = (passed: Passed | undefined): object[] => [
-  ...TEMPLATES,
-  ...(passed?.resourceTemplates ?? []),
-];
+/** The results of the methods that list something. They are always the same. */
+export const listsOf = (tools: readonly object[], passed: Passed | undefined): Record<string, object> => ({
+  "tools/list": { tools },
+  // Jobs are resources, but only found by name. Hosts ask for these lists as soon as they are connected.
+  "resources/list": { resources: passed?.resources ?? [] },
+  "resources/templates/list": { resourceTemplates: [...TEMPLATES, ...(passed?.resourceTemplates ?? [])] },
+  ...(passed?.capabilities.prompts && { "prompts/list": { prompts: passed.prompts } }),
+});

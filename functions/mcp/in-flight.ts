@@ -5,7 +5,7 @@
  */
 import type { RequestScope } from "../http/scope.ts";
 
-export interface WaitingCall {
+interface WaitingCall {
   /** Aborted when the client cancels the call. */
   readonly signal: AbortSignal;
   /** Removes the call, which has its answer. */

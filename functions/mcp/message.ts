@@ -4,8 +4,8 @@
  * accepted here must be accepted by the SDK too, and mean the same there (`test/fuzz`).
  */
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION, TASKS } from "../../core/tools/mcp.ts";
-import { showsCards, showsForms } from "../tasks/task.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/mcp.ts";
+import { type Abilities, abilitiesOf, knowsTasks } from "../tasks/task.ts";
 
 /** The revisions with a handshake. */
 export const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
@@ -54,13 +54,9 @@ const Initialized = z.strictObject({
 });
 
 /** What a plain request says besides its method and parameters. */
-export interface Plain {
+export interface Plain extends Abilities {
   era: "modern" | "legacy";
   progressToken?: string | number | undefined;
-  /** Whether the request declares that its client understands tasks, shows forms to its user, and shows cards. */
-  declaresTasks: boolean;
-  showsForms: boolean;
-  showsCards: boolean;
   /** The revision that a handshake asks for. */
   revision?: string;
   /** Its `_meta`, for `saidInMeta`. */
@@ -87,8 +83,7 @@ export function isInitialized(headers: Headers, body: unknown): boolean {
 
 /** Whether a request, plain or not, declares that its client understands tasks. */
 export function saysTasks(params: Record<string, unknown>): boolean {
-  const meta = params._meta as { [CLIENT_CAPABILITIES]?: { extensions?: Record<string, unknown> } } | undefined;
-  return meta?.[CLIENT_CAPABILITIES]?.extensions?.[TASKS] !== undefined;
+  return knowsTasks(Object(params._meta)[CLIENT_CAPABILITIES]);
 }
 
 /** What a plain request says; undefined for a request that the SDK has to judge. */
@@ -108,21 +103,11 @@ function asModern(headers: Headers, { method, params }: Message, { namedBy }: Pl
   if (namedBy && !isLacking && (name === null || name !== params[namedBy] || name.startsWith("=?"))) return undefined;
   const meta = ModernMeta.safeParse(params._meta).data;
   if (!meta) return undefined;
-  const declared = meta[CLIENT_CAPABILITIES];
-  return {
-    era: "modern",
-    progressToken: meta.progressToken,
-    declaresTasks: declared.extensions?.[TASKS] !== undefined,
-    showsForms: showsForms(declared),
-    showsCards: showsCards(declared),
-  };
+  return { era: "modern", progressToken: meta.progressToken, ...abilitiesOf(meta[CLIENT_CAPABILITIES]) };
 }
 
 /** The most names in the `_meta` of a plain request. */
 const MAX_META = 20;
-
-/** The extensions of tasks and cards are unknown to clients of 2025. */
-const NO_EXTENSIONS = { declaresTasks: false, showsForms: false, showsCards: false } as const;
 
 function asLegacy(headers: Headers, { method, params }: Message): Plain | undefined {
   if (!isLegacy(headers)) return undefined;
@@ -131,7 +116,8 @@ function asLegacy(headers: Headers, { method, params }: Message): Plain | undefi
   if (names.length > MAX_META || names.some((name) => name.startsWith("io.modelcontextprotocol/"))) return undefined;
   const { success, data: meta = {} } = LegacyMeta.safeParse(params._meta);
   if (!success) return undefined;
-  const plain = { era: "legacy", progressToken: meta.progressToken, meta, ...NO_EXTENSIONS } as const;
+  // The extensions of tasks and cards are unknown to clients of 2025.
+  const plain = { era: "legacy", progressToken: meta.progressToken, meta, ...abilitiesOf() } as const;
   if (method !== "initialize") return plain;
   const handshake = Handshake.safeParse(params);
   return handshake.success ? { ...plain, revision: handshake.data.protocolVersion } : undefined;

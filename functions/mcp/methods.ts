@@ -2,7 +2,7 @@
  * The methods of the server: what a request for each of them demands, and how it is answered. Plain requests are answered
  * without the SDK, whose server and transport cost several times as much as the call itself.
  */
-import type { Passed } from "../../core/author/tool.ts";
+import { isRecord } from "../../core/store/json.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
@@ -12,7 +12,7 @@ import { loadLazy } from "../load-lazy.ts";
 import type { Cards } from "../resources/cards.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
 import { MAX_RESOURCES, MAX_TASKS, showsForms } from "../tasks/task.ts";
-import { CACHE, capabilities, type Identity, templatesOf } from "./identity.ts";
+import { CACHE, capabilities, type Identity, listsOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
 import { accessOf, type CallRequest, type CallResult, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
@@ -86,10 +86,14 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
       },
     };
   };
-  const listed = (result: object) => constant(result, result);
 
-  return new Map<string, Method>(
-    Object.entries<Method>({
+  return new Map<string, Method>([
+    // A call of a method of servers behind the tools starts a job.
+    ...Object.keys(passed?.methods ?? {}).map((method) => [method, { demand: writes }] as const),
+    ...Object.entries(listsOf(calls.listing, passed)).map(
+      ([method, result]) => [method, constant(result, result)] as const,
+    ),
+    ...Object.entries<Method>({
       initialize: {
         form: { params: HANDSHAKE_PARAMS },
         async answer({ message: { id, params }, plain, scope, sdk }) {
@@ -112,11 +116,6 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
         capabilities: capabilities(tasks !== undefined, events !== undefined, passed),
         instructions,
       }),
-      "tools/list": listed({ tools: calls.listing }),
-      // Jobs are resources, but only found by name. Hosts ask for these lists as soon as they are connected.
-      ...(passed && passedMethods(passed, listed)),
-      "resources/list": listed({ resources: passed?.resources ?? [] }),
-      "resources/templates/list": listed({ resourceTemplates: templatesOf(passed) }),
       // Reading a resource of a server behind the tools starts a job.
       "resources/read": {
         demand({ uri }) {
@@ -157,14 +156,8 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
       },
       ...(events && eventMethods(events, calls, info)),
     }),
-  );
+  ]);
 }
-
-/** The methods of servers behind the tools. A call of one starts a job. */
-const passedMethods = ({ prompts, methods }: Passed, listed: (result: object) => Method): Record<string, Method> => ({
-  ...Object.fromEntries(Object.keys(methods).map((method) => [method, { demand: writes }])),
-  ...(prompts.length > 0 && { "prompts/list": listed({ prompts }) }),
-});
 
 function eventMethods(events: Events, calls: ToolCalls, info: object): Record<string, Method> {
   const params = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
@@ -325,10 +318,6 @@ function complete(result: object, info: object): object {
   return { resultType: "complete", ...result, _meta: { ..._meta, [SERVER_INFO]: info } };
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function json(body: string, status = 200): Response {
   return new Response(body, { status, headers: { "content-type": "application/json" } });
 }
@@ -350,8 +339,8 @@ function weightOfCall({ name, arguments: args }: Record<string, unknown>): numbe
 
 /** The number of jobs that a call names; 1 where its arguments will be refused. */
 function namesIn(args: unknown): number {
-  if (typeof args !== "object" || args === null || !Object.hasOwn(args, "job_names")) return 1;
-  return jobNames.safeParse((args as { job_names: unknown }).job_names).data?.length ?? 1;
+  if (!isRecord(args) || !Object.hasOwn(args, "job_names")) return 1;
+  return jobNames.safeParse(args.job_names).data?.length ?? 1;
 }
 
 /** The members of a list in a request, up to the most that it may have. */

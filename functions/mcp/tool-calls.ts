@@ -32,18 +32,16 @@ import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
 import { answerTask } from "../tasks/answer.ts";
 import { createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
+import { type Abilities, abilitiesOf } from "../tasks/task.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
-  extends Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress">,
+  extends Abilities,
+    Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress">,
     Pick<CallContext, "logLevel" | "notify"> {
   scope: RequestScope;
   /** The state that an answer with questions gave the client to send back. */
   requestState?: string | undefined;
-  /** Whether the request declares that its client understands tasks, shows forms to its user, and shows cards. */
-  declaresTasks: boolean;
-  showsForms: boolean;
-  showsCards: boolean;
   /** Whether its client cancels it by disconnecting, as in the 2026-07-28 revision. */
   cancelsByLeaving: boolean;
   /** The labels of the jobs that it starts, not checked yet. */
@@ -52,7 +50,7 @@ export interface CallRequest
   meta?: Record<string, unknown>;
 }
 
-export interface CallRules {
+interface CallRules {
   /** How long a call waits for its job when its caller did not ask for progress, in milliseconds. */
   patience: number;
   /** Whether an argument may state that the user agreed, and whether it counts even if the client can ask its user. */
@@ -63,7 +61,7 @@ export interface CallRules {
 /** The name that a session id seals. No job has this name. */
 const FORMS = "forms";
 
-export interface ToolCallsOptions {
+interface ToolCallsOptions {
   tasks: TaskService | undefined;
   log: EdgeLog;
   links: JobLinks;
@@ -143,30 +141,29 @@ export class ToolCalls {
     };
     const labels = labelsGiven(request.labels);
     if ("problem" in labels) return errorResult(refusal(name, [labels.problem]));
-    const context = { ...this.contextOf(request, tasks !== undefined, tool, labels.given), advise };
+    const context = { ...this.#contextOf(request, tasks !== undefined, tool, labels.given), advise };
     // A user who can be asked is asked: the model's statement that the user agreed does not count.
     const heard = context.asks && !this.#rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
       if (!tasks || !tool.start) {
-        const answered = await this.#answered(tool, request);
+        const answered = tool.resume && (await this.#answered(request));
         const calling = answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context);
         // When its client cancels the call by disconnecting, the call still has to end what it has started.
         const isNoted = tool.waits && request.cancelsByLeaving;
-        if (isNoted) request.scope.waitUntil?.(calling.then(undefined, () => {}));
+        if (isNoted) request.scope.waitUntil(calling.then(undefined, () => {}));
         const result = await calling;
         if (isInputRequired(result)) return result;
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
         if (about?.asks && context.asks) return await this.#asking(about.asks, caller);
-        const more = [
-          ...((links && about?.links) || []),
-          ...(note === undefined ? [] : [{ type: "text" as const, text: note }]),
-        ];
         const paged = tool.job ? await this.#withPage(result, caller) : result;
         const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
         const shown = named ? await withFiles(paged, tool, request.scope) : paged;
         const said = request.scope.textOnce ? withoutTwin(shown) : shown;
-        const answer = bounded(more.length === 0 ? said : { ...said, content: [...said.content, ...more] }, tool);
+        const content = [...said.content];
+        if (links) content.push(...(about?.links ?? []));
+        if (note !== undefined) content.push({ type: "text", text: note });
+        const answer = bounded({ ...said, content }, tool);
         return about?.media ? { ...answer, content: [...answer.content, ...about.media] } : answer;
       }
       const started = await tool.start(heard, context);
@@ -183,7 +180,7 @@ export class ToolCalls {
   /** Passes a request other than a call on to the servers behind the tools. @throws {ProtocolError} */
   pass(method: string, params: Record<string, unknown>, request: CallRequest): Promise<object> {
     const { signal } = request;
-    const answer = this.passed?.methods[method]?.(params, this.contextOf(request, false)) as Promise<object>;
+    const answer = this.passed?.methods[method]?.(params, this.#contextOf(request, false)) as Promise<object>;
     return this.explained(answer, signal);
   }
 
@@ -193,7 +190,7 @@ export class ToolCalls {
     return (
       passed?.capabilities.resources &&
       ((uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) =>
-        passed.watch(uris, this.contextOf({ ...NO_CALL, scope, signal }, false), onUpdated))
+        passed.watch(uris, this.#contextOf({ ...NO_CALL, scope, signal }, false), onUpdated))
     );
   }
 
@@ -203,9 +200,9 @@ export class ToolCalls {
     return { resultType: "input_required", inputRequests, requestState } as InputRequiredResult;
   }
 
-  async #answered({ resume }: Tool, request: CallRequest): Promise<DurablePromise | undefined> {
+  async #answered(request: CallRequest): Promise<DurablePromise | undefined> {
     const { requestState, inputResponses, scope, signal } = request;
-    return resume && requestState !== undefined ? this.answer(requestState, inputResponses, scope, signal) : undefined;
+    return requestState === undefined ? undefined : this.answer(requestState, inputResponses, scope, signal);
   }
 
   /**
@@ -226,7 +223,7 @@ export class ToolCalls {
     return promise;
   }
 
-  contextOf(
+  #contextOf(
     { scope, showsForms, labels: _, ...request }: CallRequest,
     tasks: boolean,
     tool?: Tool,
@@ -244,7 +241,7 @@ export class ToolCalls {
       jobs,
       now,
       until,
-      ...(client !== undefined && { client }),
+      client,
       tasks,
       asks: showsForms && (tasks || isAskedInCalls),
       isCancelled: () =>
@@ -315,13 +312,7 @@ export function reporting(token: string | number | undefined, notify: NonNullabl
 }
 
 /** A request that says nothing about its client. */
-const NO_CALL = {
-  declaresTasks: false,
-  showsForms: false,
-  showsCards: false,
-  inputResponses: {},
-  cancelsByLeaving: false,
-};
+const NO_CALL = { ...abilitiesOf(), inputResponses: {}, cancelsByLeaving: false };
 
 /** The labels that a call gives its jobs, or what is wrong with them. */
 function labelsGiven(given: unknown): { given: readonly string[] } | { problem: string } {

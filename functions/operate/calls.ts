@@ -113,6 +113,13 @@ export interface TrailEntry {
   about: Record<string, unknown>;
 }
 
+/** A page of the trail: the entries before `before`, newest first; or those after `after`, oldest first. */
+export interface TrailPage {
+  before?: number | undefined;
+  after?: number | undefined;
+  limit?: number;
+}
+
 /** The calls to the object, by name. */
 export interface OperateCalls {
   report(report: WorkerReport): void;
@@ -131,5 +138,5 @@ export interface OperateCalls {
   about(job: string): Promise<{ failure: Row | undefined; wait: Row | undefined; caller?: string }>;
   act(who: string, action: Action): Promise<ActionState>;
   action(n: number): ActionState;
-  trail(page: { before?: number; after?: number; limit?: number }): TrailEntry[];
+  trail(page: TrailPage): TrailEntry[];
 }

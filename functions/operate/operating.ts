@@ -2,7 +2,7 @@
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
 import { type Held, isHeld, NOTHING, PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
-import type { OperatorEnv, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
+import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { base64ToBytes } from "../../core/store/base64.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
@@ -29,6 +29,7 @@ import type {
   Settings,
   Span,
   TrailEntry,
+  TrailPage,
 } from "./calls.ts";
 import { addCharges, askServer, type Charged, type ServerState } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
@@ -63,7 +64,7 @@ interface OperatingOptions {
   storage: CallerStorage;
   client: ResonateClient;
   config: Config;
-  env: OperatorEnv & { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
+  env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
   fetchTo(url: string): typeof fetch;
 }
 
@@ -166,7 +167,7 @@ export class Operating implements OperateCalls {
     return { ...this.#tables.about(job), ...(key && { caller: await this.#labelOf(key) }) };
   }
 
-  trail(page: { before?: number; after?: number; limit?: number }): TrailEntry[] {
+  trail(page: TrailPage): TrailEntry[] {
     return this.#tables.trail(page);
   }
 
@@ -477,7 +478,7 @@ export class Operating implements OperateCalls {
 
   /** Notes in the trail which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
   #noteDeployment(): void {
-    const { auth, isOperated } = this.#options.config;
+    const { auth, isOperated, OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = this.#options.config;
     if (!isOperated) return;
     for (const { by, ...about } of new Set(deployed.tools.flatMap(({ acceptances = [] }) => acceptances))) {
       const last = `accepted of ${about.server}`;
@@ -485,7 +486,6 @@ export class Operating implements OperateCalls {
       this.#tables.set(last, about.at);
       this.#tables.note(by, "list of tools accepted", about);
     }
-    const { OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = this.#options.env;
     const listed = jsonOf(OPERATOR_TOKENS ?? "");
     const wordsOf = ({ name, sha256 }: { name: string; sha256: string }) => `${name} ${String(sha256).slice(0, 8)}`;
     const now: Record<string, string[]> = {

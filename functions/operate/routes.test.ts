@@ -17,7 +17,10 @@ test.each([
     for (let n = 0; n < 1_500; n++) tables.note("ada", "retry", {});
   });
   const callers = { operate: async (_call: string, page: object) => tables.trail(page) };
-  const edge = { callers, config: { isOperated: true, auth: { AUTH_MODE: "none" } } } as unknown as Edge;
-  const answer = await operate(new Request(`http://localhost/operate/trail?${query}`), { OPERATE: "local" }, edge);
+  const edge = {
+    callers,
+    config: { isOperated: true, OPERATE: "local", auth: { AUTH_MODE: "none" } },
+  } as unknown as Edge;
+  const answer = await operate(new Request(`http://localhost/operate/trail?${query}`), edge);
   expect(((await answer.json()) as { entries: object[] }).entries.length).toBe(count);
 });

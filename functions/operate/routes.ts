@@ -1,10 +1,10 @@
 /** Serves operators at `/operate`: the page, its data, and their actions. */
 import * as z from "zod";
-import { type OperatorEnv, WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
+import { WAIT_STATES } from "../../core/jobs/operating/worker-report.ts";
 import { jsonOf } from "../../core/store/json.ts";
 import { readBytes } from "../../core/store/read-bytes.ts";
 import type { Edge } from "../app/parts.ts";
-import { type DoorEnv, operateRooms } from "../doors/resonate.ts";
+import { operateRooms } from "../doors/resonate.ts";
 import { assetResponse } from "../http/assets.ts";
 import { isOwnPage } from "../pages/sessions.ts";
 import { RULES } from "./alerts.ts";
@@ -23,6 +23,14 @@ const Filtered = z.object({
   caller: text.exactOptional(),
   until: z.coerce.number().exactOptional(),
 });
+const position = z.coerce.number().int().optional().catch(undefined);
+// SQLite takes a negative limit for none.
+const limit = z.coerce
+  .number()
+  .int()
+  .catch(100)
+  .transform((n) => Math.min(Math.max(n, 0), 1_000));
+const Page = z.object({ before: position, after: position, limit });
 const jobs = z.array(text).min(1).max(10_000);
 const Targets = { jobs: jobs.exactOptional(), filter: Filtered.exactOptional() };
 const Scope = z.union([
@@ -46,12 +54,12 @@ const answer = (body: unknown, status = 200) => Response.json(body, { status, he
 const refuse = (status: number, error: string) => answer({ error }, status);
 
 /** Answers a request to a path under `/operate`. */
-export async function operate(request: Request, env: object, edge: Edge): Promise<Response> {
+export async function operate(request: Request, edge: Edge): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
   const { config, callers } = edge;
   if (!callers) return refuse(404, "Not found.");
   if (pathname === "/operate/rooms") {
-    return operateRooms(request, env as DoorEnv, callers, config.RESONATE !== undefined);
+    return operateRooms(request, config, callers);
   }
   if (!config.isOperated) return refuse(404, "Not found.");
   if (pathname === "/operate" && request.method === "GET")
@@ -59,12 +67,12 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
   if (pathname === "/operate/session") {
     if (!isOwnPage(request)) return refuse(403, "Only a page of this server may.");
     if (!edge.pages.seal) return refuse(403, "No browser can sign in here: that takes a VIEW_KEY.");
-    const cookie = await session(request, env as OperatorEnv, edge);
+    const cookie = await session(request, edge);
     return cookie === undefined
       ? refuse(401, "This is not an operator's token.")
       : new Response(null, { status: 204, headers: { ...HEADERS, "set-cookie": cookie } });
   }
-  const who = await operatorOf(request, env as OperatorEnv, edge);
+  const who = await operatorOf(request, edge);
   if (who instanceof Response) return who;
   const asked = Object.fromEntries(searchParams);
   switch (`${request.method} ${pathname}`) {
@@ -83,17 +91,8 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
       const [found, about] = await Promise.all([oneJob(edge, job, values, request), callers.operate("about", job)]);
       return found ? answer({ ...found, ...about }) : refuse(404, "No job has this name in the log.");
     }
-    case "GET /operate/trail": {
-      const page = {
-        ...numberIn("before", asked.before),
-        ...numberIn("after", asked.after),
-        ...numberIn("limit", asked.limit),
-      };
-      // SQLite takes a negative limit for none.
-      return answer({
-        entries: await callers.operate("trail", { ...page, limit: Math.min(Math.max(page.limit ?? 100, 0), 1_000) }),
-      });
-    }
+    case "GET /operate/trail":
+      return answer({ entries: await callers.operate("trail", Page.parse(asked)) });
     case "GET /operate/action":
       return answer(await callers.operate("action", Number(asked.n)));
     case "POST /operate/act": {
@@ -111,11 +110,6 @@ export async function operate(request: Request, env: object, edge: Edge): Promis
 }
 
 const spanIn = (span: string | undefined): Span => (span === "day" || span === "week" ? span : "hour");
-
-const numberIn = <Name extends string>(name: Name, value: string | undefined) =>
-  (value !== undefined && Number.isSafeInteger(Number(value)) ? { [name]: Number(value) } : {}) as {
-    [N in Name]?: number;
-  };
 
 /** The alerts in the format of Prometheus: 1 while an alert holds. */
 function metricsOf(alerts: readonly { name: string }[]): string {

@@ -17,6 +17,7 @@ import {
   type Span,
   TRAILED,
   type TrailEntry,
+  type TrailPage,
 } from "./calls.ts";
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
@@ -137,7 +138,8 @@ export class OperateTables {
       "SELECT count(*) AS names FROM counts WHERE size = ? AND at = ?",
       ...[MINUTE, at],
     );
-    const isKnown = Number(names) < MOST_NAMES || this.all(...one(at, kind, name)).length > 0;
+    const known = "SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?";
+    const isKnown = Number(names) < MOST_NAMES || this.all(known, MINUTE, at, kind, name).length > 0;
     const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER : name];
     this.all(
       "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
@@ -282,10 +284,8 @@ export class OperateTables {
   overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused" | "resonate"> {
     const { from, size, rows } = this.counts(span, now);
     const [kinds, groups] = [new Map<string, Record<string, number>>(), new Map<string, Group>()];
-    const times = Array.from(
-      { length: Math.floor((now - (from - (from % size))) / size) + 1 },
-      (_, i) => from - (from % size) + i * size,
-    );
+    const first = from - (from % size);
+    const times = Array.from({ length: Math.floor((now - first) / size) + 1 }, (_, i) => first + i * size);
     const chart = {
       time: times.map((at) => new Date(at).toISOString()),
       ended: times.map(() => 0),
@@ -406,8 +406,7 @@ export class OperateTables {
     this.all(`DELETE FROM trail WHERE n <= ? AND what IN (${names})`, n - MOST_CALLS, ...TRAILED);
   }
 
-  /** The entries before `before`, newest first; or after `after`, oldest first. */
-  trail({ before, after, limit = 100 }: { before?: number; after?: number; limit?: number }): TrailEntry[] {
+  trail({ before, after, limit = 100 }: TrailPage): TrailEntry[] {
     const rows =
       after === undefined
         ? this.all("SELECT * FROM trail WHERE n < ? ORDER BY n DESC LIMIT ?", before ?? Number.MAX_SAFE_INTEGER, limit)
@@ -421,6 +420,3 @@ export class OperateTables {
     }));
   }
 }
-
-const one = (at: number, kind: string, name: string) =>
-  ["SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?", MINUTE, at, kind, name] as const;

@@ -10,12 +10,12 @@ export const SESSION = 12 * 3_600_000;
 /** A link is exchanged for a cookie with a path of its own, so a browser with many links sends only the one it uses. */
 const LINK_COOKIE = "link";
 
-/** Exchanges a link for a path and a cookie; undefined for a void link. `blocked`: the callers whom operators block. */
+/** Exchanges a link for a path and a cookie; undefined for a void link, and for one of a blocked caller. */
 export async function follow(
   pages: Pages,
   sealed: string,
   isSecure: boolean,
-  blocked: readonly string[] = [],
+  blocked: readonly string[],
 ): Promise<{ path: string; cookie: string } | undefined> {
   const opened = await openLink(pages, sealed, blocked);
   if (!opened) return undefined;
@@ -30,7 +30,7 @@ export async function linked(
   pages: Pages,
   request: Request,
   job: string,
-  blocked: readonly string[] = [],
+  blocked: readonly string[],
 ): Promise<Caller | undefined> {
   if (!isOwnPage(request)) return undefined;
   const sealed = cookieOfRequest(request, LINK_COOKIE);
@@ -46,8 +46,7 @@ async function openLink(
   const opened = pages.config.VIEW_LINKS === "off" ? undefined : await pages.seal?.open("link", sealed);
   if (!opened) return undefined;
   const linked = opened.value as Linked;
-  const { caller } = linked;
-  return pages.blocks(caller) || isBlocked(caller, blocked) ? undefined : { ...opened, linked };
+  return isBlocked(linked.caller, blocked) ? undefined : { ...opened, linked };
 }
 
 /** The cookie of a session with a token that expires at `expires`; undefined where there are no sessions. */
@@ -64,7 +63,7 @@ export async function session(
 
 export const endOfSession = (isSecure: boolean): string => cookieOf(sessionCookie(isSecure), "", 0, "/", isSecure);
 
-function cookieOf(name: string, value: string, until: number, path: string, secure: boolean): string {
+export function cookieOf(name: string, value: string, until: number, path: string, secure: boolean): string {
   const maxAge = Math.max(0, (until - Date.now()) / 1_000);
   return serialize(name, value, { path, maxAge, secure, httpOnly: true, sameSite: "Strict" });
 }

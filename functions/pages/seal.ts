@@ -35,10 +35,14 @@ export class Seal {
   }
 
   async #imported(): Promise<CryptoKey> {
-    const digest = await crypto.subtle.digest("SHA-256", utf8.encode(this.#secret));
-    this.#key ??= await crypto.subtle.importKey("raw", digest, "AES-GCM", false, ["encrypt", "decrypt"]);
+    this.#key ??= await importKey(this.#secret);
     return this.#key;
   }
+}
+
+async function importKey(secret: string): Promise<CryptoKey> {
+  const digest = await crypto.subtle.digest("SHA-256", utf8.encode(secret));
+  return crypto.subtle.importKey("raw", digest, "AES-GCM", false, ["encrypt", "decrypt"]);
 }
 
 const parameters = (iv: Uint8Array<ArrayBuffer>, purpose: string) => ({

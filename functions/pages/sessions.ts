@@ -3,7 +3,6 @@ import { parse } from "hono/utils/cookie";
 import type { Tool } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { AuthConfig } from "../auth/auth-config.ts";
-import { isBlocked } from "../auth/blocked.ts";
 import type { Assets } from "../http/assets.ts";
 import type { Identity } from "../mcp/identity.ts";
 import type { TaskHandles } from "../tasks/handle.ts";
@@ -24,18 +23,17 @@ export interface Linked {
   caller: Caller;
 }
 
-export interface Site {
+interface Site {
   tools: readonly Tool[];
   identity: Identity;
   handles: TaskHandles | undefined;
 }
 
-export interface PagesConfig {
+interface PagesConfig {
   PUBLIC_URL?: string | undefined;
   /** Seals links and sessions; without it there are none. */
   VIEW_KEY?: string | undefined;
   VIEW_LINKS: "on" | "off";
-  BLOCKED_CALLERS?: readonly string[] | undefined;
   /** The files that browsers load; undefined in a deployment without pages. */
   ASSETS?: Assets | undefined;
   auth: AuthConfig;
@@ -74,10 +72,6 @@ export class Pages {
     if (!this.seal) return undefined;
     const linked: Linked = { job, caller };
     return new URL(`/view/${await this.seal.close("link", linked, Date.now() + LINK)}`, PUBLIC_URL).href;
-  }
-
-  blocks(caller: Caller): boolean {
-    return isBlocked(caller, this.config.BLOCKED_CALLERS);
   }
 
   /**

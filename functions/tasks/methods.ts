@@ -1,7 +1,7 @@
 /** The methods of the Tasks extension, as handlers of the SDK. */
 import type { ClientCapabilities, Server, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { scopeOf } from "../http/scope.ts";
 import { answerTask } from "./answer.ts";
 import {
@@ -13,7 +13,7 @@ import {
   type TaskService,
   unknownTask,
 } from "./service.ts";
-import { showsForms } from "./task.ts";
+import { knowsTasks, showsForms } from "./task.ts";
 
 export function registerTaskMethods(server: Server, service: TaskService): void {
   // The handlers check the parameters themselves, after the client's capabilities.
@@ -39,7 +39,7 @@ export function registerTaskMethods(server: Server, service: TaskService): void 
 
 /** @throws {ProtocolError} -32021 for a request that does not declare the extension */
 function requestOf(context: ServerContext): TaskRequest {
-  if (!declaresTasks(context)) throw missingTasksCapability();
+  if (!knowsTasks(capabilitiesOf(context))) throw missingTasksCapability();
   const { caller, store } = scopeOf(context);
   return { caller, store, signal: context.mcpReq.signal };
 }
@@ -48,10 +48,6 @@ function requestOf(context: ServerContext): TaskRequest {
 export function capabilitiesOf({ mcpReq }: ServerContext): ClientCapabilities | undefined {
   const envelope: Record<string, unknown> = mcpReq.envelope ?? {};
   return envelope[CLIENT_CAPABILITIES] as ClientCapabilities | undefined;
-}
-
-export function declaresTasks(context: ServerContext): boolean {
-  return capabilitiesOf(context)?.extensions?.[TASKS] !== undefined;
 }
 
 /**

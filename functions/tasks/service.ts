@@ -45,19 +45,20 @@ export function unknownTask(): ProtocolError {
 }
 
 /** @throws {ProtocolError} -32602 when no task has the id, -32603 when the Resonate server cannot be asked */
-export async function getTask(
+export function getTask(
   service: TaskService,
   taskId: unknown,
   request: TaskRequest & FileReader & { showsForms: boolean },
 ): Promise<DetailedTask & Record<string, unknown>> {
-  const { store, signal } = request;
-  const found = await orUnavailable(service, promiseOf(service, taskId, request));
-  const promise = await orUnavailable(service, withMedia(store, found, signal));
-  const snapshot = await orUnavailable(service, jobSnapshotOf(store, promise, signal, "recent"));
-  const { showsForms } = request;
-  const page = await service.links.urlOf(promise.name, request.caller);
-  const task = detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page });
-  return { ...(await withFiles(task, promise, request)) };
+  const { store, signal, showsForms, caller } = request;
+  const read = async () => {
+    const promise = await withMedia(store, await promiseOf(service, taskId, request), signal);
+    const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
+    const page = await service.links.urlOf(promise.name, caller);
+    const task = detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page });
+    return { ...(await withFiles(task, promise, request)) };
+  };
+  return orUnavailable(service, read());
 }
 
 /** Who reads files. Their addresses are sealed for the caller. */

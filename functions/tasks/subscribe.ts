@@ -10,15 +10,8 @@ import { mayTell } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { withMedia } from "../../core/tools/answers.ts";
-import {
-  CLIENT_CAPABILITIES,
-  ErrorCode,
-  ProtocolError,
-  SERVER_INFO,
-  SUBSCRIPTION_ID,
-  TASKS,
-} from "../../core/tools/mcp.ts";
-import { eventStream } from "../http/event-stream.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
+import { eventStream, isStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
 import {
   type FileReader,
@@ -33,6 +26,7 @@ import {
   type Declared,
   type DetailedTask,
   detailedTask,
+  knowsTasks,
   MAX_RESOURCES,
   MAX_TASKS,
   showsForms,
@@ -63,7 +57,7 @@ export async function subscribe(
   sdk: () => Promise<Response>,
 ): Promise<Response> {
   const response = await sdk();
-  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
+  if (!isStream(response)) return response;
   const { id, params } = message;
   const wanted = Object(params.notifications);
   if (!("taskIds" in wanted) && !(watch && "resourceSubscriptions" in wanted)) return response;
@@ -80,7 +74,7 @@ export async function subscribe(
   // The SDK has checked their form.
   const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: Declared }) };
   const { taskIds: asked, resourceSubscriptions: uris } = notifications;
-  if (asked && declared?.extensions?.[TASKS] === undefined) return jsonRpcError(id, missingTasksCapability(), 400);
+  if (asked && !knowsTasks(declared)) return jsonRpcError(id, missingTasksCapability(), 400);
 
   const find = async (taskId: string): Promise<Watched[]> => {
     const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });

@@ -5,7 +5,7 @@ import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { howToAnswer, inputRequestsOf, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
 import { answersOf } from "../../core/tools/answers.ts";
 import type { RpcFailure } from "../../core/tools/content.ts";
-import { CARD, type CallToolResult, ErrorCode, UI } from "../../core/tools/mcp.ts";
+import { CARD, type CallToolResult, ErrorCode, TASKS, UI } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
@@ -44,9 +44,24 @@ export function showsForms({ elicitation }: Declared = {}): boolean {
   return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
-/** Whether a client shows cards. It must name their type: some clients name the extension and hide nothing from their models. */
-export const showsCards = (declared?: Declared): boolean =>
-  (declared?.extensions?.[UI] as { mimeTypes?: string[] } | undefined)?.mimeTypes?.includes?.(CARD) === true;
+export const knowsTasks = (declared?: Declared): boolean => declared?.extensions?.[TASKS] !== undefined;
+
+/** What a client can do, by the capabilities that its request declares. */
+export interface Abilities {
+  declaresTasks: boolean;
+  showsForms: boolean;
+  /** It must name the type of cards: some clients name the extension and hide nothing from their models. */
+  showsCards: boolean;
+}
+
+export function abilitiesOf(declared?: Declared): Abilities {
+  const cards = declared?.extensions?.[UI] as { mimeTypes?: string[] } | undefined;
+  return {
+    declaresTasks: knowsTasks(declared),
+    showsForms: showsForms(declared),
+    showsCards: cards?.mimeTypes?.includes?.(CARD) === true,
+  };
+}
 
 /** What the description of a task depends on, besides its job. */
 export interface Audience {

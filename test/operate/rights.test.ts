@@ -131,18 +131,20 @@ test("the links of a caller whom an operator blocks are void, also in a browser 
   expect(await look()).toBe(401);
 });
 
-test("a caller who is an operator by an OAuth scope is none once another operator blocks the caller", async () => {
+test("a caller who is an operator by an OAuth scope is none if the configuration or another operator blocks the caller", async () => {
   await using server = await startAuthorizationServer([]);
   const bindings = {
     ...{ AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, OAUTH_OPERATE_SCOPE: "operate", ALLOWED_HOSTS: "127.0.0.1" },
-    ...{ RESONATE_URL, VIEW_KEY, OPERATOR_TOKENS: OPERATORS.OPERATOR_TOKENS },
+    ...{ RESONATE_URL, VIEW_KEY, OPERATOR_TOKENS: OPERATORS.OPERATOR_TOKENS, BLOCKED_CALLERS: "mallory" },
   };
   await using edge = await startEdge({ port: 0, bindings });
   const at = (path: string) => `${edge.url}/operate/${path}`;
-  const tokenOf = (scope: string) => server.sign(claimsOf(server.issuer, `${edge.url}/mcp`, { sub: "eve", scope }));
+  const tokenOf = (scope: string, sub = "eve") =>
+    server.sign(claimsOf(server.issuer, `${edge.url}/mcp`, { sub, scope }));
   const eve = bearer(await tokenOf("mcp operate"));
   expect(await ask(at("overview"), { headers: bearer(await tokenOf("mcp")) })).toBe(403);
   expect(await ask(at("overview"), { headers: eve })).toBe(200);
+  expect(await ask(at("overview"), { headers: bearer(await tokenOf("mcp operate", "mallory")) })).toBe(403);
   const asked = (what: string) => ({ ...act, body: JSON.stringify({ do: what, caller: "eve" }) });
   expect(await ask(at("act"), { ...asked("block"), headers: { ...json, ...bearer(TOKEN) } })).toBe(200);
   await until("eve to be no operator", async () => (await ask(at("overview"), { headers: eve })) === 403, 30_000);
