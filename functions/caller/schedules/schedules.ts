@@ -15,13 +15,13 @@ import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import { ResonateUnavailable } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { escapeId, splitGeneration } from "../../../core/store/ids.ts";
+import type { ObjectSql, SqlValue } from "../../../core/store/object-storage.ts";
 import { check } from "../../../core/tools/arguments.ts";
 import type { EdgeLog } from "../../http/log.ts";
 import { Schedule, schedule } from "../../schedules/schedule.ts";
 import { lastBetween, nextAfter, problemIn, stamp } from "../../schedules/times.ts";
 import type { JobLooks } from "../job-looks.ts";
 import type { SeenSchedule } from "../seen.ts";
-import type { Sql, SqlValue } from "../storage.ts";
 
 /** How late a firing may be before it counts as missed, in milliseconds. */
 const LATE = 5 * 60_000;
@@ -61,7 +61,7 @@ interface Row {
 }
 
 interface ScheduleWorld {
-  sql: Sql;
+  sql: ObjectSql;
   client: ResonateClient;
   feeds: ProgressFeeds;
   looks: Pick<JobLooks, "lookAt" | "noteRecord">;
