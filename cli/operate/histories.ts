@@ -10,7 +10,7 @@ import { newestRun, runIn } from "../../core/engine/runs.ts";
 import type { Run } from "../../core/engine/state.ts";
 import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
 import { fromBase64, toBase64 } from "../../core/store/base64.ts";
-import { decodeValue, EARLIER, STARTER } from "../../core/store/codec.ts";
+import { decodeValue, EARLIER, getOf, STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -72,7 +72,7 @@ interface Call {
 async function* historiesOf(server: Server, job: string, fields: ReadonlySet<string>): AsyncGenerator<History> {
   const { client, namespace } = server;
   const id = namespace + job;
-  const get: Get = (of) => client.call({ kind: "promise.get", data: { id: of } });
+  const get: Get = (of) => client.call(getOf(of));
   const promise = await get(id);
   const call = decodeValue(promise?.param ?? {}) as Call;
   if (!promise || typeof call?.func !== "string") throw new Error(`There is no job ${job}.`);

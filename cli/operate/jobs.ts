@@ -4,7 +4,7 @@ import PQueue from "p-queue";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
-import { decodeValue } from "../../core/store/codec.ts";
+import { decodeValue, getOf } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { pagesOf } from "../../core/store/connection/search-all.ts";
 import { feedEntryId, isRoot } from "../../core/store/ids.ts";
@@ -62,7 +62,7 @@ async function examineJobs(
   const examine = async (promise: PromiseRecord, kind: string) => {
     const { id } = promise;
     // One read is enough for a job that has reported no progress, as most have not.
-    const first = await client.call({ kind: "promise.get", data: { id: feedEntryId(id, 1) } });
+    const first = await client.call(getOf(feedEntryId(id, 1)));
     const { entry } = first ? await feeds.newest(promise) : {};
     const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;
     const state = entry?.blocked !== undefined ? "blocked" : entry?.step?.error !== undefined ? "failing" : "asking";

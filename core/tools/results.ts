@@ -29,7 +29,6 @@ const SHORT_TEXT = 200;
 
 const MAX_QUESTIONS = 20;
 
-/** How many fields a summary names. */
 const MAX_FIELDS = 30;
 const MAX_FIELD = 60;
 

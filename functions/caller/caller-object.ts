@@ -12,6 +12,7 @@ import { Names } from "../../core/jobs/names.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { retentionOf } from "../../core/jobs/retention.ts";
+import { getOf } from "../../core/store/codec.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
@@ -607,7 +608,7 @@ export class CallerObject implements CallerMethods {
   async #isForgotten(): Promise<boolean> {
     if (!(await this.#takeover.isMarkerGone())) return false;
     const ids = this.#jobs.newest(FORGOTTEN);
-    const found = await Promise.all(ids.map((id) => this.#client.call({ kind: "promise.get", data: { id } })));
+    const found = await Promise.all(ids.map((id) => this.#client.call(getOf(id))));
     return found.every((record) => record === undefined);
   }
 

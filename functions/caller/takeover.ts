@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { startedJob } from "../../core/jobs/caller/caller-record.ts";
 import { searchPage } from "../../core/jobs/caller/own-jobs.ts";
-import { childOf, decodeValue, ENTRY } from "../../core/store/codec.ts";
+import { childOf, decodeValue, ENTRY, getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -185,7 +185,7 @@ export class Takeover {
   }
 
   #get(id: string): Promise<PromiseRecord | undefined> {
-    return this.#client.call({ kind: "promise.get", data: { id } });
+    return this.#client.call(getOf(id));
   }
 
   get #owner(): string {

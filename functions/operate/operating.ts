@@ -1,10 +1,12 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
+
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
 import { type Held, isHeld, NOTHING, PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { base64ToBytes } from "../../core/store/base64.ts";
+import { getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
@@ -378,7 +380,7 @@ export class Operating implements OperateCalls {
       const rows = this.#tables.all(`SELECT rowid, job FROM waits WHERE ${where} LIMIT ?`, this.#looked[which], LOOKS);
       this.#looked[which] = rows.length < LOOKS ? 0 : Number(rows.at(-1)?.rowid);
       const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + String(job));
-      const found = await Promise.allSettled(ids.map((id) => client.call({ kind: "promise.get", data: { id } })));
+      const found = await Promise.allSettled(ids.map((id) => client.call(getOf(id))));
       // A job that cannot be read now may still wait.
       const ended = rows.filter((_, i) => found[i]?.status === "fulfilled" && found[i].value?.state !== "pending");
       for (const { job } of ended) this.#tables.forget(String(job));

@@ -1,7 +1,6 @@
 /** Prepares the execution of a job: its lease, its journal, and everything that its function and steps may use. */
 import type * as z from "zod";
 import { type Implementation, nextArgs } from "../../core/author/implement.ts";
-import type { Log } from "../../core/definitions/context.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Journal } from "../../core/engine/journal.ts";
@@ -26,7 +25,7 @@ import { ChildJobs } from "./child-jobs.ts";
 import { environmentsOf } from "./code.ts";
 import type { JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import { type Instruments, type LineLog, type Reports, reasonOf, thrown } from "./instruments.ts";
+import { type Instruments, type LineLog, logOf, type Reports, reasonOf, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits/limits.ts";
 import type { Pauses } from "./pauses.ts";
@@ -219,13 +218,4 @@ export class JobSetup {
     });
     if (!isOurs) throw new LeaseLost(LAPSED);
   }
-}
-
-function logOf(log: LineLog): Log {
-  return {
-    debug: (message, fields = {}) => log.debug(fields, message),
-    info: (message, fields = {}) => log.info(fields, message),
-    warn: (message, fields = {}) => log.warn(fields, message),
-    error: (message, fields = {}) => log.error(fields, message),
-  };
 }

@@ -167,7 +167,6 @@ const full = (most: number) =>
 
 const isGiven = (file: unknown): file is GivenFile => typeof (file as GivenFile | null)?.from === "string";
 
-/** How many redirects are followed. */
 const REDIRECTS = 5;
 
 /** How many minutes a server may take to send a file, without the time that its reader takes. */

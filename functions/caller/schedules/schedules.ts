@@ -10,7 +10,7 @@ import type { ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
 import { PausedJobs } from "../../../core/jobs/operating/paused-jobs.ts";
 import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
-import { decodeValue, encodeValue } from "../../../core/store/codec.ts";
+import { decodeValue, getOf, resolveOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import { ResonateUnavailable } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
@@ -152,7 +152,7 @@ export class Schedules {
 
   async #fire(row: Row): Promise<void> {
     const { client, looks } = this.#world;
-    const record = await client.call({ kind: "promise.get", data: { id: row.id } });
+    const record = await client.call(getOf(row.id));
     // An edge may be about to create the promise. If it never does, the look removes the schedule.
     if (!record) {
       await looks.lookAt([row.id]);
@@ -229,7 +229,7 @@ export class Schedules {
 
   async #isRunning(id: string | null): Promise<boolean> {
     if (id === null) return false;
-    const record = await this.#world.client.call({ kind: "promise.get", data: { id } });
+    const record = await this.#world.client.call(getOf(id));
     if (record && record.state !== "pending") await this.#world.looks.noteRecord(record);
     return record?.state === "pending";
   }
@@ -252,8 +252,7 @@ export class Schedules {
 
   /** Ends a schedule that never fires again. */
   async #settle(record: PromiseRecord, told: readonly string[]): Promise<void> {
-    const data = { id: record.id, state: "resolved" as const, value: encodeValue({ firings: told }) };
-    const settled = await this.#world.client.call({ kind: "promise.settle", data });
+    const settled = await this.#world.client.call(resolveOf(record.id, { firings: told }));
     if (settled) await this.#world.looks.noteRecord(settled);
   }
 

@@ -1,4 +1,4 @@
-import { childOf, decodeValue, encodeValue } from "../../../core/store/codec.ts";
+import { childOf, decodeValue, getOf, resolveOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { limitSlotId } from "../../../core/store/ids.ts";
@@ -118,8 +118,7 @@ export class LimitSlot {
   }
 
   async #settle(): Promise<void> {
-    const data = { id: this.#id(), state: "resolved" as const, value: encodeValue(undefined) };
-    await this.#host.client.call({ kind: "promise.settle", data }, undefined, this.#host.patience);
+    await this.#host.client.call(resolveOf(this.#id()), undefined, this.#host.patience);
   }
 
   /** Moves to the end of the sequence, as other workers have used the slot in the meantime. */
@@ -138,7 +137,7 @@ export class LimitSlot {
 
   #get(link: number): Promise<PromiseRecord | undefined> {
     const { client, patience } = this.#host;
-    return client.call({ kind: "promise.get", data: { id: this.#id(link) } }, undefined, patience);
+    return client.call(getOf(this.#id(link)), undefined, patience);
   }
 
   #id(link = this.#link): string {
