@@ -1,9 +1,9 @@
 /** The SQL storage of a Durable Object, in memory. */
 import { DatabaseSync } from "node:sqlite";
-import type { CallerStorage } from "../../functions/caller/storage.ts";
+import type { ObjectStorage } from "../../core/store/object-storage.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 
-export function createStorage(): CallerStorage {
+export function createStorage(): ObjectStorage {
   const db = new DatabaseSync(":memory:");
   const sql = new NodeSql(db);
   return {
