@@ -43,6 +43,12 @@ export function usageOf(forms: string | readonly string[], text: string, options
   };
 }
 
+/** The value of an option among arguments for another program. */
+export function optionIn(args: readonly string[], option: string): string | undefined {
+  const at = args.findIndex((arg) => arg === option || arg.startsWith(`${option}=`));
+  return args[at] === option ? args[at + 1] : args[at]?.slice(option.length + 1);
+}
+
 /** An http or https address. @throws {WrongArguments} that names the option */
 export function addressIn(option: string, text = ""): URL {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text);

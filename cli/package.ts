@@ -27,7 +27,7 @@ export function resolveModule(specifier: string, root: string): string {
 }
 
 /** The part of this package's `package.json` that the command line reads. */
-export interface Manifest {
+interface Manifest {
   version: string;
   /** The version of Node for tests and containers. */
   config: { node: string };

@@ -1,5 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { LocalService } from "../core/author/local-service.ts";
 
 /** The project in the working directory, which the commands serve. */
 export interface Project {
@@ -41,12 +43,16 @@ export function workerOf({ root, settings }: Project): string {
   throw new Error(`${root} has no ${paths.join(" and no ")}, which runs the worker (${key}).`);
 }
 
-/** The module that lists the project's services for local runs; undefined if it has none. */
-export function localModuleOf({ root, settings }: Project): string | undefined {
+/** The project's services for local runs. @throws {Error} if the module that lists them is missing or lists none */
+export async function localServices({ root, settings }: Project): Promise<readonly LocalService[]> {
   const path = join(root, settings.local ?? LOCAL);
-  if (existsSync(path)) return path;
-  if (settings.local === undefined) return undefined;
-  throw new Error(`${path}, which package.json names under "durable-mcp-edge", does not exist.`);
+  if (!existsSync(path)) {
+    if (settings.local === undefined) return [];
+    throw new Error(`${path}, which package.json names under "durable-mcp-edge", does not exist.`);
+  }
+  const { default: services } = await import(pathToFileURL(path).href);
+  if (!Array.isArray(services)) throw new Error(`${path} exports no list of services by default.`);
+  return services;
 }
 
 /**

@@ -4,7 +4,7 @@ import { hostSetups } from "../functions/pages/hosts.ts";
 import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import { Copy, jobPath, Notice, Page, Part, Section, useAbout, usePolling } from "./lib/components.tsx";
+import { Copy, jobPath, Page, Part, Section, Trouble, useAbout, usePolling } from "./lib/components.tsx";
 import { fieldsOf, SchemaForm, textOf } from "./lib/form.tsx";
 import { type About, type FormSchema, hasSignedIn, startJob, type ToolInfo, unavailability } from "./lib/server.ts";
 
@@ -15,7 +15,7 @@ const Front: FC = () => {
   }, [about]);
   const mayCall = about?.auth === "none" || hasSignedIn();
   return (
-    <Page about={about} at="home">
+    <Page about={about}>
       {about && (
         <>
           <h1>{about.title}</h1>
@@ -127,11 +127,11 @@ const Connect: FC<{ about: About }> = ({ about }) => {
 };
 
 const Recent: FC = () => {
-  const { jobs, isLost } = useJobs({ limit: 5 });
+  const { jobs, ...reads } = useJobs({ limit: 5 });
   if (!jobs) return null;
   return (
     <Section id="recent" title="Latest jobs">
-      {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
+      <Trouble reads={reads} />
       {jobs.length === 0 ? (
         <p class="muted">None yet. Ask your client for one of the tools below.</p>
       ) : (

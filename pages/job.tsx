@@ -1,6 +1,7 @@
 /** One job, live: its state, questions, result and timeline. */
 import { type FC, render, useEffect } from "hono/jsx/dom";
-import { Chart } from "./chart/drawn.tsx";
+import type { FileView } from "../functions/files/files.ts";
+import { loadChart } from "./chart/load.ts";
 import { Actions } from "./job/actions.tsx";
 import { type FileSource, Files } from "./job/files.tsx";
 import { Partial } from "./job/partial.tsx";
@@ -18,11 +19,13 @@ import {
   Section,
   StatusChip,
   Time,
+  Trouble,
   useAbout,
+  useAction,
   useNow,
 } from "./lib/components.tsx";
 import { SchemaForm } from "./lib/form.tsx";
-import { answer, beginningOf, type FileInfo, type JobInfo } from "./lib/server.ts";
+import { answer, beginningOf, type JobInfo } from "./lib/server.ts";
 import { SignIn } from "./lib/sign-in.tsx";
 import { Told, useTold } from "./lib/told.tsx";
 
@@ -75,18 +78,19 @@ const name = decodeURIComponent(location.pathname.slice("/jobs/".length));
 
 const Job: FC = () => {
   const about = useAbout();
-  const { job, timeline, isLost, refused, refresh } = useJob(name);
+  const { job, timeline, refresh, ...reads } = useJob(name);
   useEffect(() => {
     document.title = `${job ? `${job.status}: ` : ""}${name}`;
   }, [job?.status]);
   return (
-    <Page about={about} at="job">
+    <Page about={about}>
       <h1 class="name">
         {name} <Copy text={name} what="the name" />
       </h1>
-      {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
-      {refused && (refused.status === 401 ? <SignIn about={about} /> : <Notice kind="error">{refused.message}</Notice>)}
-      {job && !refused && (
+      <Trouble reads={reads}>
+        <SignIn about={about} />
+      </Trouble>
+      {job && !reads.refused && (
         <>
           <Facts job={job} />
           {job.cleanup && job.cleanup !== "failed" && <p class="quiet">Its clean-up is {job.cleanup}.</p>}
@@ -103,7 +107,9 @@ const Job: FC = () => {
             </p>
           )}
           {job.status === "running" && <Doing job={job} />}
-          <Questions job={job} onAnswered={refresh} />
+          {job.questions.map((question) => (
+            <Question key={question.key} {...{ job, question }} onAnswered={refresh} />
+          ))}
           {job.partial && <Partial partial={job.partial} />}
           {job.error !== undefined && <Notice kind="error">{job.error}</Notice>}
           {job.files && job.files.length > 0 && <Files files={job.files} source={FILES} />}
@@ -125,7 +131,7 @@ const Job: FC = () => {
 /** The largest image or sound that the page loads, in bytes. */
 const MOST_MEDIUM = 50_000_000;
 
-const FILES: FileSource<FileInfo> = {
+const FILES: FileSource<FileView> = {
   address: async ({ size, path }) => (size > MOST_MEDIUM ? undefined : path),
   text: ({ size, path }) => beginningOf(path, size),
   link: ({ name, path }) => (
@@ -133,7 +139,7 @@ const FILES: FileSource<FileInfo> = {
       {name}
     </a>
   ),
-  Chart,
+  loadChart,
 };
 
 const ToldOfJob: FC = () => {
@@ -165,39 +171,40 @@ const Facts: FC<{ job: JobInfo }> = ({ job }) => {
   );
 };
 
-const Questions: FC<{ job: JobInfo; onAnswered(): void }> = ({ job, onAnswered }) => (
-  <>
-    {job.questions.map(({ key, message, requestedSchema }) => (
-      <section class="card question" key={key} aria-labelledby={`question-${key}`}>
-        <h2 id={`question-${key}`}>{message}</h2>
-        {job.task === undefined ? (
-          <p class="muted">
-            {job.may_write ? "Answer it in your client." : "Sign in, or go to your chat, to answer it."}
-          </p>
-        ) : (
-          <SchemaForm
-            id={`answer-${key}`}
-            schema={requestedSchema}
-            submit="Answer"
-            onSubmit={async (content) => {
-              await answer(job.task ?? "", { [key]: { action: "accept", content } });
-              onAnswered();
-            }}
-          >
-            <button
-              type="button"
-              onClick={async () => {
-                await answer(job.task ?? "", { [key]: { action: "decline" } });
-                onAnswered();
-              }}
-            >
-              Decline
-            </button>
-          </SchemaForm>
-        )}
-      </section>
-    ))}
-  </>
-);
+interface QuestionProps {
+  job: JobInfo;
+  question: JobInfo["questions"][number];
+  onAnswered(): void;
+}
+
+const Question: FC<QuestionProps> = ({ job, question: { key, message, requestedSchema }, onAnswered }) => {
+  const { attempt, isBusy, problem } = useAction();
+  const respond = async (response: object) => {
+    await answer(job.task ?? "", { [key]: response });
+    onAnswered();
+  };
+  return (
+    <section class="card question" aria-labelledby={`question-${key}`}>
+      <h2 id={`question-${key}`}>{message}</h2>
+      {job.task === undefined ? (
+        <p class="muted">
+          {job.may_write ? "Answer it in your client." : "Sign in, or go to your chat, to answer it."}
+        </p>
+      ) : (
+        <SchemaForm
+          id={`answer-${key}`}
+          schema={requestedSchema}
+          submit="Answer"
+          onSubmit={(content) => respond({ action: "accept", content })}
+        >
+          <button type="button" disabled={isBusy} onClick={() => attempt(() => respond({ action: "decline" }))}>
+            Decline
+          </button>
+        </SchemaForm>
+      )}
+      {problem}
+    </section>
+  );
+};
 
 render(<Job />, document.getElementById("page") as HTMLElement);

@@ -4,7 +4,7 @@ import { Kept } from "./jobs/kept.tsx";
 import { Schedules } from "./jobs/schedules.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
-import { Notice, Page, useAbout } from "./lib/components.tsx";
+import { Page, Trouble, useAbout } from "./lib/components.tsx";
 import { SignIn } from "./lib/sign-in.tsx";
 import { Told, useTold } from "./lib/told.tsx";
 
@@ -16,7 +16,7 @@ const Jobs: FC = () => {
   const [status, setStatus] = useState("");
   const [pages, setPages] = useState(1);
   const [reads, setReads] = useState(0);
-  const { jobs, stored, hasMore, isLost, refused } = useJobs({ status, pages, reads });
+  const { jobs, stored, hasMore, ...read } = useJobs({ status, pages, reads });
   const { schedules, subscriptions, listeners, refresh } = useTold();
   useEffect(() => {
     if (about) document.title = `Jobs · ${about.title}`;
@@ -27,11 +27,12 @@ const Jobs: FC = () => {
     return words.every((word) => text.includes(word));
   });
   return (
-    <Page about={about} at="jobs">
+    <Page about={about}>
       <h1>Jobs</h1>
-      {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
-      {refused && (refused.status === 401 ? <SignIn about={about} /> : <Notice kind="error">{refused.message}</Notice>)}
-      {found && refused?.status !== 401 && (
+      <Trouble reads={read}>
+        <SignIn about={about} />
+      </Trouble>
+      {found && read.refused?.status !== 401 && (
         <>
           <search class="filters">
             <label>

@@ -1,7 +1,6 @@
 /** The operators' page: the state of the deployment, and their actions. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
-import { Notice, Page, Scroll, Table, Time, useAbout, usePolling } from "./lib/components.tsx";
-import { Refused } from "./lib/server.ts";
+import { Page, Scroll, Table, Time, Trouble, useAbout, useAction, useReads } from "./lib/components.tsx";
 import { TokenForm } from "./lib/token-form.tsx";
 import { Bulk } from "./operate/acting.tsx";
 import {
@@ -34,33 +33,22 @@ const Operate: FC = () => {
   const [at, setAt] = useState(asked());
   const [span, setSpan] = useState<Span>("hour");
   const [overview, setOverview] = useState<(Overview & { who: string }) | undefined>(undefined);
-  const [refused, setRefused] = useState<Error | undefined>(undefined);
   const [reads, setReads] = useState(0);
-  const [isLost, setLost] = useState(false);
   useEffect(() => {
     const follow = () => setAt(asked());
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
   const read = async (over: AbortSignal) => {
-    try {
-      const found = await ask(span);
-      if (over.aborted) return;
-      setOverview(found);
-      setRefused(undefined);
-      setLost(false);
-    } catch (error) {
-      if (over.aborted) return;
-      if (error instanceof Refused) setRefused(error);
-      else setLost(true);
-    }
+    const found = await ask(span);
+    if (!over.aborted) setOverview(found);
   };
-  usePolling(read, EVERY, [span, reads]);
+  const outcome = useReads(read, EVERY, [span, reads]);
   const again = () => setReads(reads + 1);
   const { job, filter, trail } = at;
   const isFirst = job === undefined && filter === undefined && !trail;
   return (
-    <Page about={about} at="operate">
+    <Page about={about}>
       <nav class="actions" aria-label="Operate">
         <a href="#overview" aria-current={isFirst ? "page" : undefined}>
           Overview
@@ -70,14 +58,10 @@ const Operate: FC = () => {
         </a>
         {overview && <span class="muted">You are {overview.who}.</span>}
       </nav>
-      {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
-      {refused instanceof Refused &&
-        (refused.status === 401 ? (
-          <TokenForm label="Operator's token" signIn={signIn} onDone={again} />
-        ) : (
-          <Notice kind="error">{refused.message}</Notice>
-        ))}
-      {!refused && overview && isFirst && (
+      <Trouble reads={outcome}>
+        <TokenForm label="Operator's token" signIn={signIn} onDone={again} />
+      </Trouble>
+      {!outcome.refused && overview && isFirst && (
         <>
           <h1>Operate</h1>
           <Alerts overview={overview} />
@@ -102,9 +86,9 @@ const Operate: FC = () => {
           <Callers overview={overview} onDone={again} />
         </>
       )}
-      {!refused && overview && job !== undefined && <Job name={job} key={job} />}
-      {!refused && overview && filter && <Bulk filter={filter} onDone={again} key={JSON.stringify(filter)} />}
-      {!refused && overview && trail && <Trail />}
+      {!outcome.refused && overview && job !== undefined && <Job name={job} key={job} />}
+      {!outcome.refused && overview && filter && <Bulk filter={filter} onDone={again} key={JSON.stringify(filter)} />}
+      {!outcome.refused && overview && trail && <Trail />}
     </Page>
   );
 };
@@ -121,17 +105,17 @@ const inWords = (about: object): string =>
 
 const Trail: FC = () => {
   const [entries, setEntries] = useState<TrailEntry[]>([]);
-  const [problem, setProblem] = useState("");
+  const { attempt, problem } = useAction();
   const read = (before?: number) =>
-    askTrail(before).then(
-      (more) => setEntries([...entries, ...more.entries]),
-      (error) => setProblem(error.message),
-    );
+    attempt(async () => {
+      const more = await askTrail(before);
+      setEntries([...entries, ...more.entries]);
+    });
   useEffect(() => void read(), []);
   return (
     <>
       <h1>Audit trail</h1>
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      {problem}
       <Scroll label="Entries">
         <Table class="jobs" heads={["What", "Who", "When"]}>
           {entries.map(({ n, at, who, what, about }) => (

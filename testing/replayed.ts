@@ -130,9 +130,7 @@ function worldOfJob({ job, env }: Implementation, args: unknown, options: Replay
     env: env?.safeParse(variables).data ?? variables,
     nextArgs: (next) => nextArgs(job, next),
     ...(deadline !== undefined && { deadline }),
-    ...(errors && { errors }),
-    ...(budget && { budget }),
-    ...(events && { events }),
+    ...{ errors, budget, events },
   };
 }
 

@@ -2,14 +2,20 @@
 import { createReadStream, existsSync } from "node:fs";
 import { cp, mkdir, open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import { jsonOf } from "../../core/store/json.ts";
 import type { RoomRow } from "../../functions/caller/room-rows.ts";
 import type { BackupRow } from "../../server/backup.ts";
-import { parseJson } from "../parse-json.ts";
 
 const FORMAT = "durable-mcp-edge backup 1";
 
 /** A row of the Resonate server, or of a caller's object. */
 export type Line = BackupRow | RoomRow;
+
+/** The fields of the first and the last line. */
+interface FileLine {
+  format: string;
+  rows: number;
+}
 
 export interface BackupHead {
   /** The key that seals the task ids of clients; null if the server had no key of its own. */
@@ -58,7 +64,7 @@ export async function copyFiles(from: string, to: string): Promise<boolean> {
 /** Reads the first line. @throws {Error} if the file is no backup */
 export async function readHead(file: string): Promise<BackupHead> {
   for await (const line of createInterface({ input: createReadStream(file) })) {
-    const head = parseJson(line);
+    const head = jsonOf(line) as Partial<BackupHead & FileLine> | undefined;
     if (head?.format === FORMAT) return { key: head.key ?? null };
     break;
   }
@@ -69,10 +75,10 @@ export async function readHead(file: string): Promise<BackupHead> {
 export async function* readBackup(file: string): AsyncGenerator<Line> {
   let count = 0;
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
-    const read = parseJson(line);
+    const read = jsonOf(line) as Partial<Line & FileLine> | undefined;
     if (read?.table !== undefined) {
       count += 1;
-      yield read;
+      yield read as Line;
     } else if (read?.rows !== undefined) {
       if (read.rows === count) return;
       break;

@@ -24,7 +24,7 @@ const MOMENT = 3_600_000;
 const PID = "move";
 const LEASE = 60_000;
 
-export interface Moved {
+interface Moved {
   /** Settled promises: jobs and their steps. */
   ended: number;
   /** Pending steps, timers and questions. */

@@ -1,14 +1,23 @@
+import { jsonOf } from "../../core/store/json.ts";
 import type { RoomPage, RoomPosition } from "../../functions/caller/room-rows.ts";
 import type { BackupPosition, BackupRow } from "../../server/backup.ts";
-import { parseJson } from "../parse-json.ts";
 
 /** How long one answer may take, in milliseconds. */
 const TIMEOUT = 60_000;
 
-export interface Page {
-  rows: BackupRow[];
-  next?: BackupPosition;
+/** Reads rows page by page. `next` of a page is the position after which the next page begins. */
+export async function* paged<Row, Position>(
+  read: (after: Position | undefined) => MaybePromise<{ rows: Row[]; next?: Position }>,
+): AsyncGenerator<Row[]> {
+  let after: Position | undefined;
+  do {
+    const { rows, next } = await read(after);
+    yield rows;
+    after = next;
+  } while (after);
 }
+
+type MaybePromise<T> = T | Promise<T>;
 
 /** The deployment has no Resonate server of its own, or does not make it public. */
 export class NoServer extends Error {}
@@ -45,7 +54,7 @@ export class OperatorClient {
     }).catch((error) => Promise.reject(new Error(`${url} cannot be reached: ${error.cause ?? error}`)));
     const text = await response.text();
     if (response.status === 401) throw new Error("The server does not know the token in OPERATOR_TOKEN.");
-    const said = parseJson(text);
+    const said = jsonOf(text) as { refused?: string } | undefined;
     if (response.status === 404 && said?.refused === undefined) {
       throw new NoServer(
         `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or another server runs there.`,
@@ -56,8 +65,17 @@ export class OperatorClient {
     return said;
   }
 
-  rows(after: BackupPosition | undefined): Promise<Page> {
-    return this.ask("GET", "rows", after && { after: JSON.stringify(after) });
+  /** The rows of the account's own Resonate server. */
+  rowPages(): AsyncGenerator<BackupRow[]> {
+    return paged<BackupRow, BackupPosition>((after) =>
+      this.ask("GET", "rows", after && { after: JSON.stringify(after) }),
+    );
+  }
+
+  /** Prolongs the pause of the account's own server, as reading rows does. @throws {Error} if the pause has ended */
+  async prolongPause(): Promise<void> {
+    const behindTheLast: BackupPosition = [Number.MAX_SAFE_INTEGER];
+    await this.ask("GET", "rows", { after: JSON.stringify(behindTheLast) });
   }
 
   /** The rows of callers' objects. `isOwnServer` tells whether their jobs are in the account as well. */
@@ -65,13 +83,8 @@ export class OperatorClient {
     return this.ask("GET", "/operate/rooms", after && { after: JSON.stringify(after) });
   }
 
-  async *roomPages(): AsyncGenerator<RoomPage["rows"]> {
-    let after: RoomPosition | undefined;
-    do {
-      const { rows, next } = await this.rooms(after);
-      yield rows;
-      after = next;
-    } while (after);
+  roomPages(): AsyncGenerator<RoomPage["rows"]> {
+    return paged((after: RoomPosition | undefined) => this.rooms(after));
   }
 
   /** Writes rows of callers' objects. The first row of an object replaces its content. */

@@ -5,16 +5,16 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../../server/backup.ts";
-import { openDatabase } from "../../server/node/database.ts";
+import { openDatabase, RESTORING } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { option, optionOr } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
-import { DATA } from "../launcher/data-directory.ts";
+import { DATA, lockDirectory } from "../launcher/data-directory.ts";
 import { spawnEdge } from "../launcher/local-edge.ts";
 import { newToken } from "../static-token.ts";
 import { FILES } from "../wrap/wrap-files.ts";
 import type { BackupHead, Line } from "./backup-file.ts";
-import { NoServer, OperatorClient, Refused } from "./operator-client.ts";
+import { NoServer, OperatorClient, paged, Refused } from "./operator-client.ts";
 
 export const SOURCE_OPTIONS = {
   url: option("URL", "the deployment; needs an operator's token in OPERATOR_TOKEN (npm run deploy -- --operator NAME)"),
@@ -29,7 +29,7 @@ export const SOURCE_OPTIONS = {
 const BATCH = 200;
 
 /** A server that accepts no changes until this object is disposed of. */
-export interface PausedServer extends AsyncDisposable {
+interface PausedServer extends AsyncDisposable {
   readonly head: BackupHead;
   /** Whether it also has the jobs. Else it has callers' objects alone, and a Resonate server elsewhere has the jobs. */
   readonly hasJobs: boolean;
@@ -41,14 +41,14 @@ export interface PausedServer extends AsyncDisposable {
 }
 
 /** The address of an edge, or a data directory of this machine. */
-export interface ServerOptions {
+interface ServerOptions {
   url?: string | undefined;
   data: string;
 }
 
-/** Opens a server. `makes` tells whether to make the state of a directory that has none. @throws {Error} if it has none */
-export function openServer({ url, data }: ServerOptions, makes = false): Promise<PausedServer> {
-  return url === undefined ? openFolder(data, makes) : openDeployment(new OperatorClient(url));
+/** Opens a server. `restores` tells that a directory may have no state, or only a part. @throws {Error} otherwise */
+export function openServer({ url, data }: ServerOptions, restores = false): Promise<PausedServer> {
+  return url === undefined ? openFolder(data, restores) : openDeployment(new OperatorClient(url));
 }
 
 async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
@@ -59,13 +59,11 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
     head,
     hasJobs,
     async *pages() {
-      let after: BackupPosition | undefined;
-      do {
-        const { rows, next } = hasJobs ? await operator.rows(after) : { rows: [] };
+      if (hasJobs) yield* operator.rowPages();
+      for await (const rows of operator.roomPages()) {
         yield rows;
-        after = next;
-      } while (after);
-      yield* operator.roomPages();
+        if (hasJobs) await operator.prolongPause();
+      }
     },
     async restore({ key }, rows) {
       let count = 0;
@@ -114,29 +112,28 @@ async function pause(operator: OperatorClient): Promise<boolean> {
   }
 }
 
-async function openFolder(data: string, makes: boolean): Promise<PausedServer> {
+async function openFolder(data: string, restores: boolean): Promise<PausedServer> {
   // With a Resonate server elsewhere, a directory has callers' objects alone.
   const hasState = existsSync(join(data, "resonate.db")) || existsSync(join(data, "objects"));
-  if (!makes && !hasState) throw new Error(`There is no state in ${data}.`);
-  // Fails with an explanation if a running server has the lock.
-  const { db } = openDatabase(data);
-  const sql = new NodeSql(db);
+  if (!restores && !hasState) throw new Error(`There is no state in ${data}.`);
+  using opened = new DisposableStack();
+  // Both fail with an explanation if a stack runs. One whose Resonate server is elsewhere has only the second lock.
+  const sql = opened.adopt(new NodeSql(openDatabase(data, restores).db), (sql) => sql.close());
+  opened.use(lockDirectory(data));
   const keyFile = join(data, "task-key");
+  const key = existsSync(keyFile) ? await readFile(keyFile, "utf8") : null;
+  const all = opened.move();
   return {
-    head: { key: existsSync(keyFile) ? await readFile(keyFile, "utf8") : null },
+    head: { key },
     hasJobs: true,
     async *pages() {
-      let after: BackupPosition | undefined;
-      do {
-        const { rows, next } = readRows(sql, after);
-        yield rows;
-        after = next;
-      } while (after);
-      await using rooms = await openRooms(data, false);
-      if (rooms) yield* rooms.client.roomPages();
+      yield* paged<BackupRow, BackupPosition>((after) => readRows(sql, after));
+      if (!existsSync(join(data, "objects"))) return;
+      await using rooms = await openRooms(data);
+      yield* rooms.client.roomPages();
     },
     async restore({ key }, rows) {
-      const draft = join(data, "restoring");
+      const draft = join(data, RESTORING);
       if (!isEmpty(sql) && !existsSync(draft)) throw new Error(`${data} has jobs already.`);
       await writeFile(draft, "");
       let count = 0;
@@ -146,7 +143,7 @@ async function openFolder(data: string, makes: boolean): Promise<PausedServer> {
         writeRows(sql, batch.filter((line) => !("room" in line)) as BackupRow[]);
         const others = batch.filter((line) => "room" in line);
         if (others.length > 0) {
-          rooms ??= made.use((await openRooms(data, true)) as Rooms);
+          rooms ??= made.use(await openRooms(data));
           await rooms.client.putRooms(others);
         }
         count += batch.length;
@@ -158,7 +155,7 @@ async function openFolder(data: string, makes: boolean): Promise<PausedServer> {
     // The server is stopped, and only its owner starts it again.
     async retire() {},
     async [Symbol.asyncDispose]() {
-      sql.close();
+      all.dispose();
     },
   };
 }
@@ -185,12 +182,10 @@ interface Rooms extends AsyncDisposable {
 }
 
 /**
- * Opens the callers' objects of a data directory through a temporary edge, since only workerd can read their storage.
- * Undefined if the directory has no objects and `makes` is false. No stack may use the directory at the same time.
+ * Opens the callers' objects of a data directory through a temporary edge, since only workerd can read their storage. No stack
+ * may use the directory at the same time.
  */
-async function openRooms(data: string, makes: boolean): Promise<Rooms | undefined> {
-  const objects = join(data, "objects");
-  if (!makes && !existsSync(objects)) return undefined;
+async function openRooms(data: string): Promise<Rooms> {
   const folder = await mkdtemp(join(tmpdir(), "rooms-"));
   const server = { name: "rooms", version: "1.0.0" };
   await writeFile(join(folder, FILES.options), JSON.stringify({ name: "rooms", url: NOWHERE }));
@@ -209,7 +204,7 @@ async function openRooms(data: string, makes: boolean): Promise<Rooms | undefine
   };
   const { process: edge, listening } = await spawnEdge(await prebuiltEdge(folder), {
     port: 0,
-    data: objects,
+    data: join(data, "objects"),
     bindings,
   });
   const end = async () => {

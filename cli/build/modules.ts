@@ -1,4 +1,5 @@
 /** Builds the modules that a Worker loads on demand. Wrangler uploads them unchanged beside the main module. */
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { builtinModules } from "node:module";
@@ -61,33 +62,45 @@ export async function buildModules(root: string): Promise<string[]> {
   const modules = await modulesOf(root);
   const names = Object.keys(modules.entries);
   if (names.length === 0) return [];
-  const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
-  // `known.files` includes the shared chunks, which a folder that was copied during a build may lack.
-  const isThere = [...names, ...(known?.files ?? [])].every((name) => existsSync(join(root, modules.folder, name)));
-  if (isThere && known?.files && sumOf(root, known.sources) === known.sum) return known.sources;
-  const started = Date.now();
-  const { sources, files } = await build(root, modules);
-  await noteBuild(root, STAMP, started, { sources, files });
-  return sources;
+  const output = { folder: join(root, modules.folder), names };
+  return (await buildIfChanged(root, STAMP, output, () => build(root, modules))).sources;
 }
 
-/** A hash of the sources, the lock file and this builder. */
-export const sumOf = (root: string, sources: readonly string[]) =>
-  hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
+/** What a build has read and written: absolute paths of sources, and files in the output folder. */
+interface Made {
+  sources: string[];
+  files: string[];
+}
 
-/** Records a build that began at `started`, unless a source changed while it ran: the build may lack that change. */
-export async function noteBuild(
+/**
+ * Builds unless the output is that of the same sources. `stamp`: the file in `.build` that records the last build. Returns the
+ * sources, absolute, and whether it has built.
+ */
+export async function buildIfChanged(
   root: string,
   stamp: string,
-  started: number,
-  made: { sources: string[]; files?: string[] },
-) {
-  const sum = sumOf(root, made.sources);
+  { folder, names }: { folder: string; names: readonly string[] },
+  build: () => Promise<Made>,
+): Promise<{ sources: string[]; isNew: boolean }> {
+  const sumOf = (sources: readonly string[]) =>
+    hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
+  const known: (Made & { sum: string }) | undefined = await readFile(join(root, ".build", stamp), "utf8").then(
+    JSON.parse,
+    () => undefined,
+  );
+  // The known files include the shared chunks, which a folder that was copied during a build may lack.
+  const isThere = [...names, ...(known?.files ?? [])].every((name) => existsSync(join(folder, name)));
+  if (isThere && known && sumOf(known.sources) === known.sum) return { sources: known.sources, isNew: false };
+  const started = Date.now();
+  const made = await build();
+  const sum = sumOf(made.sources);
   const times = await Promise.all(made.sources.map((source) => stat(source).then(({ mtimeMs }) => mtimeMs)));
+  // A build may lack a change that was made while it ran.
   if (Math.max(...times) < started) await put(join(root, ".build"), stamp, JSON.stringify({ ...made, sum }));
+  return { sources: made.sources, isNew: true };
 }
 
-async function build(root: string, { folder, entries }: Modules) {
+async function build(root: string, { folder, entries }: Modules): Promise<Made> {
   const cronAt = CRON in entries ? `./${CRON}` : undefined;
   // The modules of Durable Objects share much code, which goes into common chunks. Each other module is a single file.
   const isObject = (name: string) => OBJECTS.includes(name);
@@ -243,7 +256,8 @@ export async function copyModules(root: string, dir: string): Promise<string[]> 
 export async function put(dir: string, name: string, text: string): Promise<void> {
   const file = join(dir, name);
   if ((await readFile(file, "utf8").catch(() => "")) === text) return;
+  const draft = `${file}.${randomUUID()}`;
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(`${file}.${process.pid}`, text);
-  await rename(`${file}.${process.pid}`, file);
+  await writeFile(draft, text);
+  await rename(draft, file);
 }

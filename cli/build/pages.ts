@@ -1,6 +1,6 @@
 /** Builds the pages and cards for browsers from `pages/` of a checkout. The package has the built files in `dist/pages`. */
 import { existsSync } from "node:fs";
-import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import type { BuildOptions } from "esbuild";
 import { isCheckout, thisPackage } from "../package.ts";
@@ -38,7 +38,7 @@ async function buildOf(root: string): Promise<string[]> {
   const made = hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);
   if (existsSync(join(root, OUT)) && (await readFile(stamp, "utf8").catch(() => "")) === made) return sources;
   await mkdir(join(root, ".build"), { recursive: true });
-  const building = `${join(root, OUT)}-${process.pid}`;
+  const building = await mkdtemp(`${join(root, OUT)}-`);
   await writePages(root, building);
   // Renamed, so that the folder is complete or absent. If another process was faster, its result is the same.
   const old = `${building}-old`;

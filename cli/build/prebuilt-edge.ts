@@ -1,12 +1,10 @@
 /** The edge of `wrap`, which needs no project. A checkout builds it when its sources change; the package contains it. */
-import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../bundle/bundle.ts";
 import { isCheckout, thisPackage } from "../package.ts";
 import { FILES } from "../wrap/wrap-files.ts";
 import { loadEsbuild } from "./esbuild.ts";
-import { bundleModules, ENTRIES as MODULES, noteBuild, put, sumOf } from "./modules.ts";
+import { buildIfChanged, bundleModules, ENTRIES as MODULES, put } from "./modules.ts";
 import { buildPages, pagesFolder } from "./pages.ts";
 
 /** The folder in the package. */
@@ -39,14 +37,16 @@ export async function prebuiltEdge(folder: string): Promise<Bundle> {
   const { root } = thisPackage();
   const dir = join(root, isCheckout ? ".build/edge" : FOLDER);
   if (isCheckout) {
-    const [, isNew] = await Promise.all([buildPages(root), rebuild(root, dir)]);
+    const output = { folder: dir, names: Object.keys(ENTRIES) };
+    const building = buildIfChanged(root, STAMP, output, () => writePrebuiltEdge(root, dir));
+    const [, { isNew }] = await Promise.all([buildPages(root), building]);
     // Nothing else is bundled, so esbuild's process may end.
     if (isNew) await (await loadEsbuild(root)).stop();
   }
   return {
     dir,
     main: MAIN,
-    modules: ["modules/caller.js", "modules/cron.js", "modules/sdk.js"],
+    modules: Object.keys(ENTRIES).filter((name) => name !== MAIN),
     data: { WRAP_OPTIONS: join(folder, FILES.options), WRAP_SNAPSHOT: join(folder, FILES.snapshot) },
     folders: { WRAP_FOLDER: folder },
     v8Flags: SMALL,
@@ -58,18 +58,8 @@ export async function prebuiltEdge(folder: string): Promise<Bundle> {
   };
 }
 
-/** Builds the edge if its sources have changed. Returns whether it has built. */
-async function rebuild(root: string, dir: string): Promise<boolean> {
-  const known = await readFile(join(root, ".build", STAMP), "utf8").then(JSON.parse, () => undefined);
-  const isThere = Object.keys(ENTRIES).every((name) => existsSync(join(dir, name)));
-  if (isThere && known && sumOf(root, known.sources) === known.sum) return false;
-  const started = Date.now();
-  await noteBuild(root, STAMP, started, { sources: await writePrebuiltEdge(root, dir) });
-  return true;
-}
-
-/** Builds the edge of the checkout at `root` into the folder `out`. Returns the sources, absolute. */
-export async function writePrebuiltEdge(root: string, out: string): Promise<string[]> {
+/** Builds the edge of the checkout at `root` into the folder `out`. Returns the sources, absolute, and the files. */
+export async function writePrebuiltEdge(root: string, out: string) {
   const sources = new Set<string>();
   for (const [name, contents] of Object.entries(ENTRIES)) {
     const options = name === "modules/caller.js" ? { cronAt: "./cron.js" } : name === MAIN ? { define: DEFINE } : {};
@@ -77,5 +67,5 @@ export async function writePrebuiltEdge(root: string, out: string): Promise<stri
     for (const input of inputs) sources.add(input);
     for (const [file, text] of files) await put(out, file, text);
   }
-  return [...sources].sort();
+  return { sources: [...sources].sort(), files: Object.keys(ENTRIES) };
 }

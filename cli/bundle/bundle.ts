@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { execa } from "execa";
 import { hashFiles, loadEsbuild } from "../build/esbuild.ts";
-import { buildModules, copyModules } from "../build/modules.ts";
+import { buildModules, copyModules, put } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
 import { resolveModule } from "../package.ts";
 import { configurationOf, readProject } from "../project.ts";
@@ -43,7 +43,7 @@ export interface Bundle {
 }
 
 /** The part of a bundle that comes from the wrangler configuration. */
-export type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folders" | "v8Flags">;
+type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folders" | "v8Flags">;
 
 /**
  * Bundles the edge as `wrangler deploy` uploads it, without network, or returns the cached bundle of the same sources.
@@ -56,30 +56,33 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   const config = configurationOf(readProject(root));
   const cache = join(root, CACHE);
   const [, sources] = await Promise.all([buildPages(root), buildModules(root)]);
-  const known = join(cache, `inputs-${hash(entry ?? "")}.json`);
+  const known = `inputs-${hash(entry ?? "")}.json`;
   const own = sources.map((source) => relative(root, source));
-  const inputs: string[] | undefined = await readJson(known);
-  const cached = inputs && (await readBundle(join(cache, bundleName([...inputs, ...own], config, root))));
-  if (cached) return cached;
+  const folderOf = (inputs: readonly string[]) => join(cache, bundleName([...inputs, ...own], config, root));
+  const inputs: string[] | undefined = await readJson(join(cache, known));
+  const last = inputs && folderOf(inputs);
+  const cached: Omit<Bundle, "dir"> | undefined = last && (await readJson(join(last, "bundle.json")));
+  if (last && cached) {
+    await keep(last);
+    return { ...cached, dir: last };
+  }
 
   await removeOldBundles(cache);
+  const building = await mkdtemp(join(cache, "building-"));
   for (;;) {
     const started = Date.now();
-    const building = join(cache, `building-${hash(entry ?? "")}-${process.pid}`);
     const reading = readConfiguration(config);
     const [made, configuration] = await Promise.all([make(entry, reading, building, root), reading]);
     const settings = settingsOf(configuration, dirname(config));
     if (await changedSince(started, made.inputs, root)) continue; // The bundle may mix old and new files.
-    await writeFile(
-      join(building, "bundle.json"),
-      JSON.stringify({ ...settings, main: made.main, modules: made.modules }),
-    );
-    const dir = join(cache, bundleName([...made.inputs, ...own], config, root));
+    const bundle = { ...settings, main: made.main, modules: made.modules };
+    await writeFile(join(building, "bundle.json"), JSON.stringify(bundle));
+    const dir = folderOf(made.inputs);
     // Renamed, so that a bundle is complete or absent. If another process was faster, its bundle is the same.
     await rename(building, dir).catch(() => rm(building, { recursive: true }));
-    await writeFile(`${known}.${process.pid}`, JSON.stringify(made.inputs));
-    await rename(`${known}.${process.pid}`, known);
-    return { ...settings, dir, main: made.main, modules: made.modules };
+    await put(cache, known, JSON.stringify(made.inputs));
+    await keep(dir);
+    return { ...bundle, dir };
   }
 }
 
@@ -111,11 +114,6 @@ function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "
 function bundleName(inputs: readonly string[], config: string, root: string): string {
   const files = [...inputs, ...LOCK_FILES].map((path) => join(root, path));
   return `edge-${hashFiles([...files, config]).slice(0, 16)}`;
-}
-
-async function readBundle(dir: string): Promise<Bundle | undefined> {
-  const made: Omit<Bundle, "dir"> | undefined = await readJson(join(dir, "bundle.json"));
-  return made && { ...made, dir };
 }
 
 async function readJson(path: string) {
@@ -175,7 +173,15 @@ interface Metafile {
 /** Whether a file is the project's own, neither a dependency nor virtual. */
 const isOwn = (path: string) => !path.includes("node_modules/") && !/^\w+:/.test(path);
 
-/** Removes bundles older than a day. Another process may be about to serve a newer one. */
+/** Keeps a bundle from looking old while this process lives: the edge may be started from it again. */
+export async function keep(dir: string): Promise<void> {
+  // A folder of `dev` exists from its first build on.
+  const touch = () => utimes(dir, new Date(), new Date()).catch(() => {});
+  setInterval(touch, DAY / 4).unref();
+  await touch();
+}
+
+/** Removes bundles that have been used by no process for a day. */
 async function removeOldBundles(cache: string): Promise<void> {
   await mkdir(cache, { recursive: true });
   for (const name of await readdir(cache)) {

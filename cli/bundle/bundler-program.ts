@@ -5,25 +5,22 @@
 import { readProject } from "../project.ts";
 import { type Built, CompileError, devBundler } from "./dev-bundle.ts";
 
-export interface BuildRequest {
-  id: number;
-  part: "edge" | "worker";
-}
+/** What a request asks for. There is one request for each at a time. */
+export type Part = "edge" | "worker";
 
 /** A build, or the problem in the sources. */
-export type BuildAnswer = { id: number } & ({ built: Built<unknown> } | { problem: string });
+export type BuildAnswer = { part: Part } & ({ built: Built<unknown> } | { problem: string });
 
 const bundler = await devBundler(readProject(), process.argv[2] ?? "dev");
 
-async function build({ id, part }: BuildRequest): Promise<BuildAnswer> {
+async function build(part: Part): Promise<BuildAnswer> {
   try {
-    return { id, built: await bundler[part]() };
+    return { part, built: await bundler[part]() };
   } catch (error) {
     const isAuthors = error instanceof CompileError;
-    return { id, problem: isAuthors ? error.message : ((error as Error).stack ?? String(error)) };
+    return { part, problem: isAuthors ? error.message : ((error as Error).stack ?? String(error)) };
   }
 }
 
-process.on("message", async (request: BuildRequest) => process.send?.(await build(request)));
+process.on("message", async (part: Part) => process.send?.(await build(part)));
 process.on("disconnect", () => process.exit());
-process.send?.("ready");

@@ -21,8 +21,13 @@ export interface Configuration {
 }
 
 export async function readConfiguration(config: string): Promise<Configuration> {
-  // Loaded on demand: loading wrangler takes most of a second.
-  const url = pathToFileURL(resolveModule("wrangler", dirname(config))).href;
-  const { unstable_readConfig } = await import(url);
-  return unstable_readConfig({ config });
+  return (await wranglerFor(config)).unstable_readConfig({ config });
 }
+
+/** Reads a wrangler configuration as it is written, without wrangler's defaults. */
+export async function readRaw<Raw>(config: string): Promise<Raw> {
+  return (await wranglerFor(config)).experimental_readRawConfig({ config }).rawConfig;
+}
+
+/** Wrangler, loaded on demand: that takes most of a second. */
+const wranglerFor = (config: string) => import(pathToFileURL(resolveModule("wrangler", dirname(config))).href);

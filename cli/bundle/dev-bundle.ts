@@ -8,7 +8,7 @@ import { loadEsbuild } from "../build/esbuild.ts";
 import { buildModules, copyModules } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
 import { configurationOf, type Project, workerOf } from "../project.ts";
-import { type Bundle, bundleEdge, type Settings, settingsOf } from "./bundle.ts";
+import { type Bundle, bundleEdge, keep, settingsOf } from "./bundle.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
 import { edgeOptions, isForWrangler } from "./edge-options.ts";
 
@@ -22,7 +22,7 @@ export interface Built<T> {
   readonly inputs: readonly string[];
 }
 
-export interface DevBundler {
+interface DevBundler {
   /** @throws {CompileError} */
   edge(): Promise<Built<Bundle>>;
   /** Checks that the worker compiles, and lists its sources. Node runs the sources themselves. @throws {CompileError} */
@@ -35,17 +35,14 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
   const esbuild = await loadEsbuild(root);
   const config = configurationOf(project);
   const dir = join(root, ".build", name);
+  await keep(dir);
   const contexts = new Map<string, BuildContext>();
-  let settings: Settings;
   let read: { text: string; configuration: Configuration } | undefined;
   let count = 0;
 
   const configuration = async (): Promise<Configuration> => {
     const text = readFileSync(config, "utf8");
-    if (read?.text !== text) {
-      read = { text, configuration: await readConfiguration(config) };
-      settings = settingsOf(read.configuration, dirname(config));
-    }
+    if (read?.text !== text) read = { text, configuration: await readConfiguration(config) };
     return read.configuration;
   };
 
@@ -85,6 +82,7 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
         write: false,
         outdir: dir,
       });
+      const settings = settingsOf(current, dirname(config));
       const [map = "", code = ""] = texts(result);
       const modules = await copyModules(root, dir);
       const version = hash(

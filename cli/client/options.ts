@@ -1,7 +1,7 @@
 /** The options and the connection of commands that are clients of a server. */
 import { Connection } from "../../client/connection.ts";
 import { option, WrongArguments } from "../arguments.ts";
-import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
+import { localEndpoint } from "../launcher/data-directory.ts";
 import { packageVersion } from "../package.ts";
 
 export const CLIENT_OPTIONS = {
@@ -11,8 +11,7 @@ export const CLIENT_OPTIONS = {
 export const TOKEN_USAGE = "MCP_TOKEN in the environment is the caller's token, where the server wants one.";
 
 /** The endpoint that the options name. @throws {WrongArguments} for text that is not a URL */
-export function endpointOf(url: string | undefined): URL {
-  const given = url ?? stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp";
+export function endpointOf(given = localEndpoint()): URL {
   if (!URL.canParse(given)) throw new WrongArguments(`--url: ${given} is not a URL.`);
   return new URL(given);
 }

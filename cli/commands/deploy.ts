@@ -1,12 +1,12 @@
 /** `deploy`: deploys the edge, Resonate and the worker of a project to Cloudflare. */
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { usageOf } from "../arguments.ts";
+import { optionIn, usageOf } from "../arguments.ts";
 import { type Configuration, readConfiguration } from "../bundle/configuration.ts";
 import { Account } from "../deploy/account.ts";
 import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
-import { type DeployOptions, OPTIONS, optionIn, readOptions } from "../deploy/deploy-options.ts";
+import { type DeployOptions, OPTIONS, readOptions } from "../deploy/deploy-options.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
 import { addToken, formOf, locationOf, type NewToken, secretsFor, takesTokens } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
@@ -83,16 +83,15 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   const deployWorker = () => deployContainer(choice, project, options, location);
   // An existing worker gets new functions before the edge lists them. A new worker needs the edge's Durable Objects first.
   if (worker && !(await deployWorker())) return;
-  const { exitCode, targets } = await deployEdge(worker !== undefined || isDry);
-  process.exitCode = exitCode;
-  if (exitCode !== 0) return;
+  const targets = await deployEdge(worker !== undefined || isDry);
+  if (!targets) return;
   const url = targets.find((target) => target.startsWith("https://"))?.replace(/\/+$/, "");
   const tokens = { caller, worker: forWorker.made, operator: forOperator.made };
   // At once, because the edge has them now: if a later part fails, the next deployment makes none.
   if (!isDry) showTokens(url ?? "https://ITS-ADDRESS", project, tokens);
   if (!worker && !(await deployWorker())) return;
   // Edge and containers bind to each other, so the first time the edge is deployed again once the containers exist.
-  if (!worker && !isDry && !hasOwn && choice?.isDeployed) process.exitCode = (await deployEdge(true)).exitCode;
+  if (!worker && !isDry && !hasOwn && choice?.isDeployed) await deployEdge(true);
   // Only on request: the Worker may be one that `npm run deploy:container` made for a Resonate server elsewhere.
   if (worker && options.container === false) await removeContainer(project, isDry ? ["--dry-run"] : []);
   if (isDry) {
@@ -133,13 +132,12 @@ async function deployContainer(
   const config = await containerConfig(root, name, { image: values.image, vars });
   if (config === undefined) return true;
   const file = values["container-secrets"];
-  const { exitCode } = await runWrangler([
+  const targets = await runWrangler([
     ...["deploy", "--config", config, "--keep-vars"],
     ...(isDry ? ["--dry-run"] : []),
     ...(file === undefined ? [] : ["--secrets-file", file]),
   ]);
-  process.exitCode = exitCode;
-  return exitCode === 0;
+  return targets !== undefined;
 }
 
 async function examined(origin: string, { caller, operator }: Tokens): Promise<void> {
@@ -199,15 +197,12 @@ async function remove(args: readonly string[], project: Project, config: Configu
   // The container's Worker is removed first, because it uses the edge's objects.
   const hasContainer = (await account?.bindings(workerName(name))) !== undefined;
   if (hasContainer && !(await removeContainer(project, way))) return;
-  const { exitCode } = await runWrangler(["delete", ...others, ...way]);
-  process.exitCode = exitCode;
+  await runWrangler(["delete", ...others, ...way]);
 }
 
-/** Removes the container's Worker. Resolves with false, and the command fails, if wrangler cannot. */
+/** Removes the container's Worker. Resolves with false if wrangler cannot. */
 async function removeContainer({ root, name }: Project, others: readonly string[]): Promise<boolean> {
   const config = await containerConfig(root, name);
   if (config === undefined) return true;
-  const { exitCode } = await runWrangler(["delete", "--config", config, ...others]);
-  if (exitCode !== 0) process.exitCode = exitCode;
-  return exitCode === 0;
+  return (await runWrangler(["delete", "--config", config, ...others])) !== undefined;
 }

@@ -1,6 +1,7 @@
 /** `keys`: makes the key pair of a Resonate server, and tokens for the edge and the worker of one deployment. */
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type CryptoKey, exportPKCS8, exportSPKI, generateKeyPair, importPKCS8, SignJWT } from "jose";
@@ -93,8 +94,8 @@ async function make(
     const pair = await generateKeyPair(ALGORITHM, { crv: "Ed25519", extractable: true });
     signing = pair.privateKey;
     files.push(
-      { name: "private.pem", content: await exportPKCS8(pair.privateKey) },
-      { name: "public.pem", content: await exportSPKI(pair.publicKey), mode: 0o644 },
+      { name: "private.pem", content: `${await exportPKCS8(pair.privateKey)}\n` },
+      { name: "public.pem", content: `${await exportSPKI(pair.publicKey)}\n`, mode: 0o644 },
     );
   } else {
     signing = await importPKCS8(await readFile(key, "utf8"), ALGORITHM).catch(() => {
@@ -118,7 +119,7 @@ async function make(
     const RESONATE_TOKEN = await sign(signing, "operator", "", expires);
     files.push({ name: "operator.env", content: dotenv({ ...common, RESONATE_TOKEN }) });
   }
-  return files.map((file) => ({ ...file, content: file.content.endsWith("\n") ? file.content : `${file.content}\n` }));
+  return files;
 }
 
 const dotenv = (values: Record<string, string>) =>
@@ -129,11 +130,8 @@ const dotenv = (values: Record<string, string>) =>
 async function write(dir: string, files: OutputFile[]): Promise<void> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   for (const { name } of files) {
-    const isThere = await stat(join(dir, name)).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) throw new Error(`${join(dir, name)} is already there. Nothing was written; choose another --out.`);
+    if (existsSync(join(dir, name)))
+      throw new Error(`${join(dir, name)} is already there. Nothing was written; choose another --out.`);
   }
   for (const { name, content, mode = 0o600 } of files) {
     await writeFile(join(dir, name), content, { flag: "wx", mode });

@@ -6,7 +6,7 @@
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { ask } from "../doctor/finding.ts";
-import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
+import { localEndpoint } from "../launcher/data-directory.ts";
 import { resolveModule } from "../package.ts";
 import { readProject, typed } from "../project.ts";
 
@@ -25,7 +25,7 @@ const withoutNpmOutput = (command: string) => command.replace(/^npm run /, "npm 
 export async function run(args: string[]): Promise<void> {
   const [first, ...rest] = args;
   const given = first !== undefined && !first.startsWith("-");
-  const url = given ? first : (stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp");
+  const url = given ? first : localEndpoint();
   const options = given ? rest : args;
 
   const answer = await ask(url, { method: "HEAD" });

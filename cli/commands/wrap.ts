@@ -10,9 +10,9 @@ import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
 import { updated } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
-import { readArguments, usageOf } from "../arguments.ts";
-import { HOST } from "../launcher/stack.ts";
+import { optionIn, readArguments, usageOf } from "../arguments.ts";
 import { start } from "../launcher/start.ts";
+import { HOST } from "../process/ports.ts";
 import { readProject, typed } from "../project.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
@@ -39,11 +39,8 @@ export async function run(args: string[]): Promise<void> {
   hideArguments(given);
   const { options, rest, secrets } = given;
   Object.assign(process.env, secrets);
-  const { memory, data } = dataIn(rest);
-  const own = directoryOf(
-    options,
-    args.some((arg) => /^--name(=|$)/.test(arg)),
-  );
+  const [memory, data] = [rest.includes("--memory"), optionIn(rest, "--data")];
+  const own = directoryOf(options, given.isNamed);
   const state = data ?? own.data;
   const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
   if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));
@@ -98,11 +95,4 @@ export async function run(args: string[]): Promise<void> {
   });
   if (isHandedOver) collectGarbage();
   else await server.close();
-}
-
-/** The options for the state among the arguments for `start`. */
-function dataIn(args: readonly string[]): { memory: boolean; data: string | undefined } {
-  const at = args.findIndex((arg) => arg === "--data" || arg.startsWith("--data="));
-  const data = at < 0 ? undefined : args[at] === "--data" ? args[at + 1] : args[at]?.slice("--data=".length);
-  return { memory: args.includes("--memory"), data };
 }

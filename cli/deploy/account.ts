@@ -1,6 +1,5 @@
 /** Read-only requests to the Cloudflare API for which wrangler has no command. */
-import { parseJson } from "../parse-json.ts";
-import { wranglerOutput } from "./wrangler.ts";
+import { wranglerJson } from "./wrangler.ts";
 
 const API = "https://api.cloudflare.com/client/v4";
 
@@ -35,12 +34,11 @@ export class Account {
    */
   static async open(configured: string | undefined): Promise<Account> {
     const token = process.env.CLOUDFLARE_API_TOKEN;
-    const headers = headersOf(token ? { token } : parseJson(await wranglerOutput("auth", "token", "--json")));
+    const headers = headersOf(token ? { token } : await wranglerJson("auth", "token"));
     if (!headers) throw new Error("Nobody is logged in to Cloudflare: npx wrangler login");
     const id = process.env.CLOUDFLARE_ACCOUNT_ID || configured;
     if (id) return new Account(id, headers);
-    const accounts: { id: string; name: string }[] =
-      parseJson(await wranglerOutput("whoami", "--json"))?.accounts ?? [];
+    const accounts = (await wranglerJson<{ accounts?: { id: string; name: string }[] }>("whoami"))?.accounts ?? [];
     const [only] = accounts;
     if (only && accounts.length === 1) return new Account(only.id, headers);
     const those = accounts.map(({ id, name }) => `\n  ${id}  ${name}`).join("");

@@ -1,8 +1,7 @@
 /** The wrangler configuration for a deployment: the project's own, with additions that depend on the account. */
 import { rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { pathToFileURL } from "node:url";
-import { resolveModule } from "../package.ts";
+import { readRaw } from "../bundle/configuration.ts";
 
 /**
  * The limits of one request, several times the needs of the largest accepted request. They also apply to a job in the
@@ -10,14 +9,14 @@ import { resolveModule } from "../package.ts";
  */
 const LIMITS = { cpu_ms: 5_000, subrequests: 10_000 };
 
-export interface Additions {
+interface Additions {
   /** Whether the account has the paid plan, which allows limits. */
   readonly isPaid: boolean;
   /** The containers' Worker, if it exists; the Resonate object wakes the containers through it. */
   readonly containers: string | undefined;
 }
 
-export interface DeployedConfiguration extends AsyncDisposable {
+interface DeployedConfiguration extends AsyncDisposable {
   readonly args: readonly string[];
 }
 
@@ -39,10 +38,4 @@ export async function withAdditions(config: string, { isPaid, containers }: Addi
   const file = join(dirname(config), `.wrangler-${process.pid}.json`);
   await writeFile(file, JSON.stringify(made));
   return { args: ["--config", file], [Symbol.asyncDispose]: () => rm(file, { force: true }) };
-}
-
-/** Reads a wrangler configuration as it is written, without wrangler's defaults. */
-export async function readRaw<Raw>(config: string): Promise<Raw> {
-  const { experimental_readRawConfig } = await import(pathToFileURL(resolveModule("wrangler", dirname(config))).href);
-  return experimental_readRawConfig({ config }).rawConfig;
 }

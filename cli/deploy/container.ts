@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { execa } from "execa";
+import { readRaw } from "../bundle/configuration.ts";
 import type { Account, Bindings } from "./account.ts";
-import { readRaw } from "./configuration.ts";
 
 /** The path of the container's configuration in a project, and in this repository. */
 const CONFIGS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as const;

@@ -82,10 +82,3 @@ export function readOptions(args: readonly string[]) {
     container: flags["no-container"] ? false : isContainer || undefined,
   };
 }
-
-/** The value of one of wrangler's options. */
-export function optionIn(args: readonly string[], option: string): string | undefined {
-  const at = args.findIndex((arg) => arg === option || arg.startsWith(`${option}=`));
-  if (at < 0) return undefined;
-  return args[at] === option ? args[at + 1] : args[at]?.slice(option.length + 1);
-}

@@ -2,10 +2,11 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { apart, FORM } from "../../core/jobs/form.ts";
-import { parseJson } from "../parse-json.ts";
+import { jsonOf } from "../../core/store/json.ts";
+import { optionIn } from "../arguments.ts";
 import { newToken } from "../static-token.ts";
 import type { Bindings } from "./account.ts";
-import { type DeployOptions, optionIn } from "./deploy-options.ts";
+import type { DeployOptions } from "./deploy-options.ts";
 
 export interface NewToken {
   readonly name: string;
@@ -46,7 +47,7 @@ export function secretsFor({ others }: DeployOptions): Bindings {
   const file = optionIn(others, "--secrets-file");
   if (file === undefined) return [];
   const text = readFileSync(file, "utf8");
-  return Object.keys(parseJson(text) ?? parseEnv(text)).map((name) => ({ name, type: "secret_text" }));
+  return Object.keys(jsonOf(text) ?? parseEnv(text)).map((name) => ({ name, type: "secret_text" }));
 }
 
 /** The options for the location of the account's Resonate server, each with its variable. */

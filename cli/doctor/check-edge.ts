@@ -3,7 +3,7 @@ import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { ask, checkClock, type Finding, field, findings, type HttpAnswer } from "./finding.ts";
 
 export const AUTH_MODES = ["oauth", "bearer", "none"] as const;
-export type AuthMode = (typeof AUTH_MODES)[number];
+type AuthMode = (typeof AUTH_MODES)[number];
 
 const SET_VARIABLE =
   "Set what it names: add it to infra/keys/edge.env and deploy again with --secrets-file infra/keys/edge.env.";

@@ -7,7 +7,7 @@ import { type Finding, findings, whyNot } from "./finding.ts";
 const mcp = findings("MCP");
 const timer = findings("one-second timer");
 
-export interface McpCheck {
+interface McpCheck {
   url: URL;
   token: string | undefined;
   /** How long the timer may take, in seconds. */

@@ -16,7 +16,7 @@ const LATE = 60_000;
 
 const NEW_TOKENS = "Make new tokens: npm run keys -- --namespace NAME/ --key infra/keys/private.pem --out DIR.";
 
-export interface ResonateOptions {
+interface ResonateOptions {
   url: URL;
   token: string | undefined;
   /** Whether the token is the secret of an embedded server, not a JSON Web Token. */

@@ -1,4 +1,4 @@
-import { parseJson } from "../parse-json.ts";
+import { jsonOf } from "../../core/store/json.ts";
 
 /** The result of one check. */
 export interface Finding {
@@ -55,7 +55,7 @@ export function whyNot(error: unknown): string {
 }
 
 /** The field `name` of a JSON object, or undefined. */
-export const field = (text: string, name: string): unknown => parseJson(text)?.[name];
+export const field = (text: string, name: string): unknown => (jsonOf(text) as Record<string, unknown> | null)?.[name];
 
 /** The accepted difference of two clocks, in milliseconds: tokens are checked with a tolerance of a minute. */
 const TOLERANCE = 30_000;

@@ -31,7 +31,7 @@ export interface StackRecord {
 }
 
 /** Open for the life of this process; the operating system releases the lock when the process ends. */
-let lockFile: DatabaseSync | undefined;
+const locks = new Set<DatabaseSync>();
 
 /**
  * Creates the directory if needed and locks it for this process.
@@ -39,16 +39,20 @@ let lockFile: DatabaseSync | undefined;
  * @throws {Error} that names the stack that uses the directory, or the reason why the directory cannot be used
  */
 export function takeDirectory(dir: string): void {
-  lockFile = openDirectory(dir);
-  if (lockFile === undefined) {
-    const url = stackRecordIn(dir, false)?.url;
-    throw new Error(`It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}.`);
-  }
+  locks.add(lockDirectory(dir));
   if (isStateInUse(dir)) {
     throw new Error(
       `The state in ${dir} is in use by another Resonate server. Stop that one, or choose another directory with --data.`,
     );
   }
+}
+
+/** Locks the directory until the result is closed. @throws {Error} as {@link takeDirectory}, except for other servers */
+export function lockDirectory(dir: string): DatabaseSync {
+  const locked = openDirectory(dir);
+  if (locked) return locked;
+  const url = stackRecordIn(dir, false)?.url;
+  throw new Error(`It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}.`);
 }
 
 function openDirectory(dir: string): DatabaseSync | undefined {
@@ -84,6 +88,9 @@ export function stackRecordIn(dir: string, inside = true): StackRecord | undefin
     return records.length === 1 ? records[0] : undefined;
   }
 }
+
+/** The MCP endpoint of the stack on this machine. */
+export const localEndpoint = (): string => stackRecordIn(DATA)?.url ?? "http://127.0.0.1:8787/mcp";
 
 /** Locks a file through SQLite, since the operating system releases such a lock however the process ends. */
 function lock(file: string): DatabaseSync | undefined {

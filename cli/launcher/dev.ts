@@ -5,13 +5,13 @@ import getPort from "get-port";
 import type { Bundle } from "../bundle/bundle.ts";
 import type { Built } from "../bundle/dev-bundle.ts";
 import { startBundler } from "../bundle/start-bundler.ts";
-import type { Ports } from "../process/ports.ts";
+import { HOST, type Ports } from "../process/ports.ts";
 import { openReverseProxy, ReplaceableService } from "../process/replaceable-service.ts";
 import type { Service } from "../process/supervise.ts";
 import { watchFiles } from "../process/watch-files.ts";
 import type { Project } from "../project.ts";
 import { duration } from "../terminal/report.ts";
-import { HOST, healthHost, type Stack } from "./stack.ts";
+import { healthHost, type Stack } from "./stack.ts";
 
 /** A part that the launcher stops before it exits. */
 export interface Stoppable {
@@ -124,10 +124,13 @@ export async function develop(options: DevOptions): Promise<void> {
   };
 
   const ignored = options.data === undefined ? [] : [resolve(options.data)];
-  const watcher = watchFiles(project.root, ignored, (paths) => {
-    const matters = (path: string) => CODE.test(extname(path)) || programs.some(({ inputs }) => inputs.has(path));
-    if ([...paths].some(matters)) void changed();
-  });
+  const matters = (path: string) => CODE.test(extname(path)) || programs.some(({ inputs }) => inputs.has(path));
+  const watcher = watchFiles(
+    project.root,
+    ignored,
+    (paths) => void ([...paths].some(matters) && changed()),
+    (error) => say(`Edits in some folders go unnoticed: ${error.message}.`),
+  );
   running.unshift({ stop: async () => watcher.close() });
   void changed();
   await up.promise;

@@ -15,7 +15,7 @@ const GRACE = 1_000;
 /** How many characters are kept of the beginning, and of the end, of workerd's output. */
 const SHOWN = 2_000;
 
-export interface LocalEdgeOptions {
+interface LocalEdgeOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
   port: number;
   /** Text bindings that override those in `wrangler.toml`. An empty string removes a binding, even a Durable Object's. */

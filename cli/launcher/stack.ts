@@ -2,38 +2,30 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { LocalService } from "../../core/author/local-service.ts";
 import { DEFAULT_DAYS } from "../../core/jobs/retention.ts";
 import type { Bundle } from "../bundle/bundle.ts";
 import { mapToSources } from "../bundle/source-map.ts";
 import { programPath } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
-import type { Ports } from "../process/ports.ts";
+import { HOST, type Ports } from "../process/ports.ts";
 import type { Service } from "../process/supervise.ts";
 import { filesIn } from "./data-directory.ts";
 import { refusalIn, spawnEdge } from "./local-edge.ts";
-import type { LocalService } from "./local-services.ts";
-
-export const HOST = "127.0.0.1";
 
 /** The variables that the edge takes unchanged from the environment: all variables that its configuration reads. */
-export const EDGE_ENVIRONMENT = [
-  ...["RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS", "LOG_LEVEL"],
-  ...["AUTH_MODE", "OAUTH_ISSUER", "OAUTH_JWKS_URL", "OAUTH_AUDIENCE", "OAUTH_SCOPES", "BEARER_TOKENS"],
-  ...["OAUTH_READ_SCOPE", "OAUTH_WRITE_SCOPE", "OAUTH_TOKENS", "OAUTH_CLIENT_ID", "PUBLIC_URL", "BLOCKED_CALLERS"],
-  ...["ALLOWED_HOSTS", "CORS_ORIGINS", "RATE_LIMIT", "MAX_JOBS", "MAX_STREAMS", "MAX_STORED_BYTES", "TASK_KEY"],
-  ...[
-    "RETENTION_DAYS",
-    "WAIT_SECONDS",
-    "CONFIRM_ARGUMENTS",
-    "VIEW_KEY",
-    "VIEW_LINKS",
-    "ALLOW_LOOPBACK_CALLBACKS",
-    "EVENT_ERRORS",
-  ],
-  ...["FILES_URL", "FILES_KEY_ID", "FILES_SECRET", "FILES_REGION"],
-  ...["OPERATE", "OPERATOR_TOKENS", "OAUTH_OPERATE_SCOPE", "ALERT_URL", "ALERT_SECRET", "PLAN"],
-  ...["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_SERVICE_NAME"],
-];
+export const EDGE_ENVIRONMENT = `
+  RESONATE_TOKEN RESONATE_GROUP RESONATE_NAMESPACE ENCRYPTION_KEYS LOG_LEVEL
+  AUTH_MODE OAUTH_ISSUER OAUTH_JWKS_URL OAUTH_AUDIENCE OAUTH_SCOPES BEARER_TOKENS
+  OAUTH_READ_SCOPE OAUTH_WRITE_SCOPE OAUTH_TOKENS OAUTH_CLIENT_ID PUBLIC_URL BLOCKED_CALLERS
+  ALLOWED_HOSTS CORS_ORIGINS RATE_LIMIT MAX_JOBS MAX_STREAMS MAX_STORED_BYTES TASK_KEY
+  RETENTION_DAYS WAIT_SECONDS CONFIRM_ARGUMENTS VIEW_KEY VIEW_LINKS ALLOW_LOOPBACK_CALLBACKS EVENT_ERRORS
+  FILES_URL FILES_KEY_ID FILES_SECRET FILES_REGION
+  OPERATE OPERATOR_TOKENS OAUTH_OPERATE_SCOPE ALERT_URL ALERT_SECRET PLAN
+  OTEL_EXPORTER_OTLP_ENDPOINT OTEL_EXPORTER_OTLP_HEADERS OTEL_SERVICE_NAME
+`
+  .trim()
+  .split(/\s+/);
 
 /** How long a process may take to end after SIGTERM, in milliseconds; the worker drains before that. */
 const GRACE = { worker: 4_000, other: 3_000, edge: 1_000 };
@@ -47,7 +39,7 @@ const LOCAL_EDGE = {
   LOG_LEVEL: "warn",
 };
 
-export interface StackOptions {
+interface StackOptions {
   ports: Ports;
   /** The embedded server's data directory; undefined to keep state in memory. */
   data: string | undefined;

@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
+import type { LocalService } from "../../core/author/local-service.ts";
 import { HOSTS } from "../../functions/pages/hosts.ts";
 import { flag, option } from "../arguments.ts";
-import { PORT_NAMES, type PortName } from "../process/ports.ts";
+import { OPTION_OF, PORT_NAMES, type PortName } from "../process/ports.ts";
 import { DATA } from "./data-directory.ts";
-import type { LocalService } from "./local-services.ts";
 
 export interface Options {
   /** Requested ports on 127.0.0.1. */
@@ -62,12 +62,6 @@ export function parseOptions(
     plain: values.plain,
   };
 }
-
-export const OPTION_OF: Readonly<Record<PortName, string>> = {
-  edge: "port",
-  resonate: "resonate-port",
-  worker: "worker-port",
-};
 
 function port(option: string, text: string): number {
   const number = Number(text);

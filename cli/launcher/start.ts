@@ -1,23 +1,23 @@
 /** `start` and `dev`: run Resonate, the worker and the edge on this machine until Ctrl-C. */
 import { randomBytes } from "node:crypto";
 import getPort from "get-port";
+import type { LocalService } from "../../core/author/local-service.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import { readArguments, usageOf } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { bundleEdge } from "../bundle/bundle.ts";
 import { programPath } from "../package.ts";
-import { choosePorts } from "../process/ports.ts";
+import { choosePorts, HOST } from "../process/ports.ts";
 import { answerAll, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "../process/supervise.ts";
-import { type Project, readProject, typed, workerOf } from "../project.ts";
+import { localServices, type Project, readProject, typed, workerOf } from "../project.ts";
 import { banner, clientText } from "../terminal/banner.ts";
 import { Console, type EndedJob } from "../terminal/console.ts";
 import type { Detail } from "../terminal/report.ts";
 import { DATA, stackRecordIn, takeDirectory, writeRecord } from "./data-directory.ts";
 import { develop, type Stoppable } from "./dev.ts";
-import { type LocalService, localServices } from "./local-services.ts";
-import { describeStack, HOST, healthHost, type Stack } from "./stack.ts";
-import { OPTION_OF, type Options, optionsOf, parseOptions, swallowedByNpm } from "./start-options.ts";
+import { describeStack, healthHost, type Stack } from "./stack.ts";
+import { type Options, optionsOf, parseOptions, swallowedByNpm } from "./start-options.ts";
 import { taskKey, viewKey } from "./task-key.ts";
 
 /** How long the server at `RESONATE_URL` may take to answer at the start, in milliseconds. */
@@ -28,13 +28,12 @@ const SAME_SIGNAL = 1_000;
 /** Makes V8 collect the garbage of calls early, which would otherwise take more memory than everything else. */
 const SMALL = ["--max-semi-space-size=1", "--heap-growing-percent=20"];
 
-export type Command = "start" | "dev" | "wrap";
+type Command = "start" | "dev" | "wrap";
 
-const WHAT: Record<Command, string> = {
+const WHAT = {
   start: "Runs Resonate, the worker and the edge on this machine until Ctrl-C.",
   dev: `Runs Resonate, the worker and the edge on this machine until Ctrl-C, and watches: an edit to a definition or to a
 durable function is served within two seconds. State is kept, and jobs whose code did not change go on.`,
-  wrap: "Runs Resonate, a worker and an edge on this machine until Ctrl-C, in front of an existing server.",
 };
 
 /** The parts, in the order in which they are stopped: first those that create work, last the server that stores it. */
@@ -48,7 +47,7 @@ const say = (text: string) => out.say(text);
 export const run = (args: string[], command: string): Promise<void> => start(command as Command, args);
 
 export async function usage(command: string): Promise<string> {
-  const does = `${WHAT[command as Command]}
+  const does = `${WHAT[command as keyof typeof WHAT]}
 
 A default port that is taken gives way to the next free one, which is kept for the same state from then on.
 
@@ -97,8 +96,6 @@ async function runStack(
     asked: options.ports,
     remembered: (data !== undefined && stackRecordIn(data, false)?.ports) || {},
     without: env.RESONATE_URL ? ["resonate"] : [],
-    optionOf: OPTION_OF,
-    host: HOST,
   });
   for (const line of said) say(line);
   out.print("Starting Resonate, the worker and the edge ...");
@@ -126,7 +123,7 @@ async function runStack(
   const [bundle] = await Promise.all([
     command === "start" ? bundleEdge() : command === "wrap" ? prebuiltEdge(project.root) : undefined,
     ...stack.services.map((service) => keep(service, "service")),
-    stack.resonate ? keep(stack.resonate, "resonate") : checkOther(resonateUrl, "RESONATE_URL"),
+    stack.resonate ? keep(stack.resonate, "resonate") : checkOther(resonateUrl),
   ]);
   if (!bundle) {
     await develop({ project, stack, ports, bindings, data, say, listening, running });
@@ -204,16 +201,16 @@ function detailOf(command: Command, { LOG_LEVEL = "" }: NodeJS.ProcessEnv): Deta
   return command === "dev" ? "author" : "news";
 }
 
-/** Waits until a server that this launcher does not run is ready. */
-async function checkOther(url: string, name: string): Promise<void> {
+/** Waits until the server at `RESONATE_URL`, which this launcher does not run, is ready. */
+async function checkOther(url: string): Promise<void> {
   if (await answerAll([`${url}/ready`], AbortSignal.timeout(OTHERS_TIMEOUT))) return;
   const refused = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(OTHERS_TIMEOUT) }).then(
     () => undefined,
     (error: Error) => (error.cause as NodeJS.ErrnoException | undefined)?.code,
   );
-  const isThere = refused === undefined;
-  if (isThere && (await waitUntilUp(`${name}`, [`${url}/ready`], AbortSignal.timeout(READY_TIMEOUT), say))) return;
-  throw new Error(`${url} (${name}) is not ready: ${refused ?? "its /ready does not succeed"}.`);
+  const patience = AbortSignal.timeout(READY_TIMEOUT);
+  if (refused === undefined && (await waitUntilUp("RESONATE_URL", [`${url}/ready`], patience, say))) return;
+  throw new Error(`${url} (RESONATE_URL) is not ready: ${refused ?? "its /ready does not succeed"}.`);
 }
 
 async function stop(exitCode: number): Promise<void> {

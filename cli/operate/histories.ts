@@ -10,7 +10,7 @@ import { newestRun, runIn } from "../../core/engine/runs.ts";
 import type { Run } from "../../core/engine/state.ts";
 import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
 import { fromBase64, toBase64 } from "../../core/store/base64.ts";
-import { decodeValue, EARLIER, STARTER } from "../../core/store/codec.ts";
+import { decodeValue, EARLIER, getOf, STARTER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -19,7 +19,7 @@ import { endOf } from "../../core/store/deadline.ts";
 import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "../../worker/execution/child-jobs.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
-import { findServer, SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
+import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
 const OPTIONS = {
   to: optionOr("histories", "DIR", "where the files go (default histories)"),
@@ -41,15 +41,12 @@ today's code over them. JOB is the name of a job in logs.`,
 
 /** A copy of a value in which the fields with these names are replaced. */
 function redacted(value: unknown, fields: ReadonlySet<string>): unknown {
-  if (fields.size === 0) return value;
-  if (typeof value === "string") return redactedText(value, fields);
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((each) => redacted(each, fields));
-  const entries = Object.entries(value).map(([key, each]) => [
-    key,
-    fields.has(key) ? "redacted" : redacted(each, fields),
-  ]);
-  return Object.fromEntries(entries);
+  if (fields.size === 0 || value === undefined) return value;
+  const text = JSON.stringify(value, (key, each) => {
+    if (fields.has(key)) return "redacted";
+    return typeof each === "string" ? redactedText(each, fields) : each;
+  });
+  return JSON.parse(text);
 }
 
 /** Redacts a text that is JSON, as the values of callbacks are; returns any other text unchanged. */
@@ -75,7 +72,7 @@ interface Call {
 async function* historiesOf(server: Server, job: string, fields: ReadonlySet<string>): AsyncGenerator<History> {
   const { client, namespace } = server;
   const id = namespace + job;
-  const get: Get = (of) => client.call({ kind: "promise.get", data: { id: of } });
+  const get: Get = (of) => client.call(getOf(of));
   const promise = await get(id);
   const call = decodeValue(promise?.param ?? {}) as Call;
   if (!promise || typeof call?.func !== "string") throw new Error(`There is no job ${job}.`);
@@ -92,7 +89,8 @@ async function* historiesOf(server: Server, job: string, fields: ReadonlySet<str
   const callbacks = await callbacksOf(client, id);
   let run: Run | undefined;
   for (let n = 1; ; n++) {
-    const next = runIn(n + 1, await get(runId(id, n + 1)));
+    const begun = await get(runId(id, n + 1));
+    const next = begun && runIn(n + 1, begun);
     const end = next ? { next: redacted(next.args, fields) } : endIn(promise, fields);
     yield {
       ...common,
@@ -183,7 +181,7 @@ export async function run(args: string[]): Promise<void> {
   const [verb, ...jobs] = positionals;
   if (verb !== "save" || jobs.length === 0) throw new WrongArguments("Name the jobs: save JOB …");
   const fields = new Set(values.redact.split(",").filter(Boolean));
-  await withServer(findServer(values), async (server) => {
+  await withServer(values, async (server) => {
     await mkdir(values.to, { recursive: true });
     for (const job of jobs) {
       const name = join(values.to, job.replace(/[^\w.~-]/g, "_").slice(0, 100));

@@ -4,12 +4,12 @@ import PQueue from "p-queue";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
-import { decodeValue } from "../../core/store/codec.ts";
+import { decodeValue, getOf } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { pagesOf } from "../../core/store/connection/search-all.ts";
 import { feedEntryId, isRoot } from "../../core/store/ids.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
-import { findServer, SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
+import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
 const OPTIONS = {
   kind: option("KIND", "only this kind"),
@@ -51,7 +51,7 @@ interface Found {
 
 /** Examines the jobs under way. @throws {SearchRefused} */
 async function examineJobs(
-  { client, namespace, group }: Server,
+  { client, namespace, group }: Pick<Server, "client" | "namespace" | "group">,
   most: number,
   only: string | undefined,
 ): Promise<Found> {
@@ -62,7 +62,7 @@ async function examineJobs(
   const examine = async (promise: PromiseRecord, kind: string) => {
     const { id } = promise;
     // One read is enough for a job that has reported no progress, as most have not.
-    const first = await client.call({ kind: "promise.get", data: { id: feedEntryId(id, 1) } });
+    const first = await client.call(getOf(feedEntryId(id, 1)));
     const { entry } = first ? await feeds.newest(promise) : {};
     const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;
     const state = entry?.blocked !== undefined ? "blocked" : entry?.step?.error !== undefined ? "failing" : "asking";
@@ -96,9 +96,8 @@ export async function run(args: string[]): Promise<void> {
   const { kind: only, json } = values;
   const most = Number(values.most);
   if (!(most >= 1)) throw new WrongArguments("--most must be a number from 1 on.");
-  const found = findServer(values);
-  const server = { ...found, group: values.group ?? found.group };
-  const { all, more } = await withServer(server, async ({ client, namespace }) => {
+  const { all, more } = await withServer(values, async ({ client, namespace, group }) => {
+    const server = { client, namespace, group: values.group ?? group };
     const { running, trouble, more } = await examineJobs(server, most, only);
     const pauses = new PausedJobs(client, namespace);
     const kinds = [...new Set([...Object.keys(running), ...(only === undefined ? [] : [only])])].sort();

@@ -1,9 +1,10 @@
 /** `operate`: the functions of the page `/operate` in the command line. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { jsonOf } from "../../core/store/json.ts";
 import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../functions/operate/calls.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
-import { parseJson } from "../parse-json.ts";
 
 const OPTIONS = {
   state: { type: "string" },
@@ -61,10 +62,12 @@ function askAt(url: string | undefined, data: string): Ask {
       signal: AbortSignal.timeout(TIMEOUT),
     }).catch((error) => Promise.reject(new Error(`${edge} cannot be reached: ${error.cause ?? error}`)));
     const text = await response.text();
-    const said = parseJson(text);
-    if (response.ok) return said;
+    const said = jsonOf(text);
+    if (response.ok) return said as T;
     if (response.status === 401) throw new Error("Set OPERATOR_TOKEN to an operator's token of this deployment.");
-    throw new Error(said?.error ?? `The edge answered ${response.status} ${text.slice(0, 200)}`);
+    throw new Error(
+      (said as { error?: string } | undefined)?.error ?? `The edge answered ${response.status} ${text.slice(0, 200)}`,
+    );
   };
 }
 
@@ -151,7 +154,7 @@ async function onJobs({ ask, names, filter, values }: Asked, what: "retry" | "ca
 async function act(ask: Ask, action: Action): Promise<ActionState> {
   let state = await ask<ActionState>("act", {}, action);
   while (!state.is_over) {
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await sleep(1_000);
     state = await ask<ActionState>("action", { n: state.n });
   }
   return state;

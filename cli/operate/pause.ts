@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
 import { usageOf, WrongArguments } from "../arguments.ts";
-import { findServer, SERVER_OPTIONS, withServer } from "./resonate-server.ts";
+import { SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 
 export const usage = usageOf(
   "KIND [options]",
@@ -16,7 +16,7 @@ export async function run(args: string[], command: string): Promise<void> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: SERVER_OPTIONS });
   const [kind = "", ...rest] = positionals;
   if (rest.length > 0 || !/^\w+$/.test(kind)) throw new WrongArguments("Name one kind of job.");
-  await withServer(findServer(values), async ({ client, namespace }) => {
+  await withServer(values, async ({ client, namespace }) => {
     const kinds = new PausedJobs(client, namespace);
     if (command === "pause") {
       const since = await kinds.pause(kind);

@@ -25,8 +25,14 @@ export interface Server {
   group: string;
 }
 
+interface ServerValues {
+  url?: string;
+  "env-file"?: string;
+  data: string;
+}
+
 /** @throws {WrongArguments} if no option, variable or local stack names a server */
-export function findServer(values: { url?: string; "env-file"?: string; data: string }): Server {
+function findServer(values: ServerValues): Server {
   const { "env-file": envFile } = values;
   if (envFile !== undefined) readArguments(() => process.loadEnvFile(envFile));
   const { RESONATE_NAMESPACE: namespace = "", RESONATE_GROUP, ENCRYPTION_KEYS: encryptionKeys } = process.env;
@@ -35,7 +41,7 @@ export function findServer(values: { url?: string; "env-file"?: string; data: st
   return { client, url, tokenSource: token && tokenSource, namespace, group: RESONATE_GROUP || "workers" };
 }
 
-function endpointFrom({ url: deployment, data }: { url?: string; data: string }) {
+function endpointFrom({ url: deployment, data }: ServerValues) {
   const { RESONATE_URL: url, RESONATE_TOKEN, OPERATOR_TOKEN } = process.env;
   if (deployment !== undefined) {
     const resonate = `${deployment.replace(/\/+$/, "")}/resonate`;
@@ -48,8 +54,9 @@ function endpointFrom({ url: deployment, data }: { url?: string; data: string })
   return { url: local.resonateUrl, token: local.resonateToken, tokenSource: data };
 }
 
-/** Runs `work` with the server. @throws {Error} that explains the server's refusal and names a remedy */
-export async function withServer<T>(server: Server, work: (server: Server) => Promise<T>): Promise<T> {
+/** Runs `work` with the server that the options name. @throws {Error} that explains the server's refusal and names a remedy */
+export async function withServer<T>(values: ServerValues, work: (server: Server) => Promise<T>): Promise<T> {
+  const server = findServer(values);
   try {
     return await work(server);
   } catch (error) {

@@ -5,7 +5,7 @@
 import { parseArgs } from "node:util";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
 import { flag, usageOf, WrongArguments } from "../arguments.ts";
-import { findServer, SERVER_OPTIONS, withServer } from "./resonate-server.ts";
+import { SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 
 const OPTIONS = { "from-start": flag("repeats finished steps as well"), ...SERVER_OPTIONS };
 
@@ -20,7 +20,7 @@ undone them. JOB is the name of a job in logs and in \`jobs\`.`,
 export async function run(args: string[]): Promise<void> {
   const { values, positionals: jobs } = parseArgs({ args, allowPositionals: true, options: OPTIONS });
   if (jobs.length === 0) throw new WrongArguments("Name the jobs.");
-  await withServer(findServer(values), async (server) => {
+  await withServer(values, async (server) => {
     for (const job of jobs) console.log(`${job}: ${await retryJob(server, job, values["from-start"])}`);
   });
 }

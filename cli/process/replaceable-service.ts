@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { HOST } from "./ports.ts";
 import { type Service, type Supervised, supervise } from "./supervise.ts";
 
 /** A service behind a reverse proxy, whose process can be replaced by one of a newer version without an interruption. */
@@ -58,8 +60,6 @@ interface ReverseProxy {
   close(): void;
 }
 
-const HOST = "127.0.0.1";
-
 /** How long an idle connection to the process is kept, in milliseconds: less than the process itself keeps it. */
 const KEPT = 2_000;
 
@@ -78,10 +78,7 @@ export async function openReverseProxy(host: string, port: number): Promise<Reve
     if (target) forward(req, res, target);
   });
   server.requestTimeout = 0;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, resolve);
-  });
+  await once(server.listen(port, host), "listening");
   return {
     forwardTo(port) {
       target = { port, agent: new Agent({ keepAlive: true, timeout: KEPT }) };

@@ -6,7 +6,7 @@ const SETTLE = 40;
 
 /**
  * Calls `onChange` with the absolute paths of changed files below `root`. It skips `node_modules`, names that begin with
- * a dot, and the folders in `ignored`.
+ * a dot, and the folders in `ignored`. Calls `onLimit` with the first error if the system watches no more folders.
  *
  * It does not use the option `recursive` of `fs.watch`, which on Linux also watches `node_modules`.
  */
@@ -14,10 +14,12 @@ export function watchFiles(
   root: string,
   ignored: readonly string[],
   onChange: (paths: ReadonlySet<string>) => void,
+  onLimit: (error: Error) => void,
 ): { close(): void } {
   const watchers = new Map<string, FSWatcher>();
   let changed = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
+  let isLimited = false;
 
   const note = (path: string) => {
     changed.add(path);
@@ -45,8 +47,11 @@ export function watchFiles(
       watcher.on("error", () => forget(folder));
       watchers.set(folder, watcher);
       entries = list(folder);
-    } catch {
-      return forget(folder); // The folder has been removed.
+    } catch (error) {
+      const isLimit = /^(ENOSPC|EMFILE)$/.test((error as NodeJS.ErrnoException).code ?? "");
+      if (isLimit && !isLimited) onLimit(error as Error);
+      isLimited ||= isLimit;
+      return forget(folder); // Else the folder has been removed.
     }
     for (const entry of entries) {
       if (entry.isDirectory()) add(join(folder, entry.name), isNew);

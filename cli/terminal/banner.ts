@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 import { HOSTS } from "../../functions/pages/hosts.ts";
 import { localSetups } from "./clients.ts";
 
-export interface BannerOptions {
+interface BannerOptions {
   /** The server's name, for its clients. */
   name: string;
   url: string;

@@ -14,7 +14,7 @@ const MOST_POLLED = 20;
 /** The largest number of failure reasons that are remembered as printed. */
 const MOST_SAID = 10_000;
 
-export interface ConsoleOptions {
+interface ConsoleOptions {
   detail?: Detail;
   /** Whether lines never change in place. */
   plain?: boolean;

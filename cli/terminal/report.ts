@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters, styleText } from "node:util";
-import { parseJson } from "../parse-json.ts";
+import { jsonOf } from "../../core/store/json.ts";
 
 /** What is shown: job events and problems (`news`), the log lines of the author's code as well (`author`), or `all`. */
 export type Detail = "news" | "author" | "all";
@@ -93,7 +93,7 @@ export const WIDTH = "complete".length;
 /** The indentation of lines below a text, which follows the time of day and the marking word. */
 const INDENT = " ".repeat("00:00:00  ".length + WIDTH + 1);
 
-export type Color = "cyan" | "yellow" | "green" | "red";
+type Color = "cyan" | "yellow" | "green" | "red";
 
 /** Colored only if standard output is a terminal and NO_COLOR is not set. */
 export const mark = (color: Color, word: string) => styleText(color, word.padEnd(WIDTH));
@@ -102,7 +102,7 @@ const problem = (service: string, text: string) => `${mark("yellow", service)} $
 
 /** Parses a log line; undefined if it is not a JSON object. */
 export function parse(line: string): LogEntry | undefined {
-  const value: unknown = parseJson(line);
+  const value = jsonOf(line);
   return typeof value === "object" && value !== null ? { ...value } : undefined;
 }
 
@@ -133,17 +133,11 @@ export function duration(ms: number): string {
 
 /** In at most two whole units, for durations that are still growing: `7 s`, `2 min 31 s`, `3 h`, `12 days 3 h`. */
 export function wholeDuration(ms: number): string {
-  let left = Math.max(ms, 0);
-  const counts = UNITS.map(({ name, ms }) => {
-    const count = Math.floor(left / ms);
-    left -= count * ms;
-    return count === 0 ? undefined : `${count} ${count === 1 && name === "days" ? "day" : name}`;
+  const counts = UNITS.map((unit, i) => {
+    const count = Math.floor((Math.max(ms, 0) % (UNITS[i - 1]?.ms ?? Number.POSITIVE_INFINITY)) / unit.ms);
+    return count === 0 ? "" : `${count} ${count === 1 && unit.name === "days" ? "day" : unit.name}`;
   });
-  const first = counts.findIndex((count) => count !== undefined);
-  return first < 0
-    ? "0 s"
-    : counts
-        .slice(first, first + 2)
-        .filter(Boolean)
-        .join(" ");
+  const first = counts.findIndex(Boolean);
+  const shown = counts.slice(first, first + 2).filter(Boolean);
+  return first < 0 ? "0 s" : shown.join(" ");
 }

@@ -19,7 +19,7 @@ export class RunningJobs {
   readonly #children = new Map<string, Map<string, string>>();
   readonly #linkTo: (job: string) => string | undefined;
 
-  constructor(linkTo: (job: string) => string | undefined = () => undefined) {
+  constructor(linkTo: (job: string) => string | undefined) {
     this.#linkTo = linkTo;
   }
 

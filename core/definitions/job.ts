@@ -9,10 +9,7 @@ import type { View } from "./view.ts";
 /** A job was not started, and nothing else was done; the message gives the caller the reason. */
 export class NotStarted extends Error {}
 
-/** How long a job may take unless its definition says otherwise, in milliseconds. */
 const DEFAULT_DEADLINE = DAY;
-
-/** How long a clean-up may take unless its definition says otherwise, in milliseconds. */
 const DEFAULT_CLEANUP = MINUTE;
 
 /** The longest job name, in UTF-16 code units: it is part of an id on the Resonate server, and models repeat it. */

@@ -118,13 +118,13 @@ export interface Runtime {
   /** Until when the function may clean up after its deadline; undefined if it is not told of its deadline. */
   cleanupUntil?: number;
   /** Outcomes of the steps of an earlier attempt at this job, by their paths. */
-  memo?: ReadonlyMap<string, JournalRecord>;
-  budget?: Budgets;
-  events?: readonly EventDefinition[];
-  /** Where the steps of this attempt store files; undefined in a deployment that keeps no files. */
-  files?(of: OfAttempt): AttemptFiles;
+  memo?: ReadonlyMap<string, JournalRecord> | undefined;
+  budget?: Budgets | undefined;
+  events?: readonly EventDefinition[] | undefined;
+  /** Where an attempt of a step stores files. */
+  files(of: OfAttempt): AttemptFiles;
   /** The classes of errors that keep their class when a step throws them. */
-  errors?: readonly ErrorClass[];
+  errors?: readonly ErrorClass[] | undefined;
   /** Waits until one more attempt may begin; resolves with a function that frees its place. Default: no limits. */
   limit?(limit: Limit, signal: AbortSignal): Promise<() => void>;
   /** Awaited before each attempt, because a wait for a limit may have outlasted the lease. @throws {LeaseLost} */

@@ -9,6 +9,7 @@ import {
   decodeValue,
   EARLIER,
   encodeValue,
+  getOf,
   KEEP,
   lineage,
   RESERVATION,
@@ -60,13 +61,6 @@ const CLEAN_UP_TIME = 24 * 3_600_000;
 const NO_RECORD =
   "this deployment limits how many jobs a caller may start, and has no CALLER binding to count them with. " +
   "Its operator binds the Durable Object CallerObject as CALLER in wrangler.toml, or sets MAX_JOBS to 0";
-
-/** A promise that is no job of this deployment holds the job's name. */
-class NameTaken extends NotStarted {
-  constructor(name: string) {
-    super(`the name ${name} is taken on the Resonate server by something that is not a job of this server`);
-  }
-}
 
 /** What the requests of an isolate, or a worker's jobs, share. It holds only values, as promises belong to one request. */
 interface Shared {
@@ -125,8 +119,9 @@ const UNBOUNDED: Scope = {
  */
 export class RemoteStore {
   readonly feeds: ProgressFeeds;
+  /** The caller of this store, and the limits and labels of the jobs that it starts. */
+  readonly scope: Readonly<Scope>;
   readonly #endpoint: JobsEndpoint;
-  readonly #scope: Scope;
   readonly #names: Names;
   readonly #client: Requests;
   readonly #shared: Shared;
@@ -139,8 +134,8 @@ export class RemoteStore {
     shared: Shared = { read: new FeedCache(), orders: new Map() },
   ) {
     this.#endpoint = endpoint;
-    this.#scope = { ...UNBOUNDED, ...scope };
-    this.#names = new Names(jobs, endpoint.namespace, this.#scope.key);
+    this.scope = { ...UNBOUNDED, ...scope };
+    this.#names = new Names(jobs, endpoint.namespace, this.scope.key);
     this.#client = client;
     this.#shared = shared;
     this.feeds = new ProgressFeeds(client, shared.read);
@@ -156,18 +151,12 @@ export class RemoteStore {
     const charge = (calls: number) => {
       fanOut.count += calls;
     };
-    const scope = { ...this.#scope, key, claimant: key, request, ...of, charge };
+    const scope = { ...this.scope, key, claimant: key, request, ...of, charge };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, fanOut.bounded(this.#client), this.#shared);
   }
 
-  /** The caller of this store, and the limits and labels of the jobs that it starts. */
-  get scope(): Readonly<Scope> {
-    return this.#scope;
-  }
-
-  /** Returns a store that gives these labels to the jobs that it starts. */
   labelled(labels: readonly string[]): RemoteStore {
-    return this.#scoped({ ...this.#scope, labels });
+    return this.#scoped({ ...this.scope, labels });
   }
 
   /**
@@ -177,7 +166,7 @@ export class RemoteStore {
   onBehalfOf(promiseId: string, storage = 0): RemoteStore {
     const local = this.#names.local(promiseId);
     const { key } = splitKey(local);
-    const { trace, tellStart } = this.#scope;
+    const { trace, tellStart } = this.scope;
     return this.#scoped({ key, claimant: local, storage, trace, tellStart });
   }
 
@@ -200,13 +189,13 @@ export class RemoteStore {
    * @throws {StorageExceeded} when it does not exist and too much is stored for the caller
    */
   async create<Args>(job: Job<Args>, name: string, args: Args, now: number, before?: Before): Promise<DurablePromise> {
-    const { refuses } = this.#scope;
+    const { refuses } = this.scope;
     if (refuses !== undefined && !(await this.get(name))) throw new NotStarted(refuses);
     // The promise outlives the deadline, so that the function can clean up after `DeadlineExceeded`.
     const cleanup = cleansUp(job) ? job.cleanupTime : 0;
     const deadline = job.deadline(args, now);
     const timeoutAt = deadline + cleanup;
-    const given = this.#scope.labels.length > 0 ? this.#scope.labels : (before?.attempt.labels ?? []);
+    const given = this.scope.labels.length > 0 ? this.scope.labels : (before?.attempt.labels ?? []);
     const labels = labelsIn([...given, ...(job.labels?.(args) ?? [])]);
     const started: StartedJob = {
       ...{ id: this.#names.id(job, name), kind: job.kind, state: "pending", startedAt: now, settledAt: null },
@@ -220,7 +209,7 @@ export class RemoteStore {
       version: 1,
       seed: crypto.randomUUID(),
       ...(cleanup > 0 && { cleanup }),
-      ...(this.#scope.storage > 0 && { storage: this.#scope.storage }),
+      ...(this.scope.storage > 0 && { storage: this.scope.storage }),
       // Callers of a shared job must not see each other's labels.
       ...(labels.length > 0 && !this.#claims(job) && { labels }),
     };
@@ -230,7 +219,7 @@ export class RemoteStore {
     // If this fails, the job may exist nevertheless: its reservation stays until the record has looked at the promise.
     const promise = await this.#createOrFind(job, name, { call, param }, timeoutAt, before, reserved?.tag);
     await noted;
-    const isNew = this.#scope.request !== "" && promise.request === this.#scope.request;
+    const isNew = this.scope.request !== "" && promise.request === this.scope.request;
     const isRecorded = isNew || (reserved?.isKnown === true && promise.state === "pending");
     return this.join(promise, isRecorded);
   }
@@ -244,7 +233,7 @@ export class RemoteStore {
     reservation: string | undefined,
   ): Promise<DurablePromise> {
     const id = this.#names.id(job, name);
-    const { claimant, key, request, trace, tellStart } = this.#scope;
+    const { claimant, key, request, trace, tellStart } = this.scope;
     const isClaimed = this.#claims(job);
     let order = {};
     if (job.concurrency && !(await this.get(name))) {
@@ -275,8 +264,10 @@ export class RemoteStore {
     const record = await this.#client.call({ kind: "promise.create", data });
     await told;
     const promise = record && this.#names.decode(record, sent);
-    if (!promise) throw new NameTaken(name);
-    return promise;
+    if (promise) return promise;
+    throw new NotStarted(
+      `the name ${name} is taken on the Resonate server by something that is not a job of this server`,
+    );
   }
 
   /** Records that this caller started an existing job too, so that nobody else cancels it. Returns its current promise. */
@@ -287,7 +278,7 @@ export class RemoteStore {
       const mayBeGivenUp = promise.job.shared && promise.starter !== undefined;
       return mayBeGivenUp ? this.#claim(promise, ANYBODY) : promise;
     }
-    const { claimant, request } = this.#scope;
+    const { claimant, request } = this.scope;
     if (promise.starter !== claimant) {
       if (this.#isCaller) await this.#recordStart(promise);
       return this.#claim(promise);
@@ -299,11 +290,10 @@ export class RemoteStore {
     return record?.state === "resolved" ? this.#claim(promise) : promise;
   }
 
-  /** The promise `name`, or undefined. */
   async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
     const id = this.#names.idOf(name);
     if (id === undefined) return undefined;
-    const record = await this.#client.call({ kind: "promise.get", data: { id } }, signal);
+    const record = await this.#client.call(getOf(id), signal);
     const promise = record && this.#names.decode(record);
     if (!promise || isWhole(promise)) return promise;
     const isCancelled = promise.state === "rejected_canceled";
@@ -325,9 +315,8 @@ export class RemoteStore {
     return answer?.status === 200 && answer.data.task.state === "pending";
   }
 
-  /** A child of a job's promise; undefined when it does not exist. */
   child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
-    return this.#client.call({ kind: "promise.get", data: { id } }, signal);
+    return this.#client.call(getOf(id), signal);
   }
 
   /**
@@ -339,7 +328,7 @@ export class RemoteStore {
     const promise = await this.get(name);
     if (!promise || (onlyShared && !promise.job.shared)) return undefined;
     const { state, starter } = promise;
-    const { claimant } = this.#scope;
+    const { claimant } = this.scope;
     const asItIs = { promise, isOurs: false };
     if (this.#claims(promise.job)) {
       if (this.#isCaller && starter !== claimant && !(await this.#startRecord(promise))) return undefined;
@@ -364,7 +353,7 @@ export class RemoteStore {
     // A clean-up still reads the journal.
     if (promise.cleanup?.state === "pending") return "running";
     const id = this.#names.id(promise.job, splitGeneration(name).base);
-    const record = this.#scope.records?.(this.#scope.key);
+    const record = this.scope.records?.(this.scope.key);
     try {
       const { status } = await this.#client.send("promise.forget", { id }, { origin: id });
       if (status === 422) return "running";
@@ -414,7 +403,7 @@ export class RemoteStore {
     if (!settlements) throw new ResonateUnavailable("nobody is connected to it for news");
     return settlements.open({
       ids: names.flatMap((name) => this.#names.idOf(name) ?? []),
-      caller: this.#scope.key,
+      caller: this.scope.key,
       onNews: ({ id, promise }) =>
         onSettled({
           name: this.#names.nameIn(rootOf(id)),
@@ -435,7 +424,7 @@ export class RemoteStore {
     { cursor, ...filter }: Omit<ListQuery, "after"> & { cursor?: Cursor | undefined },
     signal?: AbortSignal,
   ): AsyncGenerator<OwnStep, boolean> {
-    const record = this.#scope.key === "" ? undefined : this.#record;
+    const record = this.scope.key === "" ? undefined : this.#record;
     if (!record) {
       const { kind, search } = filter;
       return yield* searchOwn(this.#client, this.#names, { kind, search, cursor }, signal);
@@ -468,20 +457,20 @@ export class RemoteStore {
 
   /** How many bytes of the caller's jobs are stored, and how many may be; undefined without a limit. */
   async stored(): Promise<{ bytes: number; limit: number } | undefined> {
-    const { storage: limit } = this.#scope;
+    const { storage: limit } = this.scope;
     const record = limit > 0 ? this.#record : undefined;
     return record && { bytes: await record.stored(), limit };
   }
 
   /** The caller's record; undefined when the edge needs none, or has none. */
   get #record(): CallerRecord | undefined {
-    const { key, quota, records, charge } = this.#scope;
+    const { key, quota, records, charge } = this.scope;
     return key !== "" || quota > 0 ? records?.(key, charge) : undefined;
   }
 
   /** Enters a job in the common record of callers who are not told apart, while the job starts: only events need the entry. */
   async #noteStart({ runs }: Pick<Job, "runs">, started: StartedJob): Promise<void> {
-    const { key, records, isHeard } = this.#scope;
+    const { key, records, isHeard } = this.scope;
     // All starts would queue at this one shared record, so a start that no event tells of skips it.
     if (this.#record || !records || !(runs === "edge" || isHeard())) return;
     await records(key)
@@ -494,18 +483,18 @@ export class RemoteStore {
 
   /** The job's entry in its caller's record. */
   #entryOf({ record, state }: DurablePromise): StartedJob {
-    return { ...startedJob(record, this.#scope.key), state };
+    return { ...startedJob(record, this.scope.key), state };
   }
 
   /** Whether this store acts for a caller directly, and not through a durable function. */
   get #isCaller(): boolean {
-    const { key, claimant } = this.#scope;
+    const { key, claimant } = this.scope;
     return key !== "" && claimant === key;
   }
 
   /** Whether the job must be claimed, as others may want it as well. */
   #claims(job: Pick<Job, "shared">): boolean {
-    return job.shared === true && this.#scope.claimant !== "";
+    return job.shared === true && this.scope.claimant !== "";
   }
 
   #claimsOf({ id, timeoutAt }: DurablePromise): Claims {
@@ -513,17 +502,17 @@ export class RemoteStore {
   }
 
   #startRecord({ id }: DurablePromise) {
-    return this.#client.call({ kind: "promise.get", data: { id: startRecordId(id, this.#scope.key) } });
+    return this.#client.call(getOf(startRecordId(id, this.scope.key)));
   }
 
   async #recordStart({ id, job, timeoutAt }: DurablePromise): Promise<void> {
-    const { key, request } = this.#scope;
+    const { key, request } = this.scope;
     const tags = { ...ownTags(this.#names.owner, job), ...(request !== "" && { [REQUEST_TAG]: request }) };
     await this.#client.call(childOf(startRecordId(id, key), timeoutAt, { tags }));
   }
 
   /** Claims a shared job, so that nobody else cancels it. Returns its current promise. */
-  async #claim(promise: DurablePromise, claimant = this.#scope.claimant): Promise<DurablePromise> {
+  async #claim(promise: DurablePromise, claimant = this.scope.claimant): Promise<DurablePromise> {
     if (promise.state !== "pending") return promise;
     const isClaimed = await this.#claimsOf(promise).claim(claimant);
     return isClaimed ? promise : ((await this.#cancel(promise))?.promise ?? promise);
@@ -537,7 +526,7 @@ export class RemoteStore {
    * @throws {StorageExceeded} for a job that does not exist, when too much is stored for the caller
    */
   async #reserve(name: string, started: StartedJob, countOf: () => number) {
-    const { quota, storage, admit } = this.#scope;
+    const { quota, storage, admit } = this.scope;
     const record = this.#record;
     if (!record) {
       if (quota > 0) throw new NotStarted(NO_RECORD);
@@ -565,7 +554,7 @@ export class RemoteStore {
     const promise = record && this.#names.decode(record);
     const isOurs = (promise?.value as { by?: unknown } | undefined)?.by === by;
     // The job is cancelled even if this fails: a record that missed it looks at the promise before it refuses a start.
-    const { key, records } = this.#scope;
+    const { key, records } = this.scope;
     if (promise && isOurs)
       await records?.(key)
         .note([this.#entryOf(promise)], true)

@@ -146,6 +146,15 @@ export function childOf(
   return { kind: "promise.create" as const, data };
 }
 
+/** The call that reads a promise. */
+export const getOf = (id: string) => ({ kind: "promise.get" as const, data: { id } });
+
+/** The call that resolves a promise; one that has settled stays as it is. */
+export const resolveOf = (id: string, value?: unknown) => ({
+  kind: "promise.settle" as const,
+  data: { id, state: "resolved" as const, value: encodeValue(value) },
+});
+
 /**
  * The function that a worker runs after a job was cancelled. It cancels the jobs that the cancelled job started and nobody else
  * wants. Then it runs the job's own function over its journal once more. The command at which that function waits throws the

@@ -18,7 +18,6 @@ const MIGRATE = "migrate";
 /** Whether an answer may hold encrypted data: some string in its JSON begins with the mark. */
 export const maySeal = (json: string): boolean => json.includes(`"${MARK}`);
 
-/** The size of the algorithm's nonce in bytes. */
 const NONCE = 12;
 
 /** Matches a configured list of keys: base64 of 32 bytes each, separated by commas, and optionally {@link MIGRATE}. */

@@ -41,13 +41,18 @@ function orNull(schema: JsonSchema): JsonSchema {
   return { anyOf: [rest, { type: "null" }], ...(description !== undefined && { description }) };
 }
 
+/** The keywords whose values are no schemas. */
+const VALUES = ["const", "default", "enum", "examples"];
+
 function open(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(open);
   if (typeof schema !== "object" || schema === null) return schema;
   const kept = Object.entries(schema).filter(([key, value]) => !saysNothing(key, value));
-  return Object.fromEntries(
-    kept.map(([key, value]) => [key, key === "properties" ? mapped(value as Record<string, unknown>) : open(value)]),
-  );
+  const opened = (key: string, value: unknown) => {
+    if (VALUES.includes(key)) return value;
+    return key === "properties" ? mapped(value as Record<string, unknown>) : open(value);
+  };
+  return Object.fromEntries(kept.map(([key, value]) => [key, opened(key, value)]));
 }
 
 const mapped = (properties: Record<string, unknown>) =>

@@ -127,7 +127,6 @@ function shortens(short: string, name: string): boolean {
   return found === short.length && found > 1 && (name[0] === short[0] || name.includes(short));
 }
 
-/** How many wrong arguments are named. */
 const MAX_PROBLEMS = 20;
 
 /** A line for each wrong argument, with the last problem that was found, so that each value is printed once. */

@@ -27,7 +27,6 @@ type Part = CallToolResult["content"][number];
 /** The keys of `_meta` by which a server names an app of its own, for the various kinds of hosts. */
 const APP = /^(ui|ui\/.*|openai\/(outputTemplate|widget.*))$/;
 
-/** Begins the address of an app. */
 const APP_SCHEME = "ui://";
 
 export const isApp = (uri: string): boolean => uri.toLowerCase().startsWith(APP_SCHEME);

@@ -1,7 +1,9 @@
 /** Keeps the record of a caller's jobs correct: looks at their promises, and logs their progress and outputs. */
+
 import { type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
+import { getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -98,7 +100,7 @@ export class JobLooks {
   /** Adds the bytes that its worker has marked to a job that runs or was cut off. */
   async #withMarks(job: SeenJob): Promise<SeenJob> {
     if (job.state !== "pending" && !isCut(job)) return job;
-    const get = (id: string) => this.#client.call({ kind: "promise.get", data: { id } });
+    const get = (id: string) => this.#client.call(getOf(id));
     const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
     const beside = cleanUp && besideIn(cleanUp.value);
     const marked = beside ?? (await markedBytes(async (n) => (await get(storedMarkId(job.id, n))) !== undefined));
@@ -140,7 +142,7 @@ export class JobLooks {
     if (kind === undefined) return;
     for (let from = this.#log.lastTold(id, startedAt) + 1, isMore = true; isMore; from += TOLD) {
       const numbers = Array.from({ length: TOLD }, (_, i) => from + i);
-      const get = (n: number) => this.#client.call({ kind: "promise.get", data: { id: outputId(id, n) } });
+      const get = (n: number) => this.#client.call(getOf(outputId(id, n)));
       const records = await Promise.all(numbers.map(get));
       // Concurrent outputs may be written out of order: those after a missing one wait for it.
       const end = records.indexOf(undefined);
@@ -218,9 +220,7 @@ export class JobLooks {
     { isChild = () => false, isSized = false }: { isChild?: (id: string) => boolean; isSized?: boolean } = {},
   ): Promise<(PromiseRecord | undefined)[]> {
     const look = (job: Reported) =>
-      typeof job === "string"
-        ? this.#client.call({ kind: "promise.get", data: { id: job } })
-        : this.#client.opened(job);
+      typeof job === "string" ? this.#client.call(getOf(job)) : this.#client.opened(job);
     const found = await Promise.all(jobs.map(look));
     const ids = jobs.map(idOf);
     const key = this.#world.key();

@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { startedJob } from "../../core/jobs/caller/caller-record.ts";
 import { searchPage } from "../../core/jobs/caller/own-jobs.ts";
-import { childOf, decodeValue, ENTRY } from "../../core/store/codec.ts";
+import { childOf, decodeValue, ENTRY, getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { SearchRefused } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -34,12 +34,11 @@ const OBJECT = "durable-mcp:object";
 const Entry = z.object({ startedAt: z.number() });
 const Link = z.object({ sum: z.number().default(0), isSeal: z.boolean().default(false), by: z.unknown() });
 
-const State = z.object({
+interface State {
   /** For each chain: the entry to read next, downwards; the one to stop at; the last. Null: its end is not known yet. */
-  chains: z.array(z.object({ next: z.int(), low: z.int(), end: z.int() }).nullable()),
-  search: z.object({ cursor: z.string().optional(), limit: z.int().optional(), tries: z.int() }).nullable(),
-});
-type State = z.infer<typeof State>;
+  chains: ({ next: number; low: number; end: number } | null)[];
+  search: { cursor?: string | undefined; limit?: number | undefined; tries: number } | null;
+}
 
 export class Takeover {
   readonly #jobs: JobTable;
@@ -185,7 +184,7 @@ export class Takeover {
   }
 
   #get(id: string): Promise<PromiseRecord | undefined> {
-    return this.#client.call({ kind: "promise.get", data: { id } });
+    return this.#client.call(getOf(id));
   }
 
   get #owner(): string {
@@ -198,7 +197,7 @@ export class Takeover {
   }
 
   get #state(): State {
-    return State.parse(JSON.parse(this.#jobs.get("takeover") ?? '{"chains":[],"search":null}'));
+    return JSON.parse(this.#jobs.get("takeover") ?? '{"chains":[],"search":null}');
   }
 
   set #state(state: State) {

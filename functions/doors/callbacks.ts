@@ -1,7 +1,7 @@
 /** Receives what outside systems send to callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
 
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { CALLBACKS, childOf, decodeValue } from "../../core/store/codec.ts";
+import { CALLBACKS, childOf, decodeValue, getOf } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
 import { jsonOf } from "../../core/store/json.ts";
@@ -43,7 +43,7 @@ async function settle({ client, loadSdk }: Edge, request: Request, id: string, u
   if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
   const sent = parsedAs(text, request.headers.get("content-type") ?? "");
   if (!sent) return answer(400, "The body is not JSON.");
-  const get = (of: string) => client.call({ kind: "promise.get", data: { id: of } }, request.signal);
+  const get = (of: string) => client.call(getOf(of), request.signal);
   const job = await get(rootOf(id));
   if (job?.state !== "pending") return answer(410, "The job has ended.");
   let promise = await get(id);

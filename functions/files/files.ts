@@ -40,7 +40,7 @@ interface Door {
 }
 
 /** A file, with its path for one caller. */
-interface FileView extends Pick<FileReference, "name" | "mimeType" | "size" | "uri"> {
+export interface FileView extends Pick<FileReference, "name" | "mimeType" | "size" | "uri"> {
   path: string;
 }
 

@@ -1,19 +1,21 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
+
 import { callerOf, keysOf } from "../../core/definitions/caller.ts";
 import { type Held, isHeld, NOTHING, PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
 import { retryJob } from "../../core/jobs/operating/retry.ts";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { base64ToBytes } from "../../core/store/base64.ts";
+import { getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import { jsonOf } from "../../core/store/json.ts";
+import type { ObjectStorage } from "../../core/store/object-storage.ts";
 import type { Config } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
-import type { CallerStorage } from "../caller/storage.ts";
 import { post } from "../caller/webhooks/post.ts";
 import { EdgeLog } from "../http/log.ts";
 import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
@@ -61,7 +63,7 @@ const OF_SERVER: readonly string[] = ["no-server", "server-full", "plan-used"];
 const NOT_DONE = "not done: ";
 
 interface OperatingOptions {
-  storage: CallerStorage;
+  storage: ObjectStorage;
   client: ResonateClient;
   config: Config;
   env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
@@ -381,7 +383,7 @@ export class Operating implements OperateCalls {
       );
       this.#looked[which] = (rows.length === LOOKS && rows.at(-1)?.rowid) || 0;
       const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + job);
-      const found = await Promise.allSettled(ids.map((id) => client.call({ kind: "promise.get", data: { id } })));
+      const found = await Promise.allSettled(ids.map((id) => client.call(getOf(id))));
       // A job that cannot be read now may still wait.
       const ended = rows.filter((_, i) => found[i]?.status === "fulfilled" && found[i].value?.state !== "pending");
       for (const { job } of ended) this.#tables.forget(job);

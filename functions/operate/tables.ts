@@ -8,7 +8,7 @@ import {
   type WorkerReport,
 } from "../../core/jobs/operating/worker-report.ts";
 import { splitKey } from "../../core/store/ids.ts";
-import { type CallerStorage, type Row, Sql, type SqlValue } from "../caller/storage.ts";
+import { ObjectSql, type ObjectStorage, type Row, type SqlValue } from "../../core/store/object-storage.ts";
 import {
   type CallerFigure,
   type Filter,
@@ -86,11 +86,11 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT) STRICT;
 `;
 
-export class OperateTables extends Sql {
+export class OperateTables extends ObjectSql {
   /** How many jobs are listed as waiting. The platform charges for each row that a count reads. */
   #waiting: number | undefined;
 
-  constructor(storage: CallerStorage) {
+  constructor(storage: ObjectStorage) {
     super(storage);
     for (const statement of TABLES.split(";\n")) if (statement.trim() !== "") this.all(statement);
   }

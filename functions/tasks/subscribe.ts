@@ -212,9 +212,7 @@ async function listenAndRead(
     if (!mayTell(promise, Date.now())) return snapshot;
     const moved = await Promise.all([
       store.feeds.listenToEntry(promise, snapshot.feed.n + 1, channel, signal),
-      ...[...snapshot.questions.values()].map(({ promiseId }) =>
-        store.feeds.listenToQuestion(promiseId, channel, signal),
-      ),
+      ...[...snapshot.questions.values()].map(({ promiseId }) => store.feeds.listen(promiseId, channel, signal)),
     ]);
     if (!moved.includes(true)) return snapshot;
   }

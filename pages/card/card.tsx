@@ -1,11 +1,12 @@
 /** The content of a card. */
-import { useEffect, useMemo, useRef, useState } from "hono/jsx/dom";
-import type { ChartView, View } from "../../core/definitions/view.ts";
-import type { Chart, drawChart } from "../chart/chart.ts";
+import { useMemo, useState } from "hono/jsx/dom";
+import type { View } from "../../core/definitions/view.ts";
+import type { drawChart } from "../chart/chart.ts";
+import { Chart } from "../chart/drawn.tsx";
 import { type FileSource, Files } from "../job/files.tsx";
 import { Partial } from "../job/partial.tsx";
 import { Tree } from "../job/tree.tsx";
-import { dateIn, lengthOf, Time, useNow } from "../lib/components.tsx";
+import { dateIn, lengthOf, Time, useAction, useNow } from "../lib/components.tsx";
 import { Fields, valuesOf } from "../lib/form.tsx";
 import type { FormSchema } from "../lib/server.ts";
 import type { Follower, Seen } from "./follow.ts";
@@ -18,8 +19,6 @@ export interface CardProps {
   title: string | undefined;
   seen: Seen;
   follower: Follower;
-  /** Changes with the host's colors, so that the chart is drawn again. */
-  theme: number;
 }
 
 const WORDS: Record<Job["status"], string> = {
@@ -31,11 +30,12 @@ const WORDS: Record<Job["status"], string> = {
   not_found: "Not found",
 };
 
-export function Card({ host, title, seen, follower, theme }: CardProps) {
+export function Card({ host, title, seen, follower }: CardProps) {
   const { job, result, lost } = seen;
   const notice = lost === undefined ? seen.notice : `Not connected, trying again. ${lost}`;
-  const files = useMemo(() => filesThrough(host, job?.chart, theme), [job?.chart, theme]);
+  const files = useMemo(() => filesThrough(host, job?.chart), [job?.chart]);
   const asks = job?.questions?.length ?? 0;
+  const url = job?.view_url;
   const status = asks > 0 ? "asks" : (job?.status ?? "running");
   const word = asks > 0 ? "Waiting for your answer" : job ? WORDS[job.status] : result ? "Complete" : "Starting";
   return (
@@ -62,14 +62,11 @@ export function Card({ host, title, seen, follower, theme }: CardProps) {
         />
       ))}
       {job?.job_files ? <Files files={job.job_files} source={files} /> : null}
-      {result?.value !== undefined ? <Result {...{ host, job, theme, value: result.value }} /> : null}
+      {result?.value !== undefined ? <Result {...{ host, job, value: result.value }} /> : null}
       <div class="actions">
         {job?.status === "running" ? <Cancel job={job} follower={follower} /> : null}
-        {job?.view_url === undefined ? null : (
-          <button
-            type="button"
-            onClick={() => void host.request("ui/open-link", { url: job.view_url }).catch(() => {})}
-          >
+        {url === undefined ? null : (
+          <button type="button" onClick={() => host.openLink(url)}>
             Open its page
           </button>
         )}
@@ -143,51 +140,17 @@ interface ResultProps {
   host: Host;
   job: Job | undefined;
   value: unknown;
-  theme: number;
 }
 
-function Result({ host, job: { view, chart: program } = {} as Job, value, theme }: ResultProps) {
-  const [isChart, setChart] = useState(view?.as === "chart" && program !== undefined && host.reads);
-  if (view?.as !== "chart" || program === undefined || !isChart) return <Tree value={value} />;
-  return <Drawn {...{ host, program, view, value, theme }} onFailure={() => setChart(false)} />;
-}
-
-interface DrawnProps {
-  host: Host;
-  program: string;
-  view: ChartView;
-  value: unknown;
-  theme: number;
-  /** Called if there is nothing to draw, the browser cannot draw it, or the host does not allow it. */
-  onFailure(): void;
-}
-
-function Drawn({ host, program, view, value, theme, onFailure }: DrawnProps) {
-  const element = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    let isOver = false;
-    let chart: Chart | undefined;
-    loaded(host, program)
-      .then((draw) => {
-        if (isOver || !element.current) return;
-        chart = draw(element.current, view, value);
-        if (!chart) onFailure();
-      })
-      .catch(onFailure);
-    return () => {
-      isOver = true;
-      chart?.destroy();
-    };
-  }, [value, theme]);
-  return <div class="chart" ref={element} />;
+function Result({ host, job: { view, chart: program } = {} as Job, value }: ResultProps) {
+  const [isChart, setChart] = useState(view?.as === "chart");
+  if (view?.as !== "chart" || !isChart) return <Tree value={value} />;
+  return <Chart view={view} result={value} load={() => loaded(host, program)} onFailure={() => setChart(false)} />;
 }
 
 /** How a card gets files: its host reads those that are small enough for a resource, and opens the download address of any file. */
-function filesThrough(host: Host, program: string | undefined, theme: number): FileSource<CardFile> {
-  const read = async ({ uri, size }: CardFile) =>
-    host.reads && size <= RESOURCE
-      ? (await host.request<{ contents: Content[] }>("resources/read", { uri })).contents[0]
-      : undefined;
+function filesThrough(host: Host, program: string | undefined): FileSource<CardFile> {
+  const read = async ({ uri, size }: CardFile) => (host.reads && size <= RESOURCE ? host.read(uri) : undefined);
   return {
     async address(file) {
       const { blob, text } = (await read(file)) ?? {};
@@ -206,36 +169,25 @@ function filesThrough(host: Host, program: string | undefined, theme: number): F
       url === undefined ? (
         name
       ) : (
-        <button type="button" onClick={() => void host.request("ui/open-link", { url }).catch(() => {})}>
+        <button type="button" onClick={() => host.openLink(url)}>
           Download {name}
         </button>
       ),
-    Chart: ({ view, result, onFailure }) => {
-      useEffect(() => {
-        if (program === undefined || !host.reads) onFailure();
-      }, []);
-      return program === undefined ? null : <Drawn {...{ host, program, view, value: result, theme, onFailure }} />;
-    },
+    loadChart: () => loaded(host, program),
   };
 }
 
 /** The largest file that the edge returns as a resource, in bytes. */
 const RESOURCE = 1_000_000;
 
-interface Content {
-  text?: string;
-  blob?: string;
-}
-
 type Draw = typeof drawChart;
 const drawing = globalThis as { drawChart?: Draw };
 
-/** Loads the function that draws charts: the host reads its program as a resource. */
-async function loaded(host: Host, uri: string): Promise<Draw> {
-  if (!drawing.drawChart) {
-    const { contents } = await host.request<{ contents: { text?: string }[] }>("resources/read", { uri });
+/** Loads the function that draws charts: the host, if it reads resources, reads its program as one. */
+async function loaded(host: Host, uri: string | undefined): Promise<Draw> {
+  if (!drawing.drawChart && uri !== undefined && host.reads) {
     const script = document.createElement("script");
-    script.textContent = contents[0]?.text ?? "";
+    script.textContent = (await host.read(uri))?.text ?? "";
     document.head.append(script);
   }
   if (!drawing.drawChart) throw new Error("the chart's program was not run");
@@ -251,26 +203,21 @@ interface QuestionProps {
 }
 
 function Question({ id, message, schema, onAnswer }: QuestionProps) {
-  const [isSending, setSending] = useState(false);
-  const send = async (content: Record<string, unknown> | null) => {
-    setSending(true);
-    await onAnswer(content);
-    setSending(false);
-  };
+  const { attempt, isBusy } = useAction();
   // The frames of some hosts do not allow forms to be submitted.
   const answer = (event: Event) => {
     const form = (event.currentTarget as HTMLElement).closest("form") as HTMLFormElement;
-    if (form.reportValidity()) void send(valuesOf(schema, form));
+    if (form.reportValidity()) void attempt(() => onAnswer(valuesOf(schema, form)));
   };
   return (
     <form>
       <p>{message}</p>
       <Fields id={id} schema={schema} />
       <div class="actions">
-        <button type="button" class="main" disabled={isSending} onClick={answer}>
+        <button type="button" class="main" disabled={isBusy} onClick={answer}>
           Answer
         </button>
-        <button type="button" disabled={isSending} onClick={() => void send(null)}>
+        <button type="button" disabled={isBusy} onClick={() => attempt(() => onAnswer(null))}>
           Decline
         </button>
       </div>

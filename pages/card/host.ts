@@ -20,7 +20,7 @@ interface Told {
   "ui/notifications/host-context-changed": Partial<McpUiHostContext>;
 }
 
-export type Handlers = { [Method in keyof Told]: (params: Told[Method]) => void };
+type Handlers = { [Method in keyof Told]: (params: Told[Method]) => void };
 
 interface Message {
   jsonrpc?: string;
@@ -78,6 +78,18 @@ export class Host {
       this.#waiting.set(id, answered);
       this.#send({ id, method, params });
     });
+  }
+
+  /** The content of a resource that the host reads. */
+  async read(uri: string): Promise<{ text?: string; blob?: string } | undefined> {
+    const { contents } = await this.request<{ contents: { text?: string; blob?: string }[] }>("resources/read", {
+      uri,
+    });
+    return contents[0];
+  }
+
+  openLink(url: string): void {
+    this.request("ui/open-link", { url }).catch(() => {});
   }
 
   #receive(message: Message, handlers: Handlers): void {

@@ -1,6 +1,8 @@
 /** Access to jobs from a card, through the calls that its host makes for it. */
 import type { View } from "../../core/definitions/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
+import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
+import type { JobView } from "../../core/jobs/status.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import type { ShownFile } from "../job/files.tsx";
 import type { FormSchema } from "../lib/server.ts";
@@ -13,25 +15,19 @@ export interface CardFile extends ShownFile {
 }
 
 /** A job as the tool `job_card` describes it. */
-export interface Job {
-  job_name: string;
+export interface Job
+  extends Pick<JobView, "job_name" | "status" | "error" | "doing" | "started_at">,
+    Pick<FeedEntry, "progress" | "step"> {
   title?: string;
   /** How to show the result; `chart` is the address of the program that draws it, if it is a chart. */
   view?: View;
   chart?: string;
-  status: "running" | "complete" | "failed" | "cancelled" | "timed_out" | "not_found";
-  error?: string;
-  doing?: string;
-  progress?: { done: number; total?: number };
-  step?: { name: string; attempt: number; error?: string; next?: number };
   partial?: Latest;
   questions?: { question: string; message: string; requestedSchema: FormSchema }[];
   arguments?: unknown;
   job_files?: CardFile[];
   newer?: string;
   view_url?: string;
-  started_at?: string;
-  finished_at?: string;
 }
 
 export const wordsOf = ({ content }: Pick<CallToolResult, "content">): string =>

@@ -9,9 +9,8 @@ const host = new Host();
 
 /** Adopts the host's colors, fonts and insets. */
 function applyStyle({ theme, styles, safeAreaInsets }: Partial<McpUiHostContext>): void {
-  const { style, dataset } = document.documentElement;
-  if (theme) Object.assign(style, { colorScheme: theme });
-  if (theme) dataset.theme = theme;
+  const { style } = document.documentElement;
+  if (theme) style.colorScheme = theme;
   for (const [name, value] of Object.entries(styles?.variables ?? {})) if (value) style.setProperty(name, value);
   const fonts = document.getElementById("fonts");
   if (styles?.css?.fonts && fonts) fonts.textContent = styles.css.fonts;
@@ -26,13 +25,11 @@ const follower = new Follower(host, (seen) => tell(seen));
 
 function Root() {
   const [seen, setSeen] = useState<Seen>({});
-  const [theme, setTheme] = useState(0);
   const [title, setTitle] = useState<string | undefined>(undefined);
   useEffect(() => {
     tell = setSeen;
     const adopt = (context: Partial<McpUiHostContext>) => {
       applyStyle(context);
-      setTheme((count) => count + 1);
       const { tool } = context.toolInfo ?? {};
       if (!tool) return;
       follower.tool = tool.name;
@@ -48,7 +45,7 @@ function Root() {
       .then(adopt)
       .catch((error: Error) => setSeen({ notice: error.message }));
   }, []);
-  return <Card {...{ host, title, seen, follower, theme }} />;
+  return <Card {...{ host, title, seen, follower }} />;
 }
 
 render(<Root />, document.getElementById("card") as HTMLElement);

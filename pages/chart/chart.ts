@@ -1,18 +1,12 @@
 /**
  * Draws a result by its author's view, in pages and in cards. Colors are the custom properties `--chart-1`, `--chart-2`,
- * `--chart-text` and `--chart-line` of the element. Each drawing reads them, since the host or the page's color scheme sets them.
+ * `--chart-text` and `--chart-line` of the element. The browser's color scheme sets them, or a card's host on the root element.
  */
 import "./language.ts";
 
 import uPlot from "uplot";
 import type { ChartView } from "../../core/definitions/view.ts";
 import { type Columns, columnsOf } from "./columns.ts";
-
-export interface Chart {
-  /** Draws the chart again, for changed colors. */
-  redraw(): void;
-  destroy(): void;
-}
 
 const heightOf = (width: number): number => Math.round(Math.min(380, Math.max(220, width * 0.45)));
 
@@ -23,13 +17,31 @@ const DENSE = 200;
 const BARS = 0.4;
 
 /**
- * Draws a chart as wide as `element`, with a legend of the values under the pointer. Undefined if the result does not fit the
- * view, or if the browser cannot draw.
+ * Draws a chart as wide as `element`, with a legend of the values under the pointer, and again when its colors change. Returns a
+ * function that removes it; undefined if the result does not fit the view, or if the browser cannot draw.
  */
-export function drawChart(element: HTMLElement, view: ChartView, result: unknown): Chart | undefined {
+export function drawChart(element: HTMLElement, view: ChartView, result: unknown): (() => void) | undefined {
   const columns = columnsOf(view, result);
   // Without a canvas the library would fail later and silently.
   if (!columns || !document.createElement("canvas").getContext("2d")) return undefined;
+  let remove = drawn(element, view, columns);
+  const draw = () => {
+    remove();
+    remove = drawn(element, view, columns);
+  };
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", draw);
+  const recolored = new MutationObserver(draw);
+  recolored.observe(document.documentElement, { attributes: true });
+  return () => {
+    dark.removeEventListener("change", draw);
+    recolored.disconnect();
+    remove();
+  };
+}
+
+/** Returns a function that removes the drawing. */
+function drawn(element: HTMLElement, view: ChartView, columns: Columns): () => void {
   const isByDay = columns.x.every((moment) => /^\d{4}-\d{2}-\d{2}$/.test(moment));
   const data = [columns.x.map((moment) => Date.parse(moment) / 1_000), ...columns.columns.map(({ values }) => values)];
   const color = (name: string) => () => getComputedStyle(element).getPropertyValue(name).trim() || "currentColor";
@@ -75,12 +87,9 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
   describe(plot, inWords(columns));
   const observer = new ResizeObserver(() => plot.setSize(size()));
   observer.observe(element);
-  return {
-    redraw: () => plot.redraw(false, true),
-    destroy() {
-      observer.disconnect();
-      plot.destroy();
-    },
+  return () => {
+    observer.disconnect();
+    plot.destroy();
   };
 }
 

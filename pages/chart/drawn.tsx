@@ -1,34 +1,33 @@
 import { type FC, useEffect, useRef } from "hono/jsx/dom";
 import type { ChartView } from "../../core/definitions/view.ts";
+import type { drawChart } from "./chart.ts";
 
-/** A chart, drawn again when the page changes to dark or light. */
-export const Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }> = ({ view, result, onFailure }) => {
+/** Loads the code that draws charts, which only pages and cards with a chart need. */
+export type LoadChart = () => Promise<typeof drawChart>;
+
+interface ChartProps {
+  view: ChartView;
+  result: unknown;
+  load: LoadChart;
+  /** Called if there is nothing to draw, the browser cannot draw it, or the code cannot be loaded. */
+  onFailure(): void;
+}
+
+export const Chart: FC<ChartProps> = ({ view, result, load, onFailure }) => {
   const frame = useRef<HTMLElement | null>(null);
   useEffect(() => {
-    const element = frame.current;
-    if (!element) return;
     let isOver = false;
-    let end = () => {};
-    // Only pages with a chart load the library.
-    import("./chart.ts")
-      .then(({ drawChart }) => {
-        if (isOver) return;
-        const chart = drawChart(element, view, result);
-        if (!chart) return onFailure();
-        const dark = matchMedia("(prefers-color-scheme: dark)");
-        const redraw = () => chart.redraw();
-        dark.addEventListener("change", redraw);
-        end = () => {
-          dark.removeEventListener("change", redraw);
-          chart.destroy();
-        };
+    let remove: (() => void) | undefined;
+    load()
+      .then((draw) => {
+        if (isOver || !frame.current) return;
+        remove = draw(frame.current, view, result);
+        if (!remove) onFailure();
       })
-      .catch(() => {
-        if (!isOver) onFailure();
-      });
+      .catch(() => isOver || onFailure());
     return () => {
       isOver = true;
-      end();
+      remove?.();
     };
   }, []);
   return <div class="chart" ref={frame} />;

@@ -1,6 +1,6 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { columnsOf, csvOf } from "../chart/columns.ts";
-import { jobPath, Notice } from "../lib/components.tsx";
+import { jobPath, useAction } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
 import { SchemaForm } from "../lib/form.tsx";
 import { call, type JobInfo, resultOf, startJob, type ToolInfo } from "../lib/server.ts";
@@ -13,28 +13,20 @@ interface ActionProps {
 
 /** Buttons that cancel a job, start it again and download its result, and a browser notification at its end. */
 export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
-  const [problem, setProblem] = useState("");
+  const { attempt, isBusy, problem } = useAction();
   const [isAgain, setAgain] = useState(false);
-  const [isReading, setReading] = useState(false);
   const isRunning = job.status === "running";
   const columns = job.view?.as === "chart" ? columnsOf(job.view, job.result) : undefined;
   const cancel = async () => {
     if (!confirm("Stop this job for good?")) return;
-    setProblem("");
-    await call("cancel_job", { job_names: [job.job_name] }).catch((error) => setProblem(error.message));
+    await attempt(() => call("cancel_job", { job_names: [job.job_name] }));
     onDone();
   };
-  const save = async () => {
-    setProblem("");
-    setReading(true);
-    await resultOf(job)
-      .then((result) => download(`${job.job_name}.json`, "application/json", JSON.stringify(result, null, 2)))
-      .catch((error) => setProblem(error.message));
-    setReading(false);
-  };
+  const save = async () =>
+    download(`${job.job_name}.json`, "application/json", JSON.stringify(await resultOf(job), null, 2));
   return (
     <section aria-label="Actions">
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      {problem}
       <div class="actions">
         {isRunning && job.may_write && (
           <button type="button" class="danger" onClick={cancel}>
@@ -47,7 +39,7 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
           </button>
         )}
         {job.status === "complete" && (
-          <button type="button" disabled={isReading} onClick={save}>
+          <button type="button" disabled={isBusy} onClick={() => attempt(save)}>
             Download JSON
           </button>
         )}

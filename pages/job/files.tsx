@@ -2,7 +2,7 @@
 import { csvParseRows, tsvParseRows } from "d3-dsv";
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
 import { type FileReference, isText, sizeInWords } from "../../core/definitions/file.ts";
-import type { ChartView } from "../../core/definitions/view.ts";
+import { Chart, type LoadChart } from "../chart/drawn.tsx";
 import { Scroll, Section, Table } from "../lib/components.tsx";
 import { chartOf } from "./rows.ts";
 import { Tree } from "./tree.tsx";
@@ -23,7 +23,7 @@ export interface FileSource<File extends ShownFile> {
   text(file: File): Promise<FileText | undefined>;
   /** The element that downloads the file. */
   link(file: File): Child;
-  Chart: FC<{ view: ChartView; result: unknown; onFailure(): void }>;
+  loadChart: LoadChart;
 }
 
 /** The largest number of rows that a table shows. The file has all of them. */
@@ -52,6 +52,11 @@ export function Files<File extends ShownFile>({ files, source }: FilesProps<File
   );
 }
 
+const ROWS = new Map([
+  ["text/csv", csvParseRows],
+  ["text/tab-separated-values", tsvParseRows],
+]);
+
 interface ContentProps {
   file: ShownFile;
   source: FileSource<ShownFile>;
@@ -76,13 +81,13 @@ const Content: FC<ContentProps> = ({ file, source }) => {
   }
   if (!found) return null;
   const { text, isWhole } = found;
-  const rows = { csv: csvParseRows, "tab-separated-values": tsvParseRows }[type.slice("text/".length)];
+  const rows = ROWS.get(type);
   const value = isWhole && /[/+]json$/.test(type) ? parsed(text) : undefined;
   return (
     <>
       {rows ? (
         // The last line of an incomplete text may be cut.
-        <Rows name={file.name} rows={isWhole ? rows(text) : rows(text).slice(0, -1)} Chart={source.Chart} />
+        <Rows name={file.name} rows={isWhole ? rows(text) : rows(text).slice(0, -1)} load={source.loadChart} />
       ) : value ? (
         <Tree value={value.json} />
       ) : (
@@ -103,17 +108,12 @@ function parsed(text: string): { json: unknown } | undefined {
   }
 }
 
-interface RowsProps extends Pick<FileSource<ShownFile>, "Chart"> {
-  name: string;
-  rows: string[][];
-}
-
-const Rows: FC<RowsProps> = ({ name, rows: [head = [], ...rows], Chart }) => {
+const Rows: FC<{ name: string; rows: string[][]; load: LoadChart }> = ({ name, rows: [head = [], ...rows], load }) => {
   const [isDrawn, setDrawn] = useState(true);
   const chart = isDrawn ? chartOf(head, rows) : undefined;
   return (
     <>
-      {chart && <Chart {...chart} onFailure={() => setDrawn(false)} />}
+      {chart && <Chart {...chart} load={load} onFailure={() => setDrawn(false)} />}
       <details open={!chart}>
         <summary>As a table</summary>
         <Scroll label={name}>

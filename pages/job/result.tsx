@@ -1,6 +1,8 @@
 import { type FC, useState } from "hono/jsx/dom";
+import { type Parts, partsIn } from "../../core/store/parts.ts";
 import { columnsOf } from "../chart/columns.ts";
 import { Chart } from "../chart/drawn.tsx";
+import { loadChart } from "../chart/load.ts";
 import { dateIn, lengthOf, Scroll, Section, Table, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
@@ -8,26 +10,20 @@ import { Tree } from "./tree.tsx";
 /** The largest number of rows in the table beneath a chart. The CSV has all of them. */
 const MOST = 400;
 
-/** A result that is stored in parts, as the job holds it: its beginning and its length. */
-interface Parts {
-  "durable-mcp:parts"?: { text?: unknown; characters?: unknown };
-}
-
 /** The result of a job, in the view of its definition or else as a tree. */
 export const Result: FC<{ job: JobInfo }> = ({ job }) => {
   const { view, result } = job;
   const [isDrawn, setDrawn] = useState(true);
   if (view?.as === "countdown") return <Countdown job={job} until={view.until} />;
-  const { text, characters } = (result as Parts | null | undefined)?.["durable-mcp:parts"] ?? {};
-  // A function may return an unrelated value under this key.
-  if (typeof text === "string" && typeof characters === "number") return <Beginning {...{ text, characters }} />;
+  const parts = partsIn(result);
+  if (parts) return <Beginning {...parts} />;
   const columns = view?.as === "chart" ? columnsOf(view, result) : undefined;
   return (
     <Section id="result" title="Result">
       {view?.as === "chart" && columns ? (
         <>
           {isDrawn ? (
-            <Chart view={view} result={result} onFailure={() => setDrawn(false)} />
+            <Chart view={view} result={result} load={loadChart} onFailure={() => setDrawn(false)} />
           ) : (
             <p class="muted">This browser cannot draw the chart: here is what it would show.</p>
           )}
@@ -65,7 +61,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
 };
 
 /** The beginning of a result that is stored in parts. */
-const Beginning: FC<{ text: string; characters: number }> = ({ text, characters }) => (
+const Beginning: FC<Parts> = ({ text, characters }) => (
   <Section id="result" title="Result">
     <p class="muted">
       It has {characters} characters as JSON text, of which these are the first. Download JSON has all of it; a client

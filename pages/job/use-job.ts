@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from "hono/jsx/dom";
 import { isOpen, MOST_OPEN, type TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import { useOutcome } from "../lib/components.tsx";
 import { follow } from "../lib/follow.ts";
-import { job as askJob, type JobInfo, Refused } from "../lib/server.ts";
+import { job as askJob, type JobInfo } from "../lib/server.ts";
 
 /** How often a running job is read without a stream and with one, in milliseconds. */
 const EVERY = { polled: 3_000, streamed: 30_000 };
@@ -15,8 +16,7 @@ const MANY = 80;
 export function useJob(name: string) {
   const [job, setJob] = useState<JobInfo | undefined>(undefined);
   const [timeline, setTimeline] = useState<TimelineEntry[]>([]);
-  const [isLost, setLost] = useState(false);
-  const [refused, setRefused] = useState<Refused | undefined>(undefined);
+  const { succeeded, failed, ...outcome } = useOutcome();
   const looking = useRef<{ refresh(): void }>({ refresh: () => {} });
 
   useEffect(() => {
@@ -48,8 +48,7 @@ export function useJob(name: string) {
         next = found.timeline.next;
         setTimeline([...known.values()].sort((a, b) => a.n - b.n));
         setJob(found);
-        setLost(false);
-        setRefused(undefined);
+        succeeded();
         isAsked ||= hasMore;
         const hasEnded = found.status !== "running";
         isOver = hasEnded && found.cleanup !== "running";
@@ -69,10 +68,7 @@ export function useJob(name: string) {
           });
         }
       } catch (error) {
-        if (error instanceof Refused && error.status !== 429 && error.status < 500) {
-          setRefused(error);
-          isOver = true;
-        } else setLost(true);
+        isOver = failed(error);
       }
       await new Promise((resolve) => setTimeout(resolve, PAUSE));
       isBusy = false;
@@ -92,5 +88,5 @@ export function useJob(name: string) {
     };
   }, [name]);
 
-  return { job, timeline, isLost, refused, refresh: () => looking.current.refresh() };
+  return { job, timeline, ...outcome, refresh: () => looking.current.refresh() };
 }

@@ -1,6 +1,6 @@
 /** The data that the server stores for the viewer: its size, a download of it, and its removal. */
 import { type FC, useState } from "hono/jsx/dom";
-import { Notice, Section } from "../lib/components.tsx";
+import { megabytes, Section, useAction } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
 import { call, job, type ListedJob, probeStatus, Refused, resultOf } from "../lib/server.ts";
 
@@ -16,14 +16,10 @@ export interface Stored {
 
 export const Kept: FC<{ stored: Stored | undefined; onChange(): void }> = ({ stored, onChange }) => {
   const [said, setSaid] = useState("");
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
+  const { attempt, isBusy, problem } = useAction();
   const doing = async (work: (say: (text: string) => void) => Promise<string>) => {
-    setBusy(true);
-    setProblem("");
     setSaid("");
-    await work(setSaid).then(setSaid, (error) => setProblem(error.message));
-    setBusy(false);
+    await attempt(async () => setSaid(await work(setSaid)));
     onChange();
   };
   return (
@@ -51,12 +47,10 @@ export const Kept: FC<{ stored: Stored | undefined; onChange(): void }> = ({ sto
       <p class="muted" aria-live="polite">
         {said}
       </p>
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      {problem}
     </Section>
   );
 };
-
-const megabytes = (bytes: number) => `${(bytes / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB`;
 
 /** Downloads each job with its arguments, result and timeline. */
 async function save(say: (text: string) => void): Promise<string> {

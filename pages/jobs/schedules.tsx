@@ -1,21 +1,20 @@
-import { type FC, useState } from "hono/jsx/dom";
+import type { FC } from "hono/jsx/dom";
 import type { SeenSchedule } from "../../functions/caller/seen.ts";
-import { jobPath, Notice, Section, Time } from "../lib/components.tsx";
+import { jobPath, Section, Time, useAction } from "../lib/components.tsx";
 import { call } from "../lib/server.ts";
 
 /** The viewer's schedules, the next to fire first, each with its last firings; renders nothing if there are none. */
 export const Schedules: FC<{ schedules?: SeenSchedule[] | undefined; onEnd(): void }> = ({ schedules = [], onEnd }) => {
-  const [problem, setProblem] = useState("");
+  const { attempt, problem } = useAction();
   if (schedules.length === 0) return null;
   const end = async (job_name: string) => {
     if (!confirm(`End ${job_name} for good? Jobs that it has started go on.`)) return;
-    setProblem("");
-    await call("cancel_job", { job_names: [job_name] }).catch((error) => setProblem(error.message));
+    await attempt(() => call("cancel_job", { job_names: [job_name] }));
     onEnd();
   };
   return (
     <Section id="schedules" title="Schedules">
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      {problem}
       <ul class="told">
         {schedules.map(({ job_name, next_at, last, isOfDefinition }) => (
           <li key={job_name}>

@@ -1,6 +1,6 @@
 /** The components and hooks that pages share. */
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
-import { type About, about as askAbout, hasSignedIn, type Status, signOut } from "./server.ts";
+import { type About, about as askAbout, hasSignedIn, Refused, type Status, signOut } from "./server.ts";
 
 /** The public description of the deployment; undefined until it has been read. */
 export function useAbout(): About | undefined {
@@ -30,6 +30,65 @@ export function usePolling(look: (over: AbortSignal) => unknown, ms: number, dep
       clearInterval(ticker);
     };
   }, dependencies);
+}
+
+/** The outcome of repeated reads: whether the connection is lost, and the server's refusal. */
+export function useOutcome() {
+  const [isLost, setLost] = useState(false);
+  const [refused, setRefused] = useState<Refused | undefined>(undefined);
+  return {
+    isLost,
+    refused,
+    succeeded() {
+      setLost(false);
+      setRefused(undefined);
+    },
+    /** Returns whether the server would refuse another read as well. */
+    failed(error: unknown): boolean {
+      const isFinal = error instanceof Refused && error.status !== 429 && error.status < 500;
+      if (isFinal) setRefused(error);
+      else setLost(true);
+      return isFinal;
+    },
+  };
+}
+
+type Outcome = Pick<ReturnType<typeof useOutcome>, "isLost" | "refused">;
+
+/** Polls by `read`, which may reject. */
+export function useReads(read: (over: AbortSignal) => Promise<void>, ms: number, dependencies: unknown[]): Outcome {
+  const { succeeded, failed, ...outcome } = useOutcome();
+  const look = async (over: AbortSignal) => {
+    try {
+      await read(over);
+      if (!over.aborted) succeeded();
+    } catch (error) {
+      if (!over.aborted) failed(error);
+    }
+  };
+  usePolling(look, ms, dependencies);
+  return outcome;
+}
+
+/** Shows why the page has nothing new; to viewers who are not signed in its children. */
+export const Trouble: FC<{ reads: Outcome; children?: Child }> = ({ reads: { isLost, refused }, children }) => (
+  <>
+    {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
+    {refused && (refused.status === 401 ? children : <Notice kind="error">{refused.message}</Notice>)}
+  </>
+);
+
+/** Runs actions of the viewer. `problem` shows why the last one failed. */
+export function useAction() {
+  const [problem, setProblem] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const attempt = async (action: () => Promise<unknown>) => {
+    setBusy(true);
+    setProblem("");
+    await action().catch((error) => setProblem(error.message));
+    setBusy(false);
+  };
+  return { attempt, isBusy, problem: problem !== "" && <Notice kind="error">{problem}</Notice> };
 }
 
 /** The time in milliseconds since the epoch, updated each second while the page is visible. */
@@ -78,20 +137,20 @@ export const Scroll: FC<{ label: string; children?: Child }> = ({ label, childre
   </section>
 );
 
-export const Page: FC<{ about: About | undefined; at: "home" | "jobs" | "job" | "operate"; children?: Child }> = (
-  props,
-) => (
+const isAt = (path: string) => (location.pathname === path ? "page" : undefined);
+
+export const Page: FC<{ about: About | undefined; children?: Child }> = (props) => (
   <>
     <a class="skip" href="#main">
       Skip to the content
     </a>
     <header>
-      <a class="brand" href="/" aria-current={props.at === "home" ? "page" : undefined}>
+      <a class="brand" href="/" aria-current={isAt("/")}>
         <img src="/assets/icon.svg" width="28" height="28" alt="" />
         {props.about?.title ?? "…"}
       </a>
       <nav aria-label="Pages">
-        <a href="/jobs" aria-current={props.at === "jobs" ? "page" : undefined}>
+        <a href="/jobs" aria-current={isAt("/jobs")}>
           Jobs
         </a>
         {props.about?.sign_in && hasSignedIn() && (
@@ -158,6 +217,9 @@ export function lengthOf(ms: number): string {
     .map(([count, unit]) => `${count} ${unit}`)
     .join(" ");
 }
+
+export const megabytes = (bytes: number): string =>
+  `${(bytes / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB`;
 
 /** The health of a part of the deployment. */
 export const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; text: string; children?: Child }> = (

@@ -2,7 +2,7 @@
  * Follows jobs with one stream for all tabs of a browser. The tab that holds the lock opens the stream and passes its news on to
  * the others. Hidden tabs follow nothing. While there is no stream, followers are told so and poll.
  */
-import { send } from "./server.ts";
+import { isStream, messagesIn, send } from "./server.ts";
 
 /** The first and the longest pause before a lost stream is reopened, in milliseconds. */
 const RECONNECT = { first: 1_000, most: 15_000 };
@@ -28,7 +28,8 @@ export interface Follower {
 
 /** Follows the job of a task until the returned function is called. */
 export function follow(task: string, { onNews, onStream }: Follower): () => void {
-  if (!("locks" in navigator) || !("BroadcastChannel" in window)) return () => {};
+  // Browsers have locks only where the connection is secure.
+  if (!("locks" in navigator)) return () => {};
   const tab = crypto.randomUUID();
   const channel = new BroadcastChannel("follow");
   const wanted = new Map<string, string[]>();
@@ -77,22 +78,13 @@ export function follow(task: string, { onNews, onStream }: Follower): () => void
   /** Resolves at the end of the stream, with whether it was opened. */
   const stream = async (taskIds: string[], signal: AbortSignal): Promise<boolean> => {
     const response = await send("subscriptions/listen", { notifications: { taskIds } }, signal);
-    const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
-    if (!response.ok || !response.body || !isStream) return false;
+    if (!response.ok || !isStream(response)) return false;
     tell({ kind: "stream", isOpen: true });
     for (const id of taskIds) tell({ kind: "news", task: id });
-    let rest = "";
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return true;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines.filter((line) => line.startsWith("data: "))) {
-        const { params } = JSON.parse(line.slice(6));
-        if (params?.taskId) tell({ kind: "news", task: params.taskId });
-      }
+    for await (const { params } of messagesIn(response)) {
+      if (params?.taskId) tell({ kind: "news", task: params.taskId });
     }
+    return true;
   };
 
   const turn = () => {

@@ -1,6 +1,6 @@
 /** Forms from JSON Schemas, for a job's question and a tool's arguments. */
-import { type Child, type FC, useState } from "hono/jsx/dom";
-import { Notice } from "./components.tsx";
+import type { Child, FC } from "hono/jsx/dom";
+import { useAction } from "./components.tsx";
 import type { FormSchema } from "./server.ts";
 
 interface FormProps {
@@ -14,21 +14,17 @@ interface FormProps {
 }
 
 export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onSubmit, children }) => {
-  const [problem, setProblem] = useState("");
-  const [isBusy, setBusy] = useState(false);
+  const { attempt, isBusy, problem } = useAction();
   return (
     <form
       class="form"
-      onSubmit={async (event: Event) => {
+      onSubmit={(event: Event) => {
         event.preventDefault();
-        setBusy(true);
-        setProblem("");
-        await onSubmit(valuesOf(schema, event.target as HTMLFormElement)).catch((error) => setProblem(error.message));
-        setBusy(false);
+        void attempt(() => onSubmit(valuesOf(schema, event.target as HTMLFormElement)));
       }}
     >
       <Fields id={id} schema={schema} values={values} />
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      {problem}
       <div class="actions">
         <button type="submit" class="main" disabled={isBusy}>
           {submit}
@@ -40,20 +36,23 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
 };
 
 /** The fields of a form without the form itself, for frames in which forms cannot be submitted. */
-export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, schema, values = {} }) => (
-  <>
-    {fieldsOf(schema).map(([name, field]) => (
-      <Field
-        key={name}
-        id={`${id}-${name}`}
-        name={name}
-        field={field}
-        value={values[name] ?? field.default}
-        isRequired={listIn(schema.required).includes(name)}
-      />
-    ))}
-  </>
-);
+export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, schema, values = {} }) => {
+  const given = new Map(Object.entries(values));
+  return (
+    <>
+      {fieldsOf(schema).map(([name, field]) => (
+        <Field
+          key={name}
+          id={`${id}-${name}`}
+          name={name}
+          field={field}
+          value={given.get(name) ?? field.default}
+          isRequired={listIn(schema.required).includes(name)}
+        />
+      ))}
+    </>
+  );
+};
 
 /** The values of a form, without optional fields that are empty. */
 export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<string, unknown> {
@@ -134,6 +133,7 @@ const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
       </div>
     );
   }
+  const text = value === undefined ? "" : shown(value);
   const choices = choicesOf(typeOf(field) === "array" ? (field.items ?? {}) : field);
   if (choices && typeOf(field) === "array") {
     const chosen = listIn(value).map(shown);
@@ -160,25 +160,27 @@ const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
         <select {...common}>
           {!isRequired && <option value="" />}
           {choices.map((choice) => (
-            <option key={choice.value} value={choice.value} selected={choice.value === value}>
+            <option key={choice.value} value={choice.value} selected={choice.value === text}>
               {choice.title}
             </option>
           ))}
         </select>
       ) : (
-        <input {...common} {...inputOf(field)} value={value === undefined ? "" : shown(value)} />
+        <input {...common} {...inputOf(field)} value={text} />
       )}
       {hint}
     </div>
   );
 };
 
-const INPUTS: Record<string, string> = { email: "email", uri: "url", date: "date" };
+const INPUTS = new Map<unknown, string>(Object.entries({ email: "email", uri: "url", date: "date" }));
 
 function inputOf({ minimum, maximum, minLength, maxLength, format, ...field }: FormSchema) {
   const type = typeOf(field);
   if (type === "number" || type === "integer") {
-    return { type: "number", min: minimum, max: maximum, step: type === "integer" ? 1 : "any" };
+    return { type: "number", min: countIn(minimum), max: countIn(maximum), step: type === "integer" ? 1 : "any" };
   }
-  return { type: INPUTS[format ?? ""] ?? "text", minLength, maxLength };
+  return { type: INPUTS.get(format) ?? "text", minLength: countIn(minLength), maxLength: countIn(maxLength) };
 }
+
+const countIn = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);

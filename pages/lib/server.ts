@@ -1,10 +1,12 @@
 /** The requests of pages: MCP requests like those of any client, and requests for data that only pages get. */
-import type { FileReference } from "../../core/definitions/file.ts";
 import type { View } from "../../core/definitions/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
+import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import type { JobStatus, JobView } from "../../core/jobs/status.ts";
 import { partsIn } from "../../core/store/parts.ts";
 import type { Seen } from "../../functions/caller/seen.ts";
+import type { FileView } from "../../functions/files/files.ts";
 import { wholeOf } from "./whole.ts";
 
 const REVISION = "2026-07-28";
@@ -55,23 +57,13 @@ export interface About {
   tools: ToolInfo[];
 }
 
-export type Status = "running" | "complete" | "failed" | "cancelled" | "timed_out";
+export type Status = Exclude<JobStatus, "not_found">;
 
-export interface ListedJob {
-  job_name: string;
+export interface ListedJob extends Pick<JobView, "job_name" | "finished_at" | "doing" | "waiting_for" | "cleanup"> {
   kind: string;
   labels?: string[];
   status: Status;
   started_at: string;
-  finished_at?: string;
-  doing?: string;
-  waiting_for?: { question: string; message: string }[];
-  cleanup?: "running" | "done" | "failed";
-}
-
-/** A file that a job refers to, with the path from which it can be downloaded for a day. */
-export interface FileInfo extends Pick<FileReference, "uri" | "name" | "mimeType" | "size"> {
-  path: string;
 }
 
 /** A job as its page gets it. Times are ISO 8601 if they are strings, and milliseconds since the epoch if they are numbers. */
@@ -81,15 +73,7 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   result?: unknown;
   error?: string;
   deadline: string;
-  doing: {
-    message?: string;
-    progress?: { done: number; total?: number };
-    step?: { name: string; attempt: number; error?: string; next?: number };
-    sleeping_until?: number;
-    awaiting?: number;
-    blocked?: string;
-    spent?: Record<string, { spent: number; limit: number }>;
-  };
+  doing: Omit<FeedEntry, "questions">;
   partial?: Latest;
   questions: { key: string; message: string; requestedSchema: FormSchema }[];
   timeline: { entries: TimelineEntry[]; next: number };
@@ -101,7 +85,7 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
   /** The id of the job's task, for following and answering it; absent for viewers who may only read. */
   task?: string;
   may_write: boolean;
-  files?: FileInfo[];
+  files?: FileView[];
 }
 
 /** A refusal of the server, with a message for people. */
@@ -117,11 +101,11 @@ export class Refused extends Error {
 export async function json<T>(response: Response): Promise<T> {
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
-  throw new Refused(
-    body.error_description ?? body.error?.message ?? body.error ?? `HTTP ${response.status}`,
-    response.status,
-  );
+  throw refusal(body, response);
 }
+
+const refusal = ({ error_description, error }: Message, { status }: Response): Refused =>
+  new Refused(error_description ?? error?.message ?? error ?? `HTTP ${status}`, status);
 
 export const about = async (): Promise<About> => json(await fetch("/pages/about"));
 
@@ -165,9 +149,12 @@ export async function unavailability(): Promise<string | undefined> {
   return reason;
 }
 
+/** Has the browser stay signed in by a cookie. @throws {Refused} */
+export const openSession = async (path: string, token: string): Promise<void> =>
+  json(await fetch(path, { method: "POST", headers: { authorization: `Bearer ${token}` } }));
+
 export async function signIn(token: string): Promise<void> {
-  const response = await fetch("/pages/session", { method: "POST", headers: { authorization: `Bearer ${token}` } });
-  if (!response.ok) await json(response);
+  await openSession("/pages/session", token);
   localStorage.setItem(SIGNED_IN, "yes");
 }
 export async function signOut(): Promise<void> {
@@ -178,28 +165,28 @@ export async function signOut(): Promise<void> {
 export const hasSignedIn = (): boolean => localStorage.getItem(SIGNED_IN) !== null;
 const SIGNED_IN = "signed-in";
 
-/** The structured content of a tool's result. @throws {Refused} */
-export async function call<T>(name: string, args: object): Promise<T> {
-  const result = await rpc<{ isError?: boolean; content?: { text?: string }[]; structuredContent: T }>("tools/call", {
-    name,
-    arguments: args,
-  });
-  if (result.isError) throw new Refused(result.content?.map(({ text }) => text).join("\n") ?? "It failed.", 200);
-  return result.structuredContent;
-}
-
-/** Starts a job as a task, so the call returns at once; resolves with the job's name. @throws {Error} with a message for people */
-export async function startJob({ name }: ToolInfo, values: object): Promise<string | undefined> {
-  const { isError, content, ...task } = await rpc<StartedTask>("tools/call", { name, arguments: values });
-  if (isError) throw new Error(content?.map(({ text }) => text).join("\n"));
-  return task.structuredContent?.job_name ?? task._meta?.job_name;
-}
-
-interface StartedTask {
+interface ToolAnswer {
   isError?: boolean;
   content?: { text?: string }[];
   structuredContent?: { job_name?: string };
   _meta?: { job_name?: string };
+}
+
+/** @throws {Refused} */
+async function answerOf(name: string, args: object): Promise<ToolAnswer> {
+  const answer = await rpc<ToolAnswer>("tools/call", { name, arguments: args });
+  if (answer.isError) throw new Refused(answer.content?.map(({ text }) => text).join("\n") ?? "It failed.", 200);
+  return answer;
+}
+
+/** The structured content of a tool's result. @throws {Refused} */
+export const call = async <T>(name: string, args: object): Promise<T> =>
+  (await answerOf(name, args)).structuredContent as T;
+
+/** Starts a job as a task, so the call returns at once; resolves with the job's name. @throws {Refused} */
+export async function startJob({ name }: ToolInfo, values: object): Promise<string | undefined> {
+  const { structuredContent, _meta } = await answerOf(name, values);
+  return structuredContent?.job_name ?? _meta?.job_name;
 }
 
 /** Answers questions of a task's job. */
@@ -207,15 +194,32 @@ export const answer = (taskId: string, inputResponses: object) => rpc("tasks/upd
 
 async function rpc<T>(method: string, params: Record<string, unknown>): Promise<T> {
   const response = await send(method, params);
-  const text = await response.text();
+  let answer: Message = {};
   // A slow answer is an event stream whose last message is the response.
-  const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
-  const messages = isStream
-    ? text.split("\n").flatMap((line) => (line.startsWith("data: ") ? [JSON.parse(line.slice(6))] : []))
-    : [JSON.parse(text || "{}")];
-  const last = messages.at(-1) ?? {};
-  if (last.result) return last.result;
-  throw new Refused(last.error?.message ?? last.error_description ?? last.error ?? "It failed.", response.status);
+  if (isStream(response)) for await (const message of messagesIn(response)) answer = message;
+  else answer = await response.json().catch(() => ({}));
+  if (answer.result) return answer.result;
+  throw refusal(answer, response);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: any message of the server
+type Message = any;
+
+export const isStream = ({ headers }: Response): boolean =>
+  headers.get("content-type")?.startsWith("text/event-stream") === true;
+
+/** The messages of an event stream, as they arrive. */
+export async function* messagesIn({ body }: Response): AsyncGenerator<Message> {
+  let rest = "";
+  // Not every browser can iterate over a stream.
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done = true, value = "" } = (await reader?.read()) ?? {};
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice(6));
+  }
 }
 
 /** Sends an MCP request of a client that understands tasks and shows forms. */

@@ -1,5 +1,5 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
-import { Notice } from "./components.tsx";
+import { useAction } from "./components.tsx";
 import { type About, signIn } from "./server.ts";
 import { TokenForm } from "./token-form.tsx";
 
@@ -29,16 +29,15 @@ const ByToken: FC = () => (
 
 /** Signs in at the authorization server. */
 const AtIssuer: FC<{ about: About }> = ({ about }) => {
-  const [problem, setProblem] = useState("");
+  const { attempt, problem } = useAction();
   const [isHidden, setHidden] = useState(false);
-  const failed = (error: Error) => setProblem(error.message);
   useEffect(() => {
-    (async () => {
+    void attempt(async () => {
       const { arrive, hidesSubjects, isBack } = await import("./oauth.ts");
       if (!isBack()) return setHidden(await hidesSubjects(about));
       await signIn(await arrive(about));
       location.reload();
-    })().catch(failed);
+    });
   }, []);
   return (
     <section class="card" aria-labelledby="sign-in">
@@ -49,15 +48,8 @@ const AtIssuer: FC<{ about: About }> = ({ about }) => {
           MCP client started: open those by the links that its tools return.
         </p>
       )}
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
-      <button
-        type="button"
-        class="main"
-        onClick={async () => {
-          const { leave } = await import("./oauth.ts");
-          await leave(about).catch(failed);
-        }}
-      >
+      {problem}
+      <button type="button" class="main" onClick={() => attempt(async () => (await import("./oauth.ts")).leave(about))}>
         Sign in at {new URL(about.issuer ?? location.href).host}
       </button>
     </section>

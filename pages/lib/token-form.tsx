@@ -1,5 +1,5 @@
-import { type FC, useState } from "hono/jsx/dom";
-import { Notice } from "./components.tsx";
+import type { FC } from "hono/jsx/dom";
+import { useAction } from "./components.tsx";
 
 interface TokenFormProps {
   label: string;
@@ -9,14 +9,14 @@ interface TokenFormProps {
 }
 
 export const TokenForm: FC<TokenFormProps> = ({ label, hint, signIn, onDone }) => {
-  const [problem, setProblem] = useState("");
+  const { attempt, problem } = useAction();
   return (
     <form
       class="form card"
       onSubmit={async (event: Event) => {
         event.preventDefault();
         const token = new FormData(event.target as HTMLFormElement).get("token");
-        await signIn(String(token).trim()).then(onDone, (error) => setProblem(error.message));
+        await attempt(() => signIn(String(token).trim()).then(onDone));
       }}
     >
       <h2>Sign in</h2>
@@ -36,7 +36,7 @@ export const TokenForm: FC<TokenFormProps> = ({ label, hint, signIn, onDone }) =
           </small>
         )}
       </div>
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      {problem}
       <div class="actions">
         <button type="submit" class="main">
           Sign in

@@ -1,7 +1,7 @@
 /** Shows who is notified of the viewer's jobs, or of one job, and the outcome of the last delivery; subscriptions can be ended. */
 import { type FC, useState } from "hono/jsx/dom";
 import type { Seen, SeenListener, SeenSubscription } from "../../functions/caller/seen.ts";
-import { Notice, Section, Time, usePolling } from "./components.tsx";
+import { Section, Time, useAction, usePolling } from "./components.tsx";
 import { endSubscription, told } from "./server.ts";
 
 /** How often the subscriptions are read while the page is visible, in milliseconds. */
@@ -29,17 +29,16 @@ interface ToldProps {
 
 /** Renders nothing if nobody is notified. */
 export const Told: FC<ToldProps> = ({ title, subscriptions = [], listeners = [], onEnd }) => {
-  const [problem, setProblem] = useState("");
+  const { attempt, problem } = useAction();
   if (subscriptions.length + listeners.length === 0) return null;
   const end = async ({ id, host }: SeenSubscription) => {
     if (!confirm(`End this subscription? ${host} is told that it is over.`)) return;
-    setProblem("");
-    await endSubscription(id).catch((error) => setProblem(error.message));
+    await attempt(() => endSubscription(id));
     onEnd();
   };
   return (
     <Section id="told" title={title}>
-      {problem !== "" && <Notice kind="error">{problem}</Notice>}
+      {problem}
       <ul class="told">
         {subscriptions.map((each) => (
           <li key={each.id}>

@@ -1,5 +1,5 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
-import { Notice } from "../lib/components.tsx";
+import { useAction } from "../lib/components.tsx";
 import { type Action, type ActionState, act, type Filter, type FoundJob, jobs as find } from "./ask.ts";
 
 export const jobLink = (job: string) => `#job=${encodeURIComponent(job)}`;
@@ -32,20 +32,17 @@ export const Act: FC<{ action: Action; words: string; onDone?(): void }> = ({ ac
 export const Bulk: FC<{ filter: Filter; onDone(): void }> = ({ filter, onDone }) => {
   const [found, setFound] = useState<{ jobs: FoundJob[]; count: number; at: number } | undefined>(undefined);
   const [state, setState] = useState<ActionState | undefined>(undefined);
-  const [problem, setProblem] = useState("");
+  const { attempt, problem } = useAction();
   const isFailed = (filter.state ?? "failed") === "failed";
   useEffect(() => {
     const at = Date.now();
-    find({ ...filter, until: at }).then(
-      (answer) => setFound({ ...answer, at }),
-      (error) => setProblem(error.message),
-    );
-  }, [JSON.stringify(filter)]);
+    void attempt(async () => setFound({ ...(await find({ ...filter, until: at })), at }));
+  }, []);
   const run = async (action: Action) => {
-    await act(action, setState).then(setState, (error) => setProblem(error.message));
+    await attempt(async () => setState(await act(action, setState)));
     onDone();
   };
-  if (problem !== "") return <Notice kind="error">{problem}</Notice>;
+  if (problem) return problem;
   if (!found) return <p class="muted">…</p>;
   const those = { filter: { ...filter, until: found.at } };
   const words = `${found.count} ${found.count === 1 ? "job" : "jobs"}`;

@@ -1,7 +1,7 @@
 /** The requests of the operators' page to the edge. */
 import type { Action, ActionState, Filter, Overview, Span, TrailEntry } from "../../functions/operate/calls.ts";
 import type { oneJob } from "../../functions/operate/one-job.ts";
-import { json } from "../lib/server.ts";
+import { json, openSession } from "../lib/server.ts";
 
 export type { Action, ActionState, Filter, Overview, Span, TrailEntry };
 
@@ -45,7 +45,4 @@ export async function act(action: Action, onProgress: (state: ActionState) => vo
 }
 
 /** Signs this browser in. */
-export async function signIn(token: string): Promise<void> {
-  const response = await fetch("/operate/session", { method: "POST", headers: { authorization: `Bearer ${token}` } });
-  if (!response.ok) await json(response);
-}
+export const signIn = (token: string): Promise<void> => openSession("/operate/session", token);

@@ -1,6 +1,6 @@
 import { type FC, useState } from "hono/jsx/dom";
 import { Tree } from "../job/tree.tsx";
-import { Fact, Notice, Scroll, Section, StatusChip, Time, usePolling } from "../lib/components.tsx";
+import { Fact, Notice, Scroll, Section, StatusChip, Time, useAction, usePolling } from "../lib/components.tsx";
 import type { Status } from "../lib/server.ts";
 import { Act, jobLink } from "./acting.tsx";
 import { job as ask, type OneJob } from "./ask.ts";
@@ -15,7 +15,7 @@ export const Job: FC<{ name: string }> = ({ name }) => {
   const [job, setJob] = useState<OneJob | undefined>(undefined);
   const [values, setValues] = useState<Pick<OneJob, "args" | "result"> | undefined>(undefined);
   const [problem, setProblem] = useState("");
-  const [refusal, setRefusal] = useState("");
+  const { attempt, problem: refusal } = useAction();
   const read = () =>
     ask(name, false).then(
       (found) => {
@@ -117,7 +117,7 @@ export const Job: FC<{ name: string }> = ({ name }) => {
         </ol>
       </Section>
       <Section id="values" title="Arguments and result">
-        {!values && refusal !== "" && <Notice kind="error">{refusal}</Notice>}
+        {refusal}
         {values ? (
           <Tree value={values} />
         ) : (
@@ -125,10 +125,10 @@ export const Job: FC<{ name: string }> = ({ name }) => {
             <button
               type="button"
               onClick={() =>
-                ask(name, true).then(
-                  ({ args, result }) => setValues({ args, result }),
-                  (error) => setRefusal(error.message),
-                )
+                attempt(async () => {
+                  const { args, result } = await ask(name, true);
+                  setValues({ args, result });
+                })
               }
             >
               Show them

@@ -2,7 +2,8 @@ import { type FC, useState } from "hono/jsx/dom";
 import type { ChartView } from "../../core/definitions/view.ts";
 import { FREE } from "../../functions/operate/plan.ts";
 import { Chart } from "../chart/drawn.tsx";
-import { lengthOf, Part, Scroll, Section, Table, Time } from "../lib/components.tsx";
+import { loadChart } from "../chart/load.ts";
+import { lengthOf, megabytes, Part, Scroll, Section, Table, Time } from "../lib/components.tsx";
 import { Act, jobLink } from "./acting.tsx";
 import type { Action, Filter, Overview } from "./ask.ts";
 
@@ -20,7 +21,7 @@ const VIEW: ChartView = {
 /** How long a worker may be silent before it counts as gone, in milliseconds. */
 const SILENT = 30_000;
 
-export const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringify(filter))}`;
+const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringify(filter))}`;
 
 /** The part of the page that shows the cause of an alert. */
 const LINKS: Readonly<Record<string, string>> = {
@@ -178,7 +179,7 @@ const Ended: FC<{ chart: Overview["chart"] }> = ({ chart }) => {
   const [isDrawn, setDrawn] = useState(true);
   const all = chart.ended.reduce((a, b) => a + b, 0) + chart.failed.reduce((a, b) => a + b, 0);
   if (all === 0) return <p class="muted">No job has ended in this time.</p>;
-  return isDrawn ? <Chart view={VIEW} result={chart} onFailure={() => setDrawn(false)} /> : null;
+  return isDrawn ? <Chart view={VIEW} result={chart} load={loadChart} onFailure={() => setDrawn(false)} /> : null;
 };
 
 export const Failures: FC<{ overview: Overview }> = ({ overview: { groups } }) => (
@@ -321,8 +322,7 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
           <li key={`${key} ${isBlocked} ${isHeld}`}>
             <span>
               <strong>{label}</strong>: {count(started, "job")} started, {running > 1_000 ? "over 1,000" : running}{" "}
-              under way, {(bytes / 1e6).toLocaleString(undefined, { maximumFractionDigits: 1 })} MB,{" "}
-              {count(rows, "row")} written
+              under way, {megabytes(bytes)}, {count(rows, "row")} written
               {failing > 0 && `, ${count(failing, "web hook")} failing`}
             </span>
             <span class="actions">

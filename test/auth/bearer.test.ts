@@ -1,8 +1,8 @@
 /** Static tokens, and configurations with which the edge serves nothing. */
 import { createHash } from "node:crypto";
 import { execa } from "execa";
-import { expect, test } from "vitest";
-import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { bearer, listTools } from "./support.ts";
 
 /** An unused address: no request of these tests reaches a Resonate server. */
@@ -52,7 +52,7 @@ test("the script requires one name that is valid in the configuration", async ()
 
 const HASH = "0".repeat(64);
 
-test.each([
+const WRONG: [bindings: Record<string, string>, reason: RegExp][] = [
   [{}, /AUTH_MODE: set it to oauth .*, bearer .* or none/],
   [{ AUTH_MODE: "" }, /AUTH_MODE/],
   [{ AUTH_MODE: "None" }, /AUTH_MODE/],
@@ -65,12 +65,27 @@ test.each([
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: "[]" }, /BEARER_TOKENS/],
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "ada", sha256: "hunter2" }]) }, /BEARER_TOKENS/],
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "a b", sha256: HASH }]) }, /BEARER_TOKENS/],
-])("with %j every request is answered with the error in the configuration", async (bindings, reason) => {
-  await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL, ...bindings } as Record<string, string> });
-  for (const path of ["/mcp", "/ready", "/health", "/", "/.well-known/oauth-protected-resource"]) {
-    const response = await fetch(edge.url + path, { headers: bearer("hunter2") });
-    const body = await response.text();
-    expect([response.status, JSON.parse(body).error]).toEqual([500, expect.stringMatching(reason)]);
-    expect(body).not.toContain("hunter2");
-  }
+];
+
+describe("an edge with a wrong configuration", () => {
+  let edge: EdgeProcess;
+  beforeAll(async () => {
+    // One process, with an isolate for each configuration.
+    const [bindings = {}, ...beside] = WRONG.map(([wrong]) => ({ RESONATE_URL, ...wrong }));
+    edge = await startEdge({ port: 0, bindings, beside });
+  });
+  afterAll(() => edge?.[Symbol.asyncDispose]());
+
+  test.each(WRONG.map(([bindings, reason], i) => [bindings, reason, i] as const))(
+    "answers every request with the error in it: %j",
+    async (_bindings, reason, i) => {
+      const origin = [edge.url, ...edge.beside][i];
+      for (const path of ["/mcp", "/ready", "/health", "/", "/.well-known/oauth-protected-resource"]) {
+        const response = await fetch(`${origin}${path}`, { headers: bearer("hunter2") });
+        const body = await response.text();
+        expect([response.status, JSON.parse(body).error]).toEqual([500, expect.stringMatching(reason)]);
+        expect(body).not.toContain("hunter2");
+      }
+    },
+  );
 });

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { REVISION, rpc } from "../support/rpc.ts";
+import { rpc, rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { tasksAt } from "../tasks/support.ts";
 
 /** The edge's bindings for static tokens, given by their owners' names. */
@@ -12,24 +12,12 @@ export function bearerBindings(tokens: Record<string, string>): Record<string, s
 }
 
 /** Requests the list of tools, which every caller may read, and returns the raw response. */
-export function listTools(url: string, headers: Record<string, string> = {}): Promise<Response> {
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": REVISION,
-    "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
-    "io.modelcontextprotocol/clientCapabilities": {},
-  };
-  return fetch(url, {
+export const listTools = (url: string, headers: Record<string, string> = {}): Promise<Response> =>
+  fetch(url, {
     method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-      "mcp-protocol-version": REVISION,
-      "mcp-method": "tools/list",
-      ...headers,
-    },
-    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: { _meta } }),
+    headers: { ...rpcHeaders("tools/list"), ...headers },
+    body: JSON.stringify(rpcMessage("tools/list", {}, {})),
   });
-}
 
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 

@@ -84,6 +84,9 @@ describe.runIf(browser)("a card in its host", () => {
     await picture(page, "month-light");
     await page.evaluate(() => (window as unknown as { host: Host }).host.theme("dark"));
     await until("the host's other colors", async () => (await colour()) === "rgb(240, 240, 240)", PATIENCE);
+    const marks = () =>
+      card.locator(".u-marker").evaluateAll((all) => all.map((one) => getComputedStyle(one).borderColor));
+    await until("the chart's other colors", async () => (await marks()).includes("rgb(240, 148, 111)"), PATIENCE);
     expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-dark");
   });

@@ -1,4 +1,7 @@
 import { createHash } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { checkAuth, checkEdge, checkReady } from "../../cli/doctor/check-edge.ts";
 import { checkMcp } from "../../cli/doctor/check-mcp.ts";
@@ -51,6 +54,17 @@ describe.concurrent("a healthy stack", () => {
       ]),
     );
     expect([exitCode, healthy]).toEqual([0, true]);
+  });
+
+  test("does not undo the exit code of what failed before, such as a part of a deployment", async () => {
+    const failed = join(await mkdtemp(join(tmpdir(), "failed-")), "failed.mjs");
+    await writeFile(failed, "process.exitCode = 1;");
+    await using program = run("cli/main.ts", { args: ["doctor", "--url", stack.origin], imports: [failed] });
+    expect([await program.exited, program.output()]).toMatchObject([
+      { exitCode: 1 },
+      expect.stringContaining("Nothing has failed"),
+    ]);
+    await rm(dirname(failed), { recursive: true });
   });
 
   test("is reported in readable lines, including the checks that were skipped", async () => {

@@ -7,6 +7,7 @@ import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { type AuthorizationServer, claimsOf, now, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings, listTools } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
+import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { call, names, send } from "./support.ts";
 
 let server: AuthorizationServer;
@@ -211,13 +212,8 @@ describe("scopes to read and to write", () => {
     const served = { WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: JSON.stringify(snapshot) };
     await using wrapping = await serve({ ...SCOPES, ...served, RATE_LIMIT: "20" }, "test/wrap/wrap-edge.ts");
     const listen = (scope: string, notifications: object) => {
-      const _meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-      };
       const method = "subscriptions/listen";
-      const message = { jsonrpc: "2.0", id: 1, method, params: { notifications, _meta } };
-      return as(scope, message, { "mcp-protocol-version": "2026-07-28", "mcp-method": method }, wrapping);
+      return as(scope, rpcMessage(method, { notifications }, {}), rpcHeaders(method), wrapping);
     };
     const uris = (count: number) => Array.from({ length: count }, (_, i) => `demo://${i}`);
     const refused = await listen("mcp jobs:read", { resourceSubscriptions: uris(1) });

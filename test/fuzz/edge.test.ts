@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { currentClient } from "../support/clients.ts";
-import { REVISION, rpc, rpcHeaders, TASKS } from "../support/rpc.ts";
+import { REVISION, rpc, rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { anyJson, argumentsOf, envelope, headers, METHODS } from "./arbitraries.ts";
 import { requests } from "./requests.ts";
 import { type Reaction, startTarget, type Target, wasRejected } from "./target.ts";
@@ -31,19 +31,10 @@ afterEach(async () => {
   expect(edge.process.output()).toBe("");
 });
 
-const META = {
-  "io.modelcontextprotocol/protocolVersion": REVISION,
-  "io.modelcontextprotocol/clientInfo": { name: "fuzz", version: "1.0.0" },
-  "io.modelcontextprotocol/clientCapabilities": TASKS,
-};
-
 const post = (body: string | Uint8Array<ArrayBuffer>, more: Record<string, string>) =>
   target.send("/mcp", { method: "POST", headers: more, body });
 const call = (method: string, params: object) =>
-  post(
-    JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: META } }),
-    rpcHeaders(method, params),
-  );
+  post(JSON.stringify(rpcMessage(method, params)), rpcHeaders(method, params));
 
 const isRecord = (value: unknown) => typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -54,13 +45,9 @@ function expectSound(reaction: Reaction): void {
   if (wasRejected(reaction)) expect(reaction.started, reaction.text).toEqual([]);
 }
 
-const valid = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "tools/call",
-  params: { name: "set_timer", arguments: { timer_name: "tea", seconds: 60 }, _meta: META },
-});
-const validHeaders = rpcHeaders("tools/call", { name: "set_timer" });
+const start = { name: "set_timer", arguments: { timer_name: "tea", seconds: 60 } };
+const valid = JSON.stringify(rpcMessage("tools/call", start));
+const validHeaders = rpcHeaders("tools/call", start);
 
 test("any bytes, and a request with some bytes changed, removed or added", async () => {
   const bytes = new TextEncoder().encode(valid);

@@ -1,8 +1,9 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { cp, mkdtemp, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
 import { spawnEdge, startEdge } from "../../cli/launcher/local-edge.ts";
 import { startChild } from "../../cli/process/child.ts";
@@ -18,6 +19,34 @@ test("the bundle is made once and minified, with the settings of wrangler.toml",
   expect(bundle).toMatchObject({ compatibilityDate: expect.any(String), vars: expect.any(Object) });
   const code = await readFile(join(bundle.dir, "index.js"), "utf8");
   expect(code.length / code.split("\n").length).toBeGreaterThan(200);
+});
+
+describe("a bundle of another entry", () => {
+  const entry = `.build/${randomUUID()}.ts`;
+  beforeAll(() => writeFile(entry, "export default { fetch: () => new Response() };"));
+  afterAll(() => rm(entry));
+
+  test("is built twice at the same time in one process, as for tests that run concurrently", async () => {
+    const [bundle, other] = await Promise.all([bundleEdge(entry), bundleEdge(entry)]);
+    expect(bundle).toEqual(other);
+  });
+
+  test("never looks old to other processes, which would remove it, while a process may start it again", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval"] });
+    try {
+      const { dir } = await bundleEdge(entry);
+      const days = (ago: number) => new Date(Date.now() - ago * 86_400_000);
+      await utimes(dir, days(2), days(2));
+      await bundleEdge(entry);
+      expect((await stat(dir)).mtimeMs).toBeGreaterThan(days(1).getTime());
+      await utimes(dir, days(2), days(2));
+      await vi.advanceTimersByTimeAsync(43_200_000);
+      await expect.poll(async () => (await stat(dir)).mtimeMs).toBeGreaterThan(days(1).getTime());
+      await rm(dir, { recursive: true });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
 });
 
 test("the module that it evaluates at its start is small, and so are the modules that it loads later", async () => {

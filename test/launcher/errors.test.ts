@@ -9,17 +9,19 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 const args = ["--sample-weather", "--memory"];
 
 describe.concurrent("before it starts anything", () => {
-  test.each([
-    { part: "edge", option: "--port" },
-    { part: "resonate", option: "--resonate-port" },
-    { part: "worker", option: "--worker-port" },
-  ] as const)("it names a taken port and $option", async ({ part, option }) => {
-    using taken = await takePort();
-    await using launcher = await launch({ args, via: "node", ports: { [part]: taken.port } });
+  test("it names all taken ports at once, and the options that choose others", async () => {
+    using edge = await takePort();
+    using resonate = await takePort();
+    using worker = await takePort();
+    const ports = { edge: edge.port, resonate: resonate.port, worker: worker.port };
+    await using launcher = await launch({ args, via: "node", ports });
     expect(await launcher.exited).toMatchObject({ exitCode: 1 });
-    expect(launcher.output()).toMatch(
-      new RegExp(`^Port ${taken.port} is already in use\\. Choose another one for .* with ${option}\\.\n$`),
-    );
+    expect(launcher.output().split("\n")).toEqual([
+      `Port ${edge.port} is already in use. Choose another one for the edge with --port.`,
+      `Port ${resonate.port} is already in use. Choose another one for Resonate with --resonate-port.`,
+      `Port ${worker.port} is already in use. Choose another one for the worker with --worker-port.`,
+      "",
+    ]);
   });
 
   test("it says why a path cannot hold its state", async () => {

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
-import { describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { openReverseProxy } from "../../cli/process/replaceable-service.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";
-import { end, launch, takePort } from "./launcher.ts";
+import { end, type Launcher, launch, takePort } from "./launcher.ts";
 import { folder } from "./project.ts";
 
 // Some of these tests start whole stacks, several at once.
@@ -33,21 +33,6 @@ async function durable(args: string[], env: Record<string, string> = {}) {
 }
 
 describe.concurrent("ports", () => {
-  test("requested ports that are taken are all named at once", async () => {
-    using edge = await takePort();
-    using worker = await takePort();
-    await using launcher = await launch({
-      args: ["--memory"],
-      via: "node",
-      ports: { edge: edge.port, worker: worker.port },
-    });
-    expect(await launcher.exited).toMatchObject({ exitCode: 1 });
-    expect(launcher.output()).toBe(
-      `Port ${edge.port} is already in use. Choose another one for the edge with --port.\n` +
-        `Port ${worker.port} is already in use. Choose another one for the worker with --worker-port.\n`,
-    );
-  });
-
   test("if a default is taken, the next free port is used, and later starts use it too, even if the default is free", async () => {
     await using data = await folder();
     // Another program may have the port already.
@@ -137,61 +122,64 @@ describe.concurrent("a busy machine", () => {
 });
 
 describe.sequential("a running stack", () => {
-  test("is examined by the doctor without arguments, which otherwise says how to start one", async () => {
-    await using data = await folder();
-    await using launcher = await launch({ args: ["--data", data.path], via: "node" });
+  const cleanup = new AsyncDisposableStack();
+  let data: string;
+  let launcher: Launcher;
+  beforeAll(async () => {
+    data = cleanup.use(await folder()).path;
+    const BROWSER = join(data, "browser");
+    await writeFile(BROWSER, `#!/bin/sh\nprintf %s "$1" >${join(data, "opened")}\n`, { mode: 0o755 });
+    launcher = cleanup.use(await launch({ args: ["--data", data, "--open"], via: "node", env: { BROWSER } }));
     await launcher.printed("Ready.");
-    const healthy = await durable(["doctor", "--data", data.path]);
+  });
+  afterAll(() => cleanup.disposeAsync());
+
+  test("prints a banner that fits a screen, client configurations with --config, and opens the front page with --open", async () => {
+    const { url } = launcher;
+    const output = launcher.output();
+    await vi.waitFor(
+      async () => expect(await readFile(join(data, "opened"), "utf8")).toBe(new URL(url).origin),
+      30_000,
+    );
+    expect(output.trim().split("\n").length).toBeLessThan(24);
+    expect(output).toContain(`Claude Code     claude mcp add --transport http durable-mcp-edge ${url}`);
+    const config = async (client: string) => {
+      expect(output).toContain(`npm start -- --config ${client} --data ${data}`);
+      const { exitCode, output: text } = await durable(["start", "--config", client, "--data", data]);
+      expect(exitCode).toBe(0);
+      return JSON.parse(text.slice(text.indexOf("{")));
+    };
+    const { output: codex } = await durable(["start", "--config", "codex", "--data", data]);
+    expect(codex).toContain(`codex mcp add durable-mcp-edge --url ${url}`);
+    expect(await config("cursor")).toEqual({ mcpServers: { "durable-mcp-edge": { url } } });
+    expect(await config("vscode")).toEqual({ servers: { "durable-mcp-edge": { type: "http", url } } });
+    const { mcpServers } = await config("claude-desktop");
+    const client = new Client({ name: "desktop", version: "1" });
+    const command = { ...mcpServers["durable-mcp-edge"], cwd: "/", env: { HOME: data }, stderr: "ignore" as const };
+    await client.connect(new StdioClientTransport(command));
+    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("await_result");
+    await client.close();
+    const unknown = await durable(["start", "--config", "emacs"]);
+    expect([unknown.exitCode, unknown.output]).toEqual([2, expect.stringContaining("claude-code, claude-desktop")]);
+  });
+
+  test("is examined by the doctor without arguments, which otherwise says how to start one", async () => {
+    const healthy = await durable(["doctor", "--data", data]);
     expect(healthy.exitCode, healthy.output).toBe(0);
     expect(healthy.output).toMatch(new RegExp(`^ok +edge +answers at ${new URL(launcher.url).origin}$`, "m"));
     for (const check of ["one-second timer", "Resonate", "worker"]) {
       expect(healthy.output).toMatch(new RegExp(`^ok +${check} `, "m"));
     }
     await end(launcher);
-    const gone = await durable(["doctor", "--data", data.path]);
+    const gone = await durable(["doctor", "--data", data]);
     expect(gone.exitCode).toBe(1);
     expect(gone.output).toMatch(/^FAILED +stack +no stack answers at http:\S+\n +→ Start it: npm start\. /);
     expect(gone.output).toContain("npm run doctor -- --url URL");
   });
+});
 
-  test("prints a banner that fits a screen, client configurations with --config, and opens the front page with --open", async () => {
-    await using data = await folder();
-    const opened = join(data.path, "opened");
-    const BROWSER = join(data.path, "browser");
-    await writeFile(BROWSER, `#!/bin/sh\nprintf %s "$1" >${opened}\n`, { mode: 0o755 });
-    await using launcher = await launch({ args: ["--data", data.path, "--open"], via: "node", env: { BROWSER } });
-    const output = await launcher.printed("Ready.");
-    const { url } = launcher;
-    await vi.waitFor(async () => expect(await readFile(opened, "utf8")).toBe(new URL(url).origin), 30_000);
-    expect(output.trim().split("\n").length).toBeLessThan(24);
-    expect(output).toContain(`Claude Code     claude mcp add --transport http durable-mcp-edge ${url}`);
-    const config = async (client: string) => {
-      expect(output).toContain(`npm start -- --config ${client} --data ${data.path}`);
-      const { exitCode, output: text } = await durable(["start", "--config", client, "--data", data.path]);
-      expect(exitCode).toBe(0);
-      return JSON.parse(text.slice(text.indexOf("{")));
-    };
-    const { output: codex } = await durable(["start", "--config", "codex", "--data", data.path]);
-    expect(codex).toContain(`codex mcp add durable-mcp-edge --url ${url}`);
-    expect(await config("cursor")).toEqual({ mcpServers: { "durable-mcp-edge": { url } } });
-    expect(await config("vscode")).toEqual({ servers: { "durable-mcp-edge": { type: "http", url } } });
-    const { mcpServers } = await config("claude-desktop");
-    const client = new Client({ name: "desktop", version: "1" });
-    const command = {
-      ...mcpServers["durable-mcp-edge"],
-      cwd: "/",
-      env: { HOME: data.path },
-      stderr: "ignore" as const,
-    };
-    await client.connect(new StdioClientTransport(command));
-    expect((await client.listTools()).tools.map(({ name }) => name)).toContain("await_result");
-    await client.close();
-    const unknown = await durable(["start", "--config", "emacs"]);
-    expect([unknown.exitCode, unknown.output]).toEqual([2, expect.stringContaining("claude-code, claude-desktop")]);
-    await end(launcher);
-  });
-
-  test("opens the state of an older version, without saved ports and lock, and goes on with its jobs", async () => {
+describe.concurrent("an older state", () => {
+  test("without saved ports and lock is opened, and its jobs go on", async () => {
     await using data = await folder();
     const id = "timer_old";
     {

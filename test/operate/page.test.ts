@@ -100,6 +100,26 @@ describe.runIf(browser)("in a browser", () => {
     expect(visitor.requests.slice(before)).toEqual([]);
   });
 
+  test("the overview stays while its server refuses too many requests or fails", async () => {
+    await using visitor = await visit(browser as Browser, stack.origin);
+    const page = await visitor.open("/operate");
+    const now = page.getByRole("heading", { name: "Now" });
+    await now.waitFor();
+    const choose = (span: string) => page.getByLabel("Span").selectOption(span);
+    for (const [status, span, next] of [
+      [429, "day", "week"],
+      [503, "hour", "day"],
+    ] as const) {
+      await page.route(/operate\/overview/, (route) => route.fulfill({ status, json: { error: "Not now." } }));
+      await choose(span);
+      await page.getByText("Connection lost").waitFor();
+      expect(await now.count()).toBe(1);
+      await page.unroute(/operate\/overview/);
+      await choose(next);
+      await page.getByText("Connection lost").waitFor({ state: "detached" });
+    }
+  });
+
   test("an overview that nobody waits for any more may fail", async () => {
     await using visitor = await visit(browser as Browser, stack.origin);
     const page = await visitor.open("/operate");

@@ -1,8 +1,8 @@
 /** Only operators reach the pages under `/operate`. They are known by name, for as long as their tokens are listed. */
 import { createHash } from "node:crypto";
 import { request } from "node:http";
-import { expect, test, vi } from "vitest";
-import { startEdge } from "../../cli/launcher/local-edge.ts";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { Seal } from "../../functions/pages/seal.ts";
 import { until } from "../../testing/simulation/program.ts";
@@ -34,9 +34,17 @@ function ask(url: string, { method = "GET", headers = {}, body = "" } = {}): Pro
 const act = { method: "POST", body: JSON.stringify({ do: "stop-starts" }) };
 const json = { "content-type": "application/json" };
 
+let edge: EdgeProcess;
+beforeAll(async () => {
+  const others = JSON.stringify([{ name: "eve", sha256: "0".repeat(64) }]);
+  const beside = [{ ...OPERATORS, OPERATOR_TOKENS: others }];
+  edge = await startEdge({ port: 0, bindings: OPERATORS, beside });
+});
+afterAll(() => edge?.[Symbol.asyncDispose]());
+
+const at = (path: string) => `${edge.url}/operate/${path}`;
+
 test("without an operator's token nobody sees or does anything", async () => {
-  await using edge = await startEdge({ port: 0, bindings: OPERATORS });
-  const at = (path: string) => `${edge.url}/operate/${path}`;
   const forged = `operator=${"A".repeat(120)}`;
   const session = await fetch(`${edge.url}/pages/session`, {
     method: "POST",
@@ -102,8 +110,6 @@ test("without an operator's token nobody sees or does anything", async () => {
 });
 
 test("a browser stays signed in as an operator for its own pages, until the token is no longer listed", async () => {
-  await using edge = await startEdge({ port: 0, bindings: OPERATORS });
-  const at = (path: string) => `${edge.url}/operate/${path}`;
   const signed = await fetch(at("session"), { method: "POST", headers: { ...SAME, ...bearer(TOKEN) } });
   const header = signed.headers.get("set-cookie") ?? "";
   expect([signed.status, header]).toEqual([204, expect.stringMatching(/HttpOnly.*SameSite=Strict/i)]);
@@ -111,13 +117,11 @@ test("a browser stays signed in as an operator for its own pages, until the toke
   expect(await ask(at("overview"), { headers: { ...SAME, cookie } })).toBe(200);
   expect(await ask(at("overview"), { headers: { "sec-fetch-site": "cross-site", cookie } })).toBe(401);
   expect(await ask(at("overview"), { headers: { cookie } })).toBe(401);
-  const others = JSON.stringify([{ name: "eve", sha256: "0".repeat(64) }]);
-  await using later = await startEdge({ port: 0, bindings: { ...OPERATORS, OPERATOR_TOKENS: others } });
-  expect(await ask(`${later.url}/operate/overview`, { headers: { ...SAME, cookie } })).toBe(401);
+  // Beside the edge is one whose list has another operator.
+  expect(await ask(`${edge.beside[0]}/operate/overview`, { headers: { ...SAME, cookie } })).toBe(401);
 });
 
 test("the links of a caller whom an operator blocks are void, also in a browser that has opened one", async () => {
-  await using edge = await startEdge({ port: 0, bindings: OPERATORS });
   const linked = { job: "timer_tea", caller: await callerOf("bob", "bob") };
   const path = `${edge.url}/view/${await new Seal(VIEW_KEY).close("link", linked, Date.now() + 600_000)}`;
   const opened = await fetch(path, { redirect: "manual" });
@@ -126,7 +130,7 @@ test("the links of a caller whom an operator blocks are void, also in a browser 
   // The link is accepted, but there is no Resonate server that could find the job.
   expect([opened.status, (await look()) >= 500]).toEqual([303, true]);
   const block = { ...act, body: JSON.stringify({ do: "block", caller: "bob" }) };
-  expect(await ask(`${edge.url}/operate/act`, { ...block, headers: { ...json, ...bearer(TOKEN) } })).toBe(200);
+  expect(await ask(at("act"), { ...block, headers: { ...json, ...bearer(TOKEN) } })).toBe(200);
   await until("the link to be void", async () => (await ask(path)) === 404, 30_000);
   expect(await look()).toBe(401);
 });
@@ -137,10 +141,10 @@ test("a caller who is an operator by an OAuth scope is none if the configuration
     ...{ AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, OAUTH_OPERATE_SCOPE: "operate", ALLOWED_HOSTS: "127.0.0.1" },
     ...{ RESONATE_URL, VIEW_KEY, OPERATOR_TOKENS: OPERATORS.OPERATOR_TOKENS, BLOCKED_CALLERS: "mallory" },
   };
-  await using edge = await startEdge({ port: 0, bindings });
-  const at = (path: string) => `${edge.url}/operate/${path}`;
+  await using scoped = await startEdge({ port: 0, bindings });
+  const at = (path: string) => `${scoped.url}/operate/${path}`;
   const tokenOf = (scope: string, sub = "eve") =>
-    server.sign(claimsOf(server.issuer, `${edge.url}/mcp`, { sub, scope }));
+    server.sign(claimsOf(server.issuer, `${scoped.url}/mcp`, { sub, scope }));
   const eve = bearer(await tokenOf("mcp operate"));
   expect(await ask(at("overview"), { headers: bearer(await tokenOf("mcp")) })).toBe(403);
   expect(await ask(at("overview"), { headers: eve })).toBe(200);
@@ -153,15 +157,16 @@ test("a caller who is an operator by an OAuth scope is none if the configuration
 });
 
 test("the pages are off unless an operator is configured, and a local operator is only this machine's user", async () => {
-  await using off = await startEdge({ port: 0, bindings: { AUTH_MODE: "none", RESONATE_URL } });
+  const bindings = { AUTH_MODE: "none", RESONATE_URL };
+  const local = { ...bindings, OPERATE: "local" };
+  await using off = await startEdge({ port: 0, bindings, beside: [local, { ...local, ...callers }] });
+  const [localUrl, guardedUrl] = off.beside;
   expect(await ask(`${off.url}/operate`)).toBe(404);
   expect(await ask(`${off.url}/operate/overview`)).toBe(404);
-  await using local = await startEdge({ port: 0, bindings: { AUTH_MODE: "none", RESONATE_URL, OPERATE: "local" } });
-  const overview = `${local.url}/operate/overview`;
+  const overview = `${localUrl}/operate/overview`;
   expect(await ask(overview)).toBe(200);
   expect(await ask(overview, { headers: { "sec-fetch-site": "cross-site" } })).toBe(403);
   expect(await ask(overview, { headers: { "x-forwarded-for": "203.0.113.5" } })).toBe(404);
   expect(await ask(overview, { headers: { host: "tunnel.example" } })).toBe(404);
-  await using guarded = await startEdge({ port: 0, bindings: { ...callers, RESONATE_URL, OPERATE: "local" } });
-  expect(await ask(`${guarded.url}/operate/overview`)).toBe(404);
+  expect(await ask(`${guardedUrl}/operate/overview`)).toBe(404);
 });

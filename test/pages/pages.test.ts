@@ -66,6 +66,13 @@ describe.runIf(browser)("in a browser", () => {
       name: /^Chart of 2014-07-01 to 2014-07-31\. Temperature, highest from 18.9 to 34.4 °C/,
     });
     await chart.waitFor();
+    const marks = () =>
+      page.evaluate(
+        '[...document.querySelectorAll(".u-marker")].map((one) => getComputedStyle(one).borderColor).join()',
+      );
+    expect(await marks()).toContain("rgb(209, 80, 11)");
+    await page.emulateMedia({ colorScheme: "dark" });
+    await until("the dark page's colors", async () => String(await marks()).includes("rgb(255, 148, 87)"), PATIENCE);
     await page.getByText("As a table").click();
     expect(await page.getByRole("row", { name: /^2014-07-23/ }).textContent()).toMatch(/19\.3/);
     await page.locator(".timeline", { hasText: "request done" }).waitFor();
@@ -128,7 +135,7 @@ describe.runIf(browser)("in a browser", () => {
     await page.close();
   });
 
-  test("a job with lists is started again with the same lists", async () => {
+  test("a job with lists and a choice is started again with the same ones", async () => {
     await call("set_timer", { timer_name: "listed", seconds: 3_600 });
     await call("cancel_job", { job_names: ["timer_listed"] });
     await using own = await visit(browser as Browser, stack.origin);
@@ -137,7 +144,9 @@ describe.runIf(browser)("in a browser", () => {
       words: list({ type: "string" }),
       none: list({ type: "string" }),
       days: list({ enum: ["mo", "tu"] }),
+      size: { type: "integer", enum: [1, 2] },
     };
+    const given = { words: ["a", "b"], days: ["tu"], size: 2 };
     await own.context.route(/pages\/about/, async (route) => {
       const response = await route.fetch();
       const about = await response.json();
@@ -149,7 +158,7 @@ describe.runIf(browser)("in a browser", () => {
     await own.context.route(/pages\/job\?/, async (route) => {
       const response = await route.fetch();
       const job = await response.json();
-      await route.fulfill({ response, json: { ...job, args: { ...job.args, words: ["a", "b"], days: ["tu"] } } });
+      await route.fulfill({ response, json: { ...job, args: { ...job.args, ...given } } });
     });
     const page = await own.open(jobPath("timer_listed"));
     await page.getByRole("button", { name: "Start again" }).click();
@@ -158,8 +167,8 @@ describe.runIf(browser)("in a browser", () => {
       page.waitForRequest((each) => each.headers()["mcp-method"] === "tools/call"),
       page.getByRole("button", { name: "Start", exact: true }).click(),
     ]);
-    const { words, none, days } = request.postDataJSON().params.arguments;
-    expect([words, none, days]).toEqual(['["a","b"]', undefined, ["tu"]]);
+    const { words, none, days, size } = request.postDataJSON().params.arguments;
+    expect([words, none, days, size]).toEqual(['["a","b"]', undefined, ["tu"], 2]);
   });
 
   test("a countdown may go to a moment within another argument", async () => {
@@ -327,6 +336,24 @@ describe.runIf(browser)("in a browser", () => {
     await status(page, "complete");
     await page.getByText(`kept ${filename}`).waitFor();
     expect(await page.locator("#injected").count()).toBe(0);
+    await page.close();
+  });
+
+  test("the page says that an answer was refused, and takes it again", async () => {
+    await begin("confirm_delete", { filename: "refused" });
+    const page = await visitor.open(jobPath("confirm_delete_refused"));
+    await page.route(stack.url, (route) =>
+      route.request().headers()["mcp-method"] === "tasks/update"
+        ? route.fulfill({ status: 403, json: { error: "refused", error_description: "Not now." } })
+        : route.continue(),
+    );
+    const refused = page.getByRole("alert").filter({ hasText: "Not now." });
+    await page.getByText("Decline").click();
+    await refused.waitFor();
+    await page.unroute(stack.url);
+    await page.getByText("Decline").click();
+    await page.getByText("kept refused").waitFor();
+    expect(await refused.count()).toBe(0);
     await page.close();
   });
 

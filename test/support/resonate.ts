@@ -12,14 +12,7 @@ export interface Resonate extends AsyncDisposable {
   readonly program: Program | undefined;
   call<K extends Request["kind"]>(kind: K, data: RequestData<K>): Promise<Extract<Response, { kind: K }>>;
   /** Creates a job's promise as the edge does. */
-  start(job: {
-    id: string;
-    func: string;
-    args: unknown;
-    group?: string;
-    timeoutAt?: number;
-    tags?: object;
-  }): Promise<PromiseRecord>;
+  start(job: StartedJob): Promise<PromiseRecord>;
   /** The promise with param and value decoded; undefined when there is none. */
   get(id: string): Promise<PromiseRecord | undefined>;
   /** Waits until the promise is settled and returns it decoded. */
@@ -28,6 +21,15 @@ export interface Resonate extends AsyncDisposable {
   task(id: string): Promise<TaskRecord | undefined>;
   /** Waits until every job sleeps, or awaits others: until its task is suspended. */
   asleep(ids: string | readonly string[], ms?: number): Promise<void>;
+}
+
+interface StartedJob {
+  id: string;
+  func: string;
+  args: unknown;
+  group?: string;
+  timeoutAt?: number;
+  tags?: object;
 }
 
 type RequestData<K extends Request["kind"]> = Extract<Request, { kind: K }>["data"];
@@ -73,6 +75,28 @@ async function startEmbedded({ port, args = ["--memory"], token }: Omit<StartOpt
   return resonateAt(url, program, token);
 }
 
+/** The data of the request that creates a job's promise. */
+export const creationOf = ({
+  id,
+  func,
+  args,
+  group = "workers",
+  timeoutAt = Date.now() + 60_000,
+  tags = {},
+}: StartedJob) => ({
+  id,
+  timeoutAt,
+  param: codec.encode({ func, args: [args], version: 1 }),
+  tags: {
+    "resonate:origin": id,
+    "resonate:branch": id,
+    "resonate:parent": id,
+    "resonate:scope": "global",
+    "resonate:target": `poll://any@${group}`,
+    ...tags,
+  },
+});
+
 /** The calls to the server at `url`. */
 export function resonateAt(url: string, program: Program | undefined, token: string | undefined): Resonate {
   const network = new HttpNetwork({ url, timeout: 10_000, ...(token && { token }) });
@@ -92,20 +116,8 @@ export function resonateAt(url: string, program: Program | undefined, token: str
     program,
     call,
     get,
-    async start({ id, func, args, group = "workers", timeoutAt = Date.now() + 60_000, tags = {} }) {
-      const res = await call("promise.create", {
-        id,
-        timeoutAt,
-        param: codec.encode({ func, args: [args], version: 1 }),
-        tags: {
-          "resonate:origin": id,
-          "resonate:branch": id,
-          "resonate:parent": id,
-          "resonate:scope": "global",
-          "resonate:target": `poll://any@${group}`,
-          ...tags,
-        },
-      });
+    async start(job) {
+      const res = await call("promise.create", creationOf(job));
       if (res.head.status !== 200) throw new Error(`promise.create answered ${res.head.status}: ${res.data}`);
       return (res.data as { promise: PromiseRecord }).promise;
     },

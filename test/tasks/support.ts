@@ -1,6 +1,6 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { until } from "../../testing/simulation/program.ts";
-import { REVISION, rpc, rpcHeaders, TASKS } from "../support/rpc.ts";
+import { rpc, rpcHeaders, rpcMessage, TASKS } from "../support/rpc.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
 /** The product's jobs and tools and those of the conformance suite, which fail and ask in further ways. */
@@ -77,15 +77,11 @@ export async function subscribe(
   capabilities: object = CAPABILITIES,
 ): Promise<Subscription> {
   const left = new AbortController();
-  const _meta = {
-    "io.modelcontextprotocol/protocolVersion": REVISION,
-    "io.modelcontextprotocol/clientCapabilities": capabilities,
-  };
-  const params = { notifications: Array.isArray(wanted) ? { taskIds: wanted } : wanted, _meta };
+  const params = { notifications: Array.isArray(wanted) ? { taskIds: wanted } : wanted };
   const response = await fetch(url, {
     method: "POST",
     headers: { ...rpcHeaders("subscriptions/listen"), ...(token && { authorization: `Bearer ${token}` }) },
-    body: JSON.stringify({ jsonrpc: "2.0", id: "s", method: "subscriptions/listen", params }),
+    body: JSON.stringify({ ...rpcMessage("subscriptions/listen", params, capabilities), id: "s" }),
     signal: left.signal,
   });
   if (!response.body || !response.ok) throw new Error(`not subscribed: ${response.status} ${await response.text()}`);

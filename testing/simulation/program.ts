@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Child, startChild } from "../../cli/process/child.ts";
+import { jsonOf } from "../../core/store/json.ts";
 
 /**
  * A program in its own process. Disposing of it kills the process at once.
@@ -79,12 +80,8 @@ export function watch(child: Child): Program {
 }
 
 function parseLine(line: string): LogLine[] {
-  if (!line.startsWith("{")) return [];
-  try {
-    return [JSON.parse(line)];
-  } catch {
-    return []; // not a line of the log
-  }
+  const entry = line.startsWith("{") ? jsonOf(line) : undefined;
+  return entry === undefined ? [] : [entry as LogLine];
 }
 
 /** How long a process may take to give its first answer, in milliseconds. */

@@ -45,9 +45,9 @@ export interface Plan {
 /** The world around the job. Times are in milliseconds. */
 export interface World {
   env?: unknown;
-  errors?: readonly ErrorClass[];
-  budget?: Budgets;
-  events?: readonly EventDefinition[];
+  errors?: readonly ErrorClass[] | undefined;
+  budget?: Budgets | undefined;
+  events?: readonly EventDefinition[] | undefined;
   /** Whether steps wait for more than the worker's clock. Then the clock stands still while they make progress. */
   isReal?: boolean;
   /** How long the job may take. Default: 10 years. */
@@ -101,10 +101,8 @@ const MOST_CALLS = 1_000;
  */
 type Make = (clock: ProcessClock, isTakenOver: () => boolean) => Runnable;
 
-export async function trial(make: Make, args: unknown, world: World, plan: Plan): Promise<TrialEnd> {
-  const run = new Trial(make, args, world, plan);
-  return run.toEnd();
-}
+export const trial = (make: Make, args: unknown, world: World, plan: Plan): Promise<TrialEnd> =>
+  new Trial(make, args, world, plan).toEnd();
 
 class Trial {
   readonly #clock = new TestClock();
@@ -239,12 +237,8 @@ class Trial {
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
     const { env, errors, budget, events, nextArgs, nameOf, onAttempt, memo } = this.#world;
     return {
-      env,
-      ...(errors && { errors }),
-      ...(budget && { budget }),
-      ...(events && { events }),
+      ...{ env, errors, budget, events, memo },
       ...(nextArgs && { nextArgs }),
-      ...(memo && { memo }),
       signal,
       mostCalls: MOST_CALLS,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),

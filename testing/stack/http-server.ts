@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -11,7 +12,7 @@ export interface HttpServer extends AsyncDisposable {
 export const serveHttp = (listener: RequestListener): Promise<HttpServer> => listen(createServer(listener));
 
 export async function listen(server: Server): Promise<HttpServer> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await once(server.listen(0, "127.0.0.1"), "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async [Symbol.asyncDispose]() {

@@ -1,10 +1,11 @@
 /** A project's whole server in a test: edge, workers and Resonate server, as processes that the test kills and starts. */
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, relative, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { put } from "../../cli/build/modules.ts";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
 import { readConfiguration } from "../../cli/bundle/configuration.ts";
 import { filesIn } from "../../cli/launcher/data-directory.ts";
@@ -362,12 +363,8 @@ export * from ${JSON.stringify(entry)};
 export default movable(edge);
 `;
   const name = `.build/test-edge-${createHash("sha256").update(text).digest("hex").slice(0, 8)}.ts`;
-  const path = join(root, name);
-  if (existsSync(path)) return relative(root, path);
-  await mkdir(join(root, ".build"), { recursive: true });
-  await writeFile(`${path}.${process.pid}`, text);
-  await rename(`${path}.${process.pid}`, path);
-  return relative(root, path);
+  await put(root, name, text);
+  return name;
 }
 
 async function mainOf(root: string): Promise<string> {

@@ -6,12 +6,10 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import { CLOCK_VARIABLE, shiftDate } from "./shift-date.ts";
+import { ahead, CLOCK_VARIABLE, setAhead, shiftDate } from "./shift-date.ts";
 
 const { setTimeout: after, clearTimeout: callOff } = globalThis;
-const setAhead = shiftDate();
-/** By how much the time is ahead of the machine's, in milliseconds. */
-let ahead = 0;
+shiftDate();
 /** Milliseconds of a monotonic clock that moves with the time. */
 const clock = () => performance.now() + ahead;
 
@@ -117,7 +115,6 @@ Object.assign(globalThis, {
 });
 
 function move(to: number): void {
-  ahead = to;
   setAhead(to);
   for (const each of [...timers].sort((a, b) => a.due - b.due)) each.moved();
 }

@@ -4,10 +4,14 @@
 export const CLOCK_VARIABLE = "DURABLE_TEST_CLOCK";
 
 /** How far the time of this program is ahead of the machine's, in milliseconds. */
-let ahead = 0;
+export let ahead = 0;
 
-/** Replaces `Date`; the returned function sets by how many milliseconds it is ahead. */
-export function shiftDate(): (ms: number) => void {
+export function setAhead(ms: number): void {
+  ahead = ms;
+}
+
+/** Replaces `Date` by one that is `ahead`. */
+export function shiftDate(): void {
   const machine = Date;
   const { now } = Date;
   const moved = () => now.call(machine) + ahead;
@@ -16,7 +20,4 @@ export function shiftDate(): (ms: number) => void {
     apply: () => new machine(moved()).toString(),
     get: (target, key, self) => (key === "now" ? moved : Reflect.get(target, key, self)),
   });
-  return (ms) => {
-    ahead = ms;
-  };
 }

@@ -1,4 +1,5 @@
 /** The time of a stack's processes, which the test moves. */
+import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";
@@ -58,7 +59,7 @@ export async function startTime(
           .on("error", () => {});
         void tell(ahead);
       });
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      await once(server.listen(0, "127.0.0.1"), "listening");
       const { port } = server.address() as AddressInfo;
       return { kind, port, server, followers };
     }),

@@ -18,8 +18,6 @@ import { watchResource } from "./watching.ts";
 const LOOKED_AT = 50;
 const PAGE = 10;
 
-const METHOD_NOT_FOUND = -32601;
-
 /**
  * Begins the address of a resource or template whose own address another server uses too, or could. The server's name follows.
  */
@@ -185,7 +183,7 @@ function together(servers: readonly Server[]): Passed {
     if (!entry) throw refused(`there is no template of resources ${JSON.stringify(uri)}`);
     const { server, there } = entry;
     if (!server.snapshot.offers?.includes("completions")) {
-      throw new ProtocolError(METHOD_NOT_FOUND, `${server.name} completes nothing`);
+      throw new ProtocolError(ErrorCode.MethodNotFound, `${server.name} completes nothing`);
     }
     const own = type === "ref/prompt" ? { type, name: there.name } : { type, uri: there.uriTemplate };
     const params = { ref: own, argument, ...(given !== undefined && { context: given }) };

@@ -1,4 +1,5 @@
 /** `backup`: writes all jobs and results of a deployment or of this machine to a file or the deployment's bucket. */
+import { rename, rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { copyFiles, filesBeside, writeBackup } from "../../backup/backup-file.ts";
@@ -34,7 +35,7 @@ export async function run(args: string[]): Promise<void> {
     const count = await writeBackup(out, server.head, server.pages());
     if (!server.hasJobs)
       console.log("The jobs are in the database of the Resonate server, which has a backup of its own.");
-    const hasFiles = url === undefined && (await copyFiles(filesIn(options.data), filesBeside(out)));
+    const hasFiles = url === undefined && (await replaceFiles(filesIn(options.data), filesBeside(out)));
     console.log(hasFiles ? `Files of jobs are in ${filesBeside(out)}.` : WITHOUT_FILES);
     console.log(`${count} rows are in ${out}. It opens task ids and holds what jobs returned: keep it as a secret.`);
   } else if (url !== undefined) {
@@ -47,6 +48,16 @@ export async function run(args: string[]): Promise<void> {
     console.log(WITHOUT_FILES);
     console.log(`${pages} pages are in the bucket, under ${name}.`);
   }
+}
+
+/** Replaces the files of an earlier backup, which may be of jobs that were removed since. False if `from` does not exist. */
+async function replaceFiles(from: string, to: string): Promise<boolean> {
+  const draft = `${to}.part`;
+  await rm(draft, { recursive: true, force: true });
+  const hasFiles = await copyFiles(from, draft);
+  await rm(to, { recursive: true, force: true });
+  if (hasFiles) await rename(draft, to);
+  return hasFiles;
 }
 
 /** Has the server write its pages to the bucket, a bounded number at each request. Returns the number of pages. */

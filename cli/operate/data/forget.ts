@@ -11,7 +11,7 @@ import { countOf, forgetSome, type Owner } from "../../../server/wire/callers.ts
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { DATA } from "../../launcher/data-directory.ts";
-import { BATCH, checkPostgres, checkSqlite, outcome, quote, removal } from "./database.ts";
+import { BATCH, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 
 const OPTIONS = {
   sqlite: option("FILE", "the file of a Resonate server 0.9.8; the server may run"),
@@ -81,8 +81,7 @@ async function forgetReal(file: string, owner: Owner, apply: boolean): Promise<n
     checkSqlite(db, file);
     db.exec(selection(await condition(owner)));
     const { count } = db.prepare("SELECT count(*) AS count FROM forgotten").get() as { count: number };
-    const remove = db.prepare("DELETE FROM promises WHERE id IN (SELECT id FROM forgotten WHERE n > ? AND n <= ?)");
-    for (let n = 0; apply && n < count; n += BATCH) remove.run(n, n + BATCH);
+    if (apply) removeSqlite(db, "forgotten");
     return count;
   } finally {
     db.close();

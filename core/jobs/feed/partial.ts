@@ -5,7 +5,6 @@ import { outputId } from "../../store/ids.ts";
 import type { RemoteStore } from "../remote-store.ts";
 import type { Partial } from "../status.ts";
 
-/** Whether an emitted value is an event. */
 const isEvent = (value: unknown): boolean => typeof value === "object" && value !== null && EVENT in value;
 
 /** The newest partial results of a job, for people, newest first. A long one is shortened to the beginning of its JSON. */

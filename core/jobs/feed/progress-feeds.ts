@@ -1,4 +1,4 @@
-import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
+import { childOf, decodeValue, getOf, resolveOf } from "../../store/codec.ts";
 import type { Requests } from "../../store/connection/client.ts";
 import type { Channel } from "../../store/connection/connections.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
@@ -14,7 +14,7 @@ export interface NewestEntry {
   writtenAt: number;
 }
 
-const NONE: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
+export const NO_ENTRY: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
 
 /**
  * How far beyond the known entries the first round looks; see {@link lastInRounds}. With these distances two rounds find the
@@ -82,7 +82,7 @@ export class ProgressFeeds {
   /** The newest entry: one request if a recent reading still holds, otherwise usually two rounds of requests. */
   async newest(job: OneJob, signal?: AbortSignal): Promise<NewestEntry> {
     const known = this.#cache.get(job);
-    const { newest, at } = known ?? { newest: NONE, at: 0 };
+    const { newest, at } = known ?? { newest: NO_ENTRY, at: 0 };
     const rounds = Date.now() - at < SHORT_WHILE ? [NEXT, DISTANCES] : [DISTANCES];
     const get = (n: number) => this.entry(job.id, n, signal);
     const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);
@@ -106,7 +106,7 @@ export class ProgressFeeds {
     const written = childOf(id, now, { param: entry, tags: { "resonate:timer": "true" } });
     let record = await this.#client.call(written, undefined, patience);
     if (record?.state === "pending" && record.timeoutAt === timeoutAt)
-      record = await this.#resolve(id, entry, patience);
+      record = await this.#client.call(resolveOf(id, entry), undefined, patience);
     const { data } = written.data.param;
     return !record || record.param.data === data || record.value.data === data;
   }
@@ -120,7 +120,7 @@ export class ProgressFeeds {
   ): Promise<boolean> {
     const id = feedEntryId(promise.id, n);
     await this.#client.call(childOf(id, promise.timeoutAt), signal);
-    return this.#listen(id, channel, signal);
+    return this.listen(id, channel, signal);
   }
 
   /** When a question was answered, in milliseconds since the epoch; undefined while it is open. */
@@ -129,20 +129,15 @@ export class ProgressFeeds {
     return record?.state === "pending" ? undefined : (record?.settledAt ?? 0);
   }
 
-  /** Asks for the answer to a question to be pushed. Returns whether it has been given already. */
-  listenToQuestion(questionId: string, channel: Channel, signal?: AbortSignal): Promise<boolean> {
-    return this.#listen(questionId, channel, signal);
-  }
-
   /**
    * Answers a question, or a callback with a text. Returns whether this answer counts: only the first one does, and none after
    * the job's end.
    */
   async answer(questionId: string, answer: AnswerEntry | string): Promise<boolean> {
     const by = crypto.randomUUID();
-    const value = { ...encodeValue(answer), headers: { [ANSWERED_BY]: by } };
-    const data = { id: questionId, state: "resolved" as const, value };
-    const record = await this.#client.call({ kind: "promise.settle", data });
+    const call = resolveOf(questionId, answer);
+    call.data.value.headers = { [ANSWERED_BY]: by };
+    const record = await this.#client.call(call);
     return record?.value.headers?.[ANSWERED_BY] === by;
   }
 
@@ -156,15 +151,11 @@ export class ProgressFeeds {
   }
 
   #get(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined> {
-    return this.#client.call({ kind: "promise.get", data: { id } }, signal);
+    return this.#client.call(getOf(id), signal);
   }
 
-  #resolve(id: string, value: unknown, patience?: number): Promise<PromiseRecord | undefined> {
-    const data = { id, state: "resolved" as const, value: encodeValue(value) };
-    return this.#client.call({ kind: "promise.settle", data }, undefined, patience);
-  }
-
-  async #listen(id: string, channel: Channel, signal?: AbortSignal): Promise<boolean> {
+  /** Asks for the settlement of a promise to be pushed, such as the answer to a question. Returns whether it has settled already. */
+  async listen(id: string, channel: Channel, signal?: AbortSignal): Promise<boolean> {
     const data = { awaited: id, address: channel.address };
     return (await this.#client.call({ kind: "promise.register_listener", data }, signal))?.state !== "pending";
   }

@@ -1,5 +1,5 @@
 /** What operators hold back: the jobs of a kind, and besides kinds all jobs, those of a caller, or single jobs. */
-import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
+import { childOf, decodeValue, getOf, resolveOf } from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { pauseId, splitKey } from "../../store/ids.ts";
@@ -90,16 +90,11 @@ export class PausedJobs {
   /** Ends the `n`th pause, and those before it that a call of {@link hold} which was interrupted has left pending. */
   async #end(kind: string, n: number, pause: PromiseRecord | undefined): Promise<void> {
     for (let i = n, each = pause; each && isPending(each); each = await this.#get(kind, --i)) {
-      const data = { id: each.id, state: "resolved" as const, value: encodeValue(undefined) };
-      await this.#client.call({ kind: "promise.settle", data });
+      await this.#client.call(resolveOf(each.id));
     }
   }
 
   #get(kind: string, n: number, patience?: number): Promise<PromiseRecord | undefined> {
-    return this.#client.call(
-      { kind: "promise.get", data: { id: pauseId(this.#namespace, kind, n) } },
-      undefined,
-      patience,
-    );
+    return this.#client.call(getOf(pauseId(this.#namespace, kind, n)), undefined, patience);
   }
 }

@@ -1,6 +1,16 @@
 /** How an operator retries a job that has failed or does not make progress. */
 import { REQUEST_TAG } from "../../definitions/job.ts";
-import { CLEANED_UP, decodeValue, EARLIER, encodeValue, lineage, ORDER, RESERVATION } from "../../store/codec.ts";
+import {
+  CLEANED_UP,
+  decodeValue,
+  EARLIER,
+  encodeValue,
+  getOf,
+  lineage,
+  ORDER,
+  RESERVATION,
+  resolveOf,
+} from "../../store/codec.ts";
 import type { ResonateClient } from "../../store/connection/client.ts";
 import type { PromiseRecord, Value } from "../../store/connection/protocol.ts";
 import { chainLink, cleanUpId, executionMarkId, splitGeneration, withGeneration } from "../../store/ids.ts";
@@ -28,7 +38,7 @@ function withNewSeed(param: Value): Value {
 async function startAgain({ client, namespace }: Server, known: PromiseRecord, isFromStart: boolean): Promise<string> {
   const { base, generation } = splitGeneration(known.id);
   const idOf = (n: number) => withGeneration(base, n);
-  const get = (n: number) => client.call({ kind: "promise.get", data: { id: idOf(n) } });
+  const get = (n: number) => client.call(getOf(idOf(n)));
   const { n, entry: newest = known } = await last(get, { after: generation, entry: known });
   if (newest.state === "resolved") return "it is complete";
   if (n !== generation) return `a newer attempt is ${newest.id.slice(namespace.length)}: name that one`;
@@ -56,16 +66,16 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
 export async function retryJob(server: Server, job: string, isFromStart = false): Promise<string> {
   const { client, namespace } = server;
   const id = namespace + job;
-  const promise = await client.call({ kind: "promise.get", data: { id } });
+  const promise = await client.call(getOf(id));
   if (!promise) return "there is no such job";
   if (promise.state !== "pending") return startAgain(server, promise, isFromStart);
   const { entry } = await new ProgressFeeds(client).newest(promise);
   if (entry?.blocked === undefined)
     return `it is not blocked${entry ? `: ${doing(entry, Date.now()) ?? "it runs"}` : ""}`;
   const wake = async (bell: string) => {
-    const found = await client.call({ kind: "promise.get", data: { id: bell } });
+    const found = await client.call(getOf(bell));
     if (found?.state !== "pending") return false;
-    await client.call({ kind: "promise.settle", data: { id: bell, state: "resolved", value: encodeValue(undefined) } });
+    await client.call(resolveOf(bell));
     return true;
   };
   if (isLost(entry.blocked)) {

@@ -7,7 +7,7 @@
  * next claim for nobody before it cancels. A caller that comes later finds that claim, and so knows that the job is being
  * cancelled. If a caller has made that claim first and still wants the job, the job goes on.
  */
-import { childOf, decodeValue, encodeValue } from "../../store/codec.ts";
+import { childOf, decodeValue, getOf, resolveOf } from "../../store/codec.ts";
 import type { Requests } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { claimId, startRecordId } from "../../store/ids.ts";
@@ -74,7 +74,7 @@ export class Claims {
       if (!claim.pending) continue;
       if (claim.claimant !== key) wanted.push(next);
       else {
-        await this.#settle(claim.id);
+        await this.#wire.call(resolveOf(claim.id));
         mayHaveClaimed = false;
       }
     }
@@ -95,7 +95,7 @@ export class Claims {
     const call = childOf(id, Date.now() - 1, ended);
     const record = (await this.#wire.call(call)) as PromiseRecord;
     // Pending if an earlier attempt created it and did not settle it, or if the server's clock is slow.
-    if (record.state === "pending") await this.#settle(id);
+    if (record.state === "pending") await this.#wire.call(resolveOf(id));
     return record.param.data === call.data.param.data;
   }
 
@@ -112,12 +112,7 @@ export class Claims {
   }
 
   #read(id: string): Promise<PromiseRecord | undefined> {
-    return this.#wire.call({ kind: "promise.get", data: { id } });
-  }
-
-  async #settle(id: string): Promise<void> {
-    const data = { id, state: "resolved" as const, value: encodeValue(undefined) };
-    await this.#wire.call({ kind: "promise.settle", data });
+    return this.#wire.call(getOf(id));
   }
 }
 
@@ -130,7 +125,7 @@ function claimOf({ id, param, state }: PromiseRecord): Claim {
 export async function claimantsOf(wire: Requests, job: string): Promise<string[]> {
   const found: string[] = [];
   for (let n = 1; n <= MAX_CLAIMS; n++) {
-    const record = await wire.call({ kind: "promise.get", data: { id: claimId(job, n) } });
+    const record = await wire.call(getOf(claimId(job, n)));
     if (!record) break;
     found.push(String(claimOf(record).claimant));
   }

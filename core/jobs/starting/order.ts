@@ -7,7 +7,7 @@
  * clean-ups that were still running, so that nobody has to look further back.
  */
 import type { Lease } from "../../engine/runtime.ts";
-import { childOf, decodeValue, ORDER } from "../../store/codec.ts";
+import { childOf, decodeValue, getOf, ORDER } from "../../store/codec.ts";
 import type { Requests } from "../../store/connection/client.ts";
 import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import { begunId, chainLink, cleanUpId, cleanUpTimerId, positionTimerId } from "../../store/ids.ts";
@@ -79,7 +79,7 @@ export async function positionIn(
   if (orders.size >= REMEMBERED.most) orders.delete(orders.keys().next().value as string);
   orders.set(chain, order);
   const saw = (n: number) => Object.assign(order, { n: Math.max(n, order.n), at: Date.now() });
-  const get = (n: number) => client.call({ kind: "promise.get", data: { id: chain + n } });
+  const get = (n: number) => client.call(getOf(chain + n));
   const look = async (after: number) => saw((await last(get, { after })).n);
   if (Date.now() - order.at >= REMEMBERED.for) await look(0);
   const own: Waiting = { job: id, by: crypto.randomUUID(), timeoutAt, at: 0 };

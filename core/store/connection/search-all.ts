@@ -1,7 +1,6 @@
 import type { ResonateClient, Search } from "./client.ts";
 import type { PromiseRecord } from "./protocol.ts";
 
-/** How many promises one request asks for. */
 const PAGE = 500;
 
 /** All promises that a search finds, page by page. @throws {SearchRefused} */

@@ -30,7 +30,6 @@ export function s3Of({ FILES_URL: url = "", FILES_KEY_ID: keyId, FILES_SECRET: s
 /** Marks an unfinished upload in a list, before the id of the upload. */
 const UNFINISHED = "?uploadId=";
 
-/** How many times a request is tried. */
 const TRIES = 4;
 
 function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {

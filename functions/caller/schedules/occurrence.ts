@@ -6,7 +6,7 @@ import type { StartedJob } from "../../../core/jobs/caller/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../../core/jobs/names.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
-import { decodeValue } from "../../../core/store/codec.ts";
+import { decodeValue, getOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { endOf } from "../../../core/store/deadline.ts";
@@ -117,7 +117,7 @@ const namesOf = ({ jobs, namespace, key }: Telling) => new Names(jobs, namespace
 async function jobEnd(event: LoggedEvent, telling: Telling, name: string): Promise<object> {
   const { client, isLast } = telling;
   const { state, startedAt, settledAt } = JSON.parse(event.data);
-  const found = await client.call({ kind: "promise.get", data: { id: event.job } });
+  const found = await client.call(getOf(event.job));
   // A job that was removed may have been followed by another one of its name, whose promise says nothing about this end.
   const record = isLast && found?.state !== "pending" ? found : undefined;
   // A job of an earlier deployment may have no definition here.
@@ -146,7 +146,7 @@ async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
 /** A partial result with its offset, or the payload of an author's event; without its value once the job is removed. */
 async function toldOf(event: LoggedEvent, { client }: Telling): Promise<object> {
   const { told } = JSON.parse(event.data) as { told: number };
-  const record = await client.call({ kind: "promise.get", data: { id: outputId(event.job, told) } });
+  const record = await client.call(getOf(outputId(event.job, told)));
   const value = record && decodeValue(record.param);
   if (event.name !== JOB_OUTPUT) return value ? { payload: (value as { payload: unknown }).payload } : {};
   if (!record) return { offset: told - 1 };

@@ -10,18 +10,18 @@ import type { ProgressFeeds } from "../../../core/jobs/feed/progress-feeds.ts";
 import { PausedJobs } from "../../../core/jobs/operating/paused-jobs.ts";
 import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
-import { decodeValue, encodeValue } from "../../../core/store/codec.ts";
+import { decodeValue, getOf, resolveOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import { ResonateUnavailable } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { escapeId, splitGeneration } from "../../../core/store/ids.ts";
+import type { ObjectSql, SqlValue } from "../../../core/store/object-storage.ts";
 import { check } from "../../../core/tools/arguments.ts";
 import type { EdgeLog } from "../../http/log.ts";
 import { Schedule, schedule } from "../../schedules/schedule.ts";
 import { lastBetween, nextAfter, problemIn, stamp } from "../../schedules/times.ts";
 import type { JobLooks } from "../job-looks.ts";
 import type { SeenSchedule } from "../seen.ts";
-import type { Sql, SqlValue } from "../storage.ts";
 
 /** How late a firing may be before it counts as missed, in milliseconds. */
 const LATE = 5 * 60_000;
@@ -61,7 +61,7 @@ interface Row {
 }
 
 interface ScheduleWorld {
-  sql: Sql;
+  sql: ObjectSql;
   client: ResonateClient;
   feeds: ProgressFeeds;
   looks: Pick<JobLooks, "lookAt" | "noteRecord">;
@@ -152,7 +152,7 @@ export class Schedules {
 
   async #fire(row: Row): Promise<void> {
     const { client, looks } = this.#world;
-    const record = await client.call({ kind: "promise.get", data: { id: row.id } });
+    const record = await client.call(getOf(row.id));
     // An edge may be about to create the promise. If it never does, the look removes the schedule.
     if (!record) {
       await looks.lookAt([row.id]);
@@ -197,12 +197,14 @@ export class Schedules {
       running = started.id ?? running;
       told.unshift(started.told);
     }
-    const again = queued === null ? Number.MAX_SAFE_INTEGER : now + (isPaused ? AFTER_PAUSE : AGAIN);
+    const isOver = next === undefined && queued === null;
+    // One that is over is looked at again, in case this process dies before it has ended it.
+    const again = queued !== null || isOver ? now + (isPaused ? AFTER_PAUSE : AGAIN) : Number.MAX_SAFE_INTEGER;
     const next_at = Math.min(next ?? Number.MAX_SAFE_INTEGER, again);
     const kept = told.slice(0, TOLD);
     await this.#tell(record, next, kept);
     this.#put({ ...row, next_at, after: now, running, queued, told: JSON.stringify(kept) });
-    if (next === undefined && queued === null) await this.#settle(record, kept);
+    if (isOver) await this.#settle(record, kept);
   }
 
   async #start(
@@ -229,7 +231,7 @@ export class Schedules {
 
   async #isRunning(id: string | null): Promise<boolean> {
     if (id === null) return false;
-    const record = await this.#world.client.call({ kind: "promise.get", data: { id } });
+    const record = await this.#world.client.call(getOf(id));
     if (record && record.state !== "pending") await this.#world.looks.noteRecord(record);
     return record?.state === "pending";
   }
@@ -252,8 +254,7 @@ export class Schedules {
 
   /** Ends a schedule that never fires again. */
   async #settle(record: PromiseRecord, told: readonly string[]): Promise<void> {
-    const data = { id: record.id, state: "resolved" as const, value: encodeValue({ firings: told }) };
-    const settled = await this.#world.client.call({ kind: "promise.settle", data });
+    const settled = await this.#world.client.call(resolveOf(record.id, { firings: told }));
     if (settled) await this.#world.looks.noteRecord(settled);
   }
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Codec, type Request } from "@resonatehq/sdk";
 import { type Bundle, bundleEdge } from "../../../cli/bundle/bundle.ts";
 import { type EdgeProcess, spawnEdge } from "../../../cli/launcher/local-edge.ts";
-import { type Resonate, startResonate } from "../../../test/support/resonate.ts";
+import { creationOf, type Resonate, startResonate } from "../../../test/support/resonate.ts";
 import { ownGroup } from "../../../testing/stack/worker-process.ts";
 import { answerRequest as weather } from "../../../tools/weather/sample-archive/archive.ts";
 import { type Generator, startGenerator } from "./generator.ts";
@@ -96,21 +96,8 @@ export async function startBench(): Promise<Bench> {
       };
     },
     envelope,
-    creation(name, func, args) {
-      const id = namespace + name;
-      return envelope("promise.create", {
-        id,
-        timeoutAt: Date.now() + DAY,
-        param: codec.encode({ func, args: [args], version: 1 }),
-        tags: {
-          "resonate:origin": id,
-          "resonate:branch": id,
-          "resonate:parent": id,
-          "resonate:scope": "global",
-          "resonate:target": `poll://any@${group}`,
-        },
-      });
-    },
+    creation: (name, func, args) =>
+      envelope("promise.create", creationOf({ id: namespace + name, func, args, group, timeoutAt: Date.now() + DAY })),
     async complete(name) {
       const value = codec.encode(RESULT);
       const answer = await resonate.call("promise.settle", { id: namespace + name, state: "resolved", value });

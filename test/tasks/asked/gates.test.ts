@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TaskHandles } from "../../../functions/tasks/handle.ts";
 import { client2025 } from "../../support/clients.ts";
-import { REVISION, rpc, rpcHeaders } from "../../support/rpc.ts";
+import { rpc, rpcHeaders, rpcMessage } from "../../support/rpc.ts";
 import type { Stack } from "../../support/stack.ts";
 import { CAPABILITIES, startTaskStack, tasksAt, type WireTask } from "../support.ts";
 
@@ -152,12 +152,7 @@ describe("an id that is not that of a task", () => {
 
 describe("the Mcp-Name header", () => {
   const post = async (method: string, headers: Record<string, string>, given?: object) => {
-    const _meta = {
-      "io.modelcontextprotocol/protocolVersion": REVISION,
-      "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
-    };
-    const params = { ...(given ?? paramsOf(method, task.taskId)), _meta };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+    const body = JSON.stringify(rpcMessage(method, given ?? paramsOf(method, task.taskId), CAPABILITIES));
     const response = await fetch(stack.url, { method: "POST", headers: { ...rpcHeaders(method), ...headers }, body });
     return { status: response.status, ...((await response.json()) as { error?: { code: number } }) };
   };

@@ -12,6 +12,9 @@ const properties = {
   odd: { type: NODE, title: NODE, description: NODE, default: MUTE, minimum: NODE },
   mute: { type: "string", enum: [MUTE], default: MUTE },
   none: null,
+  ranged: { type: "integer", minimum: MUTE, maximum: MUTE },
+  formed: { type: "string", format: MUTE, maxLength: MUTE },
+  constructor: { type: "string" },
 };
 
 const snapshot: Snapshot = {

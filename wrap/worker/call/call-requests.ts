@@ -9,15 +9,9 @@ import { type CallArgs, isMethod, NOT_DONE } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown } from "../connection/errors.ts";
 import { ID_PREFIX, type ResumableStream, requestId } from "../connection/open-request.ts";
+import type { JsonObject } from "../json.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
-import {
-  type AwaitedRequest,
-  isMadeAsTask,
-  isSessionOver,
-  type JsonObject,
-  outcomeOf,
-  type StepOutcome,
-} from "./awaited-request.ts";
+import { type AwaitedRequest, isMadeAsTask, isSessionOver, outcomeOf, type StepOutcome } from "./awaited-request.ts";
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { isRefusal, revisionFails, withAdvice } from "./other-revision.ts";
 import { explain, explained, failure, unknownEffect } from "./outcome.ts";
@@ -75,7 +69,7 @@ export class CallRequests {
     if (call.progress) step.progress(...call.progress);
     const watches: Promise<never>[] =
       request.kind === "task"
-        ? [watchLegacyTask(() => this.#connect(step), step, request, call, timeout === undefined)]
+        ? [watchLegacyTask(() => this.connect(step), step, request, call, timeout === undefined)]
         : [];
     const onAbort = () => {
       const isEnded = step.signal.reason === SETTLED || Date.now() >= step.deadline - SECOND;
@@ -97,7 +91,7 @@ export class CallRequests {
     try {
       event = await Promise.race([call.event(n), abandoned.promise, ...watches]);
       // The error may be the task's result, or mean that the server does not know the task.
-      if (event.kind === "error" && request.kind === "task") await checkTask(() => this.#connect(step), request);
+      if (event.kind === "error" && request.kind === "task") await checkTask(() => this.connect(step), request);
     } catch (error) {
       if (step.signal.aborted) throw error;
       throw this.#failed(error, n, call, awaited);
@@ -179,7 +173,7 @@ export class CallRequests {
     const slot = permit?.slot ?? (await this.#server.takeSlot(jobName, signal, step));
     try {
       if (signal.aborted) throw new Error("the job is no longer run here");
-      const connection = await this.#connect(step);
+      const connection = await this.connect(step);
       const { log } = this.#job.args;
       if (log !== undefined) await connection.logFrom(log);
       calls.usePermit(jobName);
@@ -232,20 +226,20 @@ export class CallRequests {
       log: this.#job.args.log,
     };
     return new CallInFlight(connection, options, (given) => {
-      const hooks = { ...given, isKept, caller: splitKey(this.#job.jobName).key };
+      const hooks = { ...given, isKept, id, session, caller: splitKey(this.#job.jobName).key };
       if (request.kind === "task") {
         const { taskId } = request;
         const taskHooks = { ...hooks, task: taskId };
         const open = stream
           ? connection.resume(stream, taskHooks)
-          : connection.request("tasks/result", { taskId }, taskHooks, id, session);
+          : connection.request("tasks/result", { taskId }, taskHooks);
         // Cancels the task, not just the request for its result.
-        const cancel = () => void connection.request("tasks/cancel", { taskId }, {}, requestId(), session);
+        const cancel = () => void connection.request("tasks/cancel", { taskId }, { session });
         return { ...open, cancel };
       }
       if (request.kind === "stream") return connection.resume(request, hooks);
       const { tool, arguments: args, meta, log } = this.#job.args;
-      if (isMethod(tool)) return connection.request(tool, args, hooks, id, session);
+      if (isMethod(tool)) return connection.request(tool, args, hooks);
       const asksForLogs = log !== undefined && connection.era === "modern";
       const { inputs, state } = request;
       const params = {
@@ -256,7 +250,7 @@ export class CallRequests {
         ...(state !== undefined && { requestState: state }),
         ...(isMadeAsTask(connection, tool) && { task: {} }),
       };
-      return connection.request("tools/call", params, hooks, id, session);
+      return connection.request("tools/call", params, hooks);
     });
   }
 
@@ -266,7 +260,7 @@ export class CallRequests {
     return `${ID_PREFIX}${createHash("sha256").update(`${deadline} ${base} ${jobName}`).digest("hex").slice(0, 32)}`;
   }
 
-  #connect({ log, progress }: Step): Promise<Connection> {
+  connect({ log, progress }: Step): Promise<Connection> {
     return this.#server.connection(this.#job.jobName, log, (what) => progress(0, undefined, what));
   }
 }

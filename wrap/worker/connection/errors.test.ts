@@ -2,6 +2,7 @@ import { connect as connectTo, createServer } from "node:net";
 import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import { AnswerLost, CallRefused, classified, NotSent } from "./errors.ts";
+import { guardedFetch } from "./guarded-fetch.ts";
 
 /** An error as the HTTP client throws it, caused by one of the system. */
 const failed = (cause: Error) => new TypeError("fetch failed", { cause });
@@ -26,6 +27,11 @@ test("a request counts as not sent if none of its host's addresses accepts a con
   const error = await new Promise<Error>((resolve) => socket.once("error", resolve));
   expect(error).toBeInstanceOf(AggregateError);
   expect(classified(failed(error))).toBeInstanceOf(NotSent);
+});
+
+test("a request counts as not sent if its host's name now leads into a private network", async () => {
+  const refused = await guardedFetch(false)("http://localhost:6553/mcp").catch((error) => error);
+  expect(classified(refused)).toBeInstanceOf(NotSent);
 });
 
 test("a request to a program that has ended counts as not sent, with and without a program host", () => {

@@ -1,5 +1,6 @@
 /** The reasons why a request to a wrapped server has no result. */
-import { SdkHttpError } from "@modelcontextprotocol/client";
+import { INTERNAL_ERROR, SdkHttpError } from "@modelcontextprotocol/client";
+import { PrivateAddress } from "../../../worker/public-fetch.ts";
 
 /** The request has not reached the server. It may be sent again, even if it is not repeatable. */
 export class NotSent extends Error {
@@ -36,9 +37,6 @@ export class AnswerLost extends Error {
 export class OutcomeUnknown extends Error {
   override name = "OutcomeUnknown";
 }
-
-/** The code for an error of the server that has none. */
-const INTERNAL_ERROR = -32603;
 
 /** The server's answer is a protocol error. */
 export class RpcError extends Error {
@@ -92,7 +90,7 @@ export function classified(error: unknown): Error {
   if (isConnecting || /^(ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|NOT_?CONNECTED)$/i.test(code)) {
     return new NotSent(code);
   }
-  if ((cause as Error | undefined)?.constructor?.name === "PrivateAddress") return new NotSent(String(cause?.message));
+  if (error instanceof PrivateAddress) return new NotSent(error.message);
   return new AnswerLost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }
 
