@@ -1,7 +1,6 @@
 /** Creates and connects the objects that execute tasks, for the worker process and for the runner inside Cloudflare Workers. */
 import { type FileLocation, KeptFiles } from "../core/jobs/files/kept-files.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
-import type { SendOptions } from "../core/store/connection/client.ts";
 import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
 import type { LeaseRef } from "../core/store/connection/protocol.ts";
 import { ServerRules } from "../core/store/connection/server-rules.ts";
@@ -46,7 +45,7 @@ export function compose({ endpoint, fileLocation, memory, ...given }: Compositio
     return jobs.find((job) => job.owns(base))?.kind ?? "unknown";
   };
   /** Takes the lease on a task and keeps it alive; undefined if the task has another version, or its job has ended. */
-  const acquire = async ({ id, version }: LeaseRef, options?: Pick<SendOptions, "patience">) => {
+  const acquire = async ({ id, version }: LeaseRef, options?: { patience: number }) => {
     const askedAt = now();
     const data = { id, version, pid, ttl: lease, records: journals.recordsWanted({ id, version }) };
     const answer = await client.send("task.acquire", data, { origin: id, ...options });
