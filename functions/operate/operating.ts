@@ -13,9 +13,9 @@ import { ResonateRefused, ResonateUnavailable } from "../../core/store/connectio
 import { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import { jsonOf } from "../../core/store/json.ts";
+import type { ObjectStorage } from "../../core/store/object-storage.ts";
 import type { Config } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
-import type { CallerStorage } from "../caller/storage.ts";
 import { post } from "../caller/webhooks/post.ts";
 import { EdgeLog } from "../http/log.ts";
 import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
@@ -63,7 +63,7 @@ const OF_SERVER: readonly string[] = ["no-server", "server-full", "plan-used"];
 const NOT_DONE = "not done: ";
 
 interface OperatingOptions {
-  storage: CallerStorage;
+  storage: ObjectStorage;
   client: ResonateClient;
   config: Config;
   env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };

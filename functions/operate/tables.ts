@@ -8,7 +8,7 @@ import {
   type WorkerReport,
 } from "../../core/jobs/operating/worker-report.ts";
 import { splitKey } from "../../core/store/ids.ts";
-import type { CallerStorage, Row, SqlValue } from "../caller/storage.ts";
+import { ObjectSql, type ObjectStorage, type Row, type SqlValue } from "../../core/store/object-storage.ts";
 import {
   type CallerFigure,
   type Filter,
@@ -79,22 +79,13 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT) STRICT;
 `;
 
-export class OperateTables {
-  readonly #storage: CallerStorage;
+export class OperateTables extends ObjectSql {
   /** How many jobs are listed as waiting. The platform charges for each row that a count reads. */
   #waiting: number | undefined;
 
-  constructor(storage: CallerStorage) {
-    this.#storage = storage;
+  constructor(storage: ObjectStorage) {
+    super(storage);
     for (const statement of TABLES.split(";\n")) if (statement.trim() !== "") this.all(statement);
-  }
-
-  all(statement: string, ...values: SqlValue[]): Row[] {
-    return this.#storage.sql.exec(statement, ...values).toArray();
-  }
-
-  transaction<T>(work: () => T): T {
-    return this.#storage.transactionSync(work);
   }
 
   get<T>(name: string): T | undefined {
