@@ -128,8 +128,7 @@ export class Listener extends DurableObject {
     return new Held(
       () => this.#leave(waiter),
       (ids) => {
-        if (!this.#waiters.has(waiter)) return;
-        this.#add(waiter, ids);
+        if (this.#waiters.has(waiter)) this.#add(waiter, ids);
       },
     );
   }
