@@ -1,9 +1,10 @@
 /** The front page in a real browser: how to connect, and the state of the deployment's parts. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { until } from "../../testing/simulation/program.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { startBrowser, type Visitor, visit } from "./browser.ts";
+import { poll, startBrowser, type Visitor, visit } from "./browser.ts";
 
 // A Resonate server may repeat a dispatch only after half a minute.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
@@ -70,10 +71,15 @@ test.runIf(browser)("the front page and a job's page say that no worker takes it
   await rpc(stack.url, "tools/call", timer, { capabilities: {} });
   const [front, own] = await Promise.all([visitor.open("/"), visitor.open("/jobs/timer_not%20taken")]);
   const workers = front.getByRole("listitem").filter({ hasText: "Workers" });
-  await workers.filter({ hasText: /jobs are waiting: no worker takes them · timer_not taken for \d/ }).waitFor();
+  const shown = (hasText: string | RegExp) =>
+    until(`workers: ${hasText}`, async () => {
+      await poll(front);
+      return (await workers.filter({ hasText }).count()) > 0;
+    });
+  await shown(/jobs are waiting: no worker takes them · timer_not taken for \d/);
   await own.getByText("Waits for a worker").waitFor();
   await worker?.start();
-  await workers.filter({ hasText: "no job of yours waits for one" }).waitFor();
+  await shown("no job of yours waits for one");
   await own.getByText("Waits for a worker").waitFor({ state: "detached" });
   await Promise.all([front.close(), own.close()]);
 });

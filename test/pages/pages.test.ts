@@ -10,7 +10,7 @@ import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";
 import type { Stack } from "../support/stack.ts";
 import { startTaskStack } from "../tasks/support.ts";
-import { inaccessible, NO_CANVAS, PATIENCE, startBrowser, type Visitor, visit } from "./browser.ts";
+import { inaccessible, NO_CANVAS, PATIENCE, poll, startBrowser, type Visitor, visit } from "./browser.ts";
 
 const browser: Browser | undefined = await startBrowser();
 
@@ -301,12 +301,15 @@ describe.runIf(browser)("in a browser", () => {
     const link = page.getByRole("link", { name: "timer_kept" });
     await link.waitFor();
     for (status of [429, 503]) {
+      await poll(page);
       await page.getByText("Connection lost").waitFor();
       expect([await link.count(), await page.getByLabel("Search").inputValue()]).toEqual([1, "kept"]);
       status = 0;
+      await poll(page);
       await page.getByText("Connection lost").waitFor({ state: "detached" });
     }
     status = 403;
+    await poll(page);
     await page.getByRole("alert").filter({ hasText: "Not now." }).waitFor();
     expect(await link.count()).toBe(1);
   });
@@ -468,7 +471,7 @@ describe.runIf(browser)("in a browser", () => {
     const nap = page.locator(".timeline li", { hasText: "nap" });
     await nap.filter({ hasText: "sleeps until" }).waitFor();
     await stack.resonate.call("promise.settle", { id: id(2), state: "resolved", value: {} });
-    await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
+    await poll(page);
     await nap.filter({ hasText: "slept until" }).waitFor();
     await page.goto(`${stack.origin}/jobs`);
     const saved = page.waitForEvent("download");
