@@ -46,6 +46,24 @@ test.runIf(browser)(
   },
 );
 
+test.runIf(browser)("a page whose server does not answer at first is shown once it does", async () => {
+  await using own = await visit(browser as Browser, stack.origin);
+  await own.context.route(/pages\/about/, (route) => route.abort());
+  const page = await own.open("/");
+  await page.getByRole("link", { name: "…" }).waitFor();
+  await own.context.unroute(/pages\/about/);
+  await poll(page);
+  await page.locator("#tools").waitFor();
+});
+
+test.runIf(browser)("a page that may not copy, as one over plain HTTP, has no buttons for it", async () => {
+  await using own = await visit(browser as Browser, stack.origin);
+  await own.context.addInitScript("delete Navigator.prototype.clipboard");
+  const page = await own.open("/");
+  await page.locator("#tools").waitFor();
+  expect(await page.getByRole("button", { name: /^Copy/ }).count()).toBe(0);
+});
+
 test.runIf(browser)("a newcomer starts a job with a tool's form, and watches it live", async () => {
   const page = await visitor.open("/");
   for (const [tool, name] of [
