@@ -5,7 +5,8 @@ import { type Implementation, nextArgs } from "../core/author/implement.ts";
 import { Execution } from "../core/engine/execution.ts";
 import type { History, HistoryEnd } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
-import { type ExecutionEnd, type Lease, LeaseLost, type Runnable } from "../core/engine/runtime.ts";
+import { type ExecutionEnd, type Lease, LeaseLost, type OfAttempt, type Runnable } from "../core/engine/runtime.ts";
+import { attemptFiles } from "../core/jobs/files/attempt-files.ts";
 import type { PromiseRecord } from "../core/store/connection/protocol.ts";
 import { isOutput, runId } from "../core/store/ids.ts";
 import { storedError } from "../worker/execution/ending.ts";
@@ -88,6 +89,7 @@ async function problemOf(
     callbackUrl: (of: string) => `https://edge.invalid/callbacks/${encodeURIComponent(of)}`,
     beforeAttempt: over,
     limit: over,
+    files: (of: OfAttempt) => attemptFiles(undefined, of),
     ...{ errors: job.errors, budget: job.budget, events: job.events },
   };
   const outcome = await new Execution(code as Runnable, args, journal, lease, runtime).run().catch((error: unknown) => {

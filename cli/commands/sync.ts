@@ -45,7 +45,7 @@ export async function run(args: string[]): Promise<void> {
     if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
     const before = await readSnapshot(file);
     // The changes that a run has shown are accepted, not those that the server may have made since.
-    const waiting = await readSnapshot(waitingBeside(file));
+    const waiting = isAccepting || own.length === 0 ? await readSnapshot(waitingBeside(file)) : undefined;
     const now = waiting ?? (own.length > 0 ? await look(options) : before);
     if (now === undefined) continue;
     const update = updated(before, now, { follow: isAll || options.follow === true, accept }, true);

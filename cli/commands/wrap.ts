@@ -40,10 +40,7 @@ export async function run(args: string[]): Promise<void> {
   const { options, rest, secrets } = given;
   Object.assign(process.env, secrets);
   const [memory, data] = [rest.includes("--memory"), optionIn(rest, "--data")];
-  const own = directoryOf(
-    options,
-    args.some((arg) => /^--name(=|$)/.test(arg)),
-  );
+  const own = directoryOf(options, given.isNamed);
   const state = data ?? own.data;
   const root = memory ? await mkdtemp(join(tmpdir(), "durable-mcp-edge-wrap-")) : resolve(projectIn(state));
   if (memory) process.once("exit", () => rmSync(root, { recursive: true, force: true }));

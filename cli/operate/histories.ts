@@ -89,7 +89,8 @@ async function* historiesOf(server: Server, job: string, fields: ReadonlySet<str
   const callbacks = await callbacksOf(client, id);
   let run: Run | undefined;
   for (let n = 1; ; n++) {
-    const next = runIn(n + 1, await get(runId(id, n + 1)));
+    const begun = await get(runId(id, n + 1));
+    const next = begun && runIn(n + 1, begun);
     const end = next ? { next: redacted(next.args, fields) } : endIn(promise, fields);
     yield {
       ...common,

@@ -85,6 +85,14 @@ test("tools, prefix, policies and the wait go into the options; unknown argument
     policies: { a: { repeatable: false }, b: { repeatable: true }, "c_*": { repeatable: true } },
   });
   expect(given.rest).toEqual(["--port", "9000", "--memory"]);
+  const more = of("--data=state --tools=a --resonate-port 9001 --plain https://a.example/mcp --sample-weather");
+  expect(more.rest).toEqual(["--data=state", "--resonate-port", "9001", "--plain", "--sample-weather"]);
+  expect(more.options).toMatchObject({ url: "https://a.example/mcp", tools: ["a"] });
+});
+
+test("a --name among the arguments of a command does not name the server", () => {
+  expect(of("-- python server.py --name x").isNamed).toBe(false);
+  expect(of("--name=mine -- python server.py").isNamed).toBe(true);
 });
 
 test.each([

@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { parseArgs, parseEnv } from "node:util";
 import { checkOptions, type WrapOptions } from "../../wrap/wrap-options.ts";
 import { flag, option, optionList } from "../arguments.ts";
+import { optionsOf } from "../launcher/start-options.ts";
 
 /** The options of `wrap` and `sync`. */
 export const OPTIONS = {
@@ -40,6 +41,8 @@ export const OPTIONS = {
 
 export interface WrapArguments {
   options: WrapOptions;
+  /** Whether the user has given the server's name. */
+  isNamed: boolean;
   /** The arguments for `start`. */
   rest: string[];
   /** The values of the variables that the options refer to, so that no file contains secrets. */
@@ -146,7 +149,7 @@ export function wrapArguments(
     values.header !== undefined ||
     url?.match(URL_VALUES)?.some(isPlain) === true ||
     values.env?.some((each) => each.includes("=")) === true;
-  return { options, rest, secrets, isExposed };
+  return { options, isNamed: values.name !== undefined, rest, secrets, isExposed };
 }
 
 function numberOf(values: Readonly<Record<string, unknown>>, name: string): number | undefined {
@@ -166,20 +169,16 @@ export function hideArguments({ isExposed }: Pick<WrapArguments, "isExposed">): 
 
 /** Separates the arguments about the wrapped server from those for `start`. */
 function splitArguments(args: readonly string[]): { own: string[]; rest: string[] } {
-  const own: string[] = [];
-  const rest: string[] = [];
-  for (let i = 0; i < args.length; i++) {
-    const arg = args[i] as string;
-    const name = /^--([^=]+)/.exec(arg)?.[1];
-    const isOwn = name === undefined || Object.hasOwn(OPTIONS, name);
-    const target = isOwn ? own : rest;
-    target.push(arg);
-    const takesValue = isOwn
-      ? OPTIONS[name as keyof typeof OPTIONS]?.type === "string"
-      : /^(port|data|config|.*-port)$/.test(name);
-    if (name !== undefined && takesValue && !arg.includes("=") && i + 1 < args.length) target.push(args[++i] as string);
-  }
-  return { own, rest };
+  const options = { ...optionsOf([]), ...OPTIONS };
+  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
+  const isOwn = (token: (typeof tokens)[number]) =>
+    token.kind !== "option" || !token.rawName.startsWith("--") || Object.hasOwn(OPTIONS, token.name);
+  const written = ({ index, ...token }: (typeof tokens)[number]) =>
+    args.slice(index, index + (token.kind === "option" && token.inlineValue === false ? 2 : 1));
+  return {
+    own: tokens.filter(isOwn).flatMap(written),
+    rest: tokens.filter((token) => !isOwn(token)).flatMap(written),
+  };
 }
 
 const list = (text: string | undefined): string[] =>

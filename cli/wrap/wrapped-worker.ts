@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { Log } from "../../core/index.ts";
+import { logOf } from "../../worker/execution/instruments.ts";
 import { runWorker } from "../../worker/index.ts";
 import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import { lineLog } from "../../worker/runner/log.ts";
@@ -15,13 +15,7 @@ const folder = resolve(process.env.WRAP_FOLDER ?? "");
 const options = JSON.parse(readFileSync(resolve(folder, FILES.options), "utf8"));
 const snapshot = pathToFileURL(resolve(folder, FILES.snapshot));
 
-const line = lineLog(process.env.LOG_LEVEL || "info");
-const connect: Log = {
-  debug: (message, fields = {}) => line.debug(fields, message),
-  info: (message, fields = {}) => line.info(fields, message),
-  warn: (message, fields = {}) => line.warn(fields, message),
-  error: (message, fields = {}) => line.error(fields, message),
-};
+const connect = logOf(lineLog(process.env.LOG_LEVEL || "info"));
 // This takes over the program that `wrap` has started.
 const wrapped = wrapServer(options);
 const { functions, server } = implemented(wrapped, { snapshot, connect });

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { trial } from "../../testing/simulation/trial.ts";
 import type { Context } from "../definitions/context.ts";
@@ -121,6 +121,19 @@ test("a value with very many fields has a small table of contents", () => {
   );
   expect(JSON.stringify(contentsOf(value)).length).toBeLessThan(20_000);
   expect(JSON.stringify(contentsOf({ [PARTS.repeat(5_000)]: 1 })).length).toBeLessThan(100_000);
+});
+
+test("the text of a deeply nested value is made once for its table of contents, and not for each object around it", () => {
+  let value: object = { text: "x".repeat(100_000) };
+  for (let depth = 0; depth < 200; depth++) value = { within: value };
+  const stringify = vi.spyOn(JSON, "stringify");
+  const { shape, fields } = contentsOf(value);
+  const made = stringify.mock.results.reduce((sum, { value }) => sum + value.length, 0);
+  stringify.mockRestore();
+  const { length } = JSON.stringify(value);
+  expect(fields).toEqual({ within: length - '{"within":}'.length });
+  expect(JSON.stringify(shape)).toMatch(/^(\{"within":){200}\{"text":"2008\+100002"\}{201}$/);
+  expect(made).toBeLessThan(2 * length);
 });
 
 test("a result that a function returns under the key of the table of contents is a result like any other", () => {

@@ -43,24 +43,26 @@ export function contentsOf(value: object): Pick<Parts, "shape" | "fields"> {
   const fields: Record<string, number> = {};
   let told = 0;
   let names = 0;
-  const shapeOf = (each: unknown, begin: number, length: number, isAll = false): unknown => {
+  /** The shape of a value, and the length of its text, which is not made anew for each object around the value. */
+  const shapeOf = (each: unknown, begin: number, isAll = false): { shape: unknown; length: number } => {
     const keys = typeof each === "object" && each !== null && !Array.isArray(each) ? Object.keys(each) : undefined;
     told += keys?.length ?? 0;
     names += keys?.join("").length ?? 0;
     const isTold = keys && keys.length <= MOST.each && told <= MOST.all && names <= MOST.characters;
-    if (!isTold) return `${begin}+${length}`;
+    if (!isTold) {
+      const { length } = JSON.stringify(each);
+      return { shape: `${begin}+${length}`, length };
+    }
     let at = begin + 1;
-    return Object.fromEntries(
-      Object.entries(each as object).map(([key, field]) => {
-        at += JSON.stringify(key).length + 1;
-        const size = JSON.stringify(field).length;
-        if (isAll) fields[key] = size;
-        const shape = shapeOf(field, at, size);
-        at += size + 1;
-        return [key, shape];
-      }),
-    );
+    const shape: [string, unknown][] = [];
+    for (const [key, field] of Object.entries(each as object)) {
+      at += JSON.stringify(key).length + 1;
+      const { shape: inner, length } = shapeOf(field, at);
+      if (isAll) fields[key] = length;
+      shape.push([key, inner]);
+      at += length + 1;
+    }
+    return { shape: Object.fromEntries(shape), length: Math.max(at - begin, 2) };
   };
-  const shape = shapeOf(value, 0, JSON.stringify(value).length, true);
-  return { shape, fields };
+  return { shape: shapeOf(value, 0, true).shape, fields };
 }

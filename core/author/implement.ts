@@ -27,7 +27,6 @@ export interface Implementation {
   readonly env: z.ZodType | undefined;
   /** The code for jobs that were started with a version of the definition; undefined where it was removed. */
   versionOf(version: number): ((ctx: Context<never>, args: unknown) => Promise<unknown>) | undefined;
-  readonly options: ImplementOptions<unknown, unknown>;
 }
 
 /**
@@ -77,7 +76,6 @@ export function implement<Args, Result, Env = unknown>(
   return {
     job: job as Job,
     env: options.env,
-    options: options as ImplementOptions<unknown, unknown>,
     versionOf(version) {
       const code = versions.get(version);
       if (!code) return undefined;

@@ -204,17 +204,18 @@ function jobTool<Input, Args, Result, Output extends object>(
     await options.onStarted?.(startedOf(promise), input, context);
     return promise;
   };
-  const find = async (args: unknown, context: ToolContext) =>
-    context.jobs.find(job, await argsOf(args as Input, context));
+  const common = {
+    job,
+    ...(schedule && { schedule }),
+    find: async (args: unknown, context: ToolContext) => context.jobs.find(job, await argsOf(args as Input, context)),
+    argsOf: (args: unknown, context: ToolContext) => argsOf(args as Input, context),
+  };
   if ("answer" in options) {
     const about = describeTool(described, options.output);
     const mayAdd = (about.listing.outputSchema as JsonSchema).additionalProperties !== false;
     return {
       ...about,
-      job,
-      ...(schedule && { schedule }),
-      find,
-      argsOf: (args, context) => argsOf(args as Input, context),
+      ...common,
       waits: false,
       returnsAtOnce: true,
       async call(args, context) {
@@ -233,12 +234,9 @@ function jobTool<Input, Args, Result, Output extends object>(
   const output = JobOutput.extend({ result: result.optional().describe("What the job produced, when complete.") });
   return {
     ...describeTool(described, output),
-    job,
-    ...(schedule && { schedule }),
+    ...common,
     waits: !options.tasksOnly,
     ...(options.tasksOnly && { tasksOnly: true }),
-    find,
-    argsOf: (args, context) => argsOf(args as Input, context),
     start: (args, context) => launch(args as Input, context),
     call: (args, context) => waitFor(launch(args as Input, context), context, options),
     resume: (promise, context) => waitFor(Promise.resolve(promise), context, options),

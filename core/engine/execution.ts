@@ -179,12 +179,7 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   const clock = runtime.clock ?? machineClock;
   const wakeup = new Wakeup(clock);
   const commands = new Commands(runtime.run?.before);
-  const run = new FunctionRun(clock, wakeup, {
-    isReplaying: journal.events.length > 0,
-    isStrict: runtime.seed !== undefined,
-    startedAt: runtime.startedAt,
-    deadline: runtime.deadline,
-  });
+  const run = new FunctionRun(clock, wakeup, runtime, journal.events.length > 0);
   const writer = new JournalWriter(journal, lease, wakeup);
   const spending = new Spending(runtime.budget, runtime.run?.before.spent);
   const report = new StateReport(commands, run, spending, runtime);

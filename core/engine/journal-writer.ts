@@ -54,14 +54,14 @@ export class JournalWriter {
   }
 
   /** Writes as many posted records as may be under way at once, and hands them over in order. */
-  async flush(replay: Pick<Replay, "hand">): Promise<void> {
+  async flush(replay: Replay): Promise<void> {
     const posted = this.#posted.filter(({ command }) => !command.isOver);
     // Work that waits for its record notices that it has been given up, and frees its place.
     for (const { command, written } of this.#posted) if (command.isOver) written.resolve();
     const batch = posted.slice(0, maxUnderWay(this.#journal.events.length));
     this.#posted = posted.slice(batch.length);
     if (batch.length === 0) return;
-    const records = await this.append(batch).catch((error) => {
+    const records = await this.#append(batch).catch((error) => {
       this.#posted.unshift(...batch);
       throw error;
     });
@@ -71,13 +71,19 @@ export class JournalWriter {
     }
   }
 
+  /** Writes one record at once. @throws {LeaseLost} */
+  async record(event: JournalEntry): Promise<JournalRecord> {
+    const [record] = await this.#append([{ event, when: "resolved" }]);
+    return record as JournalRecord;
+  }
+
   /**
    * Writes records at once. A crash may lose any of them, so each lists all awaited outcomes. Instead of an outcome or a
    * question that the job has no room for, an error is recorded, so that the function hears of it.
    *
    * @throws {LeaseLost}
    */
-  async append(batch: readonly Pick<Posted, "event" | "when">[]): Promise<JournalRecord[]> {
+  async #append(batch: readonly Pick<Posted, "event" | "when">[]): Promise<JournalRecord[]> {
     const first = this.#journal.last + 1;
     const after = this.#heard.length > 0 && { after: this.#heard };
     const promises = await Promise.all(
@@ -120,7 +126,7 @@ export class JournalWriter {
     if (op === undefined) return;
     // Each record of a batch repeats the list, so its length has a limit.
     if (this.#heard.length < MOST_HEARD && !depends(this.#unsureSince)) return;
-    await this.append([{ event: { kind: "heard", op }, when: "resolved" }]);
+    await this.record({ kind: "heard", op });
   }
 
   /** Drops the posted records: the execution is over. If the job was cancelled, outcomes are left to its clean-up. */

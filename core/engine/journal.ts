@@ -116,7 +116,7 @@ export class Journal {
   /** The version of the job's task under which the journal was last known to be complete. */
   version = 0;
   /** The run of the job whose records these are; undefined for the first. */
-  run: Run | undefined;
+  readonly run: Run | undefined;
 
   constructor(run?: Run) {
     this.run = run;

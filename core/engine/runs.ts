@@ -13,11 +13,10 @@ import { Journal } from "./journal.ts";
 import type { Lease } from "./runtime.ts";
 import type { Run } from "./state.ts";
 
-/** The run that a promise holds; undefined if it holds none. */
-export function runIn(n: number, promise: PromiseRecord | undefined): Run | undefined {
-  const held = promise && (decodeValue(promise.param) as Omit<Run, "n" | "startedAt"> | undefined);
-  if (!held?.before) return undefined;
-  return { ...held, n, startedAt: promise?.createdAt ?? 0, stored: held.stored + bytesIn(promise?.param ?? {}) };
+/** The run that a promise holds. */
+export function runIn(n: number, { param, createdAt }: PromiseRecord): Run {
+  const held = decodeValue(param) as Omit<Run, "n" | "startedAt">;
+  return { ...held, n, startedAt: createdAt, stored: held.stored + bytesIn(param) };
 }
 
 /** The newest run of a job; undefined if that is the first. `known`: the number of an existing run, to search from. */
@@ -27,8 +26,8 @@ export async function newestRun(
   known = 1,
 ): Promise<Run | undefined> {
   const found = await last((n) => get(runId(job, n)), { after: known });
-  if (found.n === 1) return undefined;
-  return runIn(found.n, found.entry ?? (await get(runId(job, found.n))));
+  const promise = found.entry ?? (found.n > 1 ? await get(runId(job, found.n)) : undefined);
+  return promise && runIn(found.n, promise);
 }
 
 /** Reads the records that a journal lacks, or those of a newer run; returns the journal of the newest run. */

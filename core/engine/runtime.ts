@@ -121,8 +121,8 @@ export interface Runtime {
   memo?: ReadonlyMap<string, JournalRecord> | undefined;
   budget?: Budgets | undefined;
   events?: readonly EventDefinition[] | undefined;
-  /** Where the steps of this attempt store files; undefined in a deployment that keeps no files. */
-  files?(of: OfAttempt): AttemptFiles;
+  /** Where an attempt of a step stores files. */
+  files(of: OfAttempt): AttemptFiles;
   /** The classes of errors that keep their class when a step throws them. */
   errors?: readonly ErrorClass[] | undefined;
   /** Waits until one more attempt may begin; resolves with a function that frees its place. Default: no limits. */

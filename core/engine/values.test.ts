@@ -106,6 +106,15 @@ test("a programming error keeps its source line, and an error its causes", () =>
   expect(toStored(Object.assign(new Error("late"), { at: "12:00" }))).not.toHaveProperty("at");
 });
 
+test("the message of a programming error, which may look like a stack and be very long, is not searched for its source line", () => {
+  const other = "\n    at parse (/srv/other/parser.js:7:1)";
+  const at = / \(at engine\/values\.test\.ts:\d+\)/;
+  expect(toStored(new TypeError(`it answered: ${other}`)).at).toMatch(at);
+  const begun = performance.now();
+  expect(toStored(new TypeError(" /".repeat(100_000))).at).toMatch(at);
+  expect(performance.now() - begun).toBeLessThan(2_000);
+});
+
 const thrownBy = (run: () => unknown): Error => {
   try {
     run();

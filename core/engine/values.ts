@@ -216,7 +216,7 @@ export function toStored(
     ...(type !== undefined && { class: type }),
     ...(fields && { fields }),
     ...(attempts !== undefined && { attempts }),
-    ...lineOf(thrown),
+    ...lineOf(thrown, message),
   };
 }
 
@@ -224,9 +224,9 @@ export function toStored(
 const lines = new WeakMap<Error, string>();
 
 /** The source line of a programming error; for other errors the message says enough. */
-function lineOf(thrown: unknown): { at?: string } {
+function lineOf(thrown: unknown, message: string): { at?: string } {
   if (!(thrown instanceof Error)) return {};
-  const at = lines.get(thrown) ?? (isFault(thrown) ? lineIn(thrown) : "");
+  const at = lines.get(thrown) ?? (isFault(thrown) ? lineIn(thrown, message) : "");
   return at === "" ? {} : { at };
 }
 
@@ -266,15 +266,7 @@ function fieldsOf(thrown: unknown): Record<string, unknown> | undefined {
   return json === "{}" || json.length > MAX_FIELDS ? undefined : JSON.parse(json);
 }
 
-interface Parts {
-  name: string;
-  message: string;
-  code?: string | number | undefined;
-  status?: string | number | undefined;
-  cause?: unknown;
-}
-
-function parts(thrown: unknown): Parts {
+function parts(thrown: unknown) {
   try {
     if (thrown instanceof Error) {
       const { code, status } = thrown as { code?: unknown; status?: unknown };

@@ -6,7 +6,6 @@
 import type * as sdk from "@modelcontextprotocol/server";
 
 export type {
-  AuthInfo,
   CallToolResult,
   InputRequiredResult,
   OAuthProtectedResourceMetadata,
@@ -43,6 +42,7 @@ export const CARD = "text/html;profile=mcp-app";
 export const SUBSCRIPTION_ID: typeof sdk.SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
 
 export const ErrorCode = {
+  MethodNotFound: -32601,
   InvalidParams: -32602,
   InternalError: -32603,
   MissingRequiredClientCapability: -32021,

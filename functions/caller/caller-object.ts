@@ -17,6 +17,7 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { ObjectSql, type ObjectStorage } from "../../core/store/object-storage.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
 import { deployed } from "../app/deployed.ts";
@@ -38,7 +39,6 @@ import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, wri
 import { endedEvent, isTold, JOB_ENDED, type Occurrence, occurrenceOf } from "./schedules/occurrence.ts";
 import { Schedules } from "./schedules/schedules.ts";
 import { Listeners, type Seen } from "./seen.ts";
-import { type CallerStorage, Sql } from "./storage.ts";
 import { Takeover } from "./takeover.ts";
 import { Watch } from "./watch.ts";
 import { callbackProblem, isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
@@ -96,8 +96,8 @@ const MOST_RUNNING = 1_001;
  * object of the same class lists the callers' objects, for backups.
  */
 export class CallerObject implements CallerMethods {
-  readonly #storage: CallerStorage;
-  readonly #sql: Sql;
+  readonly #storage: ObjectStorage;
+  readonly #sql: ObjectSql;
   readonly #client: ResonateClient;
   readonly #jobs: JobTable;
   readonly #log: EventLog;
@@ -135,10 +135,10 @@ export class CallerObject implements CallerMethods {
   /** The starts since operators last received figures, and when they receive the next. */
   readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
 
-  constructor(state: { storage: CallerStorage }, env: object) {
+  constructor(state: { storage: ObjectStorage }, env: object) {
     const config = readConfig(env);
     const endpoint = endpointOf(config);
-    const sql = new Sql(state.storage);
+    const sql = new ObjectSql(state.storage);
     this.#storage = state.storage;
     this.#sql = sql;
     const onRequest = () => {
@@ -375,12 +375,12 @@ export class CallerObject implements CallerMethods {
     }
     Object.assign(this.#figure, { started: 0, at: now + FIGURES, signs: seen, isLate: false });
     const running = this.#jobs.pending(MOST_RUNNING).length;
-    const rows = this.#sql.written;
-    this.#sql.written = 0;
-    const figure = { key, started, running, bytes, failing, rows, isNews: seen !== signs };
+    const { written } = this.#sql.rows;
+    this.#sql.rows.written = 0;
+    const figure = { key, started, running, bytes, failing, rows: written, isNews: seen !== signs };
     this.#callers.operate("figure", figure).catch(() => {
       this.#figure.started += started;
-      this.#sql.written += rows;
+      this.#sql.rows.written += written;
     });
   }
 

@@ -1,15 +1,15 @@
 /** A log of ten thousand events: pages, filters, and the removal of old events. */
 import { expect, test } from "vitest";
+import { ObjectSql } from "../../core/store/object-storage.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { EVENT_RETENTION, EventLog } from "./event-log.ts";
 import { JobTable } from "./job-table.ts";
-import { Sql } from "./storage.ts";
 
 const COUNT = 10_000;
 const NAME = "job.ended";
 
 function filled() {
-  const sql = new Sql(createStorage());
+  const sql = new ObjectSql(createStorage());
   new JobTable(sql);
   const log = new EventLog(sql);
   const begin = log.read({ name: NAME, cursor: null, limit: 1 }, 0).cursor;

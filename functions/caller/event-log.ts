@@ -3,7 +3,7 @@
  * names a position in it. The log holds references: what a job produced is read from its promise when an event is delivered.
  */
 import { idsFrom, splitGeneration } from "../../core/store/ids.ts";
-import type { Sql } from "./storage.ts";
+import type { ObjectSql } from "../../core/store/object-storage.ts";
 
 /** How long an event is kept, in milliseconds. */
 export const EVENT_RETENTION = 7 * 86_400_000;
@@ -87,9 +87,9 @@ export const EVENTS_TABLE = `CREATE TABLE events (
    CREATE TABLE log (epoch TEXT NOT NULL, floor INTEGER NOT NULL) STRICT;`;
 
 export class EventLog {
-  readonly #sql: Sql;
+  readonly #sql: ObjectSql;
 
-  constructor(sql: Sql) {
+  constructor(sql: ObjectSql) {
     this.#sql = sql;
     if (sql.all("SELECT 1 FROM log").length === 0)
       sql.all("INSERT INTO log VALUES (?, 0)", crypto.randomUUID().slice(0, 8));

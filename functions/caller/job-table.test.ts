@@ -5,20 +5,20 @@ import type { Job } from "../../core/definitions/job.ts";
 import type { ListQuery } from "../../core/jobs/caller/caller-record.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { encodeValue } from "../../core/store/codec.ts";
+import { ObjectSql, type ObjectStorage } from "../../core/store/object-storage.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { listJobs } from "../built-in/list.ts";
 import { JobTable } from "./job-table.ts";
-import { type CallerStorage, Sql } from "./storage.ts";
 
 const KEY = "c0123456789abcdef.";
 
 test("every list follows an index from its cursor on", () => {
   const db = new DatabaseSync(":memory:");
   const plans: string[] = [];
-  const storage: CallerStorage = {
+  const storage: ObjectStorage = {
     sql: {
       exec(statement, ...values) {
         if (values.length === 0 && statement.includes(";")) db.exec(statement);
@@ -37,7 +37,7 @@ test("every list follows an index from its cursor on", () => {
     getAlarm: async () => null,
     setAlarm: async () => {},
   };
-  const jobs = new JobTable(new Sql(storage));
+  const jobs = new JobTable(new ObjectSql(storage));
   const after = { startedAt: 1, id: "forged" };
   for (const kind of [undefined, "timer"])
     for (const state of [undefined, "pending" as const, "rejected" as const])
@@ -52,7 +52,7 @@ test("every list follows an index from its cursor on", () => {
 
 /** A caller with 25,000 timers, of which only `timer_needle`, one of the oldest, still has its promise. */
 async function startMany() {
-  const table = new JobTable(new Sql(createStorage()));
+  const table = new JobTable(new ObjectSql(createStorage()));
   const sim = new Simulation({ now: () => Date.now() });
   const COUNT = 25_000;
   const startedJob = { kind: "timer", settledAt: null, due: 1e15, period: "", count: 0, isEarlier: false, bytes: 0 };

@@ -10,10 +10,10 @@ import type {
 import { wordsOf } from "../../core/jobs/caller/own-jobs.ts";
 import { endOfPeriod, MOST_SCHEDULES } from "../../core/jobs/caller/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/store/ids.ts";
+import type { ObjectSql, Row, SqlValue } from "../../core/store/object-storage.ts";
 import { schedule } from "../schedules/schedule.ts";
 import { conditionsOf, EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "./event-log.ts";
 import { ROOMS_TABLE } from "./room-rows.ts";
-import type { Row, Sql, SqlValue } from "./storage.ts";
 import { HOOK_TABLES } from "./webhooks/hook-table.ts";
 
 /** The caller's schedules and when each is due. Triggers keep the rows in step with the table of jobs. */
@@ -104,13 +104,13 @@ const SEARCHED = 2_000;
 const CLOCKS = 60_000;
 
 export class JobTable {
-  readonly #sql: Sql;
+  readonly #sql: ObjectSql;
   readonly #onEnd: (job: StartedJob) => void;
   /** The reservations of each period, where they were added up already. */
   readonly #used = new Map<string, number>();
 
   /** `onEnd` is called with each job that is found to have ended since its caller started it. */
-  constructor(sql: Sql, onEnd: (job: StartedJob) => void = () => {}) {
+  constructor(sql: ObjectSql, onEnd: (job: StartedJob) => void = () => {}) {
     this.#sql = sql;
     this.#onEnd = onEnd;
     sql.transaction(() => {

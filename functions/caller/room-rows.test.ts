@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
+import { ObjectSql } from "../../core/store/object-storage.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { JobTable } from "./job-table.ts";
 import { ROOMS_TABLE, RoomList, type RoomPosition, readRoom, TABLES, writeRoom } from "./room-rows.ts";
-import { Sql } from "./storage.ts";
 
 /** Tables that a backup leaves out: a sum over a caller's rows, and the list of callers' objects. */
 const DERIVED = ["stored", "rooms"];
 
 test("a backup of a caller has each of its tables, and a repeated restore changes nothing", () => {
   const make = () => {
-    const sql = new Sql(createStorage());
+    const sql = new ObjectSql(createStorage());
     const jobs = new JobTable(sql);
     sql.all("INSERT INTO log VALUES ('00000000', 0)");
     const write = (rows: Parameters<typeof writeRoom>[1]) => writeRoom(sql, rows, 0, () => jobs.clear());
@@ -35,7 +35,7 @@ test("a backup of a caller has each of its tables, and a repeated restore change
 test.each([0, 1, 49, 50, 51, 120])(
   "a backup has all of %i callers, however little is stored of each",
   async (count) => {
-    const sql = new Sql(createStorage());
+    const sql = new ObjectSql(createStorage());
     sql.all(ROOMS_TABLE);
     const rows = async (room: string, table: number) => ({
       rows: table === 0 ? [{ room, table: "log" as const, row: { floor: 0 } }] : [],

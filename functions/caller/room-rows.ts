@@ -1,5 +1,5 @@
 /** Reads and restores rooms for backups. A room is what one caller's object stores; one object keeps the list of rooms. */
-import type { Row, Sql, SqlValue } from "./storage.ts";
+import type { ObjectSql, Row, SqlValue } from "../../core/store/object-storage.ts";
 
 /**
  * The tables of a backup, in the order in which they are restored. The first has one row, which begins a room; the last resumes
@@ -53,7 +53,7 @@ export interface Room {
 }
 
 /** Reads the rows of a room after a position, and those of later tables. */
-export function readRoom(sql: Sql, [room, from, after]: RoomPosition): RoomPage {
+export function readRoom(sql: ObjectSql, [room, from, after]: RoomPosition): RoomPage {
   const rows: RoomRow[] = [];
   let size = 0;
   for (let at = from, last = after; at < TABLES.length; ) {
@@ -75,7 +75,7 @@ export function readRoom(sql: Sql, [room, from, after]: RoomPosition): RoomPage 
  * Writes rows of a room in one transaction. The row of the table `log`, which is the first, calls `clear`: the room begins
  * empty, with a new epoch. A subscription continues after the events that it received, and is told that some may be missing.
  */
-export function writeRoom(sql: Sql, rows: readonly RoomRow[], now: number, clear: () => void): void {
+export function writeRoom(sql: ObjectSql, rows: readonly RoomRow[], now: number, clear: () => void): void {
   sql.transaction(() => {
     for (const { table, row } of rows) {
       if (!TABLES.includes(table)) throw new Error(`A backup of a caller has no table ${table}.`);
@@ -99,10 +99,10 @@ export function writeRoom(sql: Sql, rows: readonly RoomRow[], now: number, clear
 }
 
 export class RoomList {
-  readonly #sql: Sql;
+  readonly #sql: ObjectSql;
   readonly #roomOf: (key: string) => Room;
 
-  constructor(sql: Sql, roomOf: (key: string) => Room) {
+  constructor(sql: ObjectSql, roomOf: (key: string) => Room) {
     this.#sql = sql;
     this.#roomOf = roomOf;
   }

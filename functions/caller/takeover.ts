@@ -34,12 +34,11 @@ const OBJECT = "durable-mcp:object";
 const Entry = z.object({ startedAt: z.number() });
 const Link = z.object({ sum: z.number().default(0), isSeal: z.boolean().default(false), by: z.unknown() });
 
-const State = z.object({
+interface State {
   /** For each chain: the entry to read next, downwards; the one to stop at; the last. Null: its end is not known yet. */
-  chains: z.array(z.object({ next: z.int(), low: z.int(), end: z.int() }).nullable()),
-  search: z.object({ cursor: z.string().optional(), limit: z.int().optional(), tries: z.int() }).nullable(),
-});
-type State = z.infer<typeof State>;
+  chains: ({ next: number; low: number; end: number } | null)[];
+  search: { cursor?: string | undefined; limit?: number | undefined; tries: number } | null;
+}
 
 export class Takeover {
   readonly #jobs: JobTable;
@@ -198,7 +197,7 @@ export class Takeover {
   }
 
   get #state(): State {
-    return State.parse(JSON.parse(this.#jobs.get("takeover") ?? '{"chains":[],"search":null}'));
+    return JSON.parse(this.#jobs.get("takeover") ?? '{"chains":[],"search":null}');
   }
 
   set #state(state: State) {

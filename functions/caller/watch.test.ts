@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { SettlementSource } from "../../core/jobs/endpoint.ts";
 import { feedEntryId } from "../../core/store/ids.ts";
+import { ObjectSql } from "../../core/store/object-storage.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { EventLog } from "./event-log.ts";
 import { JobLooks } from "./job-looks.ts";
 import { JobTable } from "./job-table.ts";
-import { Sql } from "./storage.ts";
 import { Watch } from "./watch.ts";
 
 const MINUTE = 60_000;
@@ -41,7 +41,7 @@ test("a progress entry that is pushed while only ends are wanted is read once pr
 
 test("a job whose edge died before it created the promise is asked for until it is removed, which is soon", async () => {
   const channel = { address: "poll://uni@edge/1", closed: new Promise<never>(() => {}), add: async () => {} };
-  const sql = new Sql(createStorage());
+  const sql = new ObjectSql(createStorage());
   const jobs = new JobTable(sql);
   const call = vi.fn(async () => undefined);
   const about = { key: () => "", nameOf: (id: string) => id, isToldWanted: () => false, onNews() {} };

@@ -3,7 +3,7 @@
 import type { News } from "../../core/jobs/operating/figures.ts";
 import type { Held } from "../../core/jobs/operating/paused-jobs.ts";
 import type { WaitState, WorkerReport } from "../../core/jobs/operating/worker-report.ts";
-import type { Row } from "../caller/storage.ts";
+import type { Row } from "../../core/store/object-storage.ts";
 import type { ServerState } from "./server-state.ts";
 
 /** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */

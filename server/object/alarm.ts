@@ -1,10 +1,9 @@
+import type { ObjectSql, ObjectStorage } from "../../core/store/object-storage.ts";
 import { type SweepPosition, sweep } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
 import type { Resonate } from "../resonate.ts";
 import type { FileSweep } from "./file-sweep.ts";
 import { logError } from "./log.ts";
-import type { ObjectSql } from "./object-sql.ts";
-import type { ObjectStorage } from "./platform.ts";
 import type { Notes } from "./tables.ts";
 
 /** How many ticks one alarm handles: its CPU time is limited, and requests are answered between alarms. */

@@ -101,6 +101,19 @@ test("no message leaves before its change is durable", async () => {
   stream.leave();
 });
 
+test("nothing keeps the object awake for a reader that has left, also if it has read nothing", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  try {
+    const leaving = new AbortController();
+    await object.fetch(new Request("http://resonate/poll/g/1", { signal: leaving.signal }));
+    expect(vi.getTimerCount()).toBeGreaterThan(0);
+    leaving.abort();
+    await until("its end", () => vi.getTimerCount() === 0, 1_000);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test("the alarm is set to the first time-out, and moves when an earlier one is added", async () => {
   expect(state.alarm).toBeNull();
   const later = Date.now() + 3_600_000;

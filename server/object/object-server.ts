@@ -18,11 +18,11 @@ import { type RunnerNamespace, RunnerPool, SLOTS } from "./execution/runner-pool
 import { type OperateObjects, RunnerReports } from "./execution/runner-reports.ts";
 import { FileSweep } from "./file-sweep.ts";
 import { logError } from "./log.ts";
-import { ObjectSql } from "./object-sql.ts";
 import { type BackupEnv, OPERATE, type Operated, Operator } from "./operate.ts";
 import type { ObjectState } from "./platform.ts";
 import { PollStreams } from "./poll-streams.ts";
 import { Serving } from "./serving.ts";
+import { StoreSql } from "./store-sql.ts";
 import { type Notes, openTables } from "./tables.ts";
 
 const WAITING = /^\/waiting\/([^/]+)$/;
@@ -53,7 +53,7 @@ export class ObjectServer implements Operated {
   /** The group whose tasks the account executes itself. */
   readonly #group: string;
   readonly #databaseSize: () => number;
-  readonly #sql: ObjectSql;
+  readonly #sql: StoreSql;
   readonly #notes: Notes;
   readonly #resonate: Resonate;
   readonly #alarm: Alarm;
@@ -73,7 +73,7 @@ export class ObjectServer implements Operated {
     const { storage } = state;
     const durable = () => storage.sync();
     this.#databaseSize = () => storage.sql.databaseSize;
-    this.#sql = new ObjectSql(storage);
+    this.#sql = new StoreSql(storage);
     this.#notes = openTables(this.#sql);
     this.#operator = new Operator(state, this.#sql, this.#notes, this, env);
     this.#pausedUntil = this.#notes.get("rests") === "forever" ? Number.POSITIVE_INFINITY : 0;
@@ -229,8 +229,6 @@ export class ObjectServer implements Operated {
     const connection = this.#resonate.connect(group, id);
     if (!connection) return new Response("Poll registration at capacity", { status: 503 });
     if (group === this.#group) this.#runners?.leave();
-    // When a reader leaves, the platform aborts this signal or cancels the stream.
-    request.signal.addEventListener("abort", () => this.#resonate.disconnect(connection));
-    return new Response(this.#streams.read(connection), { headers });
+    return new Response(this.#streams.read(connection, request.signal), { headers });
   }
 }

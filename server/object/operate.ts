@@ -1,8 +1,8 @@
 /** Answers the requests of operators: usage, a pause, all rows, the removal of a caller, an earlier state. */
 import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../backup.ts";
 import { countOf, forgetSome } from "../wire/callers.ts";
-import type { ObjectSql } from "./object-sql.ts";
 import type { ObjectState } from "./platform.ts";
+import type { StoreSql } from "./store-sql.ts";
 import type { Notes } from "./tables.ts";
 
 export const OPERATE = "/operate/";
@@ -38,13 +38,13 @@ export interface BackupEnv {
 
 export class Operator {
   readonly #state: ObjectState;
-  readonly #sql: ObjectSql;
+  readonly #sql: StoreSql;
   readonly #notes: Notes;
   readonly #server: Operated;
   readonly #bucket: Bucket | undefined;
   readonly #namespace: string;
 
-  constructor(state: ObjectState, sql: ObjectSql, notes: Notes, server: Operated, env: BackupEnv) {
+  constructor(state: ObjectState, sql: StoreSql, notes: Notes, server: Operated, env: BackupEnv) {
     this.#state = state;
     this.#sql = sql;
     this.#notes = notes;

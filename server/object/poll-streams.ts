@@ -23,9 +23,10 @@ export class PollStreams {
     this.#durable = durable;
   }
 
-  /** A stream of the messages for a connection. */
-  read(connection: PollConnection): ReadableStream<Uint8Array> {
+  /** A stream of the messages for a connection. When its reader leaves, the platform cancels it or aborts `signal`. */
+  read(connection: PollConnection, signal: AbortSignal): ReadableStream<Uint8Array> {
     let controller: ReadableStreamDefaultController<Uint8Array>;
+    signal.addEventListener("abort", () => this.#leave(controller, connection));
     return new ReadableStream<Uint8Array>({
       start: (given) => {
         controller = given;
@@ -40,19 +41,18 @@ export class PollStreams {
         await this.#durable();
         controller.enqueue(encoder.encode(messages.map((message) => `data: ${message}\n\n`).join("")));
       },
-      cancel: () => {
-        this.#remove(controller);
-        this.#resonate.disconnect(connection);
-      },
+      cancel: () => this.#leave(controller, connection),
     });
   }
 
   /** Ends all streams, so that their readers connect again. */
   endAll(): void {
-    for (const [controller, connection] of [...this.#open]) {
-      this.#end(controller);
-      this.#resonate.disconnect(connection);
-    }
+    for (const [controller, connection] of [...this.#open]) this.#leave(controller, connection);
+  }
+
+  #leave(controller: ReadableStreamDefaultController<Uint8Array>, connection: PollConnection): void {
+    this.#end(controller);
+    this.#resonate.disconnect(connection);
   }
 
   #keepAlive(): void {

@@ -162,6 +162,12 @@ test("sync adds a server to a project, and updates the snapshots of the servers 
   const synced = (await said(["sync"], project)).output;
   expect(synced).toMatch(/counting: \d+ tools, changed\nIts tools have changed:\n(.*\n)* +~ write title: "Old" → none/);
   expect(synced).toMatch(/Held back until you type .*--accept:\n +\+ read is new: .*Reads\./);
+  // Only --accept uses the lists that the last run has shown. Another run asks the server again.
+  const waiting = join(project, "waiting.json");
+  const shown = await readFile(waiting, "utf8");
+  await writeFile(waiting, JSON.stringify({ ...seen, tools: [] }));
+  expect((await said(["sync"], project)).output).not.toContain("is gone");
+  expect(await readFile(waiting, "utf8")).toBe(shown);
   expect((await said(["sync", "--accept"], project)).output).toMatch(/Its tools have changed:\n +\+ read is new/);
   expect((await said(["sync"], project)).output).toMatch(/as it was/);
 });

@@ -4,8 +4,9 @@ import type { Gives, Node, Program } from "./program.ts";
 const GIVES: Gives[] = ["seen", "list", "null", "nothing", "marked", "deep"];
 const ms = fc.constantFrom(0, 1, 5, 10, 20, 40, 80, 300);
 
-/** A placeholder: `named` sets the names at the end. */
-const name = fc.constant("");
+/** A node of one kind with these fields. Its name is a placeholder: `named` sets the names at the end. */
+const nodeOf = <K extends Node["do"], F extends object>(kind: K, fields: { [P in keyof F]: fc.Arbitrary<F[P]> }) =>
+  fc.record({ do: fc.constant(kind), name: fc.constant(""), ...fields }) as fc.Arbitrary<{ do: K; name: string } & F>;
 
 /** Mostly the first value. */
 const mostly = <T>(usual: T, ...others: T[]): fc.Arbitrary<T> =>
@@ -14,9 +15,7 @@ const mostly = <T>(usual: T, ...others: T[]): fc.Arbitrary<T> =>
 /** `isCalm`: all calls of the leaf are made, and none fails. */
 function leafOf(isCalm: boolean): fc.Arbitrary<Node> {
   const end = isCalm ? fc.constant("well" as const) : mostly<"well" | "error" | "final">("well", "error", "final");
-  const step = fc.record({
-    do: fc.constant("step" as const),
-    name,
+  const step = nodeOf("step", {
     ms,
     fails: fc.constantFrom(0, 0, 0, 0, 1, 2),
     slow: fc.boolean(),
@@ -25,84 +24,56 @@ function leafOf(isCalm: boolean): fc.Arbitrary<Node> {
     gives: fc.constantFrom(...GIVES),
   });
   const isNever = isCalm ? fc.constant(false) : mostly(false, true);
-  const budget = isCalm
-    ? fc.constant("asked" as const)
-    : fc.constantFrom("asked" as const, "plain" as const, "denied" as const);
+  const budget = isCalm ? fc.constant("asked" as const) : fc.constantFrom("asked", "plain", "denied");
   const job = isCalm ? fc.constantFrom("one", "two") : fc.constantFrom("one", "two", "bad");
-  const until = fc.record({
-    do: fc.constant("until" as const),
-    name,
-    ms: fc.constantFrom(1, 50, 500),
-    every: fc.constantFrom(10, 60, 1_000),
-    isNever,
-  });
+  const until = { ms: fc.constantFrom(1, 50, 500), every: fc.constantFrom(10, 60, 1_000), isNever };
   return fc.oneof(
     { weight: 16, arbitrary: step },
-    { weight: 6, arbitrary: fc.record({ do: fc.constant("sleep" as const), name, ms }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant("ask" as const), name }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant("emit" as const), name }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant("draw" as const), name }) },
-    { weight: 2, arbitrary: fc.record({ do: fc.constant("callback" as const), name, isNever }) },
-    {
-      weight: 2,
-      arbitrary: fc.record({ do: fc.constant("spend" as const), name, amount: fc.constantFrom(0, 3, 8), budget }),
-    },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant("job" as const), name, job }) },
-    { weight: 2, arbitrary: until },
-    { weight: isCalm ? 0 : 1, arbitrary: fc.record({ do: fc.constant("throw" as const), name }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant("outer" as const), name, ms: fc.constantFrom(0, 10) }) },
+    { weight: 6, arbitrary: nodeOf("sleep", { ms }) },
+    { weight: 3, arbitrary: nodeOf("ask", {}) },
+    { weight: 2, arbitrary: nodeOf("emit", {}) },
+    { weight: 2, arbitrary: nodeOf("draw", {}) },
+    { weight: 2, arbitrary: nodeOf("callback", { isNever }) },
+    { weight: 2, arbitrary: nodeOf("spend", { amount: fc.constantFrom(0, 3, 8), budget }) },
+    { weight: 3, arbitrary: nodeOf("job", { job }) },
+    { weight: 2, arbitrary: nodeOf("until", until) },
+    { weight: isCalm ? 0 : 1, arbitrary: nodeOf("throw", {}) },
+    { weight: 1, arbitrary: nodeOf("outer", { ms: fc.constantFrom(0, 10) }) },
   );
 }
 
 const breaker: fc.Arbitrary<Node> = fc.oneof(
-  fc.record({ do: fc.constant("foreign" as const), name, ms: fc.constantFrom(0, 1, 15, 90) }),
-  fc.record({ do: fc.constant("foreignEnd" as const), name, ms: fc.constantFrom(0, 1, 15, 90) }),
-  fc.record({ do: fc.constant("inner" as const), name, ms: fc.constantFrom(0, 15) }),
-  fc.record({
-    do: fc.constant("odd" as const),
-    name,
-    what: fc.constantFrom("date" as const, "nan" as const, "map" as const, "class" as const, "cycle" as const),
-  }),
+  nodeOf("foreign", { ms: fc.constantFrom(0, 1, 15, 90) }),
+  nodeOf("foreignEnd", { ms: fc.constantFrom(0, 1, 15, 90) }),
+  nodeOf("inner", { ms: fc.constantFrom(0, 15) }),
+  nodeOf("odd", { what: fc.constantFrom("date", "nan", "map", "class", "cycle") }),
 );
 
 function treeOf(isCalm: boolean): fc.Arbitrary<Node> {
   return fc.letrec<{ node: Node }>((tie) => {
     const node = tie("node");
     const of = fc.array(node, { minLength: 2, maxLength: 4, depthIdentifier: "tree" });
-    const several = <K extends "seq" | "all" | "any" | "race">(kind: K) =>
-      fc.record({ do: fc.constant(kind), name, of });
-    const one = <K extends "try" | "background" | "helpers">(kind: K) =>
-      fc.record({ do: fc.constant(kind), name, body: node });
-    const undo = fc.record({ do: fc.constant("undo" as const), name, of: fc.tuple(node, node) });
     const concurrency = fc.constantFrom(1, 2, Number.POSITIVE_INFINITY);
-    const loop = fc.record({
-      do: fc.constant("loop" as const),
-      name,
-      times: fc.integer({ min: 1, max: 3 }),
-      body: node,
-    });
-    const fan = fc.record({
-      do: fc.constant("fan" as const),
-      name,
+    const fan = {
       times: fc.integer({ min: 1, max: 4 }),
       workers: fc.constantFrom(2, 4, 4),
       body: fc.oneof({ weight: 2, arbitrary: leafOf(isCalm) }, { weight: 1, arbitrary: node }),
-    });
+    };
     return {
       node: fc.oneof(
         { maxDepth: 3, depthSize: "large", depthIdentifier: "tree" },
         { weight: 8, arbitrary: leafOf(isCalm) },
-        { weight: 4, arbitrary: several("seq") },
-        { weight: 3, arbitrary: several("all") },
-        { weight: 2, arbitrary: fc.record({ do: fc.constant("items" as const), name, of, concurrency }) },
-        { weight: 2, arbitrary: one("try") },
-        { weight: 1, arbitrary: one("helpers") },
-        { weight: isCalm ? 0 : 2, arbitrary: undo },
-        { weight: 1, arbitrary: loop },
-        { weight: 1, arbitrary: fan },
-        { weight: isCalm ? 0 : 1, arbitrary: several("any") },
-        { weight: isCalm ? 0 : 1, arbitrary: several("race") },
-        { weight: isCalm ? 0 : 1, arbitrary: one("background") },
+        { weight: 4, arbitrary: nodeOf("seq", { of }) },
+        { weight: 3, arbitrary: nodeOf("all", { of }) },
+        { weight: 2, arbitrary: nodeOf("items", { of, concurrency }) },
+        { weight: 2, arbitrary: nodeOf("try", { body: node }) },
+        { weight: 1, arbitrary: nodeOf("helpers", { body: node }) },
+        { weight: isCalm ? 0 : 2, arbitrary: nodeOf("undo", { of: fc.tuple(node, node) }) },
+        { weight: 1, arbitrary: nodeOf("loop", { times: fc.integer({ min: 1, max: 3 }), body: node }) },
+        { weight: 1, arbitrary: nodeOf("fan", fan) },
+        { weight: isCalm ? 0 : 1, arbitrary: nodeOf("any", { of }) },
+        { weight: isCalm ? 0 : 1, arbitrary: nodeOf("race", { of }) },
+        { weight: isCalm ? 0 : 1, arbitrary: nodeOf("background", { body: node }) },
       ),
     };
   }).node;

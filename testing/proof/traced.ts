@@ -84,10 +84,7 @@ export class Traced implements ContextCalls {
   }
 
   #noted<T>(name: string, promise: Promise<T>): Promise<T> {
-    return this.#note(this.#path(name), promise);
-  }
-
-  #note<T>(path: string, promise: Promise<T>): Promise<T> {
+    const path = this.#path(name);
     const note = () => this.#order.push(path);
     promise.then(note, (error) => (error instanceof JobCancelled ? this.#cancelled() : note()));
     return promise;

@@ -5,8 +5,9 @@ import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { type HeldTask, JobFull, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
-import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
+import type { ExecutionEnd, JobEnd, OfAttempt, Runnable, Runtime } from "../../core/engine/runtime.ts";
 import { fromStored, storable, toStored } from "../../core/engine/values.ts";
+import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
 import { fromBase64 } from "../../core/store/base64.ts";
 import { childOf } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
@@ -49,6 +50,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
     log: silent,
     metrics: uncounted,
     callbackUrl: (id: string) => `https://edge.invalid/callbacks/${encodeURIComponent(id)}`,
+    files: (of: OfAttempt) => attemptFiles(undefined, of),
   };
   const runtime = { ...usual, ...host.runtime };
   const lease = new TaskLease(acquired, host.send, host.watch, runtime.clock);

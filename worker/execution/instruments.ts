@@ -1,5 +1,5 @@
 /** The log, metrics and traces that executions use, and how they describe errors. Must not import from Node. */
-import type { Metrics } from "../../core/definitions/context.ts";
+import type { Log, Metrics } from "../../core/definitions/context.ts";
 import type { Figures } from "../../core/jobs/operating/figures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
@@ -16,6 +16,16 @@ export interface LineLog {
 interface WriteLine {
   (fields: object, message: string): void;
   (message: string): void;
+}
+
+/** The log as steps get it. */
+export function logOf(log: LineLog): Log {
+  return {
+    debug: (message, fields = {}) => log.debug(fields, message),
+    info: (message, fields = {}) => log.info(fields, message),
+    warn: (message, fields = {}) => log.warn(fields, message),
+    error: (message, fields = {}) => log.error(fields, message),
+  };
 }
 
 /** Counters and traces. `job` is a kind of job. */

@@ -1,7 +1,6 @@
 /** Prepares the execution of a job: its lease, its journal, and everything that its function and steps may use. */
 import type * as z from "zod";
 import { type Implementation, nextArgs } from "../../core/author/implement.ts";
-import type { Log } from "../../core/definitions/context.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Journal } from "../../core/engine/journal.ts";
@@ -26,7 +25,7 @@ import { ChildJobs } from "./child-jobs.ts";
 import { environmentsOf } from "./code.ts";
 import type { JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
-import { type Instruments, type LineLog, type Reports, reasonOf, thrown } from "./instruments.ts";
+import { type Instruments, type LineLog, logOf, type Reports, reasonOf, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import { Limits } from "./limits/limits.ts";
 import type { Pauses } from "./pauses.ts";
@@ -74,7 +73,7 @@ export class JobSetup {
     this.options = options;
     this.childJobs = new ChildJobs(options);
     this.#environments = environmentsOf(options.implementations, options.env);
-    this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
+    this.#limits = new Limits(options);
     this.#callbackUrl = callbackUrls(options.env);
   }
 
@@ -89,14 +88,13 @@ export class JobSetup {
       signal: AbortSignal;
       watchSettlement: () => void;
       children: string[];
-      seed: string | undefined;
       deadline: number;
       storage: number;
     },
   ): Runtime {
     const { task, promise } = acquired;
     const { store, instruments, reports } = this.options;
-    const { signal, watchSettlement, children, seed, deadline, storage } = about;
+    const { signal, watchSettlement, children, deadline, storage } = about;
     const room = { taken: cached.journal.files, most: storage || Number.POSITIVE_INFINITY };
     const owner = ownerOf(name, promise);
     const callbackUrl = this.#callbackUrl;
@@ -104,7 +102,6 @@ export class JobSetup {
       jobName: name,
       startedAt: promise.createdAt,
       deadline,
-      seed,
       owner,
       env: env ? this.#environments.get(env) : {},
       log: logOf(log),
@@ -121,7 +118,6 @@ export class JobSetup {
       nextArgs: (args) => nextArgs(job, args),
       ...(callbackUrl && { callbackUrl: (id) => callbackUrl(id, promise.timeoutAt) }),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
-      ...(cached.memo && { memo: cached.memo }),
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
       ...(job.events && { events: job.events }),
@@ -219,13 +215,4 @@ export class JobSetup {
     });
     if (!isOurs) throw new LeaseLost(LAPSED);
   }
-}
-
-function logOf(log: LineLog): Log {
-  return {
-    debug: (message, fields = {}) => log.debug(fields, message),
-    info: (message, fields = {}) => log.info(fields, message),
-    warn: (message, fields = {}) => log.warn(fields, message),
-    error: (message, fields = {}) => log.error(fields, message),
-  };
 }

@@ -18,8 +18,6 @@ import { watchResource } from "./watching.ts";
 const LOOKED_AT = 50;
 const PAGE = 10;
 
-const METHOD_NOT_FOUND = -32601;
-
 /**
  * Begins the address of a resource or template whose own address another server uses too, or could. The server's name follows.
  */
@@ -31,8 +29,9 @@ const OF_SERVER = "wrapped://";
  */
 const SAYS_WHOSE = /^(?!(https?|file|ftp|data|urn):)[a-z][\w+.-]*:|^[a-z][\w+.-]*:\/\/[^/]+\//i;
 
-/** Begins an address that only this server may use. */
+/** Begins an address that only this server may use, and one by which this server names a wrapped server. */
 const IS_JOB = /^job:/i;
+const IS_OURS = /^(job|wrapped):/i;
 
 /** The part of a template before its first variable. */
 const fixedPart = (template: Listed): string => keyOf(template).split("{")[0] ?? "";
@@ -99,7 +98,7 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
       const [given, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
       const isOpen = kind === "resourceTemplates" && servers.length > 1 && !isOwnTemplate(there, server, servers);
-      const first = isOpen || (kind !== "prompts" && IS_JOB.test(key)) ? second : given;
+      const first = isOpen || (kind !== "prompts" && IS_OURS.test(key)) ? second : given;
       const known = entries.get(first);
       // Of two equal entries of one server the first counts.
       if (known?.server === server) continue;
@@ -185,7 +184,7 @@ function together(servers: readonly Server[]): Passed {
     if (!entry) throw refused(`there is no template of resources ${JSON.stringify(uri)}`);
     const { server, there } = entry;
     if (!server.snapshot.offers?.includes("completions")) {
-      throw new ProtocolError(METHOD_NOT_FOUND, `${server.name} completes nothing`);
+      throw new ProtocolError(ErrorCode.MethodNotFound, `${server.name} completes nothing`);
     }
     const own = type === "ref/prompt" ? { type, name: there.name } : { type, uri: there.uriTemplate };
     const params = { ref: own, argument, ...(given !== undefined && { context: given }) };

@@ -4,11 +4,9 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { keyOf, type Listed, type ListedTool, type Lists, type Snapshot } from "../snapshot.ts";
+import { isObject } from "./json.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** If two tools have the same name, the first counts. */
 function byName({ tools }: Snapshot): Map<string, ListedTool> {
@@ -48,23 +46,14 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   });
   const kept = new Map(tools.map((tool) => [tool.name, tool]));
   const others = agreed.filter((tool) => !isDeepStrictEqual(tool, kept.get(tool.name)));
-  const {
-    agreed: _,
-    left: __,
-    lists: ___,
-    agreedLists: ____,
-    held: _____,
-    offers = now.offers,
-    instructions,
-    ...rest
-  } = before;
+  const { acceptances, instructions, offers = now.offers } = before;
   return {
-    ...rest,
     server: { ...before.server, version: now.server.version },
     revision: now.revision,
-    ...(instructions !== undefined && now.instructions !== undefined && { instructions }),
     resources: before.resources && now.resources,
     tools,
+    ...(acceptances && { acceptances }),
+    ...(instructions !== undefined && now.instructions !== undefined && { instructions }),
     ...narrowedLists(before, now),
     ...(offers && { offers: offers.filter((offer) => now.offers?.includes(offer)) }),
     ...(now.left && { left: now.left }),
@@ -91,11 +80,10 @@ export function accepted(before: Snapshot, now: Snapshot, names: readonly string
 
 function narrowedTool(agreed: ListedTool, now: ListedTool): ListedTool {
   const kept = Object.entries(agreed).flatMap(([key, value]): [string, unknown][] => {
-    if (now[key] === undefined || isDeepStrictEqual(value, now[key]))
-      return now[key] === undefined ? [] : [[key, value]];
+    if (now[key] === undefined) return [];
     if (key === "inputSchema" && narrows(value, now[key])) return [[key, now[key]]];
     // Results fit the server's new schema, not the accepted one, so neither is listed.
-    return key === "outputSchema" ? [] : [[key, value]];
+    return key === "outputSchema" && !isDeepStrictEqual(value, now[key]) ? [] : [[key, value]];
   });
   const annotations = hints(agreed.annotations ?? {}, now.annotations ?? {});
   const { annotations: _, execution: __, ...rest } = Object.fromEntries(kept) as unknown as ListedTool;
@@ -155,48 +143,42 @@ const LINES = 40;
 /** The differences between two snapshots, one line each; `whole`: with complete texts and all lines. */
 export function differences(before: Snapshot, now: Snapshot, whole = false): string[] {
   const width = whole ? Number.POSITIVE_INFINITY : SHOWN;
-  const [old, listed] = [byName(before), byName(now)];
   const changed = (what: string, a: Fields, b: Fields) =>
     [...new Set([...Object.keys(a), ...Object.keys(b)])]
       .filter((key) => !isDeepStrictEqual(a[key], b[key]))
       .map((key) => `${what}${key}: ${between(a[key], b[key], width)}`);
-  const flat = ({ annotations, execution: _, ...rest }: ListedTool): Fields => ({ ...annotations, ...rest });
-  const { server, instructions, resources, offers = now.offers } = before;
-  const others = KINDS.flatMap((kind) => {
-    const [a, b] = [before, now].map(({ lists }) => new Map(lists?.[kind]?.map((entry) => [keyOf(entry), entry])));
-    // After an upgrade, lists that the earlier version did not record are not reported as changes.
-    if (!a || !b || !before.lists) return [];
-    const name = (key: string) => `${kind.slice(0, -1)} ${shown(key, SHOWN)}`;
-    return [
-      ...[...a.keys()].filter((key) => !b.has(key)).map((key) => `- ${name(key)} is gone`),
-      ...[...b].flatMap(([key, entry]) => {
-        const there = a.get(key);
-        return there
-          ? changed(`~ ${name(key)} `, there, entry)
-          : [`+ ${name(key)} is new: ${shown(JSON.stringify(entry), width)}`];
-      }),
-    ];
-  });
-  const lines = [
-    ...changed(
-      "server ",
-      { name: server.name, title: server.title, instructions, resources, offers },
-      {
-        name: now.server.name,
-        title: now.server.title,
-        instructions: now.instructions,
-        resources: now.resources,
-        offers: now.offers,
-      },
-    ),
-    ...[...old.keys()].filter((name) => !listed.has(name)).map((name) => `- ${shown(name, SHOWN)} is gone`),
-    ...[...listed].flatMap(([name, tool]) => {
-      const there = old.get(name);
-      if (there) return changed(`~ ${shown(name, SHOWN)} `, flat(there), flat(tool));
-      const { name: _, ...rest } = tool;
-      return [`+ ${shown(name, SHOWN)} is new: ${shown(JSON.stringify(rest), width)}`];
+  /** The changes of a list; `rest`: what is shown of a new entry. */
+  const changesOf = <Each extends Fields>(
+    what: string,
+    before: ReadonlyMap<string, Each>,
+    now: ReadonlyMap<string, Each>,
+    flat: (entry: Each) => Fields = (entry) => entry,
+    rest = flat,
+  ) => [
+    ...[...before.keys()].filter((key) => !now.has(key)).map((key) => `- ${what}${shown(key, SHOWN)} is gone`),
+    ...[...now].flatMap(([key, entry]) => {
+      const there = before.get(key);
+      if (there) return changed(`~ ${what}${shown(key, SHOWN)} `, flat(there), flat(entry));
+      return [`+ ${what}${shown(key, SHOWN)} is new: ${shown(JSON.stringify(rest(entry)), width)}`];
     }),
-    ...others,
+  ];
+  const about = ({ server: { name, title }, instructions, resources, offers = now.offers }: Snapshot) =>
+    ({ name, title, instructions, resources, offers }) satisfies Fields;
+  const byKey = ({ lists }: Snapshot, kind: keyof Lists) =>
+    new Map(lists?.[kind].map((entry) => [keyOf(entry), entry]));
+  const lines = [
+    ...changed("server ", about(before), about(now)),
+    ...changesOf(
+      "",
+      byName(before),
+      byName(now),
+      ({ annotations, execution: _, ...rest }) => ({ ...annotations, ...rest }),
+      ({ name: _, ...rest }) => rest,
+    ),
+    // After an upgrade, lists that the earlier version did not record are not reported as changes.
+    ...(before.lists ? KINDS : []).flatMap((kind) =>
+      changesOf(`${kind.slice(0, -1)} `, byKey(before, kind), byKey(now, kind)),
+    ),
   ];
   const more = lines.length - LINES;
   return whole || more <= 0 ? lines : [...lines.slice(0, LINES), `… and ${more} more`];

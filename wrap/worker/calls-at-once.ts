@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { json } from "node:stream/consumers";
 import { HOUR, type Log, type Step } from "../../core/definitions/context.ts";
 import { machineClock } from "../../core/engine/clock.ts";
+import { within } from "../../core/store/pacing/backoff.ts";
 import { sizeOf } from "../../core/tools/content.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { SENT, type Told, type Worker } from "../at-once.ts";
@@ -92,10 +93,8 @@ async function make(
     .begin(step, { base: 0, request: { kind: "call" }, ...(args.once && { sentAt: sent.at }), ...kept })
     .catch(() => undefined);
   if (!call) return { sent };
-  const late = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => late.resolve(undefined), AT_ONCE);
-  const event = await Promise.race([call.event(0).catch(() => undefined), late.promise]);
-  clearTimeout(timer);
+  const answered = call.event(0).catch(() => undefined);
+  const event = await within(answered, AT_ONCE);
   const answer = event && (await answerIn(event, call, step, server.options.name));
   if (!answer) {
     limit(server, jobName, call);

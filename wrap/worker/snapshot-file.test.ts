@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { Connection } from "./connection/connection.ts";
 import { AnswerLost } from "./connection/errors.ts";
-import { snapshotOf } from "./snapshot-file.ts";
+import { snapshotOf, waitingBeside } from "./snapshot-file.ts";
 
 /** A connection to a server whose list of tools has `pages` pages of `size` tools. */
 function paged(pages: number, size: number): Connection {
@@ -22,6 +22,15 @@ function paged(pages: number, size: number): Connection {
 }
 
 afterEach(() => vi.useRealTimers());
+
+test.each([
+  ["snapshot.json", "waiting.json"],
+  ["acme.snapshot.ts", "acme.waiting.json"],
+  ["acme%20(b).snapshot.ts", "acme%20(b).waiting.json"],
+  ["acme.ts", "acme.waiting.json"],
+])("what waits beside the snapshot %s is in %s, so that servers of one folder do not share it", (snapshot, waiting) => {
+  expect(waitingBeside(new URL(`file:///project/tools/${snapshot}`)).href).toBe(`file:///project/tools/${waiting}`);
+});
 
 test("the list of tools may take as long as the server may take to start, and the message about a longer one names the option", async () => {
   vi.useFakeTimers();
@@ -46,6 +55,13 @@ test("the list of tools may take as long as the server may take to start, and th
     2,
     "tools/list: it was not answered within 60 s, and startTimeout (--start-timeout) allows more",
   ]);
+});
+
+test("a server's name has no characters that control the terminal in which it is shown", async () => {
+  const connection = paged(1, 1);
+  const client = { ...connection.client, getServerVersion: () => ({ name: "ac\u001b[2Jme", version: "1\n2" }) };
+  const { server } = await snapshotOf(Object.assign(connection, { client }));
+  expect(server).toEqual({ name: "ac[2Jme", version: "12" });
 });
 
 test("a list of many pages is read to its end", async () => {

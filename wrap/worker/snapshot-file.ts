@@ -1,6 +1,7 @@
 /** Reads a server's lists, and keeps them in the module that the edge imports. */
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import type { Acceptance } from "../../core/author/tool.ts";
+import { within } from "../../core/store/pacing/backoff.ts";
 import { type Listed, type Lists, MAX_INSTRUCTIONS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { accepted, differences, narrowed } from "./agreed-list.ts";
@@ -57,7 +58,6 @@ export async function snapshotOf(connection: Connection, timeout = TIMEOUT): Pro
 
 class NotAnswered extends Error {}
 
-/** Reads the pages of a list. */
 async function read(
   connection: Connection,
   method: string,
@@ -68,12 +68,11 @@ async function read(
   let cursor: unknown;
   for (let page = 0; !list.isFull && page < MAX_PAGES; page++) {
     const request = connection.request(method, cursor === undefined ? {} : { cursor });
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      late.reject(new NotAnswered(`it was not answered within ${timeout / 1_000} s`));
+    const result = await within(request.result, timeout);
+    if (!result) {
       request.cancel("it took too long");
-    }, timeout);
-    const result = await Promise.race([request.result, late.promise]).finally(() => clearTimeout(timer));
+      throw new NotAnswered(`it was not answered within ${timeout / 1_000} s`);
+    }
     list.add(result[field]);
     cursor = result.nextCursor;
     if (cursor === undefined) return;
@@ -81,7 +80,8 @@ async function read(
   if (!list.isFull) list.end(`has more than ${MAX_PAGES} pages`);
 }
 
-const short = (text: string): string => text.slice(0, 200);
+/** Without control characters, which a terminal would obey. */
+const short = (text: string): string => text.replace(/\p{Cc}/gu, "").slice(0, 200);
 
 /** Begins the file that an edge imports. */
 const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";
@@ -104,8 +104,14 @@ export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
   return json === undefined ? undefined : (JSON.parse(json) as Snapshot);
 }
 
-/** The file beside a snapshot that holds the server's present lists while some of their changes are held back. */
-export const waitingBeside = (snapshot: URL): URL => new URL("waiting.json", snapshot);
+/**
+ * The file beside a snapshot that holds the server's present lists while some of their changes are held back: `waiting.json` for
+ * `snapshot.json`, `acme.waiting.json` for `acme.snapshot.ts`, which may stand beside those of other servers.
+ */
+export function waitingBeside(snapshot: URL): URL {
+  const [, name = ""] = /([^/]*?)\.?(snapshot)?\.\w+$/.exec(snapshot.pathname) ?? [];
+  return new URL(`./${name === "" ? "" : `${name}.`}waiting.json`, snapshot);
+}
 
 export interface Update {
   snapshot: Snapshot;

@@ -80,6 +80,27 @@ test("a connection whose session the server has forgotten is replaced, and its o
   await server.close();
 });
 
+test("a call does not wait for a server that never sets its log level", { timeout: 20_000 }, async () => {
+  await using http = await serveHttp(async (request, response) => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const { id, method } = (await json(request)) as { id?: string; method: string };
+    if (method === "logging/setLevel") return;
+    const serverInfo = { name: "acme", version: "1" };
+    const result = { protocolVersion: "2025-11-25", capabilities: { logging: {} }, serverInfo };
+    if (id === undefined) response.writeHead(202).end();
+    else
+      response
+        .writeHead(200, { "content-type": "application/json" })
+        .end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  });
+  const options = { name: "acme", url: http.url, allowPrivate: true, revision: "2025-11-25" };
+  const server = new WrappedServer(options, {});
+  const connection = await server.connection("acme.read.1", LOG);
+  await connection.logFrom("info");
+  expect(connection.isIdle).toBe(true);
+  await server.close();
+});
+
 /** A program whose tool becomes a task of eight seconds. */
 const TASK = `
 let end;

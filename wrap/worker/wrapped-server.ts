@@ -2,9 +2,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ProtocolError, SdkHttpError } from "@modelcontextprotocol/client";
 import { LRUCache } from "lru-cache";
+import * as z from "zod";
 import { callerOf } from "../../core/definitions/caller.ts";
 import { HOUR, type Log, RetryableError, type Step } from "../../core/definitions/context.ts";
 import { splitKey } from "../../core/store/ids.ts";
+import { jsonOf } from "../../core/store/json.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { CallsInFlight } from "./call/call-in-flight.ts";
@@ -354,19 +356,15 @@ const isAnswer = (error: unknown): boolean =>
 const isPrivate = (error: unknown): boolean =>
   error instanceof Error && (error.name === "PrivateAddress" || isPrivate(error.cause));
 
+/** Headers or variables by caller. */
+const Credentials = z.record(z.string(), z.record(z.string(), z.string()));
+
 async function readCredentials(text: string | undefined, variable: string) {
-  const wrong = new Error(`${variable} must be JSON: from callers to objects of names and values`);
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text ?? "");
-  } catch {
-    throw wrong;
-  }
-  if (typeof parsed !== "object" || parsed === null) throw wrong;
-  const entries = Object.entries(parsed).map(async ([id, values]) => {
-    if (typeof values !== "object" || Object.values(values).some((value) => typeof value !== "string")) throw wrong;
-    return [id === OTHERS ? id : (await callerOf(id)).key, values as Record<string, string>] as const;
-  });
+  const { data } = Credentials.safeParse(jsonOf(text ?? ""));
+  if (!data) throw new Error(`${variable} must be JSON: from callers to objects of names and values`);
+  const entries = Object.entries(data).map(
+    async ([id, values]) => [id === OTHERS ? id : (await callerOf(id)).key, values] as const,
+  );
   return new Map(await Promise.all(entries));
 }
 

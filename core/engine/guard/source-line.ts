@@ -24,8 +24,11 @@ export function sourceLine(before = ""): string {
 }
 
 /** The first line of the author's code in an error's stack, as ` (at file:line)`; empty if the stack does not tell. */
-export function lineIn({ stack = "" }: Error): string {
-  const frame = framesOf(stack).find(({ file }) => !OWN.test(file) && !file.includes("/node_modules/"));
+export function lineIn({ stack = "" }: Error, message: string): string {
+  // Others may have written the message: it may look like frames, or be so long that searching it takes minutes.
+  const frame = framesOf(stack.replace(message, "")).find(
+    ({ file }) => !OWN.test(file) && !file.includes("/node_modules/"),
+  );
   return frame ? ` (at ${inWords(frame)})` : "";
 }
 

@@ -46,7 +46,8 @@ function leased(answer: (kind: string, id: string) => number, rules = RULES_OF_0
     return { status, data: { promise: promise(id), action: { data: { promise: { ...promise(created), state } } } } };
   };
   const held = { task: { id: "job", version: 1 }, promise: promise("job") };
-  return { lease: new TaskLease(held, send, undefined, machineClock, { ...rules }), requests };
+  const lease: TaskLease = new TaskLease(held, send, (id) => lease.get(id), machineClock, { ...rules });
+  return { lease, requests };
 }
 
 describe("a suspension that the server refuses", () => {

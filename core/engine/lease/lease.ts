@@ -86,11 +86,10 @@ export class TaskLease implements Lease {
   /** One function for all promises and reads, because a watcher keeps each listener that it is given. */
   readonly #hear = (promise?: PromiseRecord) => this.onNews(promise);
 
-  /** Without `watch`, promises are read and no news comes. */
   constructor(
     { task, promise, cleansUp, preload = [], records }: HeldTask,
     send: Send,
-    watch?: Watch,
+    watch: Watch,
     { now } = machineClock,
     rules = { ...RULES_OF_0_9 },
   ) {
@@ -101,7 +100,7 @@ export class TaskLease implements Lease {
     this.#deadline = promise.timeoutAt;
     this.#createdAt = promise.createdAt;
     this.#send = send;
-    this.#watch = watch ?? ((id) => this.get(id));
+    this.#watch = watch;
     this.#now = now;
     this.#rules = rules;
     this.#given = new Map(preload.map((each) => [each.id, each]));

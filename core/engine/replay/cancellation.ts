@@ -23,15 +23,15 @@ const GRACE = 5 * SECOND;
 export const graceOf = (cleanup: number): number => Math.min(GRACE, cleanup / 4);
 
 interface CancellationParts {
-  readonly journal: Pick<Journal, "events">;
-  readonly commands: Pick<Commands, "open">;
+  readonly journal: Journal;
+  readonly commands: Commands;
   readonly awaitables: Awaitables;
   readonly writer: JournalWriter;
   readonly replay: Replay;
-  readonly lease: Pick<Lease, "run" | "create" | "watch">;
+  readonly lease: Lease;
   readonly wakeup: Wakeup;
   readonly clock: Clock;
-  readonly runtime: Pick<Runtime, "deadline">;
+  readonly runtime: Runtime;
 }
 
 /** A cancellation, or (`by`) the deadline, at the time `at` in milliseconds since the epoch. */
@@ -64,8 +64,7 @@ export async function tell(parts: CancellationParts, cancellation: Cancellation)
     ...(reason !== undefined && { reason }),
     ...(unbegun.length > 0 && { unbegun }),
   };
-  const [record] = await writer.append([{ event, when: "resolved" }]);
-  if (record) await replay.cancel(record);
+  await replay.cancel(await writer.record(event));
 }
 
 /**
@@ -74,15 +73,13 @@ export async function tell(parts: CancellationParts, cancellation: Cancellation)
  */
 export async function handWinners(
   { commands, replay }: Pick<CancellationParts, "commands" | "replay">,
-  record: (event: JournalEntry) => Promise<JournalRecord | undefined>,
+  record: (event: JournalEntry) => Promise<JournalRecord>,
 ): Promise<void> {
   for (;;) {
     const race = [...commands.open].find(({ kind, winner }) => kind === "race" && winner);
     if (!race?.winner) return;
     const { key, failed } = race.winner;
-    const written = await record({ kind: "race", op: race.path, winner: key, ...(failed && { failed }) });
-    if (!written) return;
-    await replay.hand(race, written);
+    await replay.hand(race, await record({ kind: "race", op: race.path, winner: key, ...(failed && { failed }) }));
   }
 }
 
@@ -90,7 +87,7 @@ export async function handWinners(
 async function handOver(parts: CancellationParts, at: number): Promise<void> {
   const { commands, awaitables, writer, replay } = parts;
   for (;;) {
-    await handWinners(parts, async (event) => (await writer.append([{ event, when: "resolved" }]))[0]);
+    await handWinners(parts, (event) => writer.record(event));
     for (const command of commands.open) awaitables.locate(command);
     await awaitables.lookAround();
     const { next } = awaitables;
@@ -126,8 +123,7 @@ async function handOutcomes(
       left.delete(id);
       const event = entryIn(promise);
       if (!event || command.isOver || (await endsWith(event))) continue;
-      const [written] = await writer.append([{ event, when: "resolved" }]);
-      if (written) await replay.hand(command, written);
+      await replay.hand(command, await writer.record(event));
       isHanded = true;
     }
     if (left.size === 0 || isLast) return isHanded;

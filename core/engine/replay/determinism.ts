@@ -51,18 +51,16 @@ export type FunctionEnd = { value: unknown } | { error: unknown } | { next: unkn
 
 /** How the ends of two runs differ; undefined if they do not. Errors may differ: they may hold the time of day. */
 export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | undefined {
-  if (first && second && "next" in first !== "next" in second) return "continued in only one run";
-  if (first && second && "next" in first && "next" in second) {
-    const path = difference(first.next, second.next);
-    return path === undefined ? undefined : `continued with something else${path && ` at ${path}`}`;
-  }
   if (!first || !second) return first === second ? undefined : "did not come to its end";
-  if ("error" in first || "error" in second) {
-    return "error" in first && "error" in second ? undefined : "threw in only one run";
-  }
-  const [one, other] = [first, second] as { value: unknown }[];
-  const path = difference(one?.value, other?.value);
-  return path === undefined ? undefined : `returned something else${path && ` at ${path}`}`;
+  if ("value" in first && "value" in second) return somethingElse("returned", first.value, second.value);
+  if ("next" in first && "next" in second) return somethingElse("continued with", first.next, second.next);
+  if ("error" in first && "error" in second) return undefined;
+  return `${"next" in first || "next" in second ? "continued" : "threw"} in only one run`;
+}
+
+function somethingElse(did: string, one: unknown, other: unknown): string | undefined {
+  const path = difference(one, other);
+  return path === undefined ? undefined : `${did} something else${path && ` at ${path}`}`;
 }
 
 /** For a function that went on after it had called `ctx.continueAs`. */

@@ -54,65 +54,18 @@ const START_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterva
 const NO_ADDRESS =
   "needs the edge's public address and its key: set PUBLIC_URL and VIEW_KEY for the worker, as they are for the edge";
 
-/** The methods that may be taken out of a context and called alone: `const { step } = ctx`. */
-const METHODS = [
-  "step",
-  "start",
-  "sleep",
-  "ask",
-  "callback",
-  "await",
-  "until",
-  "all",
-  "allSettled",
-  "race",
-  "any",
-  "timeout",
-  "spend",
-  "progress",
-  "emit",
-  "event",
-  "continueAs",
-  "now",
-  "random",
-  "uuid",
-] as const;
-
 const LAST = "It is a function's last call: return ctx.continueAs(args)";
 
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface ContextParts {
-  readonly commands: Pick<
-    Commands,
-    "add" | "close" | "closeWithin" | "count" | "open" | "emitted" | "events" | "outputs" | "failedSpends"
-  >;
-  readonly lease: Pick<Lease, "id" | "run" | "create">;
-  readonly run: Pick<
-    FunctionRun,
-    "isOpen" | "window" | "cause" | "breaks" | "afterwards" | "now" | "waitsUntil" | "next" | "isTold" | "told"
-  >;
-  readonly report: Pick<StateReport, "progress">;
+  readonly commands: Commands;
+  readonly lease: Lease;
+  readonly run: FunctionRun;
+  readonly report: StateReport;
   readonly spending: Spending;
-  readonly runtime: Pick<
-    Runtime,
-    | "jobName"
-    | "deadline"
-    | "nextArgs"
-    | "cancelled"
-    | "events"
-    | "seed"
-    | "startedAt"
-    | "env"
-    | "start"
-    | "cancel"
-    | "callbackUrl"
-    | "log"
-    | "metrics"
-    | "onStep"
-    | "mostCalls"
-  >;
-  readonly clock: Pick<Clock, "now">;
+  readonly runtime: Runtime;
+  readonly clock: Clock;
   /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
   readonly signal: AbortSignal;
 }
@@ -129,7 +82,7 @@ export class ExecutionContext implements Context {
     this.#parts = parts;
     this.#parent = parent;
     this.#path = path;
-    for (const method of METHODS) this[method] = this[method].bind(this) as never;
+    for (const [name, method] of METHODS) Reflect.set(this, name, method.bind(this));
   }
 
   get jobName(): string {
@@ -347,33 +300,29 @@ export class ExecutionContext implements Context {
   }
 
   race<B extends Branches>(branches: B, { name = "race" }: { name?: string } = {}): Promise<Winner<B>> {
-    return this.#first("race", branches, name, () => true);
+    return this.#first("race", branches, name);
   }
 
   any<B extends Branches>(branches: B, { name = "any" }: { name?: string } = {}): Promise<Winner<B>> {
     const errors: unknown[] = [];
     const all = Object.keys(branches ?? {}).length;
-    return this.#first("any", branches, name, (failed, error) => {
+    const isLast = (failed: boolean, error: unknown) => {
       if (!failed) return true;
       errors.push(error);
       if (errors.length < all) return false;
       const reasons = errors.map((each) => (each instanceof Error ? each.message : String(each)));
       return { error: new AggregateError(errors, `every branch failed: ${reasons.join("; ")}`) };
-    });
+    };
+    return this.#first("any", branches, name, { isLast });
   }
 
   timeout<T>(ms: number, fn: (ctx: Context) => Promise<T>, { name = "timeout" }: { name?: string } = {}): Promise<T> {
     const branches = { work: fn, late: (ctx: Context) => ctx.sleep("timeout", ms) };
-    return this.#first(
-      "timeout",
-      branches,
-      name,
-      () => true,
-      ({ winner, value }) => {
-        if (winner === "late") throw new TimeoutError(`ctx.timeout: "${name}" took longer than ${words(ms)}`);
-        return value as T;
-      },
-    );
+    const map = ({ winner, value }: Winner<typeof branches>) => {
+      if (winner === "late") throw new TimeoutError(`ctx.timeout: "${name}" took longer than ${words(ms)}`);
+      return value as T;
+    };
+    return this.#first("timeout", branches, name, { map });
   }
 
   /**
@@ -384,8 +333,13 @@ export class ExecutionContext implements Context {
     call: "race" | "any" | "timeout",
     branches: B,
     name: string,
-    isLast: (failed: boolean, error: unknown) => boolean | { error: Error },
-    map?: (winner: Winner<B>) => T,
+    {
+      isLast = () => true,
+      map,
+    }: {
+      isLast?: (failed: boolean, error: unknown) => boolean | { error: Error };
+      map?: (winner: Winner<B>) => T;
+    } = {},
   ): Promise<T> {
     const prepare = (command: Command) => {
       const entries = Object.entries(branches ?? {});
@@ -442,9 +396,7 @@ export class ExecutionContext implements Context {
       }
       spending.within(of, (limit, spent) => this.#root.#mayGrow(of, limit, spent)).then(resolve, reject);
     });
-    spent.catch((error) => {
-      commands.failedSpends.push({ kind: "spend", path: of, failed: { error }, isAwaited: () => spent.isAwaited });
-    });
+    spent.catch((error) => commands.failedSpends.push({ kind: "spend", path: of, failed: { error }, outcome: spent }));
     spent.isAwaited = false;
     return spent;
   }
@@ -461,9 +413,7 @@ export class ExecutionContext implements Context {
   }
 
   progress(done: number | string, total?: number, message?: string): void {
-    const { report } = this.#parts;
-    const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
-    outside(() => report.progress(typeof done === "string" ? { message: done } : { done, ...said }));
+    outside(() => this.#parts.report.progress(done, total, message));
   }
 
   emit(value: unknown): Promise<void> {
@@ -633,7 +583,7 @@ export class ExecutionContext implements Context {
       if (command) command.failed = { error };
     });
     outcome.isAwaited = false;
-    if (command) command.isAwaited = () => outcome.isAwaited;
+    if (command) command.outcome = outcome;
     return outcome as Promise<T>;
   }
 
@@ -663,6 +613,12 @@ export class ExecutionContext implements Context {
     );
   }
 }
+
+/** The methods may be taken out of a context and called alone: `const { step } = ctx`. */
+const METHODS = Object.entries(Object.getOwnPropertyDescriptors(ExecutionContext.prototype)).flatMap(
+  ([name, { value }]): [string, (...args: never) => unknown][] =>
+    typeof value === "function" && name !== "constructor" ? [[name, value]] : [],
+);
 
 /**
  * As `given.then(map)`, and takes as many microtasks. A cancellation rejects several calls at once, and in stored journals the

@@ -4,8 +4,8 @@ import { Wakeup } from "./commands/wakeup.ts";
 import { FunctionRun } from "./function-run.ts";
 
 test("a window closes when its outcome cannot be handed over", async () => {
-  const about = { isReplaying: false, isStrict: true, startedAt: 0, deadline: 1 };
-  const run = new FunctionRun(machineClock, new Wakeup(machineClock), about);
+  const job = { seed: "a seed", startedAt: 0, deadline: 1 };
+  const run = new FunctionRun(machineClock, new Wakeup(machineClock), job, false);
   const handed = run.moveOn(() => {
     throw new Error("no such outcome");
   });

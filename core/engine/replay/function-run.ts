@@ -7,6 +7,7 @@ import { NondeterminismError } from "../../definitions/context.ts";
 import { type Clock, whenDrained } from "../clock.ts";
 import { type Guarded, inside, windowed } from "../guard/guard.ts";
 import { sourceLine } from "../guard/source-line.ts";
+import type { Runtime } from "../runtime.ts";
 import type { Command } from "./commands/command.ts";
 import type { Wakeup } from "./commands/wakeup.ts";
 import { AWAITED, type FunctionEnd, NEVER_LATER, NOT_RETURNED, unhandled } from "./determinism.ts";
@@ -45,14 +46,15 @@ export class FunctionRun implements Guarded {
   constructor(
     clock: Clock,
     wakeup: Wakeup,
-    about: { isReplaying: boolean; isStrict: boolean; startedAt: number; deadline: number },
+    { seed, startedAt, deadline }: Pick<Runtime, "seed" | "startedAt" | "deadline">,
+    isReplaying: boolean,
   ) {
     this.#clock = clock;
     this.#wakeup = wakeup;
-    this.isReplaying = about.isReplaying;
-    this.isStrict = about.isStrict;
-    this.#now = about.startedAt;
-    this.waitsUntil = about.deadline;
+    this.isReplaying = isReplaying;
+    this.isStrict = seed !== undefined;
+    this.#now = startedAt;
+    this.waitsUntil = deadline;
   }
 
   async begin(fn: () => Promise<unknown>): Promise<void> {

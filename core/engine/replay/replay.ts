@@ -16,11 +16,11 @@ import { Blocked, mismatch, otherWinner } from "./determinism.ts";
 import type { FunctionRun } from "./function-run.ts";
 
 interface ReplayParts {
-  readonly journal: Pick<Journal, "events">;
+  readonly journal: Journal;
   readonly commands: Commands;
   readonly awaitables: Awaitables;
   readonly run: FunctionRun;
-  readonly runtime: Pick<Runtime, "errors" | "cleanupUntil">;
+  readonly runtime: Runtime;
 }
 
 export class Replay {
@@ -96,9 +96,6 @@ export class Replay {
   async hand(command: Command, record: JournalRecord): Promise<void> {
     const { n, event, promise } = record;
     switch (event.kind) {
-      case "heard":
-      case "cancelled":
-        return;
       case "sleep":
       case "ask":
         if ("error" in event && event.error) break;

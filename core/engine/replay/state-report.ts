@@ -6,51 +6,39 @@ import type { FunctionRun } from "./function-run.ts";
 
 /** Tells the runtime what the job is doing. */
 export class StateReport {
-  readonly #commands: Pick<Commands, "open" | "emitted" | "events">;
-  readonly #run: Pick<FunctionRun, "isReplaying">;
-  readonly #spending: Pick<Spending, "all">;
-  readonly #onState: Runtime["onState"];
-  #progress: Progress | undefined;
-  readonly #n: number | undefined;
+  readonly #commands: Commands;
+  readonly #run: FunctionRun;
+  readonly #spending: Spending;
+  readonly #runtime: Runtime;
+  /** The newest progress that the function or a step has reported. */
+  newest: Progress | undefined;
 
-  constructor(
-    commands: Pick<Commands, "open" | "emitted" | "events">,
-    run: Pick<FunctionRun, "isReplaying">,
-    spending: Pick<Spending, "all">,
-    { onState, run: job }: Pick<Runtime, "onState" | "run">,
-  ) {
-    this.#progress = job?.before.progress;
-    this.#n = job?.n;
+  constructor(commands: Commands, run: FunctionRun, spending: Spending, runtime: Runtime) {
+    this.newest = runtime.run?.before.progress;
     this.#commands = commands;
     this.#run = run;
     this.#spending = spending;
-    this.#onState = onState;
-  }
-
-  get newest(): Progress | undefined {
-    return this.#progress;
+    this.#runtime = runtime;
   }
 
   /** Takes the progress that the function or a step reports. */
-  progress(progress: Progress): void {
-    this.#progress = progress;
+  progress(done: number | string, total?: number, message?: string): void {
+    const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+    this.newest = typeof done === "string" ? { message: done } : { done, ...said };
     if (!this.#run.isReplaying) this.tell();
   }
 
   tell(): void {
     const { all: spent } = this.#spending;
-    const state = stateOf(this.#commands, this.#progress);
-    const n = this.#n;
+    const state = stateOf(this.#commands, this.newest);
+    const { onState, run } = this.#runtime;
     // Clients would take a question of the same name in a later run for the one that they answered.
-    if (n !== undefined) for (const each of state.questions) each.key = `${each.key}, run ${n}`;
-    this.#onState?.({ ...state, ...(spent && { spent }), ...(n !== undefined && { run: n }) });
+    if (run) for (const each of state.questions) each.key = `${each.key}, run ${run.n}`;
+    onState?.({ ...state, ...(spent && { spent }), ...(run && { run: run.n }) });
   }
 }
 
-function stateOf(
-  { open: commands, emitted: all, events }: Pick<Commands, "open" | "emitted" | "events">,
-  progress?: Progress,
-): ExecutionState {
+function stateOf({ open: commands, emitted: all, events }: Commands, progress?: Progress): ExecutionState {
   const emitted = all - events;
   const told = { ...(progress && { progress }), ...(emitted > 0 && { emitted }), ...(events > 0 && { events }) };
   const state: ExecutionState = { steps: [], awaiting: 0, callbacks: [], questions: [], ...told };

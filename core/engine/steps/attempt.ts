@@ -1,19 +1,13 @@
 /** One attempt of a step, or one look of an `until`. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import {
-  MINUTE,
-  NondeterminismError,
-  NonRetryableError,
-  type Step,
-  type StepOptions,
-} from "../../definitions/context.ts";
+import { MINUTE, NondeterminismError, type Step, type StepOptions } from "../../definitions/context.ts";
 import { type Clock, words } from "../clock.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/commands/command.ts";
 import type { FunctionRun } from "../replay/function-run.ts";
 import type { StateReport } from "../replay/state-report.ts";
-import { type AttemptFiles, type Lease, noteLease, type Runtime } from "../runtime.ts";
+import { type Lease, noteLease, type Runtime } from "../runtime.ts";
 
 /** The parts of an execution that its steps use. */
 export interface StepParts {
@@ -22,9 +16,9 @@ export interface StepParts {
   readonly clock: Clock;
   /** Aborted when the execution is over, or has to end. */
   readonly signal: AbortSignal;
-  readonly writer: Pick<JournalWriter, "post" | "leave">;
-  readonly run: Pick<FunctionRun, "breaks" | "isLate" | "isTold" | "waitsUntil">;
-  readonly report: Pick<StateReport, "progress">;
+  readonly writer: JournalWriter;
+  readonly run: FunctionRun;
+  readonly report: StateReport;
 }
 
 /** How long an attempt holds a place of its `concurrency` while it waits for its `rate`, in milliseconds. */
@@ -52,7 +46,7 @@ export async function attempt(
   if (signal.aborted || command.isOver) abort.abort(signal.reason);
   const { jobName, promiseOf } = runtime;
   const at = { promiseId: lease.id, run: lease.run, version: lease.version, step: command.path, attempt: number };
-  const files = runtime.files?.({ ...at, jobName, promiseOf, signal: abort.signal }) ?? NOWHERE;
+  const files = runtime.files({ ...at, jobName, promiseOf, signal: abort.signal });
   const step: Step = {
     attempt: number,
     idempotencyKey: keyOf(lease.run, command.path),
@@ -62,8 +56,7 @@ export async function attempt(
     env,
     log,
     metrics,
-    progress: (done, total, message) =>
-      report.progress({ done, ...(total !== undefined && { total }), ...(message !== undefined && { message }) }),
+    progress: (done, total, message) => report.progress(done, total, message),
     file: files.file,
     read: files.read,
   };
@@ -120,11 +113,6 @@ async function admitted(
     }
   }
 }
-
-const nowhere = async () => {
-  throw new NonRetryableError("nothing stores files here");
-};
-const NOWHERE: AttemptFiles = { file: nowhere, read: nowhere, keep: async () => {}, discard: async () => {} };
 
 /** Whether a failed attempt was cut off by the deadline, so that its outcome is unknown. */
 export const isCutOff = ({ run }: Pick<StepParts, "run">): boolean => run.isLate && !run.isTold;

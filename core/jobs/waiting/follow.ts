@@ -1,6 +1,6 @@
 /** Follows changes to promises, through losses of the connection over which they are pushed. */
 import type { Channel } from "../../store/connection/connections.ts";
-import { pause, persist } from "../../store/pacing/backoff.ts";
+import { persist, within } from "../../store/pacing/backoff.ts";
 
 /** The pauses before a lost or refused connection is opened again, in milliseconds. */
 const RECONNECT = { base: 250, max: 4_000 };
@@ -75,14 +75,4 @@ export function followPromises<News, Connection extends Channel>(
   };
 
   return persist(attempt, { signal, ...RECONNECT });
-}
-
-/** What `promise` resolves to, or undefined when that takes longer than `ms`. */
-async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  const over = new AbortController();
-  try {
-    return await Promise.race([promise, pause(Math.max(ms, 0), over.signal).then(() => undefined)]);
-  } finally {
-    over.abort();
-  }
 }

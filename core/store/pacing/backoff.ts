@@ -25,6 +25,13 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/** The value of `promise`; undefined if it does not come within `ms` milliseconds, or before `signal` aborts. */
+export async function within<T>(promise: Promise<T>, ms: number, signal?: AbortSignal): Promise<T | undefined> {
+  const over = new AbortController();
+  const late = pause(Math.max(ms, 0), signal ? AbortSignal.any([signal, over.signal]) : over.signal);
+  return Promise.race([promise, late.then(() => undefined)]).finally(() => over.abort());
+}
+
 /**
  * Repeats `attempt` until `signal` aborts, with pauses that grow while attempts end soon. An attempt that lasted longer than
  * the longest pause counts as a success. Rejects as soon as an attempt does.

@@ -402,3 +402,20 @@ test.each([
   expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
   error.mockRestore();
 });
+
+test("a one-time schedule ends although the edge dies after its firing was noted", async () => {
+  const { sim, pass, block, fired } = await deploy({ when: { at: new Date(BEGAN + HOUR).toISOString() } });
+  const send = sim.send.bind(sim);
+  const settling = Promise.withResolvers<void>();
+  const dies = vi.spyOn(sim, "send").mockImplementation((kind, data) => {
+    if (kind !== "promise.settle") return send(kind, data as never) as never;
+    settling.resolve();
+    return new Promise<never>(() => {});
+  });
+  void pass(1);
+  await settling.promise;
+  dies.mockRestore();
+  block("nobody");
+  await pass(0.01);
+  expect([await fired(), sim.get(`${KEY}schedule_s`)?.state]).toEqual([["23T130000Z"], "resolved"]);
+});

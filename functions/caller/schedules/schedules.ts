@@ -15,13 +15,13 @@ import type { ResonateClient } from "../../../core/store/connection/client.ts";
 import { ResonateUnavailable } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { escapeId, splitGeneration } from "../../../core/store/ids.ts";
+import type { ObjectSql, SqlValue } from "../../../core/store/object-storage.ts";
 import { check } from "../../../core/tools/arguments.ts";
 import type { EdgeLog } from "../../http/log.ts";
 import { Schedule, schedule } from "../../schedules/schedule.ts";
 import { lastBetween, nextAfter, problemIn, stamp } from "../../schedules/times.ts";
 import type { JobLooks } from "../job-looks.ts";
 import type { SeenSchedule } from "../seen.ts";
-import type { Sql, SqlValue } from "../storage.ts";
 
 /** How late a firing may be before it counts as missed, in milliseconds. */
 const LATE = 5 * 60_000;
@@ -61,7 +61,7 @@ interface Row {
 }
 
 interface ScheduleWorld {
-  sql: Sql;
+  sql: ObjectSql;
   client: ResonateClient;
   feeds: ProgressFeeds;
   looks: Pick<JobLooks, "lookAt" | "noteRecord">;
@@ -197,12 +197,14 @@ export class Schedules {
       running = started.id ?? running;
       told.unshift(started.told);
     }
-    const again = queued === null ? Number.MAX_SAFE_INTEGER : now + (isPaused ? AFTER_PAUSE : AGAIN);
+    const isOver = next === undefined && queued === null;
+    // One that is over is looked at again, in case this process dies before it has ended it.
+    const again = queued !== null || isOver ? now + (isPaused ? AFTER_PAUSE : AGAIN) : Number.MAX_SAFE_INTEGER;
     const next_at = Math.min(next ?? Number.MAX_SAFE_INTEGER, again);
     const kept = told.slice(0, TOLD);
     await this.#tell(record, next, kept);
     this.#put({ ...row, next_at, after: now, running, queued, told: JSON.stringify(kept) });
-    if (next === undefined && queued === null) await this.#settle(record, kept);
+    if (isOver) await this.#settle(record, kept);
   }
 
   async #start(

@@ -1,5 +1,5 @@
 /** A caller's subscriptions by web hook, and the outstanding messages of each, in the SQL storage of its object. */
-import type { Sql, SqlValue } from "../storage.ts";
+import type { ObjectSql, SqlValue } from "../../../core/store/object-storage.ts";
 
 /** A subscription. Times are in milliseconds since the epoch. */
 export interface Subscription {
@@ -64,9 +64,9 @@ const keyOf = ({ subscription, type, position, message_id }: Delivery): SqlValue
 ];
 
 export class HookTable {
-  readonly #sql: Sql;
+  readonly #sql: ObjectSql;
 
-  constructor(sql: Sql) {
+  constructor(sql: ObjectSql) {
     this.#sql = sql;
   }
 

@@ -4,12 +4,12 @@
  */
 import type { Caller } from "../../../core/definitions/caller.ts";
 import { jsonOf } from "../../../core/store/json.ts";
+import type { ObjectSql } from "../../../core/store/object-storage.ts";
 import { Sealing } from "../../../core/store/sealing.ts";
 import { sha256Of } from "../../../core/store/sha256.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../event-log.ts";
 import type { Occurrence } from "../schedules/occurrence.ts";
 import type { SeenSubscription } from "../seen.ts";
-import type { Sql } from "../storage.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
 import { type Failure, type Hook, type Outcome, post, readDocument } from "./post.ts";
 
@@ -69,7 +69,7 @@ export interface SubscriptionError {
 }
 
 interface HookWorld {
-  sql: Sql;
+  sql: ObjectSql;
   log: EventLog;
   encryptionKeys: string | undefined;
   /** The filter in the log's terms. */

@@ -127,7 +127,7 @@ test("two workers do not share a program, but each can continue the other's call
   const session = { sessionId: first.host };
   const write = (on: Connection, id: string, request: string) => {
     const params = { name: "write", arguments: { id, ms: 500 } };
-    return on.request("tools/call", params, { isKept: true }, request, session);
+    return on.request("tools/call", params, { isKept: true, id: request, session });
   };
   const begun = [write(first, "a", "wrapped-a"), write(first, "b", "wrapped-b")];
   await until("the calls", async () => (await linesOf(file)).length === 2);

@@ -4,10 +4,9 @@ import type { Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { CallRefused } from "../connection/errors.ts";
 import type { ResumableStream, Session } from "../connection/open-request.ts";
+import { isObject, type JsonObject } from "../json.ts";
 import type { CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { storedAnswer } from "./outcome.ts";
-
-export type JsonObject = Record<string, unknown>;
 
 /** A task at the server. */
 export interface RemoteTask {
@@ -41,9 +40,15 @@ export type StepOutcome =
   | { kind: "input"; requests: JsonObject; state?: unknown }
   | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; place: Session };
 
-/** The request in the form in which it continues once its stream can be resumed. */
-export function resumable(request: AwaitedRequest["request"], stream: ResumableStream): AwaitedRequest["request"] {
-  return request.kind === "task" ? { ...request, stream } : { kind: "stream", ...stream };
+/** The request in the form in which another process can continue it, from event `base` on. */
+export function continuable(
+  awaited: AwaitedRequest,
+  base: number,
+  event: Extract<CallEvent, { kind: "stream" | "kept" }>,
+): AwaitedRequest {
+  if (event.kind === "kept") return { ...awaited, base, kept: { keeper: event.keeper, request: event.request } };
+  const { request } = awaited;
+  return { base, request: request.kind === "task" ? { ...request, stream: event } : event };
 }
 
 /** Whether a call is made as a task of the 2025-11-25 revision, whose id survives a crash. */
@@ -91,8 +96,10 @@ export const isSessionOver = (error: unknown): boolean =>
  * extremely long to match a caller's text against a hostile pattern.
  */
 export function questionOf({ message, requestedSchema }: JsonObject): Question {
-  const schema = (requestedSchema ?? { type: "object", properties: {} }) as Question["requestedSchema"];
-  return { message: String(message ?? ""), requestedSchema: withoutPatterns(schema) as Question["requestedSchema"] };
+  const { properties, ...schema } = isObject(requestedSchema) ? (withoutPatterns(requestedSchema) as JsonObject) : {};
+  // A form of another shape could not be read from the job's progress feed, and nobody could answer.
+  const form = { ...schema, type: "object" as const, properties: isObject(properties) ? properties : {} };
+  return { message: String(message ?? ""), requestedSchema: form };
 }
 
 function withoutPatterns(schema: unknown): unknown {

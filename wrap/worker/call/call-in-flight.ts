@@ -1,22 +1,21 @@
 /** Calls in flight in this process, and the sequence of events of each. */
+import { LRUCache } from "lru-cache";
 import type { Step } from "../../../core/definitions/context.ts";
 import { LEVELS, type LogMessage } from "../../behind/logs.ts";
-import type { Connection } from "../connection/connection.ts";
 import { RpcError } from "../connection/errors.ts";
 import type { OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
-import { told } from "./outcome.ts";
+import type { JsonObject } from "../json.ts";
+import { MAX_MESSAGE, told } from "./outcome.ts";
 import { isTooDeep } from "./readable.ts";
 import type { Seat, Slot } from "./slots.ts";
 
-type Json = Record<string, unknown>;
-
 /** An event of a call: its end, or something that the job must react to. Steps store events, so their fields must keep their names. */
 export type CallEvent =
-  | { kind: "result"; result: Json }
+  | { kind: "result"; result: JsonObject }
   /** The server's answer is a protocol error. */
   | { kind: "error"; code: number; message: string; data?: unknown }
   /** A question of the 2025 revisions: the server waits, and the request stays open. */
-  | { kind: "question"; id: string | number; params: Json }
+  | { kind: "question"; id: string | number; params: JsonObject }
   /** The program host `keeper` has the request: another process can send it again without repeating the call. */
   | { kind: "kept"; keeper: string; request: string }
   /** Another process can resume the stream of the answer. */
@@ -30,15 +29,14 @@ const KEPT = 5 * 60_000;
 export interface CallOptions {
   /** The number of the first event; numbers are unique within a job. */
   base: number;
-  request: string;
   /** The answers to questions that the call asked in an earlier process, by event number. */
-  answers: ReadonlyMap<number, Json>;
+  answers: ReadonlyMap<number, JsonObject>;
   session: Session;
   isResumed: boolean;
   /** Whether another process may have sent the request: it may be sent again only to the program host that has it. */
   isRepeated: boolean;
-  /** The program host that gets the request, if the job has not recorded it. */
-  host: string | undefined;
+  /** Where another process can continue the call, after the event of the stream with this id; undefined if nowhere. */
+  position(event: string | undefined): CallEvent | undefined;
   /** The event numbers of the questions that the call asked before, by question id. */
   questions: ReadonlyMap<string | number, number>;
   /** The lowest level of the log messages that are kept for the caller; undefined for none. */
@@ -56,13 +54,15 @@ export class CallInFlight {
   readonly isRepeated: boolean;
   readonly #events: PromiseWithResolvers<CallEvent>[] = [];
   readonly #questions: (ServerQuestion | undefined)[] = [];
-  readonly #answers: ReadonlyMap<number, Json>;
+  readonly #answers: ReadonlyMap<number, JsonObject>;
   readonly request: OpenRequest;
   /** The server's log messages for the caller. */
   readonly logs: LogMessage[] = [];
   #logSize = 0;
   #next: number;
-  #eventIds: { last?: string; previous?: string } = {};
+  /** The ids of the last two events of the answer's stream. */
+  #eventId: string | undefined;
+  #previousEventId: string | undefined;
   #isResumable = false;
   #isDone = false;
   /** The call's slot, which it leaves while it waits for an answer; undefined if it keeps the slot. */
@@ -77,38 +77,37 @@ export class CallInFlight {
   failed: Error | undefined;
 
   /** `send` makes the request. */
-  constructor(connection: Connection, options: CallOptions, send: (hooks: RequestHooks) => OpenRequest) {
-    const { base, session, isResumed, host, questions } = options;
+  constructor(options: CallOptions, send: (hooks: RequestHooks) => OpenRequest) {
+    const { base, questions } = options;
     this.base = base;
-    this.session = session;
-    this.isResumed = isResumed;
+    this.session = options.session;
+    this.isResumed = options.isResumed;
     this.isRepeated = options.isRepeated;
     this.#next = base;
     this.#answers = options.answers;
-    const { sessionId, protocolVersion: revision = connection.revision } = session;
-    const resumable = !isResumed && connection.era === "legacy" ? sessionId : undefined;
     const recordPosition = (event: string | undefined) => {
-      if (this.#isResumable || (host ?? event) === undefined) return;
-      if (host !== undefined) this.#emit({ kind: "kept", keeper: host, request: options.request });
-      else if (resumable === undefined || event === undefined) return;
-      else this.#emit({ kind: "stream", session: resumable, request: options.request, event, revision });
+      const position = this.#isResumable ? undefined : options.position(event);
+      if (!position) return;
       this.#isResumable = true;
+      this.#emit(position);
     };
     this.request = send({
       onProgress: ({ progress, total, message }) => {
-        this.progress = [progress, total, message];
+        // Readers cannot read a malformed entry of the job's progress feed, and then miss its questions.
+        const words = typeof message === "string" ? message.slice(0, MAX_MESSAGE) : undefined;
+        this.progress = [numberOf(progress) ?? 0, numberOf(total), words];
         this.onProgress?.(...this.progress);
       },
       ...(options.log !== undefined && { onLog: (message) => this.#keepLog(message, options.log as string) }),
       onEventId: (id) => {
-        const { last: previous } = this.#eventIds;
-        this.#eventIds = { last: id, ...(previous !== undefined && { previous }) };
+        this.#previousEventId = this.#eventId;
+        this.#eventId = id;
       },
       isAsking: () => this.#questions.some(Boolean),
       onAsked: (question) => {
         const known = questions.get(question.id);
         // The recorded position is before the question, so that a process that resumes there gets the question again.
-        if (known === undefined) recordPosition(this.#eventIds.previous);
+        if (known === undefined) recordPosition(this.#previousEventId);
         const n = known ?? this.#next;
         this.#questions[n] = question;
         this.seat?.leave();
@@ -117,7 +116,7 @@ export class CallInFlight {
         if (answer) this.answer(n, answer);
       },
     });
-    const timer = setTimeout(() => recordPosition(this.#eventIds.last), RESUMABLE_AFTER);
+    const timer = setTimeout(() => recordPosition(this.#eventId), RESUMABLE_AFTER);
     this.ended = this.request.result
       .then(
         (result) => this.#end({ kind: "result", result }),
@@ -137,7 +136,7 @@ export class CallInFlight {
   }
 
   /** Answers the question of event `n` once the call has a slot, unless it is answered already; false if it was not asked here. */
-  answer(n: number, result: Json): boolean {
+  answer(n: number, result: JsonObject): boolean {
     const question = this.#questions[n];
     if (!question) return this.#questions.length > n;
     const answer = () => {
@@ -150,7 +149,7 @@ export class CallInFlight {
     return true;
   }
 
-  #keepLog({ level, logger, data }: Json, from: string): void {
+  #keepLog({ level, logger, data }: JsonObject, from: string): void {
     if (LEVELS.indexOf(String(level)) < LEVELS.indexOf(from) || isTooDeep(data)) return;
     const message = { level: String(level), ...(typeof logger === "string" && { logger }), data: data ?? null };
     this.#logSize += JSON.stringify(message).length;
@@ -193,6 +192,8 @@ export class CallInFlight {
   }
 }
 
+const numberOf = (value: unknown): number | undefined => (Number.isFinite(value) ? (value as number) : undefined);
+
 interface Permit {
   at: string | undefined;
   slot: Slot | undefined;
@@ -200,9 +201,7 @@ interface Permit {
 
 /** The calls of this process by job. */
 export class CallsInFlight {
-  readonly #calls = new Map<string, CallInFlight>();
-  /** The timers that drop ended calls. */
-  readonly #dropping = new Map<string, NodeJS.Timeout>();
+  readonly #calls = new LRUCache<string, CallInFlight>({ ttl: KEPT, ttlAutopurge: true });
   readonly #beginning = new Map<string, Promise<CallInFlight>>();
   /**
    * The jobs that have recorded that they are about to send their call and have not sent it yet, each with the time in that record
@@ -232,23 +231,14 @@ export class CallsInFlight {
   }
 
   put(job: string, call: CallInFlight): void {
-    this.#drop(job);
-    this.#calls.set(job, call);
+    this.#calls.set(job, call, { ttl: 0 });
     void call.ended.then(() => {
-      if (this.#calls.get(job) !== call) return;
-      this.#dropping.set(job, setTimeout(() => this.#drop(job), KEPT).unref());
+      if (this.#calls.get(job) === call) this.#calls.set(job, call);
     });
   }
 
-  /** Also clears the timer, which would keep the call in memory. */
-  #drop(job: string): void {
-    this.#calls.delete(job);
-    clearTimeout(this.#dropping.get(job));
-    this.#dropping.delete(job);
-  }
-
   forget(job: string): void {
-    this.#drop(job);
+    this.#calls.delete(job);
     this.#dropPermit(job);
   }
 

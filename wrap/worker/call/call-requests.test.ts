@@ -3,7 +3,7 @@ import type { Step } from "../../../core/definitions/context.ts";
 import type { CallArgs } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { NotSent, OutcomeUnknown } from "../connection/errors.ts";
-import type { RequestHooks, Session } from "../connection/open-request.ts";
+import type { RequestHooks } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import type { AwaitedRequest } from "./awaited-request.ts";
 import { CallsInFlight } from "./call-in-flight.ts";
@@ -16,8 +16,8 @@ const SENT_AT = "2026-11-22T12:00:00.000Z";
 /** The requests of a job whose program has a new host; each request fails with one of `outcomes`. */
 function before(outcomes: Error[]) {
   const sent: (string | undefined)[] = [];
-  const request = (_method: string, _params: object, _hooks: object, _id: string, session: Session) => {
-    sent.push(session.sessionId);
+  const request = (_method: string, _params: object, { session }: RequestHooks) => {
+    sent.push(session?.sessionId);
     const result = Promise.reject(outcomes.shift());
     result.catch(() => {});
     return { result, cancel() {}, leave() {}, recorded() {} };
@@ -77,7 +77,8 @@ test("a worker that could not record its intention to send a call does not send 
   expect(isFree).toBe(true);
 });
 
-test("a call that waits for an answer gets it also after the execution that made the call has ended, once it has a slot again", async () => {
+/** A call in flight, whose server may use `hooks`, and its slots. */
+async function begun() {
   const slots = new Slots(1);
   const result = Promise.withResolvers<object>();
   let hooks: RequestHooks = {};
@@ -87,9 +88,8 @@ test("a call that waits for an answer gets it also after the execution that made
   };
   const client = { getServerCapabilities: () => ({}) };
   const connection = { request, session: {}, era: "legacy", revision: "2025-11-25", client, tools: [] };
-  const calls = new CallsInFlight();
   const server = {
-    calls,
+    calls: new CallsInFlight(),
     options: { name: "acme" },
     takeSlot: (_job: string, signal: AbortSignal) => slots.take("", signal),
     connection: async () => connection as unknown as Connection,
@@ -101,6 +101,11 @@ test("a call that waits for an answer gets it also after the execution that made
   const job = { jobName: "acme.asks.1", deadline, signal, args, answers: new Map(), questions: new Map() };
   const step = { signal, deadline, progress() {} } as unknown as Step;
   const call = await new CallRequests(server, job).begin(step, { base: 0, request: { kind: "call" } });
+  return { call, hooks, slots, execution, end: () => result.resolve({ content: [] }) };
+}
+
+test("a call that waits for an answer gets it also after the execution that made the call has ended, once it has a slot again", async () => {
+  const { call, hooks, slots, execution, end } = await begun();
   const answers: object[] = [];
   hooks.onAsked?.({ id: 1, params: {}, answer: (answer) => answers.push(answer) });
   const other = await slots.take("", new AbortController().signal);
@@ -110,7 +115,15 @@ test("a call that waits for an answer gets it also after the execution that made
   expect(answers).toEqual([]);
   other.free();
   await expect.poll(() => answers).toEqual([{ action: "accept" }]);
-  result.resolve({ content: [] });
+  end();
   await call.ended;
   await slots.take("", AbortSignal.timeout(5_000));
+});
+
+test("of a progress notification only what a job's progress feed can hold is passed on", async () => {
+  const { call, hooks } = await begun();
+  hooks.onProgress?.({ progress: "half", total: null, message: { text: "half" } });
+  expect(call.progress).toEqual([0, undefined, undefined]);
+  hooks.onProgress?.({ progress: 1, total: 2, message: "x".repeat(3_000_000) });
+  expect(call.progress).toEqual([1, 2, "x".repeat(20_000)]);
 });

@@ -9,18 +9,12 @@ import { type CallArgs, isMethod, NOT_DONE } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown } from "../connection/errors.ts";
 import { ID_PREFIX, type ResumableStream, requestId } from "../connection/open-request.ts";
+import type { JsonObject } from "../json.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
-import {
-  type AwaitedRequest,
-  isMadeAsTask,
-  isSessionOver,
-  type JsonObject,
-  outcomeOf,
-  type StepOutcome,
-} from "./awaited-request.ts";
+import { type AwaitedRequest, isMadeAsTask, isSessionOver, outcomeOf, type StepOutcome } from "./awaited-request.ts";
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { isRefusal, revisionFails, withAdvice } from "./other-revision.ts";
-import { explain, explained, failure, unknownEffect } from "./outcome.ts";
+import { explained, failure, unknownEffect } from "./outcome.ts";
 import { checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
 import { Seat } from "./slots.ts";
 
@@ -75,7 +69,7 @@ export class CallRequests {
     if (call.progress) step.progress(...call.progress);
     const watches: Promise<never>[] =
       request.kind === "task"
-        ? [watchLegacyTask(() => this.#connect(step), step, request, call, timeout === undefined)]
+        ? [watchLegacyTask(() => this.connect(step), step, request, call, timeout === undefined)]
         : [];
     const onAbort = () => {
       const isEnded = step.signal.reason === SETTLED || Date.now() >= step.deadline - SECOND;
@@ -97,7 +91,7 @@ export class CallRequests {
     try {
       event = await Promise.race([call.event(n), abandoned.promise, ...watches]);
       // The error may be the task's result, or mean that the server does not know the task.
-      if (event.kind === "error" && request.kind === "task") await checkTask(() => this.#connect(step), request);
+      if (event.kind === "error" && request.kind === "task") await checkTask(() => this.connect(step), request);
     } catch (error) {
       if (step.signal.aborted) throw error;
       throw this.#failed(error, n, call, awaited);
@@ -179,7 +173,7 @@ export class CallRequests {
     const slot = permit?.slot ?? (await this.#server.takeSlot(jobName, signal, step));
     try {
       if (signal.aborted) throw new Error("the job is no longer run here");
-      const connection = await this.#connect(step);
+      const connection = await this.connect(step);
       const { log } = this.#job.args;
       if (log !== undefined) await connection.logFrom(log);
       calls.usePermit(jobName);
@@ -198,7 +192,7 @@ export class CallRequests {
     } catch (error) {
       if (calls.permitOf(jobName, sentAt)) calls.permit(jobName, sentAt);
       slot.free();
-      return explain(error);
+      throw explained(error);
     }
   }
 
@@ -220,32 +214,38 @@ export class CallRequests {
     const resumed = stream && { sessionId: stream.session, protocolVersion: stream.revision };
     const repeated = host === undefined ? undefined : { ...connection.session, sessionId: host };
     const session = request.kind === "task" ? request.place : (resumed ?? repeated ?? connection.session);
+    const { sessionId, protocolVersion: revision = connection.revision } = session;
+    const position = (event: string | undefined): CallEvent | undefined => {
+      const { host, era } = connection;
+      if (isKept && !kept && host !== undefined) return { kind: "kept", keeper: host, request: id };
+      if (stream || era !== "legacy" || sessionId === undefined || event === undefined) return undefined;
+      return { kind: "stream", session: sessionId, request: id, event, revision };
+    };
     const options = {
       base,
-      request: id,
       answers: this.#job.answers,
       session,
       isResumed: stream !== undefined,
       isRepeated: host !== undefined,
-      host: isKept && !kept ? connection.host : undefined,
+      position,
       questions: this.#reportsNewOnly(awaited) ? this.#job.questions : new Map(),
       log: this.#job.args.log,
     };
-    return new CallInFlight(connection, options, (given) => {
-      const hooks = { ...given, isKept, caller: splitKey(this.#job.jobName).key };
+    return new CallInFlight(options, (given) => {
+      const hooks = { ...given, isKept, id, session, caller: splitKey(this.#job.jobName).key };
       if (request.kind === "task") {
         const { taskId } = request;
         const taskHooks = { ...hooks, task: taskId };
         const open = stream
           ? connection.resume(stream, taskHooks)
-          : connection.request("tasks/result", { taskId }, taskHooks, id, session);
+          : connection.request("tasks/result", { taskId }, taskHooks);
         // Cancels the task, not just the request for its result.
-        const cancel = () => void connection.request("tasks/cancel", { taskId }, {}, requestId(), session);
+        const cancel = () => void connection.request("tasks/cancel", { taskId }, { session });
         return { ...open, cancel };
       }
       if (request.kind === "stream") return connection.resume(request, hooks);
       const { tool, arguments: args, meta, log } = this.#job.args;
-      if (isMethod(tool)) return connection.request(tool, args, hooks, id, session);
+      if (isMethod(tool)) return connection.request(tool, args, hooks);
       const asksForLogs = log !== undefined && connection.era === "modern";
       const { inputs, state } = request;
       const params = {
@@ -256,7 +256,7 @@ export class CallRequests {
         ...(state !== undefined && { requestState: state }),
         ...(isMadeAsTask(connection, tool) && { task: {} }),
       };
-      return connection.request("tools/call", params, hooks, id, session);
+      return connection.request("tools/call", params, hooks);
     });
   }
 
@@ -266,7 +266,7 @@ export class CallRequests {
     return `${ID_PREFIX}${createHash("sha256").update(`${deadline} ${base} ${jobName}`).digest("hex").slice(0, 32)}`;
   }
 
-  #connect({ log, progress }: Step): Promise<Connection> {
+  connect({ log, progress }: Step): Promise<Connection> {
     return this.#server.connection(this.#job.jobName, log, (what) => progress(0, undefined, what));
   }
 }

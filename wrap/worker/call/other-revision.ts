@@ -1,9 +1,12 @@
 /** Recognizes a tool that the newest revision cannot serve and an older one can. */
-import { MODERN } from "../connection/client.ts";
+import { ProtocolErrorCode } from "@modelcontextprotocol/client";
+import { REVISION } from "../../../core/tools/mcp.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 
-/** The protocol's error codes for a capability that the client lacks, and for an unsupported revision. */
-const OF_REVISION = [-32021, -32022];
+const OF_REVISION: readonly number[] = [
+  ProtocolErrorCode.MissingRequiredClientCapability,
+  ProtocolErrorCode.UnsupportedProtocolVersion,
+];
 
 type Failed = Extract<CallEvent, { kind: "result" | "error" }>;
 
@@ -20,7 +23,7 @@ export const isRefusal = (event: Failed): boolean => event.kind === "error" && O
 
 /** Whether the words are about the revision. Its name alone does not tell, since it is also a date. */
 const names = (words: string): boolean =>
-  words.includes(MODERN) && /protocol|revision|version|connection|server-initiated/i.test(words);
+  words.includes(REVISION) && /protocol|revision|version|connection|server-initiated/i.test(words);
 
 /** The answer of a tool that the revision cannot serve, with advice for the caller. */
 export function withAdvice(result: Record<string, unknown>, name: string): Record<string, unknown> {

@@ -7,33 +7,30 @@ import { isFinal } from "../../../core/engine/values.ts";
 import { backoff, pause } from "../../../core/store/pacing/backoff.ts";
 import { PARTS } from "../../../core/store/parts.ts";
 import { base64Of, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
-import type { CallToolResult } from "../../../core/tools/mcp.ts";
+import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
 import { LOGS, type LogMessage } from "../../behind/logs.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
 import { MAX_KEPT_ANSWER, tooLong } from "../host/host-config.ts";
+import type { JsonObject } from "../json.ts";
 import { isTooDeep, readable } from "./readable.ts";
-
-type Json = Record<string, unknown>;
-
-/** The key of `_meta` that describes the server, which concerns only its connection. */
-const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;
 /** How long a store of files that fails is tried again, in milliseconds. */
 const PATIENCE = 2 * MINUTE;
-/** The longest message of a protocol error, in characters. */
-const MAX_MESSAGE = 20_000;
+/** The longest message of a protocol error, or of progress, in characters. */
+export const MAX_MESSAGE = 20_000;
 /** The largest data of a protocol error, in characters of JSON. */
 const MAX_DATA = 100_000;
 
 /** The server's answer as the tool's answer: without the fields that only this side may write, or that concern the connection. */
-export function toolAnswer(result: Json): Json {
+export function toolAnswer(result: JsonObject): JsonObject {
   const { resultType: _, _meta, [PARTS]: __, [RPC_FAILURE]: ___, [FILES]: ____, ...rest } = result;
-  const { [SERVER_INFO]: _____, ...meta } = { ...(_meta as Json | undefined) };
+  // The description of the server concerns only its connection.
+  const { [SERVER_INFO]: _____, ...meta } = { ...(_meta as JsonObject | undefined) };
   return { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
 }
 
@@ -46,13 +43,13 @@ export async function storedAnswer(
   result: unknown,
   server: string | undefined,
   logs: readonly LogMessage[] = [],
-): Promise<Json> {
-  const given = toolAnswer(server === undefined ? (result as Json) : readable(result, server));
+): Promise<JsonObject> {
+  const given = toolAnswer(server === undefined ? (result as JsonObject) : readable(result, server));
   const answer = server === undefined ? given : await withFiles(step, given);
   const json = JSON.stringify(answer);
   if (json.length > MAX_KEPT_ANSWER) return protocolError(tooLong(MAX_KEPT_ANSWER));
-  const withLogs = (stored: Json): Json =>
-    logs.length === 0 ? stored : { ...stored, _meta: { ...(stored._meta as Json | undefined), [LOGS]: logs } };
+  const withLogs = (stored: JsonObject): JsonObject =>
+    logs.length === 0 ? stored : { ...stored, _meta: { ...(stored._meta as JsonObject | undefined), [LOGS]: logs } };
   if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return withLogs(answer);
   const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
   return withLogs({
@@ -70,7 +67,7 @@ export function told({ code, message, data }: RpcError): RpcFailure {
 }
 
 /** A protocol error as the job stores it: as a result for clients that collect it, and as the error that the call itself gets. */
-export function protocolError({ code, message, data }: RpcFailure): Json {
+export function protocolError({ code, message, data }: RpcFailure): JsonObject {
   const failure: RpcFailure = { code, message, ...(data !== undefined && { data }) };
   return {
     isError: true,
@@ -107,22 +104,18 @@ export function explained(error: unknown): unknown {
   return error instanceof Unsendable ? new NonRetryableError(words) : new Error(words, { cause: error });
 }
 
-export function explain(error: unknown): never {
-  throw explained(error);
-}
-
 /**
  * The answer with its largest media stored as files, until the rest fits. If a file cannot be stored, the answer is unchanged or,
  * if it is too long to keep, an error: the call is not made again, as it may have had an effect.
  */
-async function withFiles(step: Step, answer: Json): Promise<Json> {
-  const content = [...((answer.content as Json[] | undefined) ?? [])];
+async function withFiles(step: Step, answer: JsonObject): Promise<JsonObject> {
+  const content = [...((answer.content as JsonObject[] | undefined) ?? [])];
   const media = content.map((part, i) => ({ i, part, data: base64Of(part) })).filter(({ data }) => data !== "");
   let size = media.reduce((sum, { data }) => sum + data.length, 0);
   const files: FileReference[] = [];
   for (const { i, part, data } of media.sort((a, b) => b.data.length - a.data.length)) {
     if (size <= MAX_MEDIA) break;
-    const { mimeType, uri } = { ...(part.resource as Json | undefined), ...part } as {
+    const { mimeType, uri } = { ...(part.resource as JsonObject | undefined), ...part } as {
       mimeType?: string;
       uri?: string;
     };

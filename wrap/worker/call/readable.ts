@@ -1,7 +1,6 @@
 /** Replaces a wrapped server's answer that clients could not read by one that says what is wrong with it. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
-
-type Json = Record<string, unknown>;
+import { isObject, type JsonObject } from "../json.ts";
 
 /** How deep an answer may be nested. The code that walks it is recursive, here and in clients. */
 const MAX_DEPTH = 1_000;
@@ -11,7 +10,7 @@ const MAX_SHOWN = 10_000;
 const KINDS = new Set<unknown>(["text", "image", "audio", "resource", "resource_link"]);
 
 /** The answer itself, or a result that says why it cannot be read; `name`: the server's name. */
-export function readable(answer: unknown, name: string): Json {
+export function readable(answer: unknown, name: string): JsonObject {
   if (isTooDeep(answer)) {
     return unreadable(`${name} answered, but its answer is nested more than ${MAX_DEPTH} levels deep.`);
   }
@@ -28,18 +27,15 @@ export function readable(answer: unknown, name: string): Json {
       `${name} answered, but not as the protocol has it${where ? `, at ${where}` : ""}. Its answer: ${shown}`,
     );
   }
-  const result = answer as Json;
+  const result = answer as JsonObject;
   if (result.content !== undefined) return result;
   const isEmpty = result.structuredContent === undefined;
   return { ...result, content: isEmpty ? [text(`${name} answered with no content.`)] : [] };
 }
 
-const isObject = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 const text = (text: string) => ({ type: "text", text });
 
-const unreadable = (words: string): Json => ({
+const unreadable = (words: string): JsonObject => ({
   isError: true,
   content: [text(`The call was made, and may have had its effect. ${words}`)],
 });

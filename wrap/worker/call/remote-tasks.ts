@@ -1,24 +1,23 @@
 /** Polls tasks at a wrapped server. */
+import { METHOD_NOT_FOUND } from "@modelcontextprotocol/client";
 import { NonRetryableError, RetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { isFinal } from "../../../core/engine/values.ts";
-import { backoff, pause } from "../../../core/store/pacing/backoff.ts";
+import { backoff, pause, within } from "../../../core/store/pacing/backoff.ts";
 import type { RpcFailure } from "../../../core/tools/content.ts";
 import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
-import { requestId } from "../connection/open-request.ts";
-import type { JsonObject, RemoteTask } from "./awaited-request.ts";
+import type { JsonObject } from "../json.ts";
+import type { RemoteTask } from "./awaited-request.ts";
 import type { CallInFlight } from "./call-in-flight.ts";
-import { storedAnswer, told } from "./outcome.ts";
+import { MAX_MESSAGE, storedAnswer, told } from "./outcome.ts";
 
 /** The default poll interval, and the limits on the intervals that servers request; in milliseconds. */
 const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
-/** How long a server may take to say how a task is, in milliseconds. */
-const ANSWER = 30 * SECOND;
+/** How long a server may take to answer a request about a task, in milliseconds. */
+export const ANSWER = 30 * SECOND;
 /** How long a task may wait for an answer to a question that has not arrived here, in milliseconds. Then the question counts as lost. */
 const LOST_AFTER = 20 * SECOND;
-
-const METHOD_NOT_FOUND = -32601;
 
 const pauseOf = (every: number = POLL.usual) => Math.min(Math.max(every, POLL.least), POLL.most);
 
@@ -27,13 +26,21 @@ type Connect = () => Promise<Connection>;
 const unknownTask = (taskId: string, error: Error) =>
   new OutcomeUnknown(`the server no longer knows the task ${taskId}, which the call had become (${error.message})`);
 
+/** The answer to a request about a task; undefined if it does not come in time, or before `signal` aborts. */
+async function ask(connect: Connect, method: string, { taskId, place }: RemoteTask, signal?: AbortSignal) {
+  const connection = await connect();
+  if (signal?.aborted) return undefined;
+  const { result, leave } = connection.request(method, { taskId }, { session: place });
+  return within(result, ANSWER, signal).finally(leave);
+}
+
 /** Reports each new status message of a task as progress. */
 function reporter({ progress }: Step): (task: JsonObject) => void {
   let last: unknown;
   return ({ statusMessage }) => {
     if (statusMessage === last || typeof statusMessage !== "string") return;
     last = statusMessage;
-    progress(0, undefined, statusMessage);
+    progress(0, undefined, statusMessage.slice(0, MAX_MESSAGE));
   };
 }
 
@@ -45,33 +52,17 @@ function reporter({ progress }: Step): (task: JsonObject) => void {
 export async function watchTask(
   connect: Connect,
   step: Step,
-  { taskId, every, place: session }: RemoteTask,
+  task: RemoteTask,
   answered: ReadonlySet<string>,
   server: string,
   timeout: number,
 ): Promise<
   { kind: "result"; result: JsonObject } | ({ kind: "error" } & RpcFailure) | { kind: "input"; requests: JsonObject }
 > {
+  const { taskId, every } = task;
   const { signal } = step;
   const report = reporter(step);
-  /** Resolves with undefined if the answer does not come in time, or if the job ends. */
-  const ask = async (method: string) => {
-    const connection = await connect();
-    if (signal.aborted && method === "tasks/get") return undefined;
-    const { result, leave } = connection.request(method, { taskId }, {}, requestId(), session);
-    const left = Promise.withResolvers<undefined>();
-    const giveUp = () => {
-      left.resolve(undefined);
-      leave();
-    };
-    const timer = setTimeout(giveUp, ANSWER);
-    signal.addEventListener("abort", giveUp, { once: true });
-    return Promise.race([left.promise, result]).finally(() => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", giveUp);
-    });
-  };
-  const cancel = () => ask("tasks/cancel").catch(() => {});
+  const cancel = () => ask(connect, "tasks/cancel", task).catch(() => {});
   let end = Date.now() + timeout;
   let failures = 0;
   let why = "";
@@ -84,46 +75,45 @@ export async function watchTask(
       await cancel();
       throw new NonRetryableError(`${server}: it did not answer within ${Math.round(timeout / SECOND)} s${why}`);
     }
-    const task = await ask("tasks/get").catch((error: Error) => error);
-    if (!task) continue;
-    if (task instanceof Error) {
-      if (task instanceof RpcError) throw unknownTask(taskId, task);
-      if (task instanceof OutcomeUnknown || isFinal(task)) throw task;
-      if (task instanceof RetryableError) {
+    const state = await ask(connect, "tasks/get", task, signal).catch((error: Error) => error);
+    if (!state) continue;
+    if (state instanceof Error) {
+      if (state instanceof RpcError) throw unknownTask(taskId, state);
+      if (state instanceof OutcomeUnknown || isFinal(state)) throw state;
+      if (state instanceof RetryableError) {
         // The connection pauses, so nothing new is known of the server.
-        await pause(Math.min(task.retryAfter, POLL.most), signal);
+        await pause(Math.min(state.retryAfter, POLL.most), signal);
         continue;
       }
       failures += 1;
-      why = ` (${task.message})`;
-      step.log.warn("task not polled", { attempt: failures, reason: task.message });
-      report({ statusMessage: task.message });
+      why = ` (${state.message})`;
+      step.log.warn("task not polled", { attempt: failures, reason: state.message });
+      report({ statusMessage: state.message });
       await pause(backoff(failures, { base: SECOND, max: POLL.most }), signal);
       continue;
     }
     if (failures > 0) report({ statusMessage: `${server} answers again` });
     failures = 0;
     why = "";
-    if (task.status === "completed") return { kind: "result", result: await storedAnswer(step, task.result, server) };
-    if (task.status === "failed") return { kind: "error", ...told(new RpcError(task.error)) };
-    if (task.status === "cancelled")
+    if (state.status === "completed") return { kind: "result", result: await storedAnswer(step, state.result, server) };
+    if (state.status === "failed") return { kind: "error", ...told(new RpcError(state.error)) };
+    if (state.status === "cancelled")
       throw new NonRetryableError(`the server has cancelled the task ${taskId}, which the call had become`);
-    const open = Object.entries((task.inputRequests ?? {}) as JsonObject).filter(([key]) => !answered.has(key));
-    if (task.status === "input_required" && open.length > 0) {
+    const open = Object.entries((state.inputRequests ?? {}) as JsonObject).filter(([key]) => !answered.has(key));
+    if (state.status === "input_required" && open.length > 0) {
       return { kind: "input", requests: Object.fromEntries(open) };
     }
-    report(task);
+    report(state);
     await pause(pauseOf(every), signal);
     end = Date.now() + timeout;
   }
 }
 
 /** @throws {OutcomeUnknown} when the server knows no such task */
-export async function checkTask(connect: Connect, { taskId, place: session }: RemoteTask): Promise<void> {
-  const connection = await connect();
-  await connection.request("tasks/get", { taskId }, {}, requestId(), session).result.catch((error) => {
+export async function checkTask(connect: Connect, task: RemoteTask): Promise<void> {
+  await ask(connect, "tasks/get", task).catch((error) => {
     if (!(error instanceof RpcError)) throw error;
-    if (error.code !== METHOD_NOT_FOUND) throw unknownTask(taskId, error);
+    if (error.code !== METHOD_NOT_FOUND) throw unknownTask(task.taskId, error);
   });
 }
 
@@ -142,35 +132,36 @@ export class TaskEnded extends Error {
 export async function watchLegacyTask(
   connect: Connect,
   step: Step,
-  { taskId, place: session, every }: RemoteTask,
+  task: RemoteTask,
   call: CallInFlight,
   /** Whether the caller already has a question of the task. */
   isAsking: boolean,
 ): Promise<never> {
+  const { taskId, every } = task;
   const { signal } = step;
   const report = reporter(step);
-  const ask = async (method: string) => (await connect()).request(method, { taskId }, {}, requestId(), session).result;
   let waitsSince: number | undefined;
   let hasEnded = false;
   for (;;) {
     await pause(pauseOf(every), signal);
     if (signal.aborted || call.isOver) return never();
-    const task = await ask("tasks/get").catch((error: Error) => error);
+    const state = await ask(connect, "tasks/get", task, signal).catch((error: Error) => error);
     // The request for the result reports other problems of the connection.
-    if (task instanceof Error) {
-      if (!(task instanceof RpcError)) continue;
-      if (task.code === METHOD_NOT_FOUND) return never();
-      throw unknownTask(taskId, task);
+    if (!state) continue;
+    if (state instanceof Error) {
+      if (!(state instanceof RpcError)) continue;
+      if (state.code === METHOD_NOT_FOUND) return never();
+      throw unknownTask(taskId, state);
     }
-    report(task);
-    if (/^(completed|failed|cancelled)$/.test(String(task.status))) {
+    report(state);
+    if (/^(completed|failed|cancelled)$/.test(String(state.status))) {
       if (hasEnded) throw new TaskEnded(`the task ${taskId} has ended`);
       hasEnded = true;
     }
-    if (task.status !== "input_required" || isAsking) waitsSince = undefined;
+    if (state.status !== "input_required" || isAsking) waitsSince = undefined;
     else waitsSince ??= Date.now();
     if (waitsSince === undefined || Date.now() - waitsSince < LOST_AFTER) continue;
-    await ask("tasks/cancel").catch(() => {});
+    await ask(connect, "tasks/cancel", task).catch(() => {});
     throw new OutcomeUnknown(
       `the task ${taskId}, which the call had become, waits for an answer to a question that was lost with the worker or the connection. The server does not repeat it, and was told to cancel the task`,
     );

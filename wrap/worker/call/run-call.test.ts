@@ -13,6 +13,8 @@ import type { StepOutcome } from "./awaited-request.ts";
 import { type CallInFlight, CallsInFlight } from "./call-in-flight.ts";
 import { runCall } from "./run-call.ts";
 
+const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
 afterEach(() => vi.useRealTimers());
 
 test("a replay tells the program host that a call's answer is recorded, and says nothing of the call that is still under way", async () => {
@@ -68,11 +70,14 @@ async function called(
   const deadline = Date.now() + 3_600_000;
   const names: string[] = [];
   const retries: Record<string, unknown> = {};
-  const step = async (name: string, run: (step: Step) => unknown, { retry }: StepOptions) => {
+  const step = async (name: string, run: (step: Step) => unknown, { retry, timeout }: StepOptions) => {
     names.push(name);
     retries[name] = retry;
     if (ends[name]) throw ends[name];
-    return run({ signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step);
+    const running = run({ signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step);
+    if (timeout === undefined) return running;
+    const late = delay(timeout).then(() => Promise.reject(new Error("no outcome in time")));
+    return Promise.race([running, late]);
   };
   const ask = async (name: string) => {
     names.push(name);
@@ -120,6 +125,22 @@ test("an answer to a task whose server cannot be reached is sent again for the c
   expect(sent.map(({ method }) => method)).toEqual(["tools/call", "tasks/get", "tasks/update", "tasks/get"]);
   expect(retries["answer 1"]).toEqual({ maxDuration: HOUR });
 });
+
+const silence = () => new Promise<never>(() => {});
+
+test.each(["tasks/update", "tasks/cancel"])(
+  "a job does not wait for a server that never answers %s",
+  async (method) => {
+    const answers = [
+      async () => ({ resultType: "task", taskId: "t" }),
+      async () => ({ status: "input_required", inputRequests }),
+    ];
+    const ends: Record<string, Error> = method === "tasks/cancel" ? { "answer 1": new JobCancelled([]) } : {};
+    const { outcome, sent } = await called((n) => (answers[n] ?? silence)(), { "question 1 sure": yes }, ends);
+    expect(sent.at(-1)?.method).toBe(method);
+    expect(outcome).toBe(ends["answer 1"]?.message ?? "no outcome in time");
+  },
+);
 
 test.each([
   ["it is polled", "task 1", new JobCancelled([]), ["tools/call"]],

@@ -13,22 +13,16 @@ import {
 import { outside } from "../../../core/engine/guard/guard.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
 import type { CallArgs, Sent } from "../../call-job.ts";
-import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
 import { requestId } from "../connection/open-request.ts";
+import type { JsonObject } from "../json.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
-import {
-  type AwaitedRequest,
-  type JsonObject,
-  questionOf,
-  type RemoteTask,
-  resumable,
-  type StepOutcome,
-} from "./awaited-request.ts";
+import { type AwaitedRequest, continuable, questionOf, type RemoteTask, type StepOutcome } from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 import { CallRequests } from "./call-requests.ts";
-import { explain, protocolError } from "./outcome.ts";
-import { watchTask } from "./remote-tasks.ts";
+import { explained, protocolError } from "./outcome.ts";
+import { ANSWER, watchTask } from "./remote-tasks.ts";
+import type { Slot } from "./slots.ts";
 
 /** How long an unreachable server is retried. */
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
@@ -108,13 +102,9 @@ class Call {
         case "error":
           return protocolError(outcome);
         case "stream":
-          n += 1;
-          this.#awaited = { base: n, request: resumable(this.#awaited.request, outcome) };
-          outcome = await this.#next(this.#ctx, n, `call ${n}${this.#attempt}`);
-          break;
         case "kept":
           n += 1;
-          this.#awaited = { ...this.#awaited, base: n, kept: { keeper: outcome.keeper, request: outcome.request } };
+          this.#awaited = continuable(this.#awaited, n, outcome);
           outcome = await this.#next(this.#ctx, n, `call ${n}${this.#attempt}`);
           break;
         case "lost":
@@ -143,9 +133,7 @@ class Call {
             this.#awaited = { base: n, request: outcome };
             outcome = await this.#next(this.#ctx, n, `task ${n}${this.#attempt}`);
           } else {
-            const ended = await this.#followTask(n, outcome);
-            n = ended.n;
-            outcome = ended.outcome;
+            ({ n, outcome } = await this.#followTask(n, outcome));
           }
           break;
         }
@@ -172,8 +160,7 @@ class Call {
       this.#awaited = this.#args.once ? { ...this.#awaited, sentAt: sent.at, ...keptIn(sent) } : this.#awaited;
     } else if (this.#args.once) {
       // After a crash, the record means that the call may have been sent: only the process that wrote the record knows.
-      const prepare = (step: Step) => this.#prepareToSend(step).catch(explain);
-      const own = await this.#ctx.step(`send${number}`, prepare, { retry: RETRIES });
+      const own = await this.#ctx.step(`send${number}`, (step) => this.#prepareToSend(step), { retry: RETRIES });
       this.#awaited = { base: n, request, sentAt: own.at, ...keptIn(own) };
     }
     return this.#next(this.#ctx, n, `call${number}`, { wait });
@@ -183,10 +170,11 @@ class Call {
   async #prepareToSend(step: Step): Promise<Sent> {
     const { jobName } = this.#ctx;
     const { signal } = step;
-    const connect = () => this.#connect(step);
-    await connect();
-    const slot = await this.#server.takeSlot(jobName, signal, step);
+    const connect = () => this.#requests.connect(step);
+    let slot: Slot | undefined;
     try {
+      await connect();
+      slot = await this.#server.takeSlot(jobName, signal, step);
       // The connection may have ended while the call waited for its slot.
       const { host } = await connect();
       // If the job has moved to another worker, that worker permits its own call.
@@ -196,8 +184,8 @@ class Call {
       this.#server.calls.permit(jobName, at, slot, this.#ctx.signal);
       return { at, ...(host !== undefined && { kept: { keeper: host, request: requestId() } }) };
     } catch (error) {
-      slot.free();
-      throw error;
+      slot?.free();
+      throw explained(error);
     }
   }
 
@@ -225,11 +213,11 @@ class Call {
         `answer ${n}${this.#attempt}`,
         async (step) => {
           if (answerHere()) return null;
-          const connection = await this.#connect(step);
+          const connection = await this.#requests.connect(step);
           await connection.respond(request.place, id, answer).catch((error) => this.#lost(error));
           return null;
         },
-        { retry: RETRIES },
+        { retry: RETRIES, timeout: ANSWER },
       );
     }
     return this.#next(this.#ctx, n + 1, `call ${n + 1}${this.#attempt}`);
@@ -265,7 +253,7 @@ class Call {
         const connect = () => {
           // Each poll shows that the task needs its program.
           this.#server.holdTask(this.#ctx.jobName, session.sessionId);
-          return this.#connect(step);
+          return this.#requests.connect(step);
         };
         return watchTask(connect, step, task, answered, name, timeout).catch((error) => this.#lost(error));
       };
@@ -275,12 +263,12 @@ class Call {
         const inputs = await this.#collect(n, outcome.requests);
         for (const key of Object.keys(inputs)) answered.add(key);
         const update = async (step: Step) => {
-          const connection = await this.#connect(step);
-          await connection.request("tasks/update", { taskId, inputResponses: inputs }, {}, requestId(), session).result;
+          const connection = await this.#requests.connect(step);
+          await connection.request("tasks/update", { taskId, inputResponses: inputs }, { session }).result;
           return null;
         };
         const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
-        await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
+        await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry, timeout: ANSWER });
       } catch (error) {
         await this.#cancelTask(n, task, error);
       }
@@ -291,21 +279,17 @@ class Call {
   async #cancelTask(n: number, { taskId, place }: RemoteTask, reason: unknown): Promise<never> {
     if (reason instanceof JobCancelled || reason instanceof DeadlineExceeded) {
       const cancel = async (step: Step) => {
-        const connection = await this.#connect(step);
-        await connection.request("tasks/cancel", { taskId }, {}, requestId(), place).result.catch((error) => {
+        const connection = await this.#requests.connect(step);
+        await connection.request("tasks/cancel", { taskId }, { session: place }).result.catch((error) => {
           // The task may have ended.
           if (!(error instanceof RpcError)) throw error;
         });
         return null;
       };
       // The job ends for its own reason, even if the server cannot be told.
-      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES }).catch(() => {});
+      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES, timeout: ANSWER }).catch(() => {});
     }
     throw reason;
-  }
-
-  #connect({ log, progress }: Step): Promise<Connection> {
-    return this.#server.connection(this.#ctx.jobName, log, (what) => progress(0, undefined, what));
   }
 
   /** Turns an unknown outcome into one that repeats the call, if the call may be repeated. @throws any other error */

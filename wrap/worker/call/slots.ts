@@ -5,9 +5,7 @@ export interface Slot {
   free(): void;
 }
 
-interface Waiting {
-  take(index: number): void;
-}
+type Take = (index: number) => void;
 
 export class Slots {
   readonly count: number;
@@ -16,7 +14,7 @@ export class Slots {
   readonly #free: number[];
   readonly #held = new Map<string, number>();
   /** By caller, in the order of their last turns, oldest first. */
-  readonly #waiting = new Map<string, Set<Waiting>>();
+  readonly #waiting = new Map<string, Set<Take>>();
   #hasCallers = false;
 
   constructor(count: number) {
@@ -31,30 +29,28 @@ export class Slots {
     const taken = Promise.withResolvers<Slot>();
     const own = this.#waiting.get(caller) ?? new Set();
     const giveUp = () => {
-      own.delete(waiting);
+      own.delete(take);
       taken.reject(new Error("the job is no longer run here"));
     };
-    const waiting: Waiting = {
-      take: (index) => {
-        signal.removeEventListener("abort", giveUp);
-        this.#held.set(caller, this.#heldBy(caller) + 1);
-        let isFree = false;
-        const free = () => {
-          if (isFree) return;
-          isFree = true;
-          this.#held.set(caller, this.#heldBy(caller) - 1);
-          if (this.#heldBy(caller) === 0) this.#held.delete(caller);
-          this.#free.push(index);
-          this.#free.sort((a, b) => a - b);
-          this.#next();
-        };
-        taken.resolve({ index, free });
-      },
+    const take: Take = (index) => {
+      signal.removeEventListener("abort", giveUp);
+      this.#held.set(caller, this.#heldBy(caller) + 1);
+      let isFree = false;
+      const free = () => {
+        if (isFree) return;
+        isFree = true;
+        this.#held.set(caller, this.#heldBy(caller) - 1);
+        if (this.#heldBy(caller) === 0) this.#held.delete(caller);
+        this.#free.push(index);
+        this.#free.sort((a, b) => a - b);
+        this.#next();
+      };
+      taken.resolve({ index, free });
     };
     if (signal.aborted) giveUp();
     else {
       signal.addEventListener("abort", giveUp, { once: true });
-      this.#waiting.set(caller, own.add(waiting));
+      this.#waiting.set(caller, own.add(take));
       this.#next();
     }
     return taken.promise;
@@ -77,7 +73,7 @@ export class Slots {
       own.delete(first);
       this.#waiting.delete(caller);
       this.#waiting.set(caller, own);
-      first.take(index);
+      first(index);
     }
   }
 

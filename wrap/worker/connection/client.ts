@@ -6,10 +6,7 @@ import {
   PROTOCOL_VERSION_META_KEY,
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
-
-/** The revision with an envelope in each request. */
-export const MODERN = "2026-07-28";
-const TASKS = "io.modelcontextprotocol/tasks";
+import { TASKS } from "../../../core/tools/mcp.ts";
 
 const INFO = { name: "durable-mcp-edge", version: "1" };
 const CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
@@ -25,14 +22,14 @@ export function clientOf(
   mode: VersionNegotiationMode,
   asked: string | undefined,
   timeout: number,
-  onListsChanged: (() => void) | undefined,
+  onListsChanged: () => void,
 ): Client {
-  const changed = { autoRefresh: false, onChanged: () => onListsChanged?.() };
+  const changed = { autoRefresh: false, onChanged: onListsChanged };
   return new Client(INFO, {
     capabilities: CAPABILITIES,
     versionNegotiation: { mode, probe: { timeoutMs: Math.min(PROBE, timeout) } },
     ...(asked !== undefined && { supportedProtocolVersions: [asked] }),
-    ...(onListsChanged && { listChanged: { tools: changed, prompts: changed, resources: changed } }),
+    listChanged: { tools: changed, prompts: changed, resources: changed },
   });
 }
 

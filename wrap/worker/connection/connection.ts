@@ -15,11 +15,13 @@ import {
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/definitions/context.ts";
+import { within } from "../../../core/store/pacing/backoff.ts";
+import { REVISION } from "../../../core/tools/mcp.ts";
 import { LEVELS } from "../../behind/logs.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { MAX_MESSAGE, tooLong } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
-import { clientOf, envelopeOf, MODERN } from "./client.ts";
+import { clientOf, envelopeOf } from "./client.ts";
 import { AnswerLost, classified, isTooLong, NotSent, OutcomeUnknown, RpcError } from "./errors.ts";
 import {
   type IncomingMessage,
@@ -42,16 +44,19 @@ const ENDED = "the program that it was sent to has ended";
 /** How long a server may take to end a stream after the answer, in milliseconds. Ending it here would also end the TCP connection. */
 const LINGER = 1_000;
 
+/** How long a call waits until a server has set the level of its log messages, in milliseconds. */
+const SET_LEVEL = 5_000;
+
 type Era = "modern" | "legacy";
 
 interface ConnectionOptions {
   target: Target;
   log: Log;
   /** The revision that an earlier connection negotiated; knowing it saves a second start of the program. */
-  revision?: string | undefined;
-  onListsChanged?(): void;
+  revision: string | undefined;
+  onListsChanged(): void;
   /** The revision to speak. Default: the newest that the server has. */
-  asked?: string | undefined;
+  asked: string | undefined;
   /** How long the server may take to answer, in milliseconds. */
   timeout: number;
 }
@@ -97,7 +102,7 @@ export class Connection {
     const transport = await transportOf(options.target);
     const isHosted = transport instanceof HostedTransport;
     const { revision, asked } = options;
-    const isLegacy = (asked ?? revision ?? MODERN) < MODERN || (isHosted && transport.isOpen);
+    const isLegacy = (asked ?? revision ?? REVISION) < REVISION || (isHosted && transport.isOpen);
     try {
       return await Connection.#open(
         transport,
@@ -175,14 +180,8 @@ export class Connection {
     return this.client.close();
   }
 
-  /** Sends a request with a unique `id`. `session`: its session, if that is not the connection's present one. */
-  request(
-    method: string,
-    params: Record<string, unknown>,
-    hooks: RequestHooks = {},
-    id = requestId(),
-    session?: Session,
-  ): OpenRequest {
+  request(method: string, params: Record<string, unknown>, hooks: RequestHooks = {}): OpenRequest {
+    const { isKept, id = requestId(), session } = hooks;
     const meta = { ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
     const given = params._meta as Record<string, unknown> | undefined;
     const _meta = { ...given, ...meta };
@@ -190,7 +189,6 @@ export class Connection {
     propagation.inject(context.active(), _meta);
     const whole = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
     const message = { jsonrpc: "2.0" as const, id, method, params: whole } as JSONRPCMessage;
-    const { isKept } = hooks;
     const send = (transport: Transport, options: Parameters<Transport["send"]>[1]) =>
       isKept && transport instanceof HostedTransport ? transport.sendKept(message) : transport.send(message, options);
     return this.#send(id, hooks, send, session);
@@ -201,10 +199,11 @@ export class Connection {
     const isEnough = this.#logLevel !== undefined && LEVELS.indexOf(this.#logLevel) <= LEVELS.indexOf(level);
     if (this.era === "modern" || isEnough || !this.client.getServerCapabilities()?.logging) return;
     this.#logLevel = level;
-    await this.request("logging/setLevel", { level }).result.catch(() => {});
+    const { result, leave } = this.request("logging/setLevel", { level });
+    await within(result, SET_LEVEL).catch(() => {});
+    leave();
   }
 
-  /** Subscribes to the changes of a resource. */
   #subscribe(uri: string): Subscription {
     if (this.era === "legacy") {
       const end = () => void this.request("resources/unsubscribe", { uri });
@@ -222,9 +221,13 @@ export class Connection {
   /** Answers a request of the server that arrived in another process, in the session in which it arrived. */
   async respond(session: Session, id: string | number, result: Record<string, unknown>): Promise<void> {
     const transport = this.#transportFor(`${id}`, session);
-    if (transport !== this.#transport) await transport.start();
-    await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
-    if (transport !== this.#transport && transport instanceof HostedTransport) await transport.close();
+    const isApart = transport !== this.#transport;
+    try {
+      if (isApart) await transport.start();
+      await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
+    } finally {
+      if (isApart) await transport.close();
+    }
   }
 
   /** Resumes the stream of an answer to a request that another process has sent. */
@@ -366,7 +369,7 @@ export class Connection {
     }
     if (method === "notifications/progress") {
       const pending = this.#pending.get(String(params.progressToken));
-      pending?.onProgress?.(params as unknown as { progress: number });
+      pending?.onProgress?.(params);
       return pending !== undefined;
     }
     if (method === "notifications/subscriptions/acknowledged") {

@@ -2,6 +2,7 @@ import { connect as connectTo, createServer } from "node:net";
 import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import { AnswerLost, CallRefused, classified, NotSent } from "./errors.ts";
+import { guardedFetch } from "./guarded-fetch.ts";
 
 /** An error as the HTTP client throws it, caused by one of the system. */
 const failed = (cause: Error) => new TypeError("fetch failed", { cause });
@@ -28,9 +29,19 @@ test("a request counts as not sent if none of its host's addresses accepts a con
   expect(classified(failed(error))).toBeInstanceOf(NotSent);
 });
 
+test("a request counts as not sent if its host's name now leads into a private network", async () => {
+  const refused = await guardedFetch(false)("http://localhost:6553/mcp").catch((error) => error);
+  expect(classified(refused)).toBeInstanceOf(NotSent);
+});
+
 test("a request to a program that has ended counts as not sent, with and without a program host", () => {
   expect(classified(new SdkError(SdkErrorCode.NotConnected, "Not connected"))).toBeInstanceOf(NotSent);
   expect(classified(Object.assign(new Error("Not connected"), { code: "NotConnected" }))).toBeInstanceOf(NotSent);
+});
+
+test("an answer outside the protocol is shown without characters that control a terminal", () => {
+  const error = new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, "no \u001b[2J\n\u0007 entry", { status: 403 });
+  expect(classified(error).message).toBe("it answered 403: no [2J entry");
 });
 
 test.each([

@@ -1,5 +1,6 @@
 /** The reasons why a request to a wrapped server has no result. */
-import { SdkHttpError } from "@modelcontextprotocol/client";
+import { INTERNAL_ERROR, SdkHttpError } from "@modelcontextprotocol/client";
+import { PrivateAddress } from "../../../worker/public-fetch.ts";
 
 /** The request has not reached the server. It may be sent again, even if it is not repeatable. */
 export class NotSent extends Error {
@@ -37,9 +38,6 @@ export class OutcomeUnknown extends Error {
   override name = "OutcomeUnknown";
 }
 
-/** The code for an error of the server that has none. */
-const INTERNAL_ERROR = -32603;
-
 /** The server's answer is a protocol error. */
 export class RpcError extends Error {
   override name = "RpcError";
@@ -61,7 +59,7 @@ function answered({ status = 0, message }: SdkHttpError): string {
   const text = message
     .slice(Math.max(page, 0))
     .replace(page < 0 ? /^$/ : /<(head|style|script)\b.*?<\/\1>|<[^>]*>|[<>]/gis, " ")
-    .replace(/\s+/g, " ")
+    .replace(/[\s\p{Cc}]+/gu, " ")
     .trim()
     .slice(0, 200);
   return `it answered ${status}${text === "" ? "" : `: ${text}`}`;
@@ -92,7 +90,7 @@ export function classified(error: unknown): Error {
   if (isConnecting || /^(ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|NOT_?CONNECTED)$/i.test(code)) {
     return new NotSent(code);
   }
-  if ((cause as Error | undefined)?.constructor?.name === "PrivateAddress") return new NotSent(String(cause?.message));
+  if (error instanceof PrivateAddress) return new NotSent(error.message);
   return new AnswerLost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }
 

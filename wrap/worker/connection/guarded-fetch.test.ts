@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { getRequestListener } from "@hono/node-server";
 import { expect, test } from "vitest";
+import { QuestionEntry } from "../../../core/jobs/feed/progress-feed.ts";
 import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { questionOf } from "../call/awaited-request.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
@@ -88,14 +89,27 @@ test("patterns are removed from a server's question, anywhere in its form, so th
 });
 
 test.each([
-  ["one message that is too long, is refused", "x".repeat(1_000_000), /more than 32000000 bytes/],
-  ["many short messages, is read", `event: message\r\ndata: ${"x".repeat(1_000_000)}\r\n\r\n`, undefined],
-])("an answer of 40 MB, with %s", async (_what, piece, refused) => {
+  undefined,
+  "text",
+  { type: "array" },
+  { type: "object", properties: null },
+  { type: "object", properties: ["sure"] },
+])("a server's question with the form %j can be read and answered", (requestedSchema) => {
+  const question = questionOf({ requestedSchema });
+  expect(question).toEqual({ message: "", requestedSchema: { type: "object", properties: {} } });
+  expect(QuestionEntry.safeParse(question).success).toBe(true);
+});
+
+test.each([
+  ["one message that is too long, is refused", ["x".repeat(1_000_000)], /more than 32000000 bytes/],
+  ["many short messages, is read", [`event: message\r\ndata: ${"x".repeat(1_000_000)}\r\n\r\n`], undefined],
+  ["many short messages whose ends arrive in parts, is read", [`data: ${"x".repeat(1_000_000)}\n`, "\n"], undefined],
+])("an answer of 40 MB, with %s", async (_what, pieces, refused) => {
   await using server = await serveHttp((_request, response) => {
     // The reader disconnects when a message is too long.
-    pipeline(Readable.from(Array(40).fill(piece)), response).catch(() => {});
+    pipeline(Readable.from(Array<string[]>(40).fill(pieces).flat()), response).catch(() => {});
   });
   const text = (await guardedFetch(true)(`${server.url}/mcp`)).text();
   if (refused) await expect(text).rejects.toThrow(refused);
-  else expect((await text).length).toBe(40 * piece.length);
+  else expect((await text).length).toBe(40 * pieces.join("").length);
 });

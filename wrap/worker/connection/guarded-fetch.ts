@@ -60,11 +60,15 @@ function whole(body: Readable, init: ResponseInit): Response {
 /** Passes the bytes on until a message is too long. In an event stream, an empty line ends a message. */
 function bounded(body: Readable): ReadableStream<Uint8Array> {
   let size = 0;
+  /** The last bytes, with which the end of a message may begin. */
+  let last = "";
   return new ReadableStream<Uint8Array>({
     start(controller) {
       body.on("data", (bytes: Buffer) => {
         const end = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"));
-        size = end < 0 ? size + bytes.length : bytes.length - end;
+        const isEnded = /\n\r?\n/.test(last + bytes.toString("latin1", 0, 2));
+        size = end >= 0 ? bytes.length - end : bytes.length + (isEnded ? 0 : size);
+        last = (last + bytes.subarray(-2).toString("latin1")).slice(-2);
         if (size > MAX_MESSAGE) return void body.destroy(tooMuch());
         controller.enqueue(bytes);
         if ((controller.desiredSize ?? 0) <= 0) body.pause();

@@ -14,7 +14,12 @@ export interface ServerQuestion {
 export interface RequestHooks {
   /** Whether the program host keeps the answer until it is recorded, and recognizes the request when it is sent again. */
   isKept?: boolean;
-  onProgress?(progress: { progress: number; total?: number; message?: string }): void;
+  /** Its unique id. Default: a new one. */
+  id?: string;
+  /** Its session, if that is not the connection's present one. */
+  session?: Session;
+  /** Gets the parameters of the server's progress notifications. */
+  onProgress?(progress: Record<string, unknown>): void;
   /** Gets the parameters of the server's log messages. */
   onLog?(message: Record<string, unknown>): void;
   /** Called when the server has begun the subscription that the request asks for. */

@@ -1,5 +1,5 @@
 /** Requests that a wrapped server makes. Questions go to the call that asks; all other requests are refused. */
-import { RELATED_TASK_META_KEY } from "@modelcontextprotocol/client";
+import { METHOD_NOT_FOUND, RELATED_TASK_META_KEY } from "@modelcontextprotocol/client";
 import type { Log } from "../../../core/definitions/context.ts";
 import type { IncomingMessage, PendingRequest } from "./open-request.ts";
 
@@ -21,7 +21,7 @@ export function passOn({ id, method, params = {} }: IncomingMessage, { pending, 
   if (method === "ping") return false;
   const refuse = (message: string) => {
     log.warn("wrapped server is refused", { method, reason: message });
-    send({ error: { code: -32601, message } });
+    send({ error: { code: METHOD_NOT_FOUND, message } });
   };
   if (method !== "elicitation/create") {
     refuse(`durable-mcp-edge offers no ${method}: only questions of the form mode are passed on`);

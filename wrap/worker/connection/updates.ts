@@ -1,4 +1,5 @@
 /** The changes of a server's resources. There is a subscription for each resource whose changes jobs wait for. */
+import { within } from "../../../core/store/pacing/backoff.ts";
 
 /** A subscription at the server. */
 export interface Subscription {
@@ -38,21 +39,20 @@ export class Updates {
     const state = () => `${this.#epoch} ${watched.count}`;
     clearTimeout(watched.idle);
     watched.waiting += 1;
-    const over = Promise.withResolvers<void>();
-    over.promise.catch(() => {});
-    const timer = setTimeout(over.resolve, LONGEST);
-    const abort = () => over.reject(signal.reason);
-    signal.addEventListener("abort", abort);
+    const begun = watched.subscription.begun.catch((error) => {
+      if (this.#watched.get(uri) === watched) this.#watched.delete(uri);
+      throw error;
+    });
     try {
-      await watched.subscription.begun.catch((error) => {
-        if (this.#watched.get(uri) === watched) this.#watched.delete(uri);
-        throw error;
-      });
-      if (since === state()) await Promise.race([watched.next.promise, over.promise]);
+      // A server may never say that it has begun the subscription.
+      await within(
+        begun.then(() => (since === state() ? watched.next.promise : undefined)),
+        LONGEST,
+        signal,
+      );
+      signal.throwIfAborted();
       return state();
     } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", abort);
       watched.waiting -= 1;
       if (watched.waiting === 0) watched.idle = setTimeout(() => this.#drop(uri, watched), IDLE).unref();
     }

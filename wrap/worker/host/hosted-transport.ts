@@ -1,14 +1,12 @@
 /** The transport to a hosted program. Losing the connection leaves the program running; closing the transport ends it. */
 import { PassThrough } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY, type Transport } from "@modelcontextprotocol/client";
+import { within } from "../../../core/store/pacing/backoff.ts";
 import { ID_PREFIX } from "../connection/open-request.ts";
 import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
 
 /** How long a program may take to exit, in milliseconds. */
 const END = 7_000;
-
-const SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId";
 
 type Message = { id?: string | number; method?: string; params?: Record<string, unknown> };
 
@@ -99,7 +97,7 @@ export class HostedTransport implements Transport {
     }
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.write("e\n");
-    await Promise.race([closed, delay(END, undefined, { ref: false })]);
+    await within(closed, END);
     socket.destroy();
   }
 
@@ -144,9 +142,10 @@ export class HostedTransport implements Transport {
     const given = (id: unknown) =>
       typeof id === "string" && id.startsWith(this.#prefix) ? JSON.parse(id.slice(this.#prefix.length)) : id;
     if (method === undefined) return id === undefined ? message : { ...message, id: given(id) };
-    const meta = params?._meta as Record<string, unknown> | undefined;
-    if (meta?.[SUBSCRIPTION] === undefined) return message;
-    return { ...message, params: { ...params, _meta: { ...meta, [SUBSCRIPTION]: given(meta[SUBSCRIPTION]) } } };
+    const { [SUBSCRIPTION_ID_META_KEY]: subscription, ...meta } = Object(params?._meta);
+    if (subscription === undefined) return message;
+    const _meta = { ...meta, [SUBSCRIPTION_ID_META_KEY]: given(subscription) };
+    return { ...message, params: { ...params, _meta } };
   }
 }
 

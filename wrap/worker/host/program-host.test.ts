@@ -1,3 +1,6 @@
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { ID_PREFIX } from "../connection/open-request.ts";
 import { HostedTransport } from "./hosted-transport.ts";
@@ -25,4 +28,20 @@ test("the end of a program is noticed even if its child holds its output open, a
   await call(`${ID_PREFIX}2`);
   expect(await lost.promise).toBe(`${ID_PREFIX}2`);
   expect(await closed.promise).toBe("closed");
+}, 20_000);
+
+test("the end of a program that reads no more is noticed, and its host ends, although the worker had more to send", async () => {
+  const script = "setTimeout(() => process.exit(1), 1_000)";
+  const program = { command: process.execPath, args: ["-e", script], env: { PATH: process.env.PATH ?? "" }, cwd: "/" };
+  const transport = await HostedTransport.use({ ...program, deployment: crypto.randomUUID(), keep: 60_000 });
+  onTestFinished(() => transport.close());
+  const closed = Promise.withResolvers<string>();
+  transport.onclose = () => closed.resolve("closed");
+  await transport.start();
+  const params = { text: "x".repeat(5_000_000) };
+  void transport.sendKept({ jsonrpc: "2.0", id: `${ID_PREFIX}1`, method: "tools/call", params });
+  void transport.sendKept({ jsonrpc: "2.0", id: `${ID_PREFIX}2`, method: "tools/call", params });
+  expect(await closed.promise).toBe("closed");
+  const socket = join(tmpdir(), `durable-mcp-edge-${process.getuid?.()}`, transport.host);
+  await expect.poll(() => existsSync(socket), { timeout: 10_000 }).toBe(false);
 }, 20_000);

@@ -11,6 +11,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { json } from "node:stream/consumers";
+import { jsonOf } from "../../../core/store/json.ts";
 import { type HostConfig, MAX_MESSAGE, tooLong } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
 
@@ -210,16 +211,12 @@ function forget(id: Id): void {
 // --- from the program -------------------------------------------------------------------------------------------------
 
 function fromProgram(line: string): void {
-  let message: Message;
-  try {
-    // A program may write any JSON, for example null.
-    message = Object(JSON.parse(line));
-  } catch {
-    say(user, "m", line);
-    return;
-  }
+  const parsed = jsonOf(line);
+  // A program may write any JSON, for example null, and other text.
+  const message: Message = Object(parsed);
   const { id, method, params } = message;
-  if (method === undefined) answered(id as Id, message, line);
+  if (parsed === undefined) say(user, "m", line);
+  else if (method === undefined) answered(id as Id, message, line);
   else if (id !== undefined) asked(id, params, line);
   else say(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
 }
@@ -289,7 +286,8 @@ function end(): void {
 function exited(): void {
   if (hasExited) return;
   hasExited = true;
-  for (const socket of workers) socket.end();
+  // A worker whose messages the program no longer took would otherwise be kept for ever.
+  for (const socket of workers) socket.resume().end();
   quitWhenDone();
 }
 

@@ -18,12 +18,12 @@ const LARGEST_SKEW = 30 * SECOND;
 const READS = 16;
 
 interface AwaitablesParts {
-  readonly commands: Pick<Commands, "open">;
-  readonly journal: Pick<Journal, "settled" | "elsewhere">;
-  readonly lease: Pick<Lease, "id" | "get" | "watch" | "create">;
-  readonly clock: Pick<Clock, "now">;
-  readonly runtime: Pick<Runtime, "promiseOf">;
-  readonly run: Pick<FunctionRun, "breaks">;
+  readonly commands: Commands;
+  readonly journal: Journal;
+  readonly lease: Lease;
+  readonly clock: Clock;
+  readonly runtime: Runtime;
+  readonly run: FunctionRun;
 }
 
 export class Awaitables {
@@ -33,12 +33,6 @@ export class Awaitables {
 
   constructor(parts: AwaitablesParts) {
     this.#parts = parts;
-  }
-
-  /** Whether an open command waits for a promise. */
-  get any(): boolean {
-    for (const { awaited } of this.#parts.commands.open) if (awaited) return true;
-    return false;
   }
 
   /** The command whose awaited promise settled first, among those whose outcome has not been handed over. */
@@ -65,21 +59,16 @@ export class Awaitables {
 
   /** Determines the promise that an `await` or a callback waits for. */
   locate(command: Command): void {
-    if (command.awaited) return;
+    const { awaited, callback, kind, name } = command;
+    if (awaited || (kind !== "await" && !callback)) return;
     const { runtime, lease, journal, run } = this.#parts;
-    if (command.callback) {
-      const { id } = command.callback;
-      const settled = journal.elsewhere(id);
-      command.awaited = { id, ...(settled && { settled }) };
-    }
-    if (command.kind !== "await") return;
-    const id = runtime.promiseOf(command.name);
+    const id = callback ? callback.id : runtime.promiseOf(name);
     if (id === undefined || id === lease.id) {
       const words =
         id === undefined
           ? "it is not the name of a job. Pass the name of what ctx.start returned, or a tool's job_name"
           : "it is this job: it would wait for itself";
-      run.breaks(`ctx.await("${command.name}"): ${words}`);
+      run.breaks(`ctx.await("${name}"): ${words}`);
       return;
     }
     const settled = journal.elsewhere(id);

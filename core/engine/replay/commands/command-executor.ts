@@ -34,7 +34,7 @@ interface ExecutorParts extends StepParts {
   readonly replay: Replay;
   readonly awaitables: Awaitables;
   readonly report: StateReport;
-  readonly spending: Pick<Spending, "all">;
+  readonly spending: Spending;
   readonly wakeup: Wakeup;
   /** Runs the function again from the journal alone. Resolves with how that differs from this run, in words. */
   verify(): Promise<string | undefined>;
@@ -59,7 +59,7 @@ export class CommandExecutor {
 
   /** Goes on until the job has ended, or waits only for events outside of this worker. @throws {LeaseLost} */
   async toEnd(): Promise<ExecutionEnd> {
-    const { writer, commands, run, replay, awaitables, report, wakeup, clock, runtime } = this.#parts;
+    const { writer, commands, run, replay, report, wakeup, clock, runtime } = this.#parts;
     for (;;) {
       wakeup.reset();
       if (this.#fault) throw this.#fault.error;
@@ -75,7 +75,9 @@ export class CommandExecutor {
         continue;
       }
       await this.#writeOutputs();
-      await writer.pin((window) => some(commands.unbegun, (command) => isNew(command) && command.window >= window));
+      await writer.pin((window) =>
+        commands.open.values().some((command) => isNew(command) && command.window >= window),
+      );
       this.#begin(hasEffects);
       const { end, next } = run;
       if (end && "error" in end) {
@@ -83,7 +85,7 @@ export class CommandExecutor {
         await this.#verify();
         return { kind: "failed", error: run.broken ?? end.error };
       }
-      if (!end && awaitables.any && (await this.#handOverNext())) continue;
+      if (!end && (await this.#handOverNext())) continue;
       const needed = [...commands.open].filter((command) => !end || hasEffects(command));
       if ((end || next) && needed.length === 0) {
         // The platform reports unhandled rejections at the end of a turn.
@@ -132,7 +134,7 @@ export class CommandExecutor {
       wakeup.reset();
       if (this.#fault || run.broken || run.end || runtime.signal.aborted) return;
       await writer.flush(replay);
-      const isBusy = writer.hasPosted || some(commands.open, ({ isRunning }) => isRunning);
+      const isBusy = writer.hasPosted || commands.open.values().some(({ isRunning }) => isRunning);
       if (!isBusy || clock.now() >= end) break;
       await wakeup.wait(end);
     }
@@ -159,11 +161,11 @@ export class CommandExecutor {
   #begin(isMeant: (command: Command) => boolean): void {
     const { commands, awaitables, clock, wakeup } = this.#parts;
     const now = clock.now();
-    for (const command of commands.unbegun) {
+    for (const command of commands.open) {
+      if (command.isRunning || command.awaited) continue;
       awaitables.locate(command);
-      if (command.awaited) commands.unbegun.delete(command);
-      const { work, isRunning, awaited, pause } = command;
-      if (isRunning || awaited || !work || (pause && pause.due > now) || !isMeant(command)) continue;
+      const { work, pause } = command;
+      if (!work || (pause && pause.due > now) || !isMeant(command)) continue;
       delete command.pause;
       command.isRunning = true;
       command.runningSince = now;
@@ -190,7 +192,7 @@ export class CommandExecutor {
       await this.#expire();
       return true;
     }
-    const isBeside = some(commands.open, (command) => command !== next && !isGroup(command));
+    const isBeside = commands.open.values().some((command) => command !== next && !isGroup(command));
     writer.reached(next.path, isBeside ? run.window + 1 : undefined);
     await replay.handAwaited(next, settled);
     return true;
@@ -216,7 +218,7 @@ export class CommandExecutor {
       await this.#verify();
       return false;
     }
-    if (needsSign(journal, lease.version)) await writer.append([{ event: SIGN, when: "resolved" }]);
+    if (needsSign(journal, lease.version)) await writer.record(SIGN);
     await runtime.beforeSleep?.();
     if (this.#isDue && !needed.some((command) => endsBy(command, runtime.deadline))) {
       const id = deadlineId(lease.id);
@@ -294,9 +296,4 @@ function unheard({ unheard }: Commands): string | undefined {
 
 function unawaited({ unawaitedStep }: Commands): string | undefined {
   return unawaitedStep && `nothing awaits step "${unawaitedStep.path}": what comes of it is lost. ${UNAWAITED}`;
-}
-
-function some<T>(items: Iterable<T>, is: (item: T) => boolean): boolean {
-  for (const item of items) if (is(item)) return true;
-  return false;
 }

@@ -1,6 +1,7 @@
 /** One call that a durable function made of its context. */
 import type { Question, Step, StepOptions } from "../../../definitions/context.ts";
 import type { PromiseRecord } from "../../../store/connection/protocol.ts";
+import type { Outcome } from "../../guard/outcome.ts";
 import type { JournalEntry } from "../../journal.ts";
 import type { When } from "../../runtime.ts";
 
@@ -62,7 +63,8 @@ export interface Command {
   isCut?: boolean;
   /** The error that the function was handed. */
   failed?: { error: unknown };
-  isAwaited?(): boolean;
+  /** The promise that the function was given. */
+  outcome?: Outcome<unknown>;
   /** The branch of a race that ended first. */
   winner?: { key: string; value: unknown; failed: boolean };
 }

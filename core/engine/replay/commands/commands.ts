@@ -17,13 +17,11 @@ interface Issued extends Pick<Command, "kind" | "name" | "window" | "cause" | "r
 }
 
 /** The fields by which a call that nothing awaits is found and named. */
-type Call = Pick<Command, "path" | "failed" | "isAwaited"> & { readonly kind: CommandKind | "spend" };
+type Call = Pick<Command, "path" | "failed" | "outcome"> & { readonly kind: CommandKind | "spend" };
 
 export class Commands {
   /** Those whose outcome has not reached the function, in the order in which they were issued. */
   readonly open = new Set<Command>();
-  /** The open commands whose work has not begun, runs, or waits for its next attempt. */
-  readonly unbegun = new Set<Command>();
   readonly #byPath = new Map<string, Command>();
   readonly #named = new Map<string, Named>();
 
@@ -65,12 +63,12 @@ export class Commands {
   /** The first call that has failed and that nothing awaits. */
   get unheard(): Call | undefined {
     const hasFailed = ({ failed }: Call) => failed !== undefined && !isTold(failed.error);
-    return firstUnawaited(this.#byPath.values(), hasFailed) ?? firstUnawaited(this.failedSpends, hasFailed);
+    return [...this.#byPath.values(), ...this.failedSpends].find((call) => hasFailed(call) && isUnawaited(call));
   }
 
   /** The first step that nothing awaits, however it has ended. */
   get unawaitedStep(): Call | undefined {
-    return firstUnawaited(this.#byPath.values(), ({ kind }) => kind === "step");
+    return this.#byPath.values().find((call) => call.kind === "step" && isUnawaited(call));
   }
 
   get(path: string): Command | undefined {
@@ -97,14 +95,12 @@ export class Commands {
     this.#named.set(first, { count, last: command, open: (named?.open ?? new Set()).add(command) });
     this.#byPath.set(path, command);
     this.open.add(command);
-    this.unbegun.add(command);
     return command;
   }
 
   close(command: Command): void {
     command.isOver = true;
     this.open.delete(command);
-    this.unbegun.delete(command);
     this.#named.get(command.path.replace(/#\d+$/, ""))?.open.delete(command);
   }
 
@@ -116,10 +112,7 @@ export class Commands {
   }
 }
 
-function firstUnawaited(calls: Iterable<Call>, is: (call: Call) => boolean): Call | undefined {
-  for (const call of calls) if (is(call) && call.isAwaited?.() === false) return call;
-  return undefined;
-}
+const isUnawaited = ({ outcome }: Call): boolean => outcome?.isAwaited === false;
 
 /** Refuses a call whose ordinal among the calls of its name may depend on what ends first. */
 function refuseUnsure({ last, open }: Named, { kind, name, window, cause }: Omit<Issued, "within">): void {
