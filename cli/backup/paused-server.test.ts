@@ -37,6 +37,24 @@ test.each([
   expect(asked).toEqual(["rest?", "key?", "rows?first=", ...(goesOn ? ["wake?"] : [])]);
 });
 
+test("a backup fails if the server's pause has ended while the rows of callers were read, since jobs may have changed", async () => {
+  const asked: string[] = [];
+  const refused = "The server is not paused: what was read may have changed.";
+  await using server = await serveHttp(({ url = "" }, response) => {
+    const path = url.replace("/resonate/operate/", "").replace(/\?.*/, "");
+    asked.push(path);
+    const hasEnded = path === "rows" && asked.includes("/operate/rooms");
+    const answer = { rows: [], ...(path === "key" && { key: null }), ...(hasEnded && { refused }) };
+    response.writeHead(hasEnded ? 409 : 200).end(JSON.stringify(answer));
+  });
+  const backup = async () => {
+    await using deployment = await openServer({ url: server.url, data: "" });
+    for await (const _page of deployment.pages());
+  };
+  await expect(backup()).rejects.toThrow(refused);
+  expect(asked).toEqual(["rest", "key", "rows", "/operate/rooms", "rows", "wake"]);
+});
+
 test("a folder without state is not backed up, and only a restore makes it one with state", async () => {
   const folder = await mkdtemp(join(tmpdir(), "paused-"));
   const data = join(folder, "data");
@@ -50,6 +68,23 @@ test("a folder without state is not backed up, and only a restore makes it one w
     await using _server = await openServer({ data });
   }
   await rm(folder, { recursive: true });
+});
+
+test("a folder is used only by another restore until the restore into it has ended", async () => {
+  const data = await mkdtemp(join(tmpdir(), "paused-"));
+  async function* incomplete(): AsyncGenerator<Line> {
+    yield { table: "promises", row: { id: "job" } };
+    throw new Error("backup is incomplete.");
+  }
+  const restore = async (lines: AsyncIterable<Line>) => {
+    await using server = await openServer({ data }, true);
+    await server.restore({ key: null }, lines);
+  };
+  await expect(restore(incomplete())).rejects.toThrow("backup is incomplete.");
+  await expect(openServer({ data })).rejects.toThrow(`A restore into ${data} has not ended.`);
+  await restore(none());
+  await using _server = await openServer({ data });
+  await rm(data, { recursive: true });
 });
 
 test("a folder is not backed up while a stack runs in it, even one whose Resonate server is elsewhere", async () => {

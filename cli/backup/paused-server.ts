@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../../server/backup.ts";
-import { openDatabase } from "../../server/node/database.ts";
+import { openDatabase, RESTORING } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { option, optionOr } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
@@ -46,9 +46,9 @@ interface ServerOptions {
   data: string;
 }
 
-/** Opens a server. `makes` tells whether to make the state of a directory that has none. @throws {Error} if it has none */
-export function openServer({ url, data }: ServerOptions, makes = false): Promise<PausedServer> {
-  return url === undefined ? openFolder(data, makes) : openDeployment(new OperatorClient(url));
+/** Opens a server. `restores` tells that a directory may have no state, or only a part. @throws {Error} otherwise */
+export function openServer({ url, data }: ServerOptions, restores = false): Promise<PausedServer> {
+  return url === undefined ? openFolder(data, restores) : openDeployment(new OperatorClient(url));
 }
 
 async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
@@ -60,7 +60,10 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
     hasJobs,
     async *pages() {
       if (hasJobs) yield* operator.rowPages();
-      yield* operator.roomPages();
+      for await (const rows of operator.roomPages()) {
+        yield rows;
+        if (hasJobs) await operator.prolongPause();
+      }
     },
     async restore({ key }, rows) {
       let count = 0;
@@ -109,13 +112,13 @@ async function pause(operator: OperatorClient): Promise<boolean> {
   }
 }
 
-async function openFolder(data: string, makes: boolean): Promise<PausedServer> {
+async function openFolder(data: string, restores: boolean): Promise<PausedServer> {
   // With a Resonate server elsewhere, a directory has callers' objects alone.
   const hasState = existsSync(join(data, "resonate.db")) || existsSync(join(data, "objects"));
-  if (!makes && !hasState) throw new Error(`There is no state in ${data}.`);
+  if (!restores && !hasState) throw new Error(`There is no state in ${data}.`);
   using opened = new DisposableStack();
   // Both fail with an explanation if a stack runs. One whose Resonate server is elsewhere has only the second lock.
-  const sql = opened.adopt(new NodeSql(openDatabase(data).db), (sql) => sql.close());
+  const sql = opened.adopt(new NodeSql(openDatabase(data, restores).db), (sql) => sql.close());
   opened.use(lockDirectory(data));
   const keyFile = join(data, "task-key");
   const key = existsSync(keyFile) ? await readFile(keyFile, "utf8") : null;
@@ -130,7 +133,7 @@ async function openFolder(data: string, makes: boolean): Promise<PausedServer> {
       yield* rooms.client.roomPages();
     },
     async restore({ key }, rows) {
-      const draft = join(data, "restoring");
+      const draft = join(data, RESTORING);
       if (!isEmpty(sql) && !existsSync(draft)) throw new Error(`${data} has jobs already.`);
       await writeFile(draft, "");
       let count = 0;

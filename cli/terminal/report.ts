@@ -133,17 +133,11 @@ export function duration(ms: number): string {
 
 /** In at most two whole units, for durations that are still growing: `7 s`, `2 min 31 s`, `3 h`, `12 days 3 h`. */
 export function wholeDuration(ms: number): string {
-  let left = Math.max(ms, 0);
-  const counts = UNITS.map(({ name, ms }) => {
-    const count = Math.floor(left / ms);
-    left -= count * ms;
-    return count === 0 ? undefined : `${count} ${count === 1 && name === "days" ? "day" : name}`;
+  const counts = UNITS.map((unit, i) => {
+    const count = Math.floor((Math.max(ms, 0) % (UNITS[i - 1]?.ms ?? Number.POSITIVE_INFINITY)) / unit.ms);
+    return count === 0 ? "" : `${count} ${count === 1 && unit.name === "days" ? "day" : unit.name}`;
   });
-  const first = counts.findIndex((count) => count !== undefined);
-  return first < 0
-    ? "0 s"
-    : counts
-        .slice(first, first + 2)
-        .filter(Boolean)
-        .join(" ");
+  const first = counts.findIndex(Boolean);
+  const shown = counts.slice(first, first + 2).filter(Boolean);
+  return first < 0 ? "0 s" : shown.join(" ");
 }

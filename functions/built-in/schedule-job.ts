@@ -4,7 +4,7 @@ import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/to
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/store/ids.ts";
-import { isRecord, jsonOf } from "../../core/store/json.ts";
+import { canonical, isRecord, jsonOf } from "../../core/store/json.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { ABOUT } from "../../core/tools/present.ts";
 import { loadTimes } from "../schedules/load-times.ts";
@@ -74,14 +74,14 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const spec: Schedule = { name, tool: toolName, arguments: args, when, missed, overlap };
       const promise = await startJob(store, schedule, spec, now);
       const kept = promise.args as Schedule;
-      const isOther =
-        JSON.stringify({ ...kept, when: { ...kept.when, from: 0 } }) !==
-        JSON.stringify({ ...spec, when: { ...when, from: 0 } });
-      const note = isOther
-        ? "A schedule of this name exists and is unchanged. To change it, cancel it with cancel_job first."
-        : splitGeneration(promise.name).generation > 1
-          ? "The schedule of this name before it has ended."
-          : undefined;
+      // A repeat has another `from`, and may have its arguments in another order.
+      const said = (one: Schedule) => canonical({ ...one, when: { ...one.when, from: 0 } });
+      const note =
+        said(kept) !== said(spec)
+          ? "A schedule of this name exists and is unchanged. To change it, cancel it with cancel_job first."
+          : splitGeneration(promise.name).generation > 1
+            ? "The schedule of this name before it has ended."
+            : undefined;
       const at_ = promise.state === "pending" ? nextAfter(kept.when, now) : undefined;
       return {
         job_name: promise.name,

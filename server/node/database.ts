@@ -21,17 +21,24 @@ const CHECKED_WHOLE = 64 * 1024 * 1024;
 /** The server cannot start. The message tells the person who started it why. */
 export class StartError extends Error {}
 
+/** The file that a directory has while a backup is restored into it. */
+export const RESTORING = "restoring";
+
 /**
- * Opens the database in `dir`, and creates both if they are missing; in memory if `dir` is undefined.
+ * Opens the database in `dir`, and creates both if they are missing; in memory if `dir` is undefined. `restores` tells that it is
+ * opened to restore a backup.
  *
- * @throws {StartError} when another server uses the directory, or the file is damaged, not ours or of another version
+ * @throws {StartError} when another server uses the directory, a restore into it has not ended, or the file is damaged, not ours
+ *   or of another version
  */
-export function openDatabase(dir: string | undefined): { db: DatabaseSync; file: string } {
+export function openDatabase(dir: string | undefined, restores = false): { db: DatabaseSync; file: string } {
   if (dir === undefined) {
     const db = new DatabaseSync(":memory:");
     createSchema(db);
     return { db, file: ":memory:" };
   }
+  if (!restores && existsSync(join(dir, RESTORING)))
+    throw new StartError(`A restore into ${dir} has not ended. Repeat it, or choose another directory with --data.`);
   const file = join(resolve(dir), FILE);
   let db: DatabaseSync | undefined;
   try {

@@ -109,6 +109,7 @@ test("the edge gets every variable that its configuration reads", async () => {
     "FILES",
     "RESONATE",
     "RESONATE_PUBLIC",
+    "RESONATE_TOKENS",
     "RUNNER",
     "RUNS_IN",
   ];

@@ -101,10 +101,8 @@ const MOST_CALLS = 1_000;
  */
 type Make = (clock: ProcessClock, isTakenOver: () => boolean) => Runnable;
 
-export async function trial(make: Make, args: unknown, world: World, plan: Plan): Promise<TrialEnd> {
-  const run = new Trial(make, args, world, plan);
-  return run.toEnd();
-}
+export const trial = (make: Make, args: unknown, world: World, plan: Plan): Promise<TrialEnd> =>
+  new Trial(make, args, world, plan).toEnd();
 
 class Trial {
   readonly #clock = new TestClock();

@@ -6,7 +6,6 @@ import { NodeSql } from "../../server/node/node-sql.ts";
 export function createStorage(): ObjectStorage {
   const db = new DatabaseSync(":memory:");
   const sql = new NodeSql(db);
-  let depth = 0;
   return {
     sql: {
       exec(statement, ...values) {
@@ -15,20 +14,7 @@ export function createStorage(): ObjectStorage {
         return { toArray: () => [] };
       },
     },
-    transactionSync(work) {
-      depth += 1;
-      db.exec(`SAVEPOINT s${depth}`);
-      try {
-        const done = work();
-        db.exec(`RELEASE s${depth}`);
-        return done;
-      } catch (error) {
-        db.exec(`ROLLBACK TO s${depth}; RELEASE s${depth}`);
-        throw error;
-      } finally {
-        depth -= 1;
-      }
-    },
+    transactionSync: (work) => (db.isTransaction ? sql.attempt(work) : sql.transaction(work)),
     getAlarm: async () => null,
     setAlarm: async () => {},
   };
