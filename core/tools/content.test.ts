@@ -44,3 +44,11 @@ test("the parts of an answer have no keys that only this server may set", () => 
     { type: "resource", resource: { ...resource, _meta: { "acme/cost": 2 } } },
   ]);
 });
+
+test("a very long key of `_meta` is judged soon", () => {
+  const kept = { ["mcp.".repeat(50_000)]: 1, [`${"mcpx.".repeat(50_000)}/a`]: 2 };
+  const _meta = { ...kept, [`${"a.".repeat(50_000)}mcp/a`]: 3 };
+  const began = performance.now();
+  expect(bounded({ content: [], _meta }, 10_000, { apps: false }).content).toEqual({ content: [], _meta: kept });
+  expect(performance.now() - began).toBeLessThan(2_000);
+});

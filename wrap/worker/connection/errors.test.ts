@@ -45,7 +45,11 @@ test("an answer outside the protocol is shown without characters that control a 
 });
 
 test.each([
-  ["a page", `<!DOCTYPE html><head><title>Error</title></head><body><pre>No <b>entry</b></pre>`, "it answered 403: No entry"],
+  [
+    "a page",
+    `<!DOCTYPE html><head><title>Error</title></head><body><pre>No <b>entry</b></pre>`,
+    "it answered 403: No entry",
+  ],
   ["a page without a body", "<html><style>p {}</style><p>No entry", "it answered 403: No entry"],
   ["a long page of tags without an end", `<!DOCTYPE html>${"<".repeat(1_000_000)}`, "it answered 403"],
   ["a long page of sections without an end", `<html>${"<head ".repeat(200_000)}`, "it answered 403: head head hea"],
