@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bounded } from "./content.ts";
+import { bounded, withoutOurs } from "./content.ts";
 
 const content = [
   { type: "resource", resource: { uri: "ui://acme/a", mimeType: "text/html", text: "<script>" } },
@@ -45,10 +45,12 @@ test("the parts of an answer have no keys that only this server may set", () => 
   ]);
 });
 
-test("a very long key of `_meta` is judged soon", () => {
-  const kept = { ["mcp.".repeat(50_000)]: 1, [`${"mcpx.".repeat(50_000)}/a`]: 2 };
-  const _meta = { ...kept, [`${"a.".repeat(50_000)}mcp/a`]: 3 };
-  const began = performance.now();
-  expect(bounded({ content: [], _meta }, 10_000, { apps: false }).content).toEqual({ content: [], _meta: kept });
-  expect(performance.now() - began).toBeLessThan(2_000);
+test("a long key of _meta is judged at once", () => {
+  const begun = performance.now();
+  const given = {
+    content: [],
+    _meta: { ["mcp.".repeat(50_000)]: 1, [`${"mcp.".repeat(50_000)}x/y`]: 2, "acme/mcp": 3 },
+  };
+  expect(Object.values(withoutOurs(given, { apps: false })._meta)).toEqual([1, 3]);
+  expect(performance.now() - begun).toBeLessThan(1_000);
 });
