@@ -64,7 +64,7 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
 
   return {
     async edge() {
-      const built = Promise.all([buildPages(root), buildModules(root)]);
+      const built = Promise.all([buildPages(), buildModules(root)]);
       const [pages, sources] = await built.catch((error: Error) => {
         throw new CompileError(error.message);
       });
