@@ -292,7 +292,8 @@ class Trial {
   async #point<T>(worker: Worker, what: string, request: () => Promise<T>): Promise<T> {
     const never = new Promise<never>(() => {});
     const latency = this.#plan.latency ?? (() => 0);
-    if (worker.life === "dead") return never;
+    const isDead = () => worker.life === "dead";
+    if (isDead()) return never;
     const n = this.#points.push(what);
     const how = this.#plan.deaths.find(({ at }) => at === n)?.how;
     const way = latency();
@@ -303,7 +304,7 @@ class Trial {
       this.#clock.after(4 * (way + 10), () => this.#kill(worker));
       return never;
     }
-    if (worker.life === "dead") return never;
+    if (isDead()) return never;
     const answer = await request();
     if (how === "after") this.#kill(worker);
     const back = latency();
