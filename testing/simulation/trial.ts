@@ -78,7 +78,6 @@ export interface TrialEnd {
   requests: number;
   /** The purpose of each request, in words. */
   points: string[];
-  executions: number;
   records: { n: number; event: JournalEntry }[];
   /** The seed and the records of each of the job's runs. */
   runs: { seed: string; records: { n: number; event: JournalEntry }[] }[];
@@ -145,11 +144,11 @@ class Trial {
         this.#worker = this.#newWorker();
       } else if (end === "nothing to do") {
         const settled = this.#settled();
-        if (settled) return this.#end(executions, settled);
+        if (settled) return this.#end(settled);
         await this.#clock.until(this.#clock.pause(this.#untilNext()));
       } else {
         executions += 1;
-        if (end !== "left" && end.kind !== "asleep") return this.#end(executions, end);
+        if (end !== "left" && end.kind !== "asleep") return this.#end(end);
         if (!this.#plan.isWarm) worker.journal = new Journal();
       }
     }
@@ -327,7 +326,7 @@ class Trial {
     return this.#sim.get(id);
   }
 
-  #end(executions: number, outcome: ExecutionEnd): TrialEnd {
+  #end(outcome: ExecutionEnd): TrialEnd {
     const { kind } = outcome;
     const stored = kind === "failed" ? toStored(outcome.error) : undefined;
     const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
@@ -338,7 +337,6 @@ class Trial {
       ...(error && { error: { name: error.name, message: error.message } }),
       requests: this.#points.length,
       points: this.#points,
-      executions,
       records: recordsIn(this.#sim),
       runs: Array.from({ length: runsIn(this.#sim) }, (_, i) => ({
         seed: seedIn(this.#sim.get(runId(JOB, i + 1))) ?? SEED,
