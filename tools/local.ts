@@ -2,6 +2,4 @@
 import type { LocalService } from "../core/index.ts";
 import { sampleArchive } from "./weather/local.ts";
 
-const services: readonly LocalService[] = [sampleArchive];
-
-export default services;
+export default [sampleArchive] satisfies readonly LocalService[];

@@ -2,11 +2,12 @@
 import { type FileLocation, KeptFiles } from "../core/jobs/files/kept-files.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
 import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
+import type { LeaseRef } from "../core/store/connection/protocol.ts";
 import { ServerRules } from "../core/store/connection/server-rules.ts";
 import { localId, splitGeneration, splitKey } from "../core/store/ids.ts";
 import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
-import { Heartbeat } from "./execution/heartbeat.ts";
+import { Heartbeat, now } from "./execution/heartbeat.ts";
 import type { SetupOptions } from "./execution/job-setup.ts";
 import { JournalCache } from "./execution/journal-cache.ts";
 import { Pauses } from "./execution/pauses.ts";
@@ -43,8 +44,19 @@ export function compose({ endpoint, fileLocation, memory, ...given }: Compositio
     const { base } = splitGeneration(splitKey(localId(id, namespace)).name);
     return jobs.find((job) => job.owns(base))?.kind ?? "unknown";
   };
+  /** Takes the lease on a task and keeps it alive; undefined if the task has another version, or its job has ended. */
+  const acquire = async ({ id, version }: LeaseRef, options?: { patience: number }) => {
+    const askedAt = now();
+    const data = { id, version, pid, ttl: lease, records: journals.recordsWanted({ id, version }) };
+    const answer = await client.send("task.acquire", data, { origin: id, ...options });
+    if (answer.status !== 200) return undefined;
+    heartbeat.start(answer.data.task, askedAt);
+    return answer.data;
+  };
+  /** The versions of the kinds that it runs. */
+  const kinds = Object.fromEntries(jobs.map(({ kind, version }) => [kind, version]));
   return {
-    ...{ client, pid, lease, namespace, implementations, kindOf, watcher, rules, heartbeat },
-    ...{ executor, journals, files, log, reports },
+    ...{ client, pid, lease, namespace, implementations, kindOf, kinds, acquire, watcher, rules, heartbeat },
+    ...{ executor, files, log, reports },
   };
 }

@@ -9,7 +9,7 @@ import { batched } from "./connection/batches.ts";
 import { post } from "./connection/post.ts";
 import { reasonOf } from "./execution/instruments.ts";
 import { locationOf } from "./files/location.ts";
-import { sweeping } from "./files/sweep.ts";
+import { sweepRepeatedly } from "./files/sweep.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
 import { EdgeReports } from "./process/edge-reports.ts";
 import type { Logger } from "./process/logger.ts";
@@ -27,7 +27,6 @@ export class Worker {
   readonly #reports: EdgeReports | undefined;
   /** Ends the connection over which tasks are dispatched. */
   readonly #closed = new AbortController();
-  #endSweeps: (() => void) | undefined;
   /** When the connection was lost, by `performance.now()`; undefined while there is one. */
   #disconnectedSince: number | undefined = Number.NEGATIVE_INFINITY;
 
@@ -52,9 +51,8 @@ export class Worker {
     });
     const { namespace } = endpoint;
     const { EDGE_URL = config.PUBLIC_URL, VIEW_KEY: key } = config;
-    const kinds = Object.fromEntries(implementations.map(({ job }) => [job.kind, job.version]));
     const about = () => ({
-      ...{ worker: this.#parts.pid, group: this.#group, form: FORM, kinds },
+      ...{ worker: this.#parts.pid, group: this.#group, form: FORM, kinds: this.#parts.kinds },
       ...{ running: this.running, most: config.MAX_TASKS, connected: this.connected },
     });
     this.#reports =
@@ -91,7 +89,6 @@ export class Worker {
     return this.#disconnectedSince === undefined;
   }
 
-  /** How many jobs are executing. */
   get running(): number {
     return this.#intake.running;
   }
@@ -113,12 +110,11 @@ export class Worker {
    */
   async start(): Promise<void> {
     const { RESONATE_URL, RESONATE_NAMESPACE } = this.#config;
-    const { client, pid, rules, watcher } = this.#parts;
+    const { client, pid, rules, watcher, files } = this.#parts;
     const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
     if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
     await this.#reports?.start();
-    const { files } = this.#parts;
-    if (files) this.#endSweeps = sweeping(files, client, this.#log);
+    if (files) void sweepRepeatedly(files, client, this.#log, this.#closed.signal);
     const connected = Promise.withResolvers<void>();
     void client.connections.listen({
       group: this.#group,
@@ -146,7 +142,6 @@ export class Worker {
    */
   async stop(): Promise<void> {
     this.#closed.abort();
-    this.#endSweeps?.();
     await this.#intake.stop(this.#config.DRAIN_SECONDS * 1000);
     await this.#reports?.close();
   }

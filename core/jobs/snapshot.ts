@@ -2,7 +2,7 @@
 
 import type { DurablePromise } from "./durable-promise.ts";
 import { doing, type QuestionEntry } from "./feed/progress-feed.ts";
-import type { NewestEntry } from "./feed/progress-feeds.ts";
+import { type NewestEntry, NO_ENTRY } from "./feed/progress-feeds.ts";
 import type { RemoteStore } from "./remote-store.ts";
 import { type JobView, mayTell } from "./status.ts";
 
@@ -41,7 +41,7 @@ export async function jobSnapshotOf(
 /** The snapshot of a job that has just started, has ended, or never reports. */
 export function withoutFeed(promise: DurablePromise): JobSnapshot {
   const updatedAt = promise.settledAt ?? promise.createdAt;
-  return { promise, feed: { n: 0, entry: undefined, writtenAt: 0 }, questions: new Map(), updatedAt };
+  return { promise, feed: NO_ENTRY, questions: new Map(), updatedAt };
 }
 
 /** What a running job does, in one line for people; undefined if it reports nothing. */
@@ -49,7 +49,7 @@ export function doingOf({ feed: { entry }, questions }: JobSnapshot, now: number
   return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 
-export interface Count {
+interface Count {
   done: number;
   /** Undefined if the job does not know it. */
   total?: number | undefined;

@@ -6,7 +6,6 @@
 import type * as sdk from "@modelcontextprotocol/server";
 
 export type {
-  AuthInfo,
   CallToolResult,
   InputRequiredResult,
   OAuthProtectedResourceMetadata,

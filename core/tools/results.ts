@@ -108,7 +108,7 @@ export function costOf(value: unknown, copies: 1 | 2 = 2): number {
   return JSON.stringify(json).length + (copies === 2 ? json.length : 0);
 }
 
-export interface Fitted {
+interface Fitted {
   views: JobView[];
   /** How many jobs at the end of the list did not fit. */
   leftOut: number;

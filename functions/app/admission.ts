@@ -69,7 +69,7 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
 /** Answers an identified caller's MCP request within the caller's limits. */
 export async function admitted(
   { request, caller, scopes, expires, key, store, fanOut }: Identified,
-  { auth, rateLimit, slots, callers, files, trail, mcp }: Edge,
+  { auth, rateLimit, slots, callers, mcp }: Edge,
   line: RequestLog,
   waitUntil: RequestScope["waitUntil"],
 ): Promise<Response> {
@@ -105,13 +105,11 @@ export async function admitted(
     line,
     client: JSON.stringify([key, request.headers.get("user-agent")]),
     waitUntil,
-    trail,
     get until() {
       return until;
     },
     links: knowsLinks(request.headers),
     textOnce: request.url.endsWith("?text=once"),
-    files,
     slot() {
       slot ??= slots.enter(key);
       return { renew, release };

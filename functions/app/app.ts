@@ -1,6 +1,5 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { checkHost, checkOrigin } from "../http/origins.ts";
 import { RequestLog } from "../http/request-log.ts";
@@ -118,7 +117,7 @@ export function createApp(deployment: Deployment): App {
     const tooMany = edge.refused.tooMany(c.req.raw);
     if (tooMany) return tooMany;
     const { doorOf } = await loadLazy();
-    const response = await doorOf(c.req.path)(c.req.raw, edge, loadSdk);
+    const response = await doorOf(c.req.path)(c.req.raw, edge);
     if (response.status === 401) edge.refused.add(c.req.raw);
     return response;
   });

@@ -12,6 +12,7 @@ import { createAuth, resourceOf } from "../auth/auth.ts";
 import { callersOf, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
 import type { Files } from "../files/files.ts";
+import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { createRateLimit, RefusedTries } from "../http/rate-limit.ts";
 import { SharedValue } from "../http/shared-value.ts";
@@ -78,20 +79,20 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
+  let loadedFiles: Files | undefined;
+  const files = async () => {
+    loadedFiles ??= new (await loadLazy()).Files(env, pages);
+    return loadedFiles;
+  };
   const kept = config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS);
-  const tasks = handles && { handles, links: pages, log, kept };
+  const tasks = handles && { handles, links: pages, log, files, kept };
   const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
   const rules = {
     patience: config.WAIT_SECONDS * 1_000,
     mayConfirm: config.CONFIRM_ARGUMENTS !== "off",
     trusts: config.CONFIRM_ARGUMENTS === "always",
   };
-  const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links: pages, rules });
-  let loadedFiles: Files | undefined;
-  const files = async () => {
-    loadedFiles ??= new (await loadLazy()).Files(env, pages);
-    return loadedFiles;
-  };
+  const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links: pages, files, rules });
   const origins = config.CORS_ORIGINS ?? [];
   const fromOperators = new SharedValue<Settings>(SETTINGS);
   let known: Settings | undefined;
@@ -107,12 +108,16 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   return {
     config,
     files,
+    loadSdk,
     store,
     client,
     log,
     pages,
     callers,
-    mcp: createMcp({ identity, calls, tasks, events, cards }),
+    mcp: createMcp({
+      ...{ identity, calls, tasks, events, cards, files },
+      trail: operated && ((...given) => operated.operate("heard", ...given).catch(() => {})),
+    }),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: async (document, request) => {
       const { documents } = await loadLazy();
@@ -123,7 +128,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
     settings,
-    trail: operated && ((...given) => operated.operate("heard", ...given).catch(() => {})),
     refused: new RefusedTries(),
     ready: new SharedValue(READY),
     deploy: callers && tools.some(({ schedule }) => schedule) ? once(() => callers.makeSchedules(), log) : undefined,

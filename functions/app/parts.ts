@@ -6,10 +6,11 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Auth } from "../auth/auth.ts";
 import type { Callers } from "../caller/callers.ts";
 import type { LoadFiles } from "../files/files.ts";
+import type { Sdk } from "../http/load-sdk.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { RateLimit, RefusedTries } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
-import type { RequestScope, Trail } from "../http/scope.ts";
+import type { RequestScope } from "../http/scope.ts";
 import type { SharedValue } from "../http/shared-value.ts";
 import type { StreamSlots } from "../http/stream-slots.ts";
 import type { Settings } from "../operate/calls.ts";
@@ -39,7 +40,6 @@ export interface Edge {
   slots: StreamSlots;
   /** The operators' settings, possibly some seconds old, with the callers whom the configuration blocks. */
   settings: () => Promise<Settings>;
-  trail: Trail | undefined;
   refused: RefusedTries;
   /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
@@ -52,6 +52,8 @@ export interface Edge {
   log: EdgeLog;
   pages: Pages;
   files: LoadFiles;
+  /** For code in a module of its own, which would load another copy. */
+  loadSdk: () => Promise<Sdk>;
   /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
   origins: readonly string[];
   /** Answers pages of other servers' origins; undefined when none may call. */

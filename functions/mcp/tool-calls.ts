@@ -1,4 +1,4 @@
-import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { callerJobs } from "../../core/author/caller-jobs.ts";
 import { withoutConsent } from "../../core/author/consent.ts";
 import {
   type CallContext,
@@ -27,6 +27,7 @@ import {
 } from "../../core/tools/mcp.ts";
 import { ABOUT, type About, referringIn, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
+import type { LoadFiles } from "../files/files.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
@@ -65,6 +66,7 @@ interface ToolCallsOptions {
   tasks: TaskService | undefined;
   log: EdgeLog;
   links: JobLinks;
+  files: LoadFiles;
   rules: CallRules;
 }
 
@@ -77,12 +79,14 @@ export class ToolCalls {
   readonly passed: Passed | undefined;
   readonly #log: EdgeLog;
   readonly #links: JobLinks;
+  readonly #files: LoadFiles;
   readonly #rules: CallRules;
 
-  constructor(tools: readonly Tool[], { tasks, log, links, rules }: ToolCallsOptions) {
+  constructor(tools: readonly Tool[], { tasks, log, links, files, rules }: ToolCallsOptions) {
     this.#tasks = tasks;
     this.#log = log;
     this.#links = links;
+    this.#files = files;
     this.#rules = rules;
     const offered = rules.mayConfirm ? tools : tools.map(withoutConsent);
     const servers = [...new Set(tools.flatMap(({ behind }) => behind ?? []))];
@@ -158,7 +162,7 @@ export class ToolCalls {
         if (about?.asks && context.asks) return await this.#asking(about.asks, caller);
         const paged = tool.job ? await this.#withPage(result, caller) : result;
         const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
-        const shown = named ? await withFiles(paged, tool, request.scope) : paged;
+        const shown = named ? await this.#withFiles(paged, tool, request.scope) : paged;
         const said = request.scope.textOnce ? withoutTwin(shown) : shown;
         const content = [...said.content];
         if (links) content.push(...(about?.links ?? []));
@@ -232,7 +236,7 @@ export class ToolCalls {
     const { until, client } = scope;
     const store = labels.length > 0 ? scope.store.labelled(labels) : scope.store;
     const now = Date.now();
-    const jobs = new CallerJobs(store, now, request.signal);
+    const jobs = callerJobs(store, now, request.signal);
     const isAskedInCalls = this.#tasks !== undefined && tool?.resume !== undefined;
     return {
       ...this.#rules,
@@ -256,6 +260,13 @@ export class ToolCalls {
     const view_url = job && isView && !result.isError ? await this.#links.urlOf(job, caller) : undefined;
     if (view_url === undefined) return result;
     return structured({ ...(result.structuredContent as object), view_url }, result[ABOUT]);
+  }
+
+  /** The answer with the addresses of the files that it refers to. */
+  async #withFiles(answer: ToolAnswer, { job }: Tool, { caller, links }: RequestScope): Promise<ToolAnswer> {
+    const files = await this.#files();
+    if (answer[ABOUT]?.isCard) return files.addressed(answer, caller);
+    return files.shown(answer, referringIn(answer, job), caller, links);
   }
 
   /** Resolves as `answer` does. @throws {ProtocolError} with the message of a tool's error */
@@ -333,13 +344,6 @@ export function accessOf({ job, listing }: Tool): Access {
 function mayRepeat({ job, listing }: Tool): boolean {
   const { readOnlyHint, idempotentHint } = (listing.annotations ?? {}) as ToolAnnotations;
   return job !== undefined || readOnlyHint === true || idempotentHint === true;
-}
-
-/** The answer with the addresses of the files that it refers to. */
-async function withFiles(answer: ToolAnswer, { job }: Tool, { files, caller, links }: RequestScope) {
-  const loaded = await files();
-  if (answer[ABOUT]?.isCard) return loaded.addressed(answer, caller);
-  return loaded.shown(answer, referringIn(answer, job), caller, links);
 }
 
 const withoutKeys = (args: unknown, keys: readonly string[]): unknown =>

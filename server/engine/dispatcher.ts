@@ -32,7 +32,7 @@ export class Dispatcher {
   readonly #readUpTo = new Map<string, QueuePosition | undefined>();
 
   /** `onWorkerMissing` is called with a group that has a task and no connected worker. */
-  constructor(connections: Connections, store: Store, onWorkerMissing: (group: string) => void = () => {}) {
+  constructor(connections: Connections, store: Store, onWorkerMissing: (group: string) => void) {
     this.#connections = connections;
     this.#store = store;
     this.#onWorkerMissing = onWorkerMissing;

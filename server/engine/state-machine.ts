@@ -407,7 +407,6 @@ class StateMachine {
     this.#putSchedule({ ...schedule, nextRunAt });
   }
 
-  /** Creates the promise of the run that is due. */
   #fire(schedule: Schedule): void {
     const { nextRunAt: firedAt, promiseTimeout, promiseParam } = schedule;
     const id = schedule.promiseId.replaceAll("{{.id}}", schedule.id).replaceAll("{{.timestamp}}", String(firedAt));

@@ -210,7 +210,7 @@ export class Store {
    * the tasks that are deferred until later than that time.
    */
   unclaimedTasks(group: string, after: QueuePosition, limit: number, before = PARKED): UnclaimedTask[] {
-    const rows = this.#sql.all(
+    return this.#all<UnclaimedTask>(
       `SELECT id, version, offered_to AS address, timer FROM tasks INDEXED BY tasks_due
        WHERE timer IS NOT NULL AND timer >= ? AND (timer > ? OR id > ?) AND state = 'pending'
          AND ${GROUP} = ? AND (timer <= ? OR timer >= ${PARKED}) ORDER BY timer, id LIMIT ?`,
@@ -221,7 +221,6 @@ export class Store {
       before,
       limit,
     );
-    return rows as unknown as UnclaimedTask[];
   }
 
   /** The pending promises that are due, earliest first. Without `INDEXED BY`, SQLite would read all pending promises. */
@@ -235,13 +234,12 @@ export class Store {
   }
 
   dueTasks(now: number, limit: number): DueTask[] {
-    const rows = this.#sql.all(
+    return this.#all<DueTask>(
       `SELECT id, version, CASE state WHEN 'pending' THEN offered_to END AS dispatchedTo FROM tasks
        WHERE timer <= ? ORDER BY timer LIMIT ?`,
       now,
       limit,
     );
-    return rows as unknown as DueTask[];
   }
 
   /** Stops the repeated dispatch of an unclaimed task until it is unparked. */
@@ -294,7 +292,7 @@ export class Store {
 
   /** The first generation of each job name that ended by `now`, in the order of their ends, after the given position. */
   endedJobs({ settledAt, id }: EndPosition, now: number, limit: number): EndPosition[] {
-    const rows = this.#sql.all(
+    return this.#all<EndPosition>(
       `SELECT id, settledAt FROM promises INDEXED BY promises_ended
        WHERE settledAt IS NOT NULL AND ${IS_FIRST_GENERATION_SQL}
          AND (settledAt, id) > (?, ?) AND settledAt <= ? AND EXISTS (SELECT 1 FROM tasks WHERE tasks.id = promises.id) ORDER BY settledAt, id LIMIT ?`,
@@ -303,12 +301,11 @@ export class Store {
       now,
       limit,
     );
-    return rows as unknown as EndPosition[];
   }
 
   /** Promises that, by their ids, count, limit or list jobs and that ended by `before`. */
   endedBookkeeping({ settledAt, id }: EndPosition, before: number, limit: number): (EndPosition & { tags: string })[] {
-    const rows = this.#sql.all(
+    return this.#all<EndPosition & { tags: string }>(
       `SELECT id, settledAt, tags FROM promises
        WHERE settledAt IS NOT NULL AND (${isBookkeepingSql("instr")})
          AND (settledAt, id) > (?, ?) AND settledAt <= ? ORDER BY settledAt, id LIMIT ?`,
@@ -317,7 +314,6 @@ export class Store {
       before,
       limit,
     );
-    return rows as unknown as (EndPosition & { tags: string })[];
   }
 
   has(id: string): boolean {
@@ -333,7 +329,7 @@ export class Store {
 
   /** The generations of the job whose first is `id`, and their pending clean-ups, which still need their journals. */
   generations(id: string): { state: string; settledAt: number | null; tags: string }[] {
-    const rows = this.#sql.all(
+    return this.#all<{ state: string; settledAt: number | null; tags: string }>(
       `SELECT state, settledAt, tags FROM promises
        WHERE id = ?1 OR (id = ?2 AND state = 'pending') OR (${belowSql("id", GENERATION)}
          AND (instr(id, '${CHILD}') = 0 OR (state = 'pending' AND substr(id, -length(?3)) = ?3)))`,
@@ -341,7 +337,6 @@ export class Store {
       cleanUpId(id),
       cleanUpId(""),
     );
-    return rows as unknown as { state: string; settledAt: number | null; tags: string }[];
   }
 
   /** Removes all generations of a job with their children. */
@@ -365,6 +360,10 @@ export class Store {
 
   close(): void {
     this.#sql.close();
+  }
+
+  #all<Columns>(statement: string, ...values: SqlValue[]): Columns[] {
+    return this.#sql.all(statement, ...values) as Columns[];
   }
 
   #one(statement: string, ...values: SqlValue[]): Row | undefined {

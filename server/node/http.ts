@@ -192,7 +192,6 @@ async function push(req: IncomingMessage, res: ServerResponse, host: Host, group
   res.end();
 }
 
-/** The names of this machine. */
 const NAMES = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 /** Whether a `Host` header names this machine, on any port. */

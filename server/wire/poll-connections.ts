@@ -42,15 +42,14 @@ export class PollConnection {
 
 export class Connections {
   readonly #groups = new Map<string, Set<PollConnection>>();
-  #count = 0;
   #sends = 0;
   #waitingCharacters = 0;
 
   /** Registers a connection; undefined when there are too many. A connection that will be replaced does not count. */
-  open(group: string, id: string, isRunner = false): PollConnection | undefined {
-    if (this.#count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
+  open(group: string, id: string, isRunner: boolean): PollConnection | undefined {
+    const count = [...this.#groups.values()].reduce((sum, { size }) => sum + size, 0);
+    if (count >= MAX_CONNECTIONS && !this.named(group, id)) return undefined;
     const connection = new PollConnection(group, id, isRunner);
-    this.#count += 1;
     this.#groups.set(group, (this.#groups.get(group) ?? new Set()).add(connection));
     return connection;
   }
@@ -67,7 +66,6 @@ export class Connections {
   close(connection: PollConnection): void {
     if (connection.closed) return;
     connection.closed = true;
-    this.#count -= 1;
     for (const message of connection.waiting.splice(0)) this.#waitingCharacters -= message.length;
     const members = this.#groups.get(connection.group);
     members?.delete(connection);
@@ -87,7 +85,8 @@ export class Connections {
     const target = parsePollAddress(address);
     if (!target) return undefined;
     const named = this.named(target.group, target.id);
-    if (target.cast === "uni" || (named && takes(named))) return named && takes(named) ? named : undefined;
+    if (named && takes(named)) return named;
+    if (target.cast === "uni") return undefined;
     let first: PollConnection | undefined;
     for (const connection of this.#groups.get(target.group) ?? [])
       if (takes(connection) && !(first && first.lastSend <= connection.lastSend)) first = connection;

@@ -9,7 +9,7 @@ import { decodeValue, encodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { localId, runId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
-import { codeFor, type FoundCode } from "./code.ts";
+import { codeFor, type FoundFunction, newestRun } from "./code.ts";
 import type { Ending } from "./ending.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 import { ENDED, type JobSetup } from "./job-setup.ts";
@@ -75,7 +75,7 @@ export class CleanUp {
   }
 
   /** One execution of a cancelled job's clean-up: its function goes on from the command that throws the cancellation. */
-  async #undo(acquired: HeldTask, lease: TaskLease, found: Exclude<FoundCode, string>, log: LineLog): Promise<Ending> {
+  async #undo(acquired: HeldTask, lease: TaskLease, found: FoundFunction, log: LineLog): Promise<Ending> {
     const { cleanup, storage, implementation } = found;
     const { promise } = acquired;
     const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
@@ -83,9 +83,9 @@ export class CleanUp {
     lease.run = runId(promise.id, run?.n ?? 1);
     lease.counted = journal;
     const resumed = run ? {} : await this.#setup.resumption(promise, lease, log);
-    const { args, seed } = run ?? { ...found, ...resumed };
-    const code = run ? implementation.versionOf(run.version) : found.code;
-    if (!code) throw new LeaseLost("this worker has no code for its clean-up");
+    const cached: CachedJob = { journal, newestEntry: undefined, ...resumed };
+    const own = newestRun(cached, found);
+    if (!own) throw new LeaseLost("this worker has no code for its clean-up");
     const time = implementation.job.cleanupTime;
     const told = () => journal.events.find(({ event }) => event.kind === "cancelled");
     // A job that cannot end before its deadline may have been told of it long before it was cancelled.
@@ -94,15 +94,14 @@ export class CleanUp {
     const stop = new AbortController();
     const cancelTimer = machineClock.after(until - Date.now(), () => stop.abort(overdue));
     const { kind } = implementation.job;
-    const cached: CachedJob = { journal, newestEntry: undefined, ...resumed };
     const job = localId(promise.id, this.#setup.options.namespace);
-    const about = { signal: stop.signal, watchSettlement: () => {}, children: [], seed, deadline: until, storage };
+    const about = { signal: stop.signal, watchSettlement: () => {}, children: [], deadline: until, storage };
     const runtime = this.#setup.runtime({ acquired, cached, kind, job, log }, implementation, about);
     const cancelled = { at: promise.settledAt ?? Date.now(), deadline: promise.timeoutAt - cleanup };
     try {
       if (!told()) log.info({ cleans_up: job }, "clean-up started");
-      const inIt = { ...runtime, ...(run && { run, startedAt: run.startedAt }), cancelled };
-      const outcome = await new Execution(code as never, args, journal, lease, inIt).run();
+      const inIt = { ...runtime, ...own.runtime, cancelled };
+      const outcome = await new Execution(own.code as never, own.args, journal, lease, inIt).run();
       if (outcome.kind === "asleep") return "asleep";
       const { n = 0 } = told() ?? {};
       const after = journal.events.filter((each) => each.n > n);

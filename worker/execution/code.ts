@@ -4,6 +4,7 @@ import type { Implementation } from "../../core/author/implement.ts";
 import { VERSION_TAG } from "../../core/definitions/job.ts";
 import { AFTER, decodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { CachedJob } from "./journal-cache.ts";
 
 /** The parameter of a job's promise: the function to run, its arguments, the seed of its random values, and its limits. */
 const Invocation = z.object({
@@ -14,19 +15,20 @@ const Invocation = z.object({
   storage: z.number().optional(),
 });
 
-/** A version of a durable function with the job's arguments, or {@link AFTER}: the clean-up of a cancelled job. */
-export type FoundCode =
-  | {
-      code: NonNullable<ReturnType<Implementation["versionOf"]>>;
-      args: unknown;
-      seed: string | undefined;
-      /** How long the promise outlives the job's deadline, to leave time for a clean-up, in milliseconds. */
-      cleanup: number;
-      /** How many bytes of files the job may store; 0 for any number. */
-      storage: number;
-      implementation: Implementation;
-    }
-  | typeof AFTER;
+/** A version of a durable function with the job's arguments. */
+export interface FoundFunction {
+  code: NonNullable<ReturnType<Implementation["versionOf"]>>;
+  args: unknown;
+  seed: string | undefined;
+  /** How long the promise outlives the job's deadline, to leave time for a clean-up, in milliseconds. */
+  cleanup: number;
+  /** How many bytes of files the job may store; 0 for any number. */
+  storage: number;
+  implementation: Implementation;
+}
+
+/** A job's function, or {@link AFTER}: the clean-up of a cancelled job. */
+export type FoundCode = FoundFunction | typeof AFTER;
 
 /** The code for a job; undefined if its kind, or the version in which it began, is not among `implementations`. */
 export function codeFor(promise: PromiseRecord, implementations: readonly Implementation[]): FoundCode | undefined {
@@ -39,6 +41,20 @@ export function codeFor(promise: PromiseRecord, implementations: readonly Implem
   const code = implementation.versionOf(Number(version));
   const { args, seed, cleanup = 0, storage = 0 } = invocation;
   return code && { code, args: args[0], seed, cleanup, storage, implementation };
+}
+
+/**
+ * The code and the arguments of a job's newest run, and its part of the runtime; undefined if this worker lacks the code. The first
+ * run may go on where an earlier attempt ended.
+ */
+export function newestRun(cached: CachedJob, found: FoundFunction) {
+  const { run } = cached.journal;
+  if (run) {
+    const code = found.implementation.versionOf(run.version);
+    return code && { code, args: run.args, runtime: { run, seed: run.seed, startedAt: run.startedAt } };
+  }
+  const { memo, args, seed } = { ...found, ...cached };
+  return { code: found.code, args, runtime: { seed, ...(memo && { memo }) } };
 }
 
 /**

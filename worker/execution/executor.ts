@@ -12,7 +12,7 @@ import { isLate } from "../../core/store/deadline.ts";
 import { localId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "./child-jobs.ts";
 import { CleanUp } from "./clean-up.ts";
-import type { FoundCode } from "./code.ts";
+import { type FoundCode, type FoundFunction, newestRun } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
@@ -29,7 +29,7 @@ const MOST_CHILDREN = 100;
 /** A task of a job, with the code that runs it. */
 interface Work extends Pick<JobExecution, "kind" | "job" | "log"> {
   acquired: HeldTask;
-  found: Exclude<FoundCode, string>;
+  found: FoundFunction;
 }
 
 /** Executes the tasks of jobs, independently of each other. */
@@ -122,18 +122,17 @@ export class Executor {
       reporter = new Reporter(this.#setup.options.store.feeds, promise, newestEntry, log);
       return await this.#replay({ acquired, lease, cached, reporter, kind, job, log }, found, stop);
     } catch (error) {
+      const reason = reasonOf(error);
       const isSettled = stop.signal.reason === SETTLED;
       const isRefused = error instanceof LeaseLost && error.message.includes("answered 4");
-      const isLost = isSettled || isRefused || reasonOf(error) === LAPSED;
-      if (isLost) this.#setup.options.instruments.leaseLost(kind);
-      const reason = reasonOf(error);
+      if (isSettled || isRefused || reason === LAPSED) this.#setup.options.instruments.leaseLost(kind);
       if (reason.startsWith(REFUSES)) {
         log.error({ reason }, "job blocked");
         figures?.waits({ job, kind, state: "blocked", says: reason });
         await reporter?.blocked(reason).catch(() => {});
         return "blocked";
       }
-      log.info({ reason: isSettled ? SETTLED : reasonOf(error) }, "job left");
+      log.info({ reason: isSettled ? SETTLED : reason }, "job left");
       return "left";
     } finally {
       cancelDeadline();
@@ -143,11 +142,10 @@ export class Executor {
   }
 
   /** One execution: replays the function over its journal, and goes on from there. @throws {LeaseLost} */
-  async #replay(execution: JobExecution, found: Exclude<FoundCode, string>, stop: AbortController): Promise<Ending> {
+  async #replay(execution: JobExecution, found: FoundFunction, stop: AbortController): Promise<Ending> {
     const { cleanup, storage, implementation } = found;
     const { job } = implementation;
     const { acquired, cached, reporter } = execution;
-    const { seed = found.seed } = cached;
     const { task, promise } = acquired;
     const { store, watcher, reports, lease: patience } = this.#setup.options;
     const isContinued = cached.journal.version === task.version - 1;
@@ -162,7 +160,7 @@ export class Executor {
     const children: string[] = [];
     const deadline = promise.timeoutAt - cleanup;
     const watchSettlement = () => settlement.start();
-    const about = { signal: stop.signal, watchSettlement, children, seed, deadline, storage };
+    const about = { signal: stop.signal, watchSettlement, children, deadline, storage };
     const runtime: Runtime = {
       ...this.#setup.runtime(execution, implementation, about),
       ...(cleanup > 0 && { cleanupUntil: promise.timeoutAt }),
@@ -190,24 +188,21 @@ export class Executor {
   /** Executes the newest run of a job and the runs that follow it, until one does not continue as another. @throws {LeaseLost} */
   async #throughRuns(
     { lease, cached, log }: JobExecution,
-    { code, args, implementation }: Exclude<FoundCode, string>,
+    found: FoundFunction,
     runtime: Runtime,
     children: string[],
   ): Promise<JobEnd> {
-    const { job } = implementation;
+    const { job } = found.implementation;
     for (;;) {
       const { run } = cached.journal;
-      const own = run ? implementation.versionOf(run.version) : code;
+      const own = newestRun(cached, found);
       if (!own)
         return {
           kind: "blocked",
           reason: `run ${run?.n} began with version ${run?.version}, whose code this worker lacks`,
         };
-      // The kept steps of an earlier attempt belong to the run in which this attempt began.
-      const { memo: _, ...later } = runtime;
-      const ofRun = run ? { ...later, run, seed: run.seed, startedAt: run.startedAt } : runtime;
-      const given = run ? run.args : "args" in cached ? cached.args : args;
-      const outcome = await new Execution(own as never, given, cached.journal, lease, ofRun).run();
+      const ofRun = { ...runtime, ...own.runtime };
+      const outcome = await new Execution(own.code as never, own.args, cached.journal, lease, ofRun).run();
       if (outcome.kind !== "continued") return outcome;
       const { carried: before } = outcome;
       const left = [...(run?.children ?? []), ...startedIn(cached.journal)].filter((name) => {
@@ -257,6 +252,6 @@ export class Executor {
 }
 
 /** When a job is expected to end, for the log, if its definition says so. */
-function expectedEnd({ implementation: { job }, args }: Exclude<FoundCode, string>): object {
+function expectedEnd({ implementation: { job }, args }: FoundFunction): object {
   return job.expectedAt ? { expected_at: job.expectedAt(args) } : {};
 }

@@ -73,7 +73,7 @@ export class JobSetup {
     this.options = options;
     this.childJobs = new ChildJobs(options);
     this.#environments = environmentsOf(options.implementations, options.env);
-    this.#limits = new Limits({ ...options, patience: options.lease }, options.namespace);
+    this.#limits = new Limits(options);
     this.#callbackUrl = callbackUrls(options.env);
   }
 
@@ -88,14 +88,13 @@ export class JobSetup {
       signal: AbortSignal;
       watchSettlement: () => void;
       children: string[];
-      seed: string | undefined;
       deadline: number;
       storage: number;
     },
   ): Runtime {
     const { task, promise } = acquired;
     const { store, instruments, reports } = this.options;
-    const { signal, watchSettlement, children, seed, deadline, storage } = about;
+    const { signal, watchSettlement, children, deadline, storage } = about;
     const room = { taken: cached.journal.files, most: storage || Number.POSITIVE_INFINITY };
     const owner = ownerOf(name, promise);
     const callbackUrl = this.#callbackUrl;
@@ -103,7 +102,6 @@ export class JobSetup {
       jobName: name,
       startedAt: promise.createdAt,
       deadline,
-      seed,
       owner,
       env: env ? this.#environments.get(env) : {},
       log: logOf(log),
@@ -120,7 +118,6 @@ export class JobSetup {
       nextArgs: (args) => nextArgs(job, args),
       ...(callbackUrl && { callbackUrl: (id) => callbackUrl(id, promise.timeoutAt) }),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
-      ...(cached.memo && { memo: cached.memo }),
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
       ...(job.events && { events: job.events }),

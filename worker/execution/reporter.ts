@@ -100,7 +100,6 @@ export class Reporter {
     if (asks && this.#written === "") throw new LeaseLost("its questions could not be written");
   }
 
-  /** Writes why the job cannot go on. */
   blocked(reason: string): Promise<void> {
     // A state that is due later would hide the reason.
     clearTimeout(this.#timer);

@@ -12,7 +12,6 @@ import type {
 import { localId, splitKey } from "../../core/store/ids.ts";
 import type { Composition } from "../composition.ts";
 import { codeFor, type FoundCode } from "../execution/code.ts";
-import { now } from "../execution/heartbeat.ts";
 import { reasonOf } from "../execution/instruments.ts";
 import { released, running, unhandled, waiting } from "../process/metrics.ts";
 import { TaskQueue } from "./task-queue.ts";
@@ -66,12 +65,10 @@ export class TaskIntake {
     this.#options = options;
   }
 
-  /** How many jobs are executing. */
   get running(): number {
     return this.#running;
   }
 
-  /** Takes a task that the server has dispatched to this worker. */
   dispatch(dispatch: Dispatch): void {
     if (!this.#unhandled.holdBack(dispatch)) this.#enqueue(dispatch);
   }
@@ -110,32 +107,29 @@ export class TaskIntake {
   }
 
   /** Takes the lease on a dispatched task; undefined when another worker has it, the job has ended, or no function fits. */
-  async #claim({ id, version }: Dispatch, kind: string): Promise<LeasedTask | undefined> {
-    const { client, pid, lease, journals, implementations, heartbeat, namespace, log } = this.#parts;
-    const job = localId(id, namespace);
+  async #claim(dispatch: Dispatch, kind: string): Promise<LeasedTask | undefined> {
+    const { acquire, lease, implementations, heartbeat, namespace, log } = this.#parts;
+    const job = localId(dispatch.id, namespace);
     try {
-      const records = journals.recordsWanted({ id, version });
-      const askedAt = now();
-      const data = { id, version, pid, ttl: lease, records };
-      const answer = await client.send("task.acquire", data, { origin: id, patience: lease });
-      if (answer.status !== 200) return undefined;
-      const { task, promise } = answer.data;
+      const acquired = await acquire(dispatch, { patience: lease });
+      if (!acquired) return undefined;
+      const { task, promise } = acquired;
       const code = codeFor(promise, implementations);
       if (!code) {
+        heartbeat.stop(task);
         await this.#releaseUnhandled(task, promise, kind);
         return undefined;
       }
       const owner = ownerOf(job, promise);
-      const leased = { ...answer.data, code, kind, owner, claimedAt: performance.now(), isRunning: false };
+      const leased = { ...acquired, code, kind, owner, claimedAt: performance.now(), isRunning: false };
       this.#leased.add(leased);
-      heartbeat.start(task, askedAt);
       if (this.#isStopping) await this.#release([leased]);
       return leased;
     } catch (error) {
       const isRefused = error instanceof ResonateRefused;
       log[isRefused ? "warn" : "debug"]({ job, reason: reasonOf(error) }, "task not taken");
       // The server would dispatch it again, but at growing intervals, as it assumes that a connected worker got the dispatch.
-      if (!isRefused) setTimeout(() => this.#enqueue({ id, version }), CLAIM_AGAIN_AFTER).unref();
+      if (!isRefused) setTimeout(() => this.#enqueue(dispatch), CLAIM_AGAIN_AFTER).unref();
       return undefined;
     }
   }

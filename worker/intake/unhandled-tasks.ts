@@ -18,7 +18,6 @@ export class UnhandledTasks {
   readonly #heldBack = new Map<string, { dispatch: LeaseRef; timer: NodeJS.Timeout }>();
   readonly #claim: (dispatch: LeaseRef) => void;
 
-  /** `claim` claims a task whose pause is over. */
   constructor(claim: (dispatch: LeaseRef) => void) {
     this.#claim = claim;
   }

@@ -91,7 +91,6 @@ export class EdgeReports implements Reports {
     }, IDLE).unref();
   }
 
-  /** Sends the remaining reports. */
   async close(): Promise<void> {
     clearInterval(this.#idle);
     clearTimeout(this.#timer);

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
@@ -29,8 +29,8 @@ function isAddressedHere(host: string | undefined, others: readonly string[]): b
  */
 export async function serveHealth(
   worker: Worker,
-  { host, port, names = [] }: { host: string; port: number; names?: readonly string[] },
-) {
+  { host, port, names }: { host: string; port: number; names: readonly string[] },
+): Promise<string> {
   const app = new Hono();
   app.use(async (c, next) => {
     const isRefused = !isAddressedHere(c.req.header("host"), names) || c.req.header("origin") !== undefined;
@@ -47,14 +47,10 @@ export async function serveHealth(
     connected.set(worker.connected ? 1 : 0);
     return c.body(await registry.metrics(), 200, { "Content-Type": registry.contentType });
   });
-  const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
-  const listening = await listen(server, host, port);
-  return { url: `http://${host.includes(":") ? `[${host}]` : host}:${listening}/health`, server };
-}
-
-async function listen(server: Server, host: string, port: number): Promise<number> {
-  await once(server.listen(port, host), "listening").catch((error: NodeJS.ErrnoException) => {
+  const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false })).listen(port, host);
+  await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
     throw error.code === "EADDRINUSE" ? new Error(`HEALTH_PORT: port ${port} is already in use`) : error;
   });
-  return (server.address() as AddressInfo).port;
+  const listening = (server.address() as AddressInfo).port;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${listening}/health`;
 }

@@ -2,7 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics } from "../../core/definitions/context.ts";
 import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";
-import { inSpan, isTracing, spanOf, surroundingSpan } from "./spans.ts";
+import { inSpan, spanOf, surroundingSpan } from "./spans.ts";
 import { contained } from "./uncaught.ts";
 
 export const registry = new Registry();
@@ -85,11 +85,9 @@ export const instruments: Instruments = {
   settled: (job, outcome) => settled.inc({ job, outcome }),
   retried: (job) => retries.inc({ job }),
   leaseLost: (job) => leasesLost.inc({ job }),
-  attempt: ({ log, step, attempt }, run) => {
-    const work = () => contained({ log, step }, run);
-    return isTracing() ? inSpan(`step ${step}`, { attributes: { attempt } }, work) : work();
-  },
+  attempt: ({ log, step, attempt }, run) =>
+    inSpan(`step ${step}`, { attributes: { attempt } }, () => contained({ log, step }, run)),
   spanOf,
   surroundingSpan,
-  inSpan: (name, about, work, describe) => (isTracing() ? inSpan(name, about, work, describe) : work()),
+  inSpan,
 };

@@ -44,7 +44,7 @@ export async function runWorker({ functions }: WorkerOptions): Promise<void> {
     const stopTracing = collector ? (await import("./tracing.ts")).startTracing(own) : async () => {};
     const worker = new Worker(config, functions, process.env, log);
     const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
-    const { url: health_url } = await serveHealth(worker, { host, port, names });
+    const health_url = await serveHealth(worker, { host, port, names });
     containUncaught(log);
     watchThread(Math.max(BLOCKED_LEASES * config.LEASE_SECONDS * 1_000, BLOCKED));
     for (const signal of ["SIGTERM", "SIGINT"] as const) {

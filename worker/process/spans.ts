@@ -6,10 +6,8 @@ import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 
 export const TRACER = "durable-mcp-edge-worker";
 
+/** Whether spans are exported. Otherwise none are made, as that costs time. */
 let isOn = false;
-
-/** Whether spans are exported. Otherwise none should be made, as that costs time. */
-export const isTracing = (): boolean => isOn;
 
 export const traceFromNowOn = (): void => {
   isOn = true;
@@ -33,6 +31,7 @@ export async function inSpan<Result>(
   work: () => Promise<Result>,
   describe?: (result: Result) => Attributes,
 ): Promise<Result> {
+  if (!isOn) return work();
   const around = parent === undefined ? context.active() : contextOf(parent);
   const options = { attributes, kind: kind ? SpanKind.CONSUMER : SpanKind.INTERNAL };
   const span = trace.getTracer(TRACER).startSpan(name, options, around);

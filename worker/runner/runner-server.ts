@@ -13,7 +13,6 @@ import { localId } from "../../core/store/ids.ts";
 import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
 import { type Composition, compose } from "../composition.ts";
 import { codeFor, type FoundCode } from "../execution/code.ts";
-import { now } from "../execution/heartbeat.ts";
 import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";
 import { lineLog } from "./log.ts";
 
@@ -66,10 +65,8 @@ const instruments: Instruments = {
  */
 export class RunnerServer {
   readonly #parts: Composition;
-  readonly #kinds: Record<string, number>;
   /** The figures for operators, which the answer to a task reports. */
   readonly #figures = new Figures(() => {});
-  /** The address at which settlements are reported to this runner. */
   #address: string | undefined;
 
   constructor(env: object, implementations: readonly Implementation[]) {
@@ -92,7 +89,6 @@ export class RunnerServer {
       RESONATE_NAMESPACE: namespace,
       ...(!RESONATE_URL && RESONATE && { RESONATE: located(RESONATE, env) }),
     });
-    this.#kinds = Object.fromEntries(implementations.map(({ job }) => [job.kind, job.version]));
     this.#parts = compose({
       client: new ResonateClient({ ...endpoint, timeout: LEASE }),
       endpoint,
@@ -116,20 +112,14 @@ export class RunnerServer {
     if (new URL(request.url).pathname === "/news") return this.#settled((await request.json()) as Unblock[]);
     const { task, promise: sealed, news } = (await request.json()) as Wake;
     this.#listenAt(news);
-    const { client, pid, lease, executor, journals, heartbeat, kindOf } = this.#parts;
-    const { id, version } = task;
+    const { acquire, executor, heartbeat, kindOf, kinds } = this.#parts;
     const code = await this.#codeFor(sealed);
     if (!code) return Response.json({ isKnown: false });
-    const data = { id, version, pid, ttl: lease, records: journals.recordsWanted(task) };
-    const askedAt = now();
-    const answer = await client.send("task.acquire", data, { origin: id });
-    if (answer.status === 200) {
-      heartbeat.start(answer.data.task, askedAt);
-      await executor.execute(answer.data, code, kindOf(id)).finally(() => heartbeat.stop(answer.data.task));
-    }
+    const acquired = await acquire(task);
+    if (acquired) await executor.execute(acquired, code, kindOf(task.id)).finally(() => heartbeat.stop(acquired.task));
     const had = this.#figures.takeNews();
     const failed = await Promise.all(had.failed.map(readable));
-    const told: RunnerNews = { kinds: this.#kinds, news: { ...had, failed } };
+    const told: RunnerNews = { kinds, news: { ...had, failed } };
     return Response.json({ isKnown: true, told });
   }
 

@@ -14,7 +14,7 @@ export interface NewestEntry {
   writtenAt: number;
 }
 
-const NONE: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
+export const NO_ENTRY: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
 
 /**
  * How far beyond the known entries the first round looks; see {@link lastInRounds}. With these distances two rounds find the
@@ -82,7 +82,7 @@ export class ProgressFeeds {
   /** The newest entry: one request if a recent reading still holds, otherwise usually two rounds of requests. */
   async newest(job: OneJob, signal?: AbortSignal): Promise<NewestEntry> {
     const known = this.#cache.get(job);
-    const { newest, at } = known ?? { newest: NONE, at: 0 };
+    const { newest, at } = known ?? { newest: NO_ENTRY, at: 0 };
     const rounds = Date.now() - at < SHORT_WHILE ? [NEXT, DISTANCES] : [DISTANCES];
     const get = (n: number) => this.entry(job.id, n, signal);
     const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);

@@ -133,8 +133,7 @@ export function attemptFiles(
       const given = isGiven(file) ? { ...file, uri: file.from } : file;
       const limits = isGiven(file) ? { ...file, ...own } : own;
       const uri = typeof given === "string" ? given : given?.uri;
-      if (/^data:/i.test(uri))
-        return streamOf(chunksOf(fromDataUri(uri, limits).stream()) as AsyncGenerator<Uint8Array>);
+      if (/^data:/i.test(uri)) return fromDataUri(uri, limits).stream();
       if (isGiven(file) && /^https:/i.test(uri)) return fetched(uri, limits, signal, fetchPublic);
       const files = there();
       const parts = partsOfUri(uri);

@@ -13,7 +13,7 @@ import { Sealing } from "../../store/sealing.ts";
 import { hex, sha256Of } from "../../store/sha256.ts";
 
 /** The SHA-256 of a stream. */
-export interface Hash {
+interface Hash {
   update(bytes: Uint8Array): void | Promise<void>;
   /** In hexadecimal digits. */
   digest(): string | Promise<string>;
@@ -58,7 +58,7 @@ export class KeptFiles {
     about: Pick<Description, "job" | "name" | "mimeType">,
   ): Promise<Description> {
     const { objects } = this.location;
-    const hash = this.hash();
+    const hash = this.#hash();
     let size = 0;
     const counted = async function* () {
       for await (const bytes of data) {
@@ -125,7 +125,7 @@ export class KeptFiles {
   }
 
   async *#checked(bytes: AsyncIterable<Uint8Array>, length: number, sha256: string | undefined) {
-    const hash = sha256 === undefined ? undefined : this.hash();
+    const hash = sha256 === undefined ? undefined : this.#hash();
     let size = 0;
     for await (const each of bytes) {
       size += each.length;
@@ -150,7 +150,7 @@ export class KeptFiles {
       await this.location.objects.remove(key);
   }
 
-  hash(): Hash {
+  #hash(): Hash {
     return this.location.hash?.() ?? platformHash();
   }
 }

@@ -4,7 +4,7 @@ import type { StoredObject } from "../../store/files/objects.ts";
 import { DESCRIPTION, isKeptKey, type KeptFiles } from "./kept-files.ts";
 
 /** How old an object must be to be swept, in milliseconds. */
-export interface Ages {
+interface Ages {
   /** A file without a description, which a running attempt may still be writing; default: a day. */
   unfinished?: number;
   /** A file whose job is gone; default: as `unfinished`. */
@@ -24,15 +24,11 @@ export async function* sweepInSteps(
   const { objects } = files.location;
   const now = Date.now();
   let isOurs = false;
-  const orphans: string[] = [];
+  const orphans: { file: string; job: string }[] = [];
+  const isGone = async (id: string) => (await client.send("promise.get", { id }, { origin: id })).status === 404;
   const sweepFolder = async function* (found: readonly StoredObject[]) {
     const keys = new Set(found.map(({ key }) => key));
     const known = new Map<string, Promise<boolean>>();
-    const isGone = (id: string) => {
-      const asked = known.get(id) ?? client.send("promise.get", { id }, { origin: id }).then((a) => a.status === 404);
-      known.set(id, asked);
-      return asked;
-    };
     for (const { key, at } of found) {
       if (!key.endsWith(DESCRIPTION)) {
         if (at > now - unfinished || keys.has(key + DESCRIPTION)) continue;
@@ -42,8 +38,12 @@ export async function* sweepInSteps(
         const file = key.slice(0, -DESCRIPTION.length);
         // A description that no key opens belongs to another deployment.
         const about = await files.describe(file).catch(() => undefined);
-        if (about && (await isGone(about.job))) orphans.push(file);
-        else if (about) isOurs = true;
+        if (about) {
+          const asked = known.get(about.job) ?? isGone(about.job);
+          known.set(about.job, asked);
+          if (await asked) orphans.push({ file, job: about.job });
+          else isOurs = true;
+        }
         yield 0;
       }
     }
@@ -60,9 +60,11 @@ export async function* sweepInSteps(
   }
   yield* sweepFolder(folder);
   if (!isOurs) return;
-  for (const file of orphans) {
-    await files.remove(file);
-    yield 1;
+  for (const { file, job } of orphans) {
+    // Meanwhile the job may have been started again, and have stored a file under the same key.
+    const isOrphan = await isGone(job);
+    if (isOrphan) await files.remove(file);
+    yield Number(isOrphan);
   }
 }
 

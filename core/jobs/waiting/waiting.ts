@@ -8,7 +8,7 @@ import { followPromises } from "./follow.ts";
 /** How long the last look may take once the time is up, in milliseconds. */
 const LAST_LOOK = 2_000;
 
-export interface AwaitOptions {
+interface AwaitOptions {
   /** Milliseconds. */
   timeout: number;
   /** Aborts the wait when the caller goes away. */

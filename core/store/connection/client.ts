@@ -61,7 +61,7 @@ export interface ClientOptions extends Pick<StoreEndpoint, "url" | "token" | "fe
   onRequest?(kind: OperationKind, status: number | undefined): void;
 }
 
-export interface SendOptions {
+interface SendOptions {
   /** The root promise that the request is about. */
   origin?: string;
   signal?: AbortSignal | undefined;

@@ -27,7 +27,7 @@ export interface Channel {
   closed: Promise<Error | undefined>;
 }
 
-export interface OpenOptions {
+interface OpenOptions {
   /** The address of the connection: messages to `group` go to any connection of the group, messages to `id` to this one. */
   group: string;
   id: string;
@@ -43,14 +43,14 @@ interface StreamOptions extends OpenOptions {
   timeout?: number;
 }
 
-export interface ListenOptions extends OpenOptions {
+interface ListenOptions extends OpenOptions {
   /** Called each time a connection is open, with its address. Listeners at an earlier address hear nothing more. */
   onConnect?(address: string): void;
   /** Called each time a connection is lost or fails to open, with the reason unless the server ended it. */
   onDisconnect?(reason: Error | undefined): void;
 }
 
-export interface Reach {
+interface Reach {
   token: string | undefined;
   /** How long the opening of a connection may take, in milliseconds. */
   timeout: number;

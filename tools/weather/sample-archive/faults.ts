@@ -50,8 +50,9 @@ type Served = Omit<z.infer<typeof Rule>, "fault"> & { fault: Fault | Held };
 /** The faults to serve, and a record of the requests. */
 export class Control {
   #rules: Served[] = [];
-  #requests: Requests = { total: 0, maxConcurrent: 0, byQuery: {}, log: [] };
+  readonly #log: Requests["log"] = [];
   #running = 0;
+  #maxConcurrent = 0;
 
   /** Adds a rule after the others; the first rule that applies to a request is served. */
   inject(rule: z.input<typeof Rule>): void {
@@ -70,22 +71,22 @@ export class Control {
   }
 
   get requests(): Requests {
-    return structuredClone(this.#requests);
+    const log = structuredClone(this.#log);
+    const byQuery: Record<string, number> = {};
+    for (const { query } of log) byQuery[query] = (byQuery[query] ?? 0) + 1;
+    return { total: log.length, maxConcurrent: this.#maxConcurrent, byQuery, log };
   }
 
   /** The number of requests for a month, `YYYY-MM`. */
   count(month: string): number {
-    return this.#requests.log.filter(({ query }) => monthOf(query) === month).length;
+    return this.#log.filter(({ query }) => monthOf(query) === month).length;
   }
 
   /** Records a request until the caller calls `done`. */
   begin(query: string): { fault: Served["fault"] | undefined; done: () => void } {
-    const seen = this.#requests;
-    seen.total++;
-    seen.byQuery[query] = (seen.byQuery[query] ?? 0) + 1;
     const fault = this.#take(monthOf(query));
-    seen.log.push({ at: Date.now(), query, ...(fault && { fault: fault.kind }) });
-    seen.maxConcurrent = Math.max(seen.maxConcurrent, ++this.#running);
+    this.#log.push({ at: Date.now(), query, ...(fault && { fault: fault.kind }) });
+    this.#maxConcurrent = Math.max(this.#maxConcurrent, ++this.#running);
     return { fault, done: () => void this.#running-- };
   }
 

@@ -46,22 +46,17 @@ export async function startSampleArchive({ port = 0, controls = false } = {}): P
     });
   }
   const server = createAdaptorServer({ fetch: app.fetch }) as Server;
-  const listening = await listen(server, port);
+  await once(server.listen(port, "127.0.0.1"), "listening").catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "EADDRINUSE" ? new Error(`port ${port} is already in use`) : error;
+  });
   return {
-    url: `http://127.0.0.1:${listening}/v1/archive`,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/archive`,
     control,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
   };
-}
-
-async function listen(server: Server, port: number): Promise<number> {
-  await once(server.listen(port, "127.0.0.1"), "listening").catch((error: NodeJS.ErrnoException) => {
-    throw error.code === "EADDRINUSE" ? new Error(`port ${port} is already in use`) : error;
-  });
-  return (server.address() as AddressInfo).port;
 }
 
 function respond(query: string): Response {

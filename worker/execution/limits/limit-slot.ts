@@ -18,10 +18,11 @@ const LATENCY = 100;
 const TRUSTED_FOR = 3_600_000;
 
 export interface LimitHost {
+  namespace: string;
   client: ResonateClient;
   watcher: PromiseWatcher;
-  /** How long an unreachable server is retried, in milliseconds. */
-  patience: number;
+  /** The length of a lease, in milliseconds, for which an unreachable server is retried. */
+  lease: number;
 }
 
 /** What the slots of one limit share. */
@@ -84,7 +85,7 @@ export class LimitSlot {
 
   /** Reserves the slot for `lasting` milliseconds. By the server's clock it must last at least `least`. */
   async #take(lasting: number, least: number, taken: (length: number) => void): Promise<boolean> {
-    const { client, patience } = this.#host;
+    const { client, lease } = this.#host;
     if (this.#isTaken && (await this.#isHeldElsewhere())) return false;
     this.#isTaken = false;
     if (performance.now() - this.#knownAt > TRUSTED_FOR) this.#link = 1;
@@ -93,7 +94,7 @@ export class LimitSlot {
       this.#knownAt = performance.now();
       const timeoutAt = Math.ceil(Date.now() + this.#host.skew + lasting);
       const action = childOf(this.#id(), timeoutAt, { param: { by } });
-      const record = await client.call(action, undefined, patience);
+      const record = await client.call(action, undefined, lease);
       if (!record) throw new Error("a slot of a limit cannot be reserved");
       if ((decodeValue(record.param) as { by?: unknown } | undefined)?.by === by) {
         const length = record.timeoutAt - record.createdAt;
@@ -118,7 +119,7 @@ export class LimitSlot {
   }
 
   async #settle(): Promise<void> {
-    await this.#host.client.call(resolveOf(this.#id()), undefined, this.#host.patience);
+    await this.#host.client.call(resolveOf(this.#id()), undefined, this.#host.lease);
   }
 
   /** Moves to the end of the sequence, as other workers have used the slot in the meantime. */
@@ -136,8 +137,8 @@ export class LimitSlot {
   }
 
   #get(link: number): Promise<PromiseRecord | undefined> {
-    const { client, patience } = this.#host;
-    return client.call(getOf(this.#id(link)), undefined, patience);
+    const { client, lease } = this.#host;
+    return client.call(getOf(this.#id(link)), undefined, lease);
   }
 
   #id(link = this.#link): string {

@@ -18,12 +18,10 @@ const TRY_AGAIN = 2_000;
  */
 export class Limits {
   readonly #host: LimitHost;
-  readonly #namespace: string;
   readonly #queues = new Map<string, LimitQueue>();
 
-  constructor(host: LimitHost, namespace: string) {
+  constructor(host: LimitHost) {
     this.#host = host;
-    this.#namespace = namespace;
   }
 
   /**
@@ -33,7 +31,7 @@ export class Limits {
    * @throws the reason that `signal` is aborted with
    */
   take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
-    const name = limitId(this.#namespace, limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`);
+    const name = limitId(this.#host.namespace, limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`);
     const queue = this.#queues.get(name) ?? new LimitQueue(name, this.#host);
     this.#queues.set(name, queue);
     return queue.take(limit, owner, signal);

@@ -104,10 +104,6 @@ export function explained(error: unknown): unknown {
   return error instanceof Unsendable ? new NonRetryableError(words) : new Error(words, { cause: error });
 }
 
-export function explain(error: unknown): never {
-  throw explained(error);
-}
-
 /**
  * The answer with its largest media stored as files, until the rest fits. If a file cannot be stored, the answer is unchanged or,
  * if it is too long to keep, an error: the call is not made again, as it may have had an effect.

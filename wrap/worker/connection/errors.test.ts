@@ -39,6 +39,11 @@ test("a request to a program that has ended counts as not sent, with and without
   expect(classified(Object.assign(new Error("Not connected"), { code: "NotConnected" }))).toBeInstanceOf(NotSent);
 });
 
+test("an answer outside the protocol is shown without characters that control a terminal", () => {
+  const error = new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, "no \u001b[2J\n\u0007 entry", { status: 403 });
+  expect(classified(error).message).toBe("it answered 403: no [2J entry");
+});
+
 test.each([
   [400, CallRefused],
   [408, AnswerLost],

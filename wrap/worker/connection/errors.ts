@@ -59,7 +59,7 @@ function answered({ status = 0, message }: SdkHttpError): string {
   const text = message
     .slice(Math.max(page, 0))
     .replace(page < 0 ? /^$/ : /<(head|style|script)\b.*?<\/\1>|<[^>]*>|[<>]/gis, " ")
-    .replace(/\s+/g, " ")
+    .replace(/[\s\p{Cc}]+/gu, " ")
     .trim()
     .slice(0, 200);
   return `it answered ${status}${text === "" ? "" : `: ${text}`}`;
