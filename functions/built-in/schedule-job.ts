@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { callerJobs } from "../../core/author/caller-jobs.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
@@ -69,7 +69,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));
       const next = nextAfter(when, now);
       // The tool refuses wrong arguments now, and not only when the schedule fires.
-      const context = { jobs: new CallerJobs(store, now, signal), now: next ?? now, signal, until, mayConfirm };
+      const context = { jobs: callerJobs(store, now, signal), now: next ?? now, signal, until, mayConfirm };
       await tool.argsOf(checked.args, { ...context, tasks: false, asks: false, inputResponses: {} });
       const spec: Schedule = { name, tool: toolName, arguments: args, when, missed, overlap };
       const promise = await startJob(store, schedule, spec, now);

@@ -1,4 +1,4 @@
-import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { callerJobs } from "../../core/author/caller-jobs.ts";
 import { withoutConsent } from "../../core/author/consent.ts";
 import {
   type CallContext,
@@ -236,7 +236,7 @@ export class ToolCalls {
     const { until, client } = scope;
     const store = labels.length > 0 ? scope.store.labelled(labels) : scope.store;
     const now = Date.now();
-    const jobs = new CallerJobs(store, now, request.signal);
+    const jobs = callerJobs(store, now, request.signal);
     const isAskedInCalls = this.#tasks !== undefined && tool?.resume !== undefined;
     return {
       ...this.#rules,
