@@ -70,7 +70,8 @@ export function createSdk(
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
       const read = async (): Promise<ReadResourceResult> => {
-        if (cards?.has(uri)) return { ...(await cards.read(uri)), ...CACHE };
+        const card = await cards?.read(uri);
+        if (card) return { ...card, ...CACHE };
         if (passed?.weightOfRead(uri))
           return (await calls.pass("resources/read", { uri }, callOf(context, scope))) as never;
         if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
