@@ -28,7 +28,7 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
   readonly #handler: TaskHandler<Claimed>;
   readonly #slots: Slots;
   readonly #claims = new PQueue({ concurrency: CLAIMS });
-  /** Dispatches to claim, by caller and task. A repeated dispatch replaces the earlier one. */
+  /** Dispatches to claim, by caller and task: the newest of each task. */
   readonly #unclaimed = new Map<string, Map<string, LeaseRef>>();
   #waiting = 0;
   #claimed = 0;
@@ -45,8 +45,10 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
     if (this.#isClosed) return;
     const theirs = this.#unclaimed.get(key) ?? new Map<string, LeaseRef>();
     this.#unclaimed.set(key, theirs);
-    if (!theirs.has(dispatch.id)) this.#wait(1);
-    theirs.set(dispatch.id, dispatch);
+    const known = theirs.get(dispatch.id);
+    if (!known) this.#wait(1);
+    // A dispatch whose claim had no answer is added again, and may be older than the one that is known.
+    if (!known || known.version <= dispatch.version) theirs.set(dispatch.id, dispatch);
     this.#claimMore();
   }
 
