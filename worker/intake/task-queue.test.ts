@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { TaskQueue } from "./task-queue.ts";
 
-test("a task is claimed by its newest dispatch, also if an older one is added after that", async () => {
+test("a dispatch that is added again later does not take the place of a newer one", async () => {
   const claimed: string[] = [];
   let most = 0;
   const queue = new TaskQueue(1, {
@@ -13,7 +13,8 @@ test("a task is claimed by its newest dispatch, also if an older one is added af
     most: () => most,
     onWaiting() {},
   });
-  for (const version of [0, 2, 1]) queue.add({ id: "tea", version }, "");
+  for (const version of [0, 2]) queue.add({ id: "tea", version }, "");
+  queue.add({ id: "tea", version: 1 }, "", true);
   most = 1;
   queue.add({ id: "cake", version: 0 }, "");
   await expect.poll(() => claimed).toEqual(["tea 2", "cake 0"]);

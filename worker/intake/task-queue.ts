@@ -40,15 +40,17 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
     this.#slots = new Slots(slots);
   }
 
-  /** `key` is the caller's, as far as the task's id names one. */
-  add(dispatch: LeaseRef, key: string): void {
+  /**
+   * `key` is the caller's, as far as the task's id names one. `isOld`: the dispatch came some time ago, so that one that has come
+   * since then takes precedence.
+   */
+  add(dispatch: LeaseRef, key: string, isOld = false): void {
     if (this.#isClosed) return;
     const theirs = this.#unclaimed.get(key) ?? new Map<string, LeaseRef>();
     this.#unclaimed.set(key, theirs);
-    const known = theirs.get(dispatch.id);
-    if (!known) this.#wait(1);
-    // A dispatch whose claim had no answer is added again, and may be older than the one that is known.
-    if (!known || known.version <= dispatch.version) theirs.set(dispatch.id, dispatch);
+    if (!theirs.has(dispatch.id)) this.#wait(1);
+    else if (isOld) return;
+    theirs.set(dispatch.id, dispatch);
     this.#claimMore();
   }
 
