@@ -105,7 +105,7 @@ const inWords = (about: object): string =>
 
 const Trail: FC = () => {
   const [entries, setEntries] = useState<TrailEntry[]>([]);
-  const { attempt, problem } = useAction();
+  const { attempt, isBusy, problem } = useAction();
   const read = (before?: number) =>
     attempt(async () => {
       const more = await askTrail(before);
@@ -133,7 +133,7 @@ const Trail: FC = () => {
         </Table>
       </Scroll>
       {(entries.at(-1)?.n ?? 1) > 1 && (
-        <button type="button" onClick={() => read(entries.at(-1)?.n)}>
+        <button type="button" disabled={isBusy} onClick={() => read(entries.at(-1)?.n)}>
           Read older entries
         </button>
       )}

@@ -34,7 +34,6 @@ function identityOf({ url, command, args, cwd }: Partial<WrapOptions>): string {
   return createHash("sha256").update(JSON.stringify(what)).digest("hex").slice(0, 8);
 }
 
-/** The servers that were wrapped in this folder. */
 function servers(): { id: string; name: string; data: string }[] {
   const folders = existsSync(DATA) ? readdirSync(DATA).map((name) => join(DATA, name)) : [];
   return [DATA, ...folders].flatMap((data) => {

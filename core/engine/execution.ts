@@ -65,7 +65,7 @@ export class Execution {
       run.isReplaying = false;
       const before = new Set([...this.#parts.commands.open].filter(hasEffects));
       const cancel = (at: number, by?: "deadline", reason?: string) =>
-        tell(this.#parts, { at, ...(by && { by }), reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
+        tell(this.#parts, { at, by, reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,

@@ -49,7 +49,13 @@ export type JournalEntry = {
    * records of earlier versions, which lack it, they ended with the first. `reason`: why the job cannot end before its
    * deadline, if it was told of it early.
    */
-  | { kind: "cancelled"; by?: "deadline"; reason?: string; unbegun?: string[]; whole?: true }
+  | {
+      kind: "cancelled";
+      whole?: true;
+      by?: "deadline" | undefined;
+      reason?: string | undefined;
+      unbegun?: string[] | undefined;
+    }
 );
 
 /** An entry with the promise that holds it. */

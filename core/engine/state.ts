@@ -3,7 +3,7 @@ import type { Question } from "../definitions/context.ts";
 /** The current state of a job, for its viewers. */
 export interface ExecutionState {
   /** Steps that run or wait for their next attempt: since when, the last attempt's error, and when the next is due. */
-  steps: { name: string; attempt: number; since: number; error?: string; next?: number }[];
+  steps: { name: string; attempt: number; since: number; error?: string | undefined; next?: number | undefined }[];
   /** The end of the sleep that ends first, in milliseconds since the epoch. */
   sleepingUntil?: number;
   /** How many other jobs it waits for. */
@@ -11,13 +11,13 @@ export interface ExecutionState {
   callbacks: string[];
   questions: { key: string; promiseId: string; question: Question }[];
   /** How many partial results it has emitted. */
-  emitted?: number;
+  emitted?: number | undefined;
   /** The amount spent and the limit of each budget. */
-  spent?: Record<string, { spent: number; limit: number }>;
-  events?: number;
-  progress?: Progress;
+  spent?: Record<string, { spent: number; limit: number }> | undefined;
+  events?: number | undefined;
+  progress?: Progress | undefined;
   /** The number of the job's run, if it is not the first. */
-  run?: number;
+  run?: number | undefined;
 }
 
 export interface Progress {

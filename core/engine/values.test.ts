@@ -131,7 +131,8 @@ test("final errors are told from those that a retry may fix", () => {
   const more = [new ReferenceError("x"), new RangeError("x"), notCompiled(), new NondeterminismError("x")];
   for (const error of [...never, ...more]) expect(isFinal(error), error.name).toBe(true);
   const network = new TypeError("fetch failed", { cause: new Error("ECONNRESET") });
-  const broken = [network, brokenJson(), new Error("503"), "words", undefined];
+  const stack = thrownBy(() => JSON.parse("at new Function"));
+  const broken = [network, brokenJson(), stack, new Error("503"), "words", undefined];
   for (const error of broken) expect(isFinal(error)).toBe(false);
 });
 

@@ -6,7 +6,7 @@ import {
   RetryableError,
   TimeoutError,
 } from "../definitions/context.ts";
-import { lineIn } from "./guard/source-line.ts";
+import { framesIn, lineIn } from "./guard/source-line.ts";
 
 /** The largest result of a step or a job, in bytes of JSON. The request that carries it stays below servers' limits. */
 export const MAX_RESULT = 1_000_000;
@@ -216,7 +216,7 @@ export function toStored(
     ...(type !== undefined && { class: type }),
     ...(fields && { fields }),
     ...(attempts !== undefined && { attempts }),
-    ...lineOf(thrown, message),
+    ...lineOf(thrown),
   };
 }
 
@@ -224,9 +224,9 @@ export function toStored(
 const lines = new WeakMap<Error, string>();
 
 /** The source line of a programming error; for other errors the message says enough. */
-function lineOf(thrown: unknown, message: string): { at?: string } {
+function lineOf(thrown: unknown): { at?: string } {
   if (!(thrown instanceof Error)) return {};
-  const at = lines.get(thrown) ?? (isFault(thrown) ? lineIn(thrown, message) : "");
+  const at = lines.get(thrown) ?? (isFault(thrown) ? lineIn(thrown) : "");
   return at === "" ? {} : { at };
 }
 
@@ -317,6 +317,6 @@ export function isFinal(thrown: unknown): boolean {
 /** Whether it is a programming error. Node's network failures are no such error: a `TypeError` with a cause. */
 function isFault(thrown: Error): boolean {
   const { name, cause } = thrown;
-  if (name === "SyntaxError") return COMPILED.test(thrown.stack ?? "");
+  if (name === "SyntaxError") return COMPILED.test(framesIn(thrown));
   return ["ReferenceError", "RangeError"].includes(name) || (name === "TypeError" && cause === undefined);
 }

@@ -25,13 +25,13 @@ export class ObjectSql {
     this.#storage = storage;
   }
 
-  all(statement: string, ...values: SqlValue[]): Row[] {
+  all<T extends object = Row>(statement: string, ...values: SqlValue[]): T[] {
     const cursor = this.#storage.sql.exec(statement, ...values);
     // A cursor knows its rows only once it was read.
     const rows = cursor.toArray();
     this.rows.read += cursor.rowsRead ?? 0;
     this.rows.written += cursor.rowsWritten ?? 0;
-    return rows;
+    return rows as object[] as T[];
   }
 
   transaction<T>(work: () => T): T {

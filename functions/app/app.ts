@@ -1,11 +1,10 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { checkHost, checkOrigin } from "../http/origins.ts";
 import { RequestLog } from "../http/request-log.ts";
 import { loadLazy } from "../load-lazy.ts";
-import { admitted, identify } from "./admission.ts";
+import { admitted } from "./admission.ts";
 import { createParts, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
@@ -107,7 +106,7 @@ export function createApp(deployment: Deployment): App {
   for (const [methods, paths] of PAGES) {
     app.on(methods, paths, async (c) => {
       const { answerPage } = await loadLazy();
-      return answerPage(c, identify);
+      return answerPage(c);
     });
   }
 
@@ -118,14 +117,14 @@ export function createApp(deployment: Deployment): App {
     const tooMany = edge.refused.tooMany(c.req.raw);
     if (tooMany) return tooMany;
     const { doorOf } = await loadLazy();
-    const response = await doorOf(c.req.path)(c.req.raw, edge, loadSdk);
+    const response = await doorOf(c.req.path)(c.req.raw, edge);
     if (response.status === 401) edge.refused.add(c.req.raw);
     return response;
   });
 
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;
-    const identified = await identify(c.req.raw, edge, line);
+    const identified = await edge.identify(c.req.raw, line);
     if (identified instanceof Response) return identified;
     return admitted(identified, edge, line, (work) => c.executionCtx.waitUntil(work));
   });

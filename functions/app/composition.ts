@@ -12,6 +12,7 @@ import { createAuth, resourceOf } from "../auth/auth.ts";
 import { callersOf, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
 import type { Files } from "../files/files.ts";
+import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { createRateLimit, RefusedTries } from "../http/rate-limit.ts";
 import { SharedValue } from "../http/shared-value.ts";
@@ -26,6 +27,7 @@ import type { Settings } from "../operate/calls.ts";
 import { Pages } from "../pages/sessions.ts";
 import { Cards } from "../resources/cards.ts";
 import { TaskHandles } from "../tasks/handle.ts";
+import { identify } from "./admission.ts";
 import type { Config } from "./config.ts";
 import type { Edge } from "./parts.ts";
 
@@ -78,20 +80,21 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
+  let loadedFiles: Files | undefined;
+  const files = async () => {
+    loadedFiles ??= new (await loadLazy()).Files(env, pages);
+    return loadedFiles;
+  };
   const kept = config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS);
-  const tasks = handles && { handles, links: pages, log, kept };
+  const answering = { links: pages, log, files };
+  const tasks = handles && { ...answering, handles, kept };
   const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
   const rules = {
     patience: config.WAIT_SECONDS * 1_000,
     mayConfirm: config.CONFIRM_ARGUMENTS !== "off",
     trusts: config.CONFIRM_ARGUMENTS === "always",
   };
-  const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links: pages, rules });
-  let loadedFiles: Files | undefined;
-  const files = async () => {
-    loadedFiles ??= new (await loadLazy()).Files(env, pages);
-    return loadedFiles;
-  };
+  const calls = new ToolCalls(cards?.tools ?? tools, { ...answering, tasks, rules });
   const origins = config.CORS_ORIGINS ?? [];
   const fromOperators = new SharedValue<Settings>(SETTINGS);
   let known: Settings | undefined;
@@ -104,15 +107,20 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     const { starts_stopped = false, blocked = [] } = known ?? {};
     return { starts_stopped, blocked: [...(config.BLOCKED_CALLERS ?? []), ...blocked] };
   };
-  return {
+  const edge: Edge = {
     config,
+    identify: (request, line) => identify(request, edge, line),
     files,
+    loadSdk,
     store,
     client,
     log,
     pages,
     callers,
-    mcp: createMcp({ identity, calls, tasks, events, cards }),
+    mcp: createMcp({
+      ...{ identity, calls, tasks, events, cards, files },
+      trail: operated && ((...given) => operated.operate("heard", ...given).catch(() => {})),
+    }),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: async (document, request) => {
       const { documents } = await loadLazy();
@@ -123,7 +131,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
     settings,
-    trail: operated && ((...given) => operated.operate("heard", ...given).catch(() => {})),
     refused: new RefusedTries(),
     ready: new SharedValue(READY),
     deploy: callers && tools.some(({ schedule }) => schedule) ? once(() => callers.makeSchedules(), log) : undefined,
@@ -131,6 +138,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
   };
+  return edge;
 }
 
 /** A function that does `work` again at each call until it has succeeded. */

@@ -1,15 +1,18 @@
 /** The parts of an edge, which `composition.ts` makes and passes to the routes. Code that is loaded later knows only these. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { Hono } from "hono/tiny";
+import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { FanOut } from "../../core/store/pacing/fan-out.ts";
 import type { Auth } from "../auth/auth.ts";
 import type { Callers } from "../caller/callers.ts";
 import type { LoadFiles } from "../files/files.ts";
+import type { Sdk } from "../http/load-sdk.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { RateLimit, RefusedTries } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
-import type { RequestScope, Trail } from "../http/scope.ts";
+import type { RequestScope } from "../http/scope.ts";
 import type { SharedValue } from "../http/shared-value.ts";
 import type { StreamSlots } from "../http/stream-slots.ts";
 import type { Settings } from "../operate/calls.ts";
@@ -25,8 +28,26 @@ interface RouteTypes {
   Variables: { edge: Edge; line: RequestLog };
 }
 
+/** An authenticated request of a caller within its limits. */
+export interface Identified {
+  /** With the token of its browser session, where it has one. */
+  request: Request;
+  caller: Caller;
+  scopes: readonly string[];
+  /** When its token expires, in milliseconds since the epoch; infinity for a token that does not expire. */
+  expires: number;
+  /** The key of its limits. */
+  key: string;
+  /** The jobs as the caller sees them, for this request alone. */
+  store: RemoteStore;
+  /** Counts the request's own calls to the Resonate server. */
+  fanOut: FanOut;
+}
+
 export interface Edge {
   config: Config;
+  /** The caller of a request, which is charged to the caller's limit; or the response that refuses it. */
+  identify: (request: Request, line: RequestLog) => Promise<Identified | Response>;
   store: RemoteStore;
   /** The client of the Resonate server, for requests without a caller. */
   client: ResonateClient;
@@ -39,7 +60,6 @@ export interface Edge {
   slots: StreamSlots;
   /** The operators' settings, possibly some seconds old, with the callers whom the configuration blocks. */
   settings: () => Promise<Settings>;
-  trail: Trail | undefined;
   refused: RefusedTries;
   /** Why the Resonate server is not ready; undefined when it is. */
   ready: SharedValue<string | undefined>;
@@ -52,6 +72,8 @@ export interface Edge {
   log: EdgeLog;
   pages: Pages;
   files: LoadFiles;
+  /** For code in a module of its own, which would load another copy. */
+  loadSdk: () => Promise<Sdk>;
   /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
   origins: readonly string[];
   /** Answers pages of other servers' origins; undefined when none may call. */

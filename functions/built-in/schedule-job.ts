@@ -1,10 +1,10 @@
 import * as z from "zod";
-import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { callerJobs } from "../../core/author/caller-jobs.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import { startJob } from "../../core/jobs/starting/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/store/ids.ts";
-import { isRecord, jsonOf } from "../../core/store/json.ts";
+import { canonical, isRecord, jsonOf } from "../../core/store/json.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { ABOUT } from "../../core/tools/present.ts";
 import { loadTimes } from "../schedules/load-times.ts";
@@ -69,19 +69,19 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));
       const next = nextAfter(when, now);
       // The tool refuses wrong arguments now, and not only when the schedule fires.
-      const context = { jobs: new CallerJobs(store, now, signal), now: next ?? now, signal, until, mayConfirm };
+      const context = { jobs: callerJobs(store, now, signal), now: next ?? now, signal, until, mayConfirm };
       await tool.argsOf(checked.args, { ...context, tasks: false, asks: false, inputResponses: {} });
       const spec: Schedule = { name, tool: toolName, arguments: args, when, missed, overlap };
       const promise = await startJob(store, schedule, spec, now);
       const kept = promise.args as Schedule;
-      const isOther =
-        JSON.stringify({ ...kept, when: { ...kept.when, from: 0 } }) !==
-        JSON.stringify({ ...spec, when: { ...when, from: 0 } });
-      const note = isOther
-        ? "A schedule of this name exists and is unchanged. To change it, cancel it with cancel_job first."
-        : splitGeneration(promise.name).generation > 1
-          ? "The schedule of this name before it has ended."
-          : undefined;
+      // A repeat has another `from`, and may have its arguments in another order.
+      const said = (one: Schedule) => canonical({ ...one, when: { ...one.when, from: 0 } });
+      const note =
+        said(kept) !== said(spec)
+          ? "A schedule of this name exists and is unchanged. To change it, cancel it with cancel_job first."
+          : splitGeneration(promise.name).generation > 1
+            ? "The schedule of this name before it has ended."
+            : undefined;
       const at_ = promise.state === "pending" ? nextAfter(kept.when, now) : undefined;
       return {
         job_name: promise.name,

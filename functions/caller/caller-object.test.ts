@@ -830,3 +830,15 @@ test("a caller who subscribes and unsubscribes for weeks, at ever new addresses,
   }
   expect(Math.max(...most)).toBeLessThanOrEqual(200);
 });
+
+test.each(["has unsubscribed", "lets the subscription expire"])(
+  "an object whose only subscriber %s has no more alarms for it, while a job goes on",
+  async (how) => {
+    const { awake, start, pass, caller, request } = await subscribed(() => new Response(null, { status: 204 }));
+    await start("timer_long", 30 * DAY);
+    if (how === "has unsubscribed") await awake().unsubscribe(caller, request);
+    else await awake().subscribe(caller, { ...request, ttlMs: MINUTE });
+    await pass(Date.now() + 2 * MINUTE);
+    expect(await pass(Date.now() + 60 * MINUTE)).toBeLessThan(3);
+  },
+);

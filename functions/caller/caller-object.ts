@@ -518,7 +518,7 @@ export class CallerObject implements CallerMethods {
   /** Looks at running jobs for the sake of subscriptions. */
   async #lookForEvents(now: number): Promise<void> {
     const { names } = this.#hooks;
-    if (names.length === 0) return;
+    if (names.length === 0) return this.#hear(); // Otherwise an alarm would follow at once, for the look that is due.
     // Each expected end has a look: to look at others each time would cost too much.
     const isOfAll = (this.#hearing?.all ?? 0) <= now;
     const ids = this.#jobs.leastSeen(now, LOOKS, isOfAll ? now : now - HEARING.most);

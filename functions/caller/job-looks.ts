@@ -190,10 +190,13 @@ export class JobLooks {
 
   /** Logs what is new in a job's progress feed, and has the next entry pushed. */
   async readFeed(job: Running, channel: Channel): Promise<void> {
-    for (let isWritten = true; isWritten; ) {
+    for (let read = -1; ; ) {
       const newest = await this.#world.feeds.newest(job);
+      // Beyond the deadline of its job an entry counts as settled, but is none.
+      if (newest.n === read) return;
+      read = newest.n;
       await this.noteFeed(job.id, newest);
-      isWritten = await this.#world.feeds.listenToEntry(job, newest.n + 1, channel);
+      if (!(await this.#world.feeds.listenToEntry(job, read + 1, channel))) return;
     }
   }
 

@@ -1,8 +1,10 @@
 /** When a caller's jobs and their progress feeds are looked at. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { SettlementSource } from "../../core/jobs/endpoint.ts";
+import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { feedEntryId } from "../../core/store/ids.ts";
 import { ObjectSql } from "../../core/store/object-storage.ts";
+import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { EventLog } from "./event-log.ts";
 import { JobLooks } from "./job-looks.ts";
@@ -39,22 +41,43 @@ test("a progress entry that is pushed while only ends are wanted is read once pr
   await vi.advanceTimersByTimeAsync(20 * MINUTE);
 });
 
-test("a job whose edge died before it created the promise is asked for until it is removed, which is soon", async () => {
+/** A caller's jobs whose promises `call` reads, with one job in its record that times out in `minutes`. */
+function watched(call: (call: { kind: string; data: object }) => Promise<unknown>, minutes: number) {
   const channel = { address: "poll://uni@edge/1", closed: new Promise<never>(() => {}), add: async () => {} };
   const sql = new ObjectSql(createStorage());
   const jobs = new JobTable(sql);
-  const call = vi.fn(async () => undefined);
   const about = { key: () => "", nameOf: (id: string) => id, isToldWanted: () => false, onNews() {} };
-  const world = { ...about, jobs, log: new EventLog(sql), client: { call }, feeds: {}, env: {}, keep: Infinity };
-  const looks = new JobLooks(world as never);
-  const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + 60 * MINUTE };
+  const client = { call } as never;
+  const world = { ...about, jobs, log: new EventLog(sql), client, feeds: new ProgressFeeds(client), env: {} };
+  const looks = new JobLooks({ ...world, keep: Infinity });
+  const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + minutes * MINUTE };
   const none = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
   jobs.reserve({ id: "job", kind: "timer", state: "pending", ...times, ...none }, { jobs: 0, bytes: 0 }, Date.now());
-  const watch = new Watch({ source: { open: async () => channel }, key: () => "", jobs, looks });
+  return { jobs, watch: new Watch({ source: { open: async () => channel }, key: () => "", jobs, looks }) };
+}
+
+test("a job whose edge died before it created the promise is asked for until it is removed, which is soon", async () => {
+  const call = vi.fn(async () => undefined);
+  const { jobs, watch } = watched(call, 60);
   watch.extend(Date.now() + 10 * MINUTE, false);
   await vi.advanceTimersByTimeAsync(MINUTE);
   expect([call.mock.calls.length > 0, jobs.pending(1)]).toEqual([true, []]);
   call.mockClear();
   await vi.advanceTimersByTimeAsync(9 * MINUTE);
   expect(call).not.toHaveBeenCalled();
+});
+
+test("the feed of a job that timed out before somebody wants its progress is read a few times", async () => {
+  const sim = new Simulation({ now: () => Date.now() });
+  const call = vi.fn(async ({ kind, data }: { kind: string; data: object }) => {
+    if (call.mock.calls.length > 1_000) throw new Error("too many calls");
+    const answer = await sim.send(kind, data);
+    return answer.status === 200 ? (answer.data as { promise: unknown }).promise : undefined;
+  });
+  await sim.start("job", { func: "timer" }, Date.now() + MINUTE);
+  const { jobs, watch } = watched(call, 1);
+  vi.setSystemTime(Date.now() + 2 * MINUTE);
+  watch.extend(Date.now() + 5 * MINUTE, true);
+  await vi.advanceTimersByTimeAsync(6 * MINUTE);
+  expect([jobs.pending(1), call.mock.calls.length]).toEqual([[], expect.toSatisfy((n) => n < 50)]);
 });

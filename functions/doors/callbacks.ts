@@ -2,14 +2,12 @@
 
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { CALLBACKS, childOf, decodeValue, getOf } from "../../core/store/codec.ts";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
 import { jsonOf } from "../../core/store/json.ts";
 import { readBytes } from "../../core/store/read-bytes.ts";
 import type { Edge } from "../app/parts.ts";
 import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
-import type { Sdk } from "../http/load-sdk.ts";
 
 /** The largest body, in bytes. */
 const MAX_BODY = 100_000;
@@ -23,14 +21,8 @@ const answer = (status: number, words: string) =>
     headers: { "cache-control": "no-store" },
   });
 
-/** The promise of a callback, and when its job times out. */
-interface Callback {
-  id: string;
-  until: number;
-}
-
 /** Answers `POST /callbacks/:sealed`. Anybody may call, so a void address counts like a refused token. */
-export async function receive(request: Request, edge: Edge, loadSdk: () => Promise<Sdk>): Promise<Response> {
+export async function receive(request: Request, edge: Edge): Promise<Response> {
   const sealed = new URL(request.url).pathname.split("/")[2] ?? "";
   const found = request.method === "POST" ? await edge.pages.seal?.open(CALLBACKS, sealed) : undefined;
   if (!found) {
@@ -38,16 +30,11 @@ export async function receive(request: Request, edge: Edge, loadSdk: () => Promi
     return answer(404, "This address is void, or its time is over.");
   }
   const limited = await edge.rateLimit?.(`callback ${found.value}`, { weight: 1 });
-  return limited ?? settle(edge.client, request, { id: String(found.value), until: found.until }, loadSdk);
+  return limited ?? settle(edge, request, String(found.value), found.until);
 }
 
-/** Settles the promise of a callback with the request's body. Only the first body counts. */
-async function settle(
-  client: ResonateClient,
-  request: Request,
-  { id, until }: Callback,
-  loadSdk: () => Promise<Sdk>,
-): Promise<Response> {
+/** Settles the promise of a callback, whose job times out at `until`, with the request's body. Only the first body counts. */
+async function settle({ client, loadSdk }: Edge, request: Request, id: string, until: number): Promise<Response> {
   const body = await readBytes(request, MAX_BODY);
   if (body === 413) return answer(413, `A body has up to ${MAX_BODY} bytes.`);
   if (body === 408) return answer(408, "The body did not arrive in time.");
@@ -85,11 +72,7 @@ function parsedAs(text: string, type: string): { value: unknown } | undefined {
 }
 
 /** Why a value does not fit the schema that the job waits for; undefined where it fits. */
-async function misfit(
-  { param }: PromiseRecord,
-  value: unknown,
-  loadSdk: () => Promise<Sdk>,
-): Promise<string | undefined> {
+async function misfit({ param }: PromiseRecord, value: unknown, loadSdk: Edge["loadSdk"]): Promise<string | undefined> {
   const { schema } = (decodeValue(param) ?? {}) as { schema?: object };
   if (!schema) return undefined;
   const { fromJSONSchema } = await loadSdk();

@@ -1,14 +1,13 @@
 /** The routes of an edge for workers, operators, outside systems and readers of files. */
 
 import type { Edge } from "../app/parts.ts";
-import type { Sdk } from "../http/load-sdk.ts";
 import { operate } from "../operate/routes.ts";
 import { receive as receiveCallback } from "./callbacks.ts";
 import { receive as receiveReports } from "./reports.ts";
 import { throughDoor } from "./resonate.ts";
 
 /** Answers a request, or refuses one without the right to it with 401. */
-type Door = (request: Request, edge: Edge, loadSdk: () => Promise<Sdk>) => Promise<Response>;
+type Door = (request: Request, edge: Edge) => Promise<Response>;
 
 const download: Door = async (request, edge) => {
   const sealed = new URL(request.url).pathname.split("/")[2] ?? "";

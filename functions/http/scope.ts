@@ -1,7 +1,5 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import type { AuthInfo, ServerContext } from "../../core/tools/mcp.ts";
-import type { LoadFiles } from "../files/files.ts";
 import type { StreamTerms } from "./event-stream.ts";
 import type { RequestLog } from "./request-log.ts";
 
@@ -17,9 +15,6 @@ export interface Demand {
   streams: boolean;
 }
 
-/** Notes that a caller, by its label, has called a tool or method. */
-export type Trail = (caller: string, what: string, params: object) => Promise<void>;
-
 /** An admitted request, apart from its message. */
 export interface RequestScope extends StreamTerms {
   caller: Caller;
@@ -30,27 +25,14 @@ export interface RequestScope extends StreamTerms {
   client: string;
   /** Lets work go on for up to 30 s when the client has left, where the platform would end it. */
   waitUntil(work: Promise<unknown>): void;
-  /** Notes for operators what a caller has done with a job; undefined where there are no operators. */
-  trail: Trail | undefined;
   /** Aborted when the client cancels a call that waits. */
   cancelled?: AbortSignal;
   /** Whether the client's revision has resource links in results; older SDKs refuse a result that holds one. */
   links: boolean;
   /** Whether the client reads structured content, so that text need not repeat it: its address ends with `?text=once`. */
   textOnce: boolean;
-  files: LoadFiles;
   /** Charges what a stream has taken so far. Above the limit, returns the refusal with the time until it is allowed again. */
   pay(): Promise<Response | undefined>;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
   admit(demand: Demand): Promise<Response | undefined>;
-}
-
-/** The scope in the form in which the SDK passes it to request handlers. */
-export function authInfoOf(scope: RequestScope): AuthInfo {
-  return { token: "", clientId: scope.caller.label, scopes: [], extra: { scope } };
-}
-
-/** The scope of the request that an SDK handler answers. */
-export function scopeOf({ http }: Pick<ServerContext, "http">): RequestScope {
-  return http?.authInfo?.extra?.scope as RequestScope;
 }

@@ -104,11 +104,11 @@ export class Listener extends DurableObject {
    * less memory than a stream, at both ends. Answers 429 or 503 where there are too many waits, 503 without a connection.
    */
   async listen(wait: Wait, tell: Told): Promise<Joined> {
-    if (this.#countOf(wait.caller) >= MAX_OF_ONE) return { status: 429 };
-    if (this.#waiters.size >= MAX_WAITING) return { status: 503 };
     clearTimeout(this.#leaving);
     try {
       const { address } = await this.#connect();
+      if (this.#countOf(wait.caller) >= MAX_OF_ONE) return { status: 429 };
+      if (this.#waiters.size >= MAX_WAITING) return { status: 503 };
       return {
         address,
         held: this.#join({ caller: wait.caller, ids: new Set(wait.ids), tell: tell.dup(), behind: 0 }),
@@ -128,8 +128,7 @@ export class Listener extends DurableObject {
     return new Held(
       () => this.#leave(waiter),
       (ids) => {
-        if (!this.#waiters.has(waiter)) return;
-        this.#add(waiter, ids);
+        if (this.#waiters.has(waiter)) this.#add(waiter, ids);
       },
     );
   }

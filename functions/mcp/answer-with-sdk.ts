@@ -1,7 +1,7 @@
 /** Answers requests with the SDK: those that are not plain, or that no row of the method table answers. */
 import type {
   JSONRPCRequest,
-  McpServerFactory,
+  McpRequestContext,
   ReadResourceResult,
   Result,
   ServerContext,
@@ -9,17 +9,16 @@ import type {
 import * as z from "zod";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
-import type { Events } from "../events/methods.ts";
 import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
-import { authInfoOf, type RequestScope, scopeOf } from "../http/scope.ts";
+import type { RequestScope } from "../http/scope.ts";
 import { readJob } from "../resources/job-resource.ts";
 import { capabilitiesOf, registerTaskMethods } from "../tasks/methods.ts";
 import { abilitiesOf } from "../tasks/task.ts";
 import { MAX_BODY } from "./body.ts";
 import { CACHE, capabilities, listsOf } from "./identity.ts";
 import type { Offered } from "./methods.ts";
-import { type CallRequest, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
+import { type CallRequest, reporting, saidInMeta } from "./tool-calls.ts";
 
 interface SdkRequest {
   request: Request;
@@ -32,19 +31,23 @@ interface SdkRequest {
   onEnd?: (() => void) | undefined;
 }
 
+/** Parameters that this server itself checks. */
+const ANY = z.looseObject({});
+
 /**
  * Answers with the SDK. Each request has its own server and handler: a handler holds its requests in progress, and a shared one
  * would hold those whose work the platform has cancelled forever.
  */
 export function createSdk(
   { createMcpHandler, Server }: Sdk,
-  { calls, tasks, events, identity, cards }: Offered,
+  { calls, tasks, events, identity, cards, files }: Offered,
 ): (request: SdkRequest) => Promise<Response> {
   const TasksServer = tasksServer(Server);
   const { passed } = calls;
   const lists = listsOf(calls.listing, passed);
   const cacheHints = Object.fromEntries(["server/discover", ...Object.keys(lists)].map((method) => [method, CACHE]));
-  const createServer: McpServerFactory = ({ era }) => {
+  const createServer = (era: McpRequestContext["era"], scope: RequestScope) => {
+    const { store, caller } = scope;
     const offersTasks = tasks !== undefined && era === "modern";
     const server = new TasksServer(identity.info, {
       capabilities: capabilities(offersTasks, events !== undefined, passed),
@@ -55,21 +58,22 @@ export function createSdk(
       server.setRequestHandler(method as "tools/list", () => result as never);
     }
     server.setRequestHandler("tools/call", ({ params }, context) => {
-      return calls.call(params.name, params.arguments ?? {}, callOf(context)) as never;
+      return calls.call(params.name, params.arguments ?? {}, callOf(context, scope)) as never;
     });
     for (const method of Object.keys(passed?.methods ?? {})) {
       server.setRequestHandler(
         method,
-        { params: z.looseObject({}) },
-        (params, context) => calls.pass(method, params, callOf(context)) as Promise<Result>,
+        { params: ANY },
+        (params, context) => calls.pass(method, params, callOf(context, scope)) as Promise<Result>,
       );
     }
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
       const { signal } = context.mcpReq;
       const read = async (): Promise<ReadResourceResult> => {
-        const { store, caller, files } = scopeOf(context);
-        if (cards?.has(uri)) return { ...(await cards.read(uri)), ...CACHE };
-        if (passed?.weightOfRead(uri)) return (await calls.pass("resources/read", { uri }, callOf(context))) as never;
+        const card = await cards?.read(uri);
+        if (card) return { ...card, ...CACHE };
+        if (passed?.weightOfRead(uri))
+          return (await calls.pass("resources/read", { uri }, callOf(context, scope))) as never;
         if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
         const file = await (await files()).resource(store, uri, caller, signal);
         if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });
@@ -77,15 +81,23 @@ export function createSdk(
       };
       return calls.explained(read(), signal);
     });
-    if (offersTasks) registerTaskMethods(server, tasks);
-    if (events) registerEventMethods(server, events, calls);
+    if (offersTasks) registerTaskMethods(server, tasks, scope);
+    if (events) {
+      for (const [method, answer] of Object.entries(events.answers)) {
+        server.setRequestHandler(method, { params: ANY }, (given, context) =>
+          calls.explained(answer(given, scope), context.mcpReq.signal),
+        );
+      }
+      // Here the SDK judges only the request: the stream itself does not pass through it.
+      server.setRequestHandler("events/stream", { params: ANY }, (given) => events.check(given));
+    }
     return server;
   };
   const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE };
   return async ({ request, scope, parsedBody, streamed, onEnd }) => {
-    const handler = createMcpHandler(createServer, { ...options, ...(streamed && { responseMode: "sse" }) });
-    const more = { authInfo: authInfoOf(scope), ...(parsedBody !== undefined && { parsedBody }) };
-    return boundedStream(await brief(await handler.fetch(request, more)), scope, onEnd);
+    const more = { ...options, ...(streamed && { responseMode: "sse" as const }) };
+    const handler = createMcpHandler(({ era }) => createServer(era, scope), more);
+    return boundedStream(await brief(await handler.fetch(request, { parsedBody })), scope, onEnd);
   };
 }
 
@@ -102,7 +114,7 @@ async function brief(response: Response): Promise<Response> {
   return Response.json({ ...refusal, error: { code, message: `${message.slice(0, 500)}…` } }, { status: 400 });
 }
 
-function callOf(context: ServerContext): CallRequest {
+function callOf(context: ServerContext, scope: RequestScope): CallRequest {
   const { signal, _meta, envelope, inputResponses = {}, notify } = context.mcpReq;
   const declared = capabilitiesOf(context);
   const { [LOG_LEVEL]: logLevel } = { ...envelope } as { [LOG_LEVEL]?: unknown };
@@ -110,7 +122,7 @@ function callOf(context: ServerContext): CallRequest {
   const tell = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
   return {
     notify: tell,
-    scope: scopeOf(context),
+    scope,
     ...abilitiesOf(declared),
     signal,
     inputResponses,
@@ -120,17 +132,6 @@ function callOf(context: ServerContext): CallRequest {
     requestState: context.mcpReq.requestState<string>(),
     ...reporting(_meta?.progressToken, tell),
   };
-}
-
-/** For `events/stream` the SDK judges only the request: the stream itself does not pass through it. */
-function registerEventMethods(server: InstanceType<Sdk["Server"]>, events: Events, calls: ToolCalls): void {
-  const params = z.looseObject({});
-  for (const [method, answer] of Object.entries(events.answers)) {
-    server.setRequestHandler(method, { params }, (given, context) =>
-      calls.explained(answer(given, scopeOf(context)), context.mcpReq.signal),
-    );
-  }
-  server.setRequestHandler("events/stream", { params }, (given) => events.check(given));
 }
 
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;

@@ -10,7 +10,7 @@ import { answerIn, createMethods, demandOf, type Offered } from "./methods.ts";
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export function createMcp(offered: Offered): (request: Request, scope: RequestScope) => Promise<Response> {
-  const { calls } = offered;
+  const { calls, trail } = offered;
   const inFlight = new CallsInFlight();
   const methods = createMethods(offered, inFlight);
 
@@ -20,10 +20,7 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
     return loaded;
   };
 
-  const note = (
-    { line, caller, trail, waitUntil }: RequestScope,
-    { method, params }: Pick<Message, "method" | "params">,
-  ) => {
+  const note = ({ line, caller, waitUntil }: RequestScope, { method, params }: Pick<Message, "method" | "params">) => {
     line.method = method;
     line.trace(Object(params._meta).traceparent);
     if (method === "tools/call" && calls.find(params.name)) line.tool = String(params.name);

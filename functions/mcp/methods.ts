@@ -6,6 +6,7 @@ import { isRecord } from "../../core/store/json.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
 import type { Events } from "../events/methods.ts";
+import type { LoadFiles } from "../files/files.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
 import { loadLazy } from "../load-lazy.ts";
@@ -64,6 +65,9 @@ export interface Offered {
   /** Undefined where no object keeps a log of events. */
   events: Events | undefined;
   cards: Cards | undefined;
+  files: LoadFiles;
+  /** Notes for operators that a caller, by its label, has called a tool or method; undefined where there are no operators. */
+  trail: ((caller: string, what: string, params: object) => Promise<void>) | undefined;
 }
 
 export function createMethods({ identity, calls, tasks, events }: Offered, inFlight: CallsInFlight): Methods {

@@ -192,23 +192,22 @@ export class Operating implements OperateCalls {
   }
 
   action(n: number): ActionState {
-    const [counts] = this.#tables.all(
+    const [{ total, done } = { total: 0, done: 0 }] = this.#tables.all<{ total: number; done: number }>(
       "SELECT count(*) AS total, count(outcome) AS done FROM targets WHERE action = ?",
       n,
     );
-    const [row] = this.#tables.all("SELECT state, json_extract(asked, '$.do') AS what FROM actions WHERE n = ?", n);
-    const outcomes = this.#tables.all(
+    const [row] = this.#tables.all<{ state: string; what: string }>(
+      "SELECT state, json_extract(asked, '$.do') AS what FROM actions WHERE n = ?",
+      n,
+    );
+    const outcomes = this.#tables.all<{ job: string; outcome: string }>(
       "SELECT job, outcome FROM targets WHERE action = ? AND outcome NOTNULL LIMIT 50",
       n,
     );
-    const isNotDone = row !== undefined && row.state !== "open" && row.state !== "done";
-    if (isNotDone) outcomes.push({ job: row.what ?? "", outcome: row.state ?? "" });
+    if (row && row.state !== "open" && row.state !== "done") outcomes.push({ job: row.what, outcome: row.state });
     return {
-      n,
-      total: Number(counts?.total),
-      done: Number(counts?.done),
-      is_over: row?.state !== "open",
-      outcomes: Object.fromEntries(outcomes.map(({ job, outcome }) => [String(job), String(outcome)])),
+      ...{ n, total, done, is_over: row?.state !== "open" },
+      outcomes: Object.fromEntries(outcomes.map(({ job, outcome }) => [job, outcome])),
     };
   }
 
@@ -256,25 +255,26 @@ export class Operating implements OperateCalls {
   async #workOff(): Promise<void> {
     for (;;) {
       // In an incident a pause must not wait for the end of a long action on jobs.
-      const [row] = this.#tables.all(
+      const [row] = this.#tables.all<{ n: number; who: string; asked: string }>(
         "SELECT n, who, asked FROM actions WHERE state = 'open' ORDER BY json_extract(asked, '$.do') IN ('retry', 'cancel'), n LIMIT 1",
       );
       if (!row) return;
-      const [n, action] = [Number(row.n), JSON.parse(String(row.asked)) as Action];
+      const { n, who } = row;
+      const action: Action = JSON.parse(row.asked);
       const isOnJobs = action.do === "retry" || action.do === "cancel";
       if (isOnJobs && !(await this.#workOn(n, action))) continue;
       const reason =
         action.do === "pause" || action.do === "resume"
           ? await this.#hold(action.of, action.do === "pause").then(() => undefined, lastingReason)
           : undefined;
-      this.#tables.transaction(() => this.#end(n, String(row.who), action, reason));
+      this.#tables.transaction(() => this.#end(n, who, action, reason));
     }
   }
 
   /** Notes that an action is done, or for which reason it is not. */
   #end(n: number, who: string, action: Action, reason?: string): void {
-    const [{ jobs = 0 } = {}] = this.#tables.all("SELECT count(*) AS jobs FROM targets WHERE action = ?", n);
-    const about = { of: n, ...(Number(jobs) > 0 && { jobs }), ...(reason !== undefined && { reason }) };
+    const jobs = this.action(n).total;
+    const about = { of: n, ...(jobs > 0 && { jobs }), ...(reason !== undefined && { reason }) };
     this.#tables.note(who, `${action.do}: ${reason === undefined ? "done" : "not done"}`, about);
     this.#tables.all("UPDATE actions SET state = ? WHERE n = ?", reason === undefined ? "done" : NOT_DONE + reason, n);
   }
@@ -284,8 +284,8 @@ export class Operating implements OperateCalls {
    * no further effect.
    */
   async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<boolean> {
-    const rows = this.#tables.all("SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?", n, AT_ONCE);
-    const jobs = rows.map(({ job }) => String(job));
+    const open = "SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?";
+    const jobs = this.#tables.all<{ job: string }>(open, n, AT_ONCE).map(({ job }) => job);
     const does = (job: string) =>
       action.do === "retry" ? this.#retry(job, action.from === "start") : this.#cancel(job);
     const ends = await Promise.allSettled(
@@ -377,13 +377,16 @@ export class Operating implements OperateCalls {
     // The plus makes SQLite search by state.
     const where = which === "all" ? "rowid > ? ORDER BY rowid" : "state = 'blocked' AND +rowid > ? ORDER BY +rowid";
     for (let isOver = false; !isOver; ) {
-      const rows = this.#tables.all(`SELECT rowid, job FROM waits WHERE ${where} LIMIT ?`, this.#looked[which], LOOKS);
-      this.#looked[which] = rows.length < LOOKS ? 0 : Number(rows.at(-1)?.rowid);
-      const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + String(job));
+      const rows = this.#tables.all<{ rowid: number; job: string }>(
+        `SELECT rowid, job FROM waits WHERE ${where} LIMIT ?`,
+        ...[this.#looked[which], LOOKS],
+      );
+      this.#looked[which] = (rows.length === LOOKS && rows.at(-1)?.rowid) || 0;
+      const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + job);
       const found = await Promise.allSettled(ids.map((id) => client.call(getOf(id))));
       // A job that cannot be read now may still wait.
       const ended = rows.filter((_, i) => found[i]?.status === "fulfilled" && found[i].value?.state !== "pending");
-      for (const { job } of ended) this.#tables.forget(String(job));
+      for (const { job } of ended) this.#tables.forget(job);
       isOver = which === "all" || ended.length < LOOKS;
     }
   }
@@ -432,7 +435,6 @@ export class Operating implements OperateCalls {
   /** Checks the rules; resolves with the alerts that have begun or ended. */
   async #judge(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
     const { config, env } = this.#options;
-    const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
     const { kinds, waits, workers } = this.#tables.overview("hour", now);
     const untaken = await this.#untaken(now).catch(() => []); // A server that does not answer is another alert.
     const mostBytes = config.MAX_STORED_BYTES;
@@ -449,6 +451,8 @@ export class Operating implements OperateCalls {
       resonate,
       isFree: env.PLAN !== "paid",
     };
+    // Read after all waiting: another check may have found the same alert in the meantime.
+    const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
     const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
     const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;
     const standing = [

@@ -60,6 +60,13 @@ const FAILED_KEPT = 30 * DAY;
 const WORKER_KEPT = DAY;
 const TRAIL_KEPT = 400 * DAY;
 
+/** A count of a kind, by what is counted. */
+interface Count {
+  kind: string;
+  name: string;
+  n: number;
+}
+
 const TABLES = `
   CREATE TABLE IF NOT EXISTS counts (size INTEGER, at INTEGER, kind TEXT, name TEXT, n REAL, PRIMARY KEY (size, at, kind, name)) STRICT, WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS failures (n INTEGER PRIMARY KEY, job TEXT UNIQUE, caller TEXT, kind TEXT, reason TEXT, stack TEXT, worker TEXT, at INTEGER) STRICT;
@@ -89,8 +96,8 @@ export class OperateTables extends ObjectSql {
   }
 
   get<T>(name: string): T | undefined {
-    const [row] = this.all("SELECT value FROM settings WHERE name = ?", name);
-    return row && JSON.parse(String(row.value));
+    const [row] = this.all<{ value: string }>("SELECT value FROM settings WHERE name = ?", name);
+    return row && JSON.parse(row.value);
   }
 
   set(name: string, value: unknown): void {
@@ -104,8 +111,8 @@ export class OperateTables extends ObjectSql {
   report(report: WorkerReport, now: number): void {
     const { worker, n, counts, failed, waits, slowest, ...about } = report;
     this.transaction(() => {
-      const [known] = this.all("SELECT n FROM workers WHERE worker = ?", worker);
-      if (known && Number(known.n) >= n) return;
+      const [known] = this.all<{ n: number }>("SELECT n FROM workers WHERE worker = ?", worker);
+      if (known && known.n >= n) return;
       this.all(
         "INSERT INTO workers VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = excluded.n, at = excluded.at, about = excluded.about",
         ...[worker, n, now, JSON.stringify(about)],
@@ -125,12 +132,9 @@ export class OperateTables extends ObjectSql {
   count(kind: string, name: string, n: number, now: number): void {
     this.#rollUp(now);
     const at = now - (now % MINUTE);
-    const [{ names = 0 } = {}] = this.all(
-      "SELECT count(*) AS names FROM counts WHERE size = ? AND at = ?",
-      ...[MINUTE, at],
-    );
+    const names = this.#countOf("counts WHERE size = ? AND at = ?", MINUTE, at);
     const known = "SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?";
-    const isKnown = Number(names) < MOST_NAMES || this.all(known, MINUTE, at, kind, name).length > 0;
+    const isKnown = names < MOST_NAMES || this.all(known, MINUTE, at, kind, name).length > 0;
     const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER : name];
     this.all(
       "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
@@ -154,7 +158,7 @@ export class OperateTables extends ObjectSql {
     }
     const [known] = this.all("SELECT state FROM waits WHERE job = ?", job);
     const isKnown = known !== undefined;
-    this.#waiting ??= this.#countWaiting();
+    this.#waiting ??= this.#countOf("waits");
     if (state === "worker") {
       const untaken = "SELECT 1 FROM waits WHERE state = 'worker' AND kind = ? LIMIT 1 OFFSET ?";
       if (this.all(untaken, kind, MOST_UNTAKEN - 1).length > 0) return;
@@ -183,13 +187,12 @@ export class OperateTables extends ObjectSql {
 
   /** For each kind, the oldest jobs, up to `limit`, that a worker should have taken by now. */
   untaken(now: number, limit: number): { kind: string; job: string; says: string }[] {
-    const rows = this.all(
+    return this.all(
       `SELECT kind, job, says FROM
          (SELECT *, row_number() OVER (PARTITION BY kind ORDER BY at) AS nth FROM waits WHERE state = 'worker' AND at <= ?)
        WHERE nth <= ?`,
       ...[now - UNTAKEN, limit],
     );
-    return rows as { kind: string; job: string; says: string }[];
   }
 
   get hasUntaken(): boolean {
@@ -202,8 +205,9 @@ export class OperateTables extends ObjectSql {
     if (this.#waiting !== undefined) this.#waiting -= length;
   }
 
-  #countWaiting(): number {
-    return Number(this.all("SELECT count(*) AS n FROM waits")[0]?.n);
+  /** How many rows there are, by a table and its conditions. */
+  #countOf(from: string, ...values: SqlValue[]): number {
+    return this.all<{ n: number }>(`SELECT count(*) AS n FROM ${from}`, ...values)[0]?.n ?? 0;
   }
 
   /** Adds up the counts of minutes by hours, and of hours by days; removes rows that are too old. */
@@ -248,12 +252,15 @@ export class OperateTables extends ObjectSql {
   counts(span: Span, now: number) {
     const { length, size } = SPANS[span];
     const from = now - length;
-    const rows = this.all("SELECT at, kind, name, n FROM counts WHERE size = ? AND at > ?", size, from - size);
+    const rows = this.all<Count & { at: number }>(
+      "SELECT at, kind, name, n FROM counts WHERE size = ? AND at > ?",
+      ...[size, from - size],
+    );
     if (size > MINUTE) {
       const rolled = this.get<number>("rolled") ?? 0;
       const later =
         "SELECT at - at % ? AS at, kind, name, sum(n) AS n FROM counts WHERE size = ? AND at >= ? GROUP BY 1, 2, 3";
-      rows.push(...this.all(later, size, MINUTE, Math.max(rolled, from)));
+      rows.push(...this.all<Count & { at: number }>(later, size, MINUTE, Math.max(rolled, from)));
     }
     return { from, size, rows };
   }
@@ -261,14 +268,13 @@ export class OperateTables extends ObjectSql {
   /** The counts of each kind in the same time a day or a week earlier, in whole hours. */
   #before(span: Span, now: number): Map<string, Record<string, number>> {
     const { length, ago } = SPANS[span];
-    const rows = this.all(
+    const rows = this.all<Count>(
       `SELECT kind, name, sum(n) AS n FROM counts
        WHERE size = ? AND at > ? AND at <= ? AND name IN ('started', 'complete', 'failed') GROUP BY 1, 2`,
       ...[HOUR, now - ago - length - HOUR, now - ago - HOUR],
     );
     const kinds = new Map<string, Record<string, number>>();
-    for (const { kind, name, n } of rows)
-      kinds.set(String(kind), { ...kinds.get(String(kind)), [String(name)]: Number(n) });
+    for (const { kind, name, n } of rows) kinds.set(kind, { ...kinds.get(kind), [name]: n });
     return kinds;
   }
 
@@ -282,8 +288,7 @@ export class OperateTables extends ObjectSql {
       ended: times.map(() => 0),
       failed: times.map(() => 0),
     };
-    for (const row of rows) {
-      const [kind, name, n, at] = [String(row.kind), String(row.name), Number(row.n), Number(row.at)];
+    for (const { kind, name, n, at } of rows) {
       if (name.startsWith(FAILED)) {
         const [reason, key] = [name.slice(FAILED.length), `${kind} ${name}`];
         const group = groups.get(key) ?? { kind, reason, count: 0, last_at: 0 };
@@ -299,12 +304,11 @@ export class OperateTables extends ObjectSql {
     }
     const before = this.#before(span, now);
     for (const kind of before.keys()) kinds.set(kind, kinds.get(kind) ?? {});
-    const waits = this.all(
+    const waits = this.all<Overview["waits"][number]>(
       `SELECT kind, state, count(*) AS n, min(at) AS since FROM waits WHERE state <> 'worker' OR at <= ?
        GROUP BY state, kind`,
       now - UNTAKEN,
     );
-    const slowest = this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from);
     return {
       span,
       at: now,
@@ -313,36 +317,36 @@ export class OperateTables extends ObjectSql {
         .map(([kind, counts]) => ({ kind, ...counts, before: before.get(kind) ?? {} }))
         .sort((a, b) => a.kind.localeCompare(b.kind)),
       groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, 50),
-      waits: waits as unknown as Overview["waits"],
-      waits_whole: waits.reduce((sum, { n }) => sum + Number(n), 0) < MOST_WAITING,
-      slowest: slowest as unknown as Overview["slowest"],
+      waits,
+      waits_whole: waits.reduce((sum, { n }) => sum + n, 0) < MOST_WAITING,
+      slowest: this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from),
       workers: this.workers(),
       callers: this.all(
         "SELECT key, started, running, bytes, failing, rows FROM figures WHERE day = ? ORDER BY started DESC LIMIT 20",
         now - (now % DAY),
-      ) as unknown as Overview["callers"],
+      ),
     };
   }
 
   /** Callers whose web hooks fail, and those with the most bytes above `bytes`, unless that is 0. */
   troubled(bytes: number): CallerFigure[] {
     const columns = "key, started, running, bytes, failing, rows";
-    const rows = [
-      ...this.all(`SELECT ${columns} FROM figures WHERE failing > 0 LIMIT 20`),
+    return [
+      ...this.all<CallerFigure>(`SELECT ${columns} FROM figures WHERE failing > 0 LIMIT 20`),
       ...(bytes > 0
-        ? this.all(`SELECT ${columns} FROM figures WHERE bytes > ? AND failing = 0 ORDER BY bytes DESC LIMIT 20`, bytes)
+        ? this.all<CallerFigure>(
+            `SELECT ${columns} FROM figures WHERE bytes > ? AND failing = 0 ORDER BY bytes DESC LIMIT 20`,
+            bytes,
+          )
         : []),
     ];
-    return rows as unknown as CallerFigure[];
   }
 
   workers(): Overview["workers"] {
-    const rows = this.all("SELECT worker, at, about FROM workers ORDER BY at DESC LIMIT 100");
-    return rows.map(({ worker, at, about }) => ({
-      worker: String(worker),
-      at: Number(at),
-      ...JSON.parse(String(about)),
-    }));
+    const rows = this.all<{ worker: string; at: number; about: string }>(
+      "SELECT worker, at, about FROM workers ORDER BY at DESC LIMIT 100",
+    );
+    return rows.map(({ about, ...row }) => ({ ...row, ...JSON.parse(about) }));
   }
 
   /** The jobs that match a filter, newest first. */
@@ -364,12 +368,12 @@ export class OperateTables extends ObjectSql {
       of.map((each) => each.value as SqlValue),
     ];
     const table = isFailed ? "failures" : "waits";
-    const [{ count = 0 } = {}] = this.all(`SELECT count(*) AS count FROM ${table} WHERE ${where}`, ...values);
+    const count = this.#countOf(`${table} WHERE ${where}`, ...values);
     const columns = isFailed
       ? "job, kind, 'failed' AS state, reason AS says, worker, at"
       : "job, kind, state, says, worker, at";
     const jobs = this.all(`SELECT ${columns} FROM ${table} WHERE ${where} ORDER BY at DESC LIMIT ?`, ...values, limit);
-    return { jobs, count: Number(count) };
+    return { jobs, count };
   }
 
   /** The reports about one job. */
@@ -383,11 +387,11 @@ export class OperateTables extends ObjectSql {
   }
 
   note(who: string, what: string, about: object): number {
-    const [row] = this.all(
+    const [row] = this.all<{ n: number }>(
       "INSERT INTO trail (at, who, what, about) VALUES (?, ?, ?, ?) RETURNING n",
       ...[Date.now(), who, what, JSON.stringify(about)],
     );
-    return Number(row?.n);
+    return row?.n ?? 0;
   }
 
   /** Notes a call of a caller. Only old entries of callers make room for it. */
@@ -398,16 +402,13 @@ export class OperateTables extends ObjectSql {
   }
 
   trail({ before, after, limit = 100 }: TrailPage): TrailEntry[] {
-    const rows =
+    const [where, from] =
       after === undefined
-        ? this.all("SELECT * FROM trail WHERE n < ? ORDER BY n DESC LIMIT ?", before ?? Number.MAX_SAFE_INTEGER, limit)
-        : this.all("SELECT * FROM trail WHERE n > ? ORDER BY n LIMIT ?", after, limit);
-    return rows.map(({ n, at, who, what, about }) => ({
-      n: Number(n),
-      at: new Date(Number(at)).toISOString(),
-      who: String(who),
-      what: String(what),
-      about: JSON.parse(String(about)),
-    }));
+        ? ["n < ? ORDER BY n DESC", before ?? Number.MAX_SAFE_INTEGER]
+        : (["n > ? ORDER BY n", after] as const);
+    return this.all<{ n: number; at: number; who: string; what: string; about: string }>(
+      `SELECT * FROM trail WHERE ${where} LIMIT ?`,
+      ...[from, limit],
+    ).map((row) => ({ ...row, at: new Date(row.at).toISOString(), about: JSON.parse(row.about) }));
   }
 }

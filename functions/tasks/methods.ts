@@ -1,8 +1,8 @@
 /** The methods of the Tasks extension, as handlers of the SDK. */
-import type { ClientCapabilities, Server, ServerContext } from "@modelcontextprotocol/server";
+import type { ClientCapabilities, Result, Server, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import { scopeOf } from "../http/scope.ts";
+import type { RequestScope } from "../http/scope.ts";
 import { answerTask } from "./answer.ts";
 import {
   getTask,
@@ -15,33 +15,28 @@ import {
 } from "./service.ts";
 import { knowsTasks, showsForms } from "./task.ts";
 
-export function registerTaskMethods(server: Server, service: TaskService): void {
+type Answer = (taskId: unknown, request: TaskRequest, context: ServerContext) => Promise<Result>;
+
+export function registerTaskMethods(server: Server, service: TaskService, { caller, store }: RequestScope): void {
   // The handlers check the parameters themselves, after the client's capabilities.
-  const params = z.looseObject({});
-  server.setRequestHandler("tasks/get", { params }, async ({ taskId }, context) => {
-    const request = requestOf(context);
-    const { files } = scopeOf(context);
-    return getTask(service, taskId, { ...request, files, showsForms: showsForms(capabilitiesOf(context)) });
-  });
-  server.setRequestHandler("tasks/cancel", { params }, async ({ taskId }, context) => {
-    const request = requestOf(context);
-    const { name } = await orUnavailable(service, promiseOf(service, taskId, request));
-    if (!(await orUnavailable(service, request.store.cancel(name)))) throw unknownTask();
+  const handle = (method: string, answer: Answer) =>
+    server.setRequestHandler(method, { params: z.looseObject({}) }, async ({ taskId }, context) => {
+      if (!knowsTasks(capabilitiesOf(context))) throw missingTasksCapability();
+      return orUnavailable(service, answer(taskId, { caller, store, signal: context.mcpReq.signal }, context));
+    });
+  handle("tasks/get", (taskId, request, context) =>
+    getTask(service, taskId, { ...request, showsForms: showsForms(capabilitiesOf(context)) }),
+  );
+  handle("tasks/cancel", async (taskId, request) => {
+    const { name } = await promiseOf(service, taskId, request);
+    if (!(await store.cancel(name))) throw unknownTask();
     return {};
   });
-  server.setRequestHandler("tasks/update", { params }, async ({ taskId }, context) => {
-    const request = requestOf(context);
-    const { misfit } = await orUnavailable(service, answerTask(service, taskId, responsesOf(context), request));
+  handle("tasks/update", async (taskId, request, context) => {
+    const { misfit } = await answerTask(service, taskId, responsesOf(context), request);
     if (misfit) throw invalidAnswer(misfit.key, misfit.reason);
     return {};
   });
-}
-
-/** @throws {ProtocolError} -32021 for a request that does not declare the extension */
-function requestOf(context: ServerContext): TaskRequest {
-  if (!knowsTasks(capabilitiesOf(context))) throw missingTasksCapability();
-  const { caller, store } = scopeOf(context);
-  return { caller, store, signal: context.mcpReq.signal };
 }
 
 /** The client's capabilities as the request declares them; undefined before the 2026-07-28 revision. */

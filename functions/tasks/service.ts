@@ -18,11 +18,16 @@ export interface JobLinks {
   urlOf(job: string, caller: Caller): Promise<string | undefined>;
 }
 
-/** The parts of an edge that task methods work with. */
-export interface TaskService {
-  handles: TaskHandles;
+/** The parts of an edge with which answers about jobs are made. */
+export interface Answering {
   links: JobLinks;
   log: EdgeLog;
+  files: LoadFiles;
+}
+
+/** The parts of an edge that task methods work with. */
+export interface TaskService extends Answering {
+  handles: TaskHandles;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
 }
@@ -48,7 +53,7 @@ export function unknownTask(): ProtocolError {
 export function getTask(
   service: TaskService,
   taskId: unknown,
-  request: TaskRequest & FileReader & { showsForms: boolean },
+  request: TaskRequest & { showsForms: boolean },
 ): Promise<DetailedTask & Record<string, unknown>> {
   const { store, signal, showsForms, caller } = request;
   const read = async () => {
@@ -56,22 +61,20 @@ export function getTask(
     const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
     const page = await service.links.urlOf(promise.name, caller);
     const task = detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page });
-    return { ...(await withFiles(task, promise, request)) };
+    return { ...(await withFiles(service, task, promise, caller)) };
   };
   return orUnavailable(service, read());
 }
 
-/** Who reads files. Their addresses are sealed for the caller. */
-export interface FileReader {
-  caller: Caller;
-  files: LoadFiles;
-}
-
-/** The task with lines and links for the files of its result. The addresses in the lines differ each time. */
+/**
+ * The task with lines and links for the files of its result. The addresses in the lines are sealed for the caller, and differ
+ * each time.
+ */
 export async function withFiles(
+  { files }: TaskService,
   task: DetailedTask,
   { job }: DurablePromise,
-  { files, caller }: FileReader,
+  caller: Caller,
 ): Promise<DetailedTask> {
   if (task.status !== "completed" || !mayHaveFiles(JSON.stringify(task.result))) return task;
   const shown = (await files()).shown(task.result, referringIn(task.result, job), caller, true);

@@ -3,6 +3,7 @@
  * and reports each change of a resource.
  */
 import * as z from "zod";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { Settlement } from "../../core/jobs/endpoint.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
@@ -13,14 +14,7 @@ import { withMedia } from "../../core/tools/answers.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
 import { eventStream, isStream } from "../http/event-stream.ts";
 import type { RequestScope } from "../http/scope.ts";
-import {
-  type FileReader,
-  findPromise,
-  missingTasksCapability,
-  orUnavailable,
-  type TaskService,
-  withFiles,
-} from "./service.ts";
+import { findPromise, missingTasksCapability, orUnavailable, type TaskService, withFiles } from "./service.ts";
 import {
   type Audience,
   type Declared,
@@ -99,9 +93,9 @@ export async function subscribe(
           ...(watch && uris.length > 0 && { resourceSubscriptions: uris }),
         },
       });
-      const onChange = (task: object) => notify("notifications/tasks", task);
-      const { caller, files } = scope;
-      const audience = { showsForms: showsForms(declared), kept: service.kept, caller, files };
+      const onChange = async (task: DetailedTask, promise: DurablePromise) =>
+        notify("notifications/tasks", await withFiles(service, task, promise, scope.caller));
+      const audience = { showsForms: showsForms(declared), kept: service.kept };
       const onUpdated = (uri: string) => notify("notifications/resources/updated", { uri });
       await Promise.all([watchTasks(scope.store, tasks, audience, onChange, signal), watch?.(uris, signal, onUpdated)]);
       // All tasks have ended; by the protocol, the response to the request says that nothing more will come.
@@ -129,7 +123,7 @@ interface Watched {
   page: string | undefined;
 }
 
-type OnChange = (task: DetailedTask) => void;
+type OnChange = (task: DetailedTask, promise: DurablePromise) => Promise<void>;
 
 /**
  * Reports each task as soon as it has more to say than "working", and again at each change, until all have ended or `signal`
@@ -139,7 +133,7 @@ type OnChange = (task: DetailedTask) => void;
 async function watchTasks(
   store: RemoteStore,
   tasks: readonly Watched[],
-  audience: Omit<Audience, "now" | "page"> & FileReader,
+  audience: Omit<Audience, "now" | "page">,
   onChange: OnChange,
   signal: AbortSignal,
 ): Promise<void> {
@@ -170,7 +164,7 @@ async function watchTasks(
 function watcher(
   store: RemoteStore,
   { taskId, name, page }: Watched,
-  audience: Omit<Audience, "now" | "page"> & FileReader,
+  audience: Omit<Audience, "now" | "page">,
   onChange: OnChange,
   signal: AbortSignal,
 ): (channel: Channel | undefined) => Promise<boolean> {
@@ -187,7 +181,7 @@ function watcher(
     // The client knows already that the task is working.
     const isNews = reported !== undefined || task.status !== "working" || doingOf(snapshot, Date.now()) !== undefined;
     // The files' addresses differ each time, and are no news.
-    if (isNews && report !== reported) onChange(await withFiles(task, promise, audience));
+    if (isNews && report !== reported) await onChange(task, promise);
     reported = report;
     return snapshot.promise.state !== "pending";
   };

@@ -56,21 +56,29 @@ export const Kept: FC<{ stored: Stored | undefined; onChange(): void }> = ({ sto
 async function save(say: (text: string) => void): Promise<string> {
   const all: unknown[] = [];
   for (const { job_name } of await listed()) {
-    const found = await patiently(() => job(job_name, 1));
-    const { entries } = found.timeline;
-    for (let from = 1, { next } = found.timeline; next > from; ) {
-      from = next;
-      const { timeline } = await patiently(() => job(job_name, from));
-      entries.push(...timeline.entries);
-      next = timeline.next;
-    }
-    const { task: _task, may_write: _may, timeline: _timeline, ...rest } = found;
-    const whole = "result" in found && { result: await resultOf(found, (args) => patiently(() => probeStatus(args))) };
-    all.push({ ...rest, ...whole, timeline: entries });
+    const found = await whole(job_name).catch((error) => {
+      // The job may have been removed since it was listed.
+      if (!(error instanceof Refused && error.status === 404)) throw error;
+    });
+    if (found) all.push(found);
     say(`${all.length} read …`);
   }
   download("jobs.json", "application/json", JSON.stringify(all, null, 2));
   return `${all.length} jobs are in the file.`;
+}
+
+async function whole(job_name: string): Promise<object> {
+  const found = await patiently(() => job(job_name, 1));
+  const { entries } = found.timeline;
+  for (let from = 1, { next } = found.timeline; next > from; ) {
+    from = next;
+    const { timeline } = await patiently(() => job(job_name, from));
+    entries.push(...timeline.entries);
+    next = timeline.next;
+  }
+  const { task: _task, may_write: _may, timeline: _timeline, ...rest } = found;
+  const result = "result" in found && { result: await resultOf(found, (args) => patiently(() => probeStatus(args))) };
+  return { ...rest, ...result, timeline: entries };
 }
 
 interface Forgotten {

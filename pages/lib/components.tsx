@@ -5,9 +5,7 @@ import { type About, about as askAbout, hasSignedIn, Refused, type Status, signO
 /** The public description of the deployment; undefined until it has been read. */
 export function useAbout(): About | undefined {
   const [about, setAbout] = useState<About | undefined>(undefined);
-  useEffect(() => {
-    askAbout().then(setAbout, () => {});
-  }, []);
+  usePolling(() => about ?? askAbout().then(setAbout, () => {}), 5_000, [about]);
   return about;
 }
 
@@ -234,6 +232,8 @@ export const Part: FC<{ name: string; isKnown: boolean; isWell: boolean; text: s
 
 export const Copy: FC<{ text: string; what: string }> = ({ text, what }) => {
   const [isCopied, setCopied] = useState(false);
+  // Browsers let only secure pages copy.
+  if (!("clipboard" in navigator)) return null;
   return (
     <button
       type="button"

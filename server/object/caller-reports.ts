@@ -8,8 +8,11 @@ import { callerName, type Locatable } from "../../core/store/object-address.ts";
 import { sizeOf } from "../../core/store/size.ts";
 import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
 
-/** The largest promise that is sent in full, in bytes. For a larger one, the id is sent and the caller's object reads it. */
-const SENT_WHOLE = 100_000;
+/**
+ * The largest promise that is sent in full, and the most that wait in full for one caller's object, in bytes. Of others the id is
+ * sent, and the object reads them: this server has 128 MB of memory, and one call takes 32 MiB.
+ */
+const SENT_WHOLE = { each: 100_000, all: 4_000_000 };
 
 /** The largest number of reports that wait for one caller's object. Further reports are dropped: it checks its jobs later. */
 const MOST = 1_000;
@@ -33,7 +36,10 @@ interface CallerReportsOptions {
   durable: () => Promise<void>;
 }
 
-type Batch = Record<"ended" | "started", Reported[]>;
+interface Batch extends Record<"ended" | "started", Reported[]> {
+  /** The size of the promises in full. */
+  bytes: number;
+}
 
 export class CallerReports {
   readonly #options: CallerReportsOptions;
@@ -64,12 +70,15 @@ export class CallerReports {
     }
   }
 
-  #add(kind: keyof Batch, key: string, promise: PromiseRecord): void {
+  #add(kind: "ended" | "started", key: string, promise: PromiseRecord): void {
     if (key === "") return;
-    const batch = this.#waiting.get(key) ?? { ended: [], started: [] };
+    const batch = this.#waiting.get(key) ?? { ended: [], started: [], bytes: 0 };
     this.#waiting.set(key, batch);
     if (batch.ended.length + batch.started.length >= MOST) return;
-    batch[kind].push(sizeOf(promise) > SENT_WHOLE ? promise.id : promise);
+    const bytes = sizeOf(promise);
+    const isWhole = bytes <= SENT_WHOLE.each && batch.bytes + bytes <= SENT_WHOLE.all;
+    if (isWhole) batch.bytes += bytes;
+    batch[kind].push(isWhole ? promise : promise.id);
     if (!this.#sending.has(key)) void this.#send(key);
   }
 

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
-import type { WorkerProcess } from "../../testing/stack/worker-process.ts";
-import { CLIENTS, client2025, currentClient } from "../support/clients.ts";
+import { client2025, currentClient } from "../support/clients.ts";
 import { startGate } from "../support/gate.ts";
 import { SEATTLE, servedBody } from "../support/months.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { type Stack, type StackPart, startStack } from "../support/stack.ts";
+import { type Stack, startStack } from "../support/stack.ts";
 
 vi.setConfig({ maxConcurrency: 10, testTimeout: 60_000 });
 
@@ -66,12 +65,6 @@ test.concurrent.each(pairs)(
 // On a busy machine the first lease may lapse before the job begins. `debug` then logs the later one ("job continued").
 const SHORT_LEASE = { LEASE_SECONDS: "2", LOG_LEVEL: "debug" };
 
-/** What follows the kill of a worker: a title, the number of workers, and the action. */
-const recoveries: [string, number, (stack: Stack, killed: StackPart<WorkerProcess>) => Promise<unknown>][] = [
-  ["a second worker is running", 2, async () => {}],
-  ["it is started again", 1, (_stack, killed) => killed.start()],
-];
-
 /** Resolves to the worker that has begun a job. */
 const runnerOf = (stack: Stack, job: string) =>
   until(`a worker to begin ${job}`, () =>
@@ -80,12 +73,12 @@ const runnerOf = (stack: Stack, job: string) =>
     ),
   );
 
-describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, workers, recover) => {
-  const [starter, collector] = workers === 1 ? CLIENTS : CLIENTS.toReversed();
-  const connect = async (stack: Stack) => {
-    if (!starter || !collector) throw new Error("two clients are needed");
-    return { client: await starter.connect(stack.url), other: await collector.connect(stack.url) };
-  };
+describe.concurrent("the worker is killed, and a second worker is running:", () => {
+  const workers = 2;
+  const connect = async (stack: Stack) => ({
+    client: await client2025.connect(stack.url),
+    other: await currentClient.connect(stack.url),
+  });
 
   test("if it was fetching, the archive is asked once more", async () => {
     await using stack = await startStack({ resonate, workers, env: SHORT_LEASE });
@@ -95,9 +88,7 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
     const worker = await runnerOf(stack, MAY.job);
     await until("the request to be under way", () => stack.archive.control.requests.total === 1);
     await worker.end("SIGKILL");
-    const result = other.callTool("await_result", { job_names: MAY.job });
-    await recover(stack, worker);
-    const { content } = await result;
+    const { content } = await other.callTool("await_result", { job_names: MAY.job });
     expect(stack.archive.control.requests.total).toBe(2);
     expect(JSON.stringify(content.results[MAY.job])).toBe(await servedBody(stack.archive, MAY));
   });
@@ -112,9 +103,7 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
     const worker = await runnerOf(stack, MAY.job);
     await worker.end("SIGKILL");
     gate.release("task.fulfill");
-    const result = other.callTool("await_result", { job_names: MAY.job });
-    await recover(stack, worker);
-    const { content } = await result;
+    const { content } = await other.callTool("await_result", { job_names: MAY.job });
     expect(stack.archive.control.requests.total).toBe(1);
     expect(JSON.stringify(content.results[MAY.job])).toBe(await servedBody(stack.archive, MAY));
   });
@@ -129,9 +118,8 @@ describe.concurrent.each(recoveries)("the worker is killed, and %s:", (_how, wor
     expect((await other.callTool("get_timer_status", { timer_name: "tea" })).content).toMatchObject({
       fires_at: timer.fires_at,
     });
-    const result = other.callTool("await_result", { job_names: timer.promise_id });
-    await recover(stack, worker);
-    expect((await result).content.results).toEqual({ timer_tea: "complete" });
+    const { content } = await other.callTool("await_result", { job_names: timer.promise_id });
+    expect(content.results).toEqual({ timer_tea: "complete" });
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(timer.fires_at));
   });
 });

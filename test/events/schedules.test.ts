@@ -59,6 +59,8 @@ test("a schedule is probed and cancelled like a job, and a second schedule of it
   const first = await ada.call("schedule_job", args);
   expect(first.next_at).toMatch(/T0[12]:00:00/);
   expect(await ada.call("schedule_job", args)).toEqual(first);
+  const reordered = JSON.stringify({ seconds: 1, timer_name: "tea" });
+  expect(await ada.call("schedule_job", { ...args, arguments: reordered })).toEqual(first);
   const other = await ada.call("schedule_job", { ...args, cron: "0 4 * * *" });
   expect(other).toMatchObject({ next_at: first.next_at, note: expect.stringContaining("unchanged") });
   await until("it to tell its next firing", async () =>

@@ -34,6 +34,10 @@ async function bundled() {
 
 const installed = async () => ({ channel: "chrome" });
 
+/** Has a page poll now, as one does that becomes visible. */
+export const poll = (page: Page): Promise<unknown> =>
+  page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
+
 /** A visitor of a server's pages: a separate browser context that notes requests and complaints. */
 export interface Visitor extends AsyncDisposable {
   readonly context: BrowserContext;

@@ -1,9 +1,10 @@
 /** The front page in a real browser: how to connect, and the state of the deployment's parts. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { until } from "../../testing/simulation/program.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { startBrowser, type Visitor, visit } from "./browser.ts";
+import { poll, startBrowser, type Visitor, visit } from "./browser.ts";
 
 // A Resonate server may repeat a dispatch only after half a minute.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
@@ -45,6 +46,24 @@ test.runIf(browser)(
   },
 );
 
+test.runIf(browser)("a page whose server does not answer at first is shown once it does", async () => {
+  await using own = await visit(browser as Browser, stack.origin);
+  await own.context.route(/pages\/about/, (route) => route.abort());
+  const page = await own.open("/");
+  await page.getByRole("link", { name: "…" }).waitFor();
+  await own.context.unroute(/pages\/about/);
+  await poll(page);
+  await page.locator("#tools").waitFor();
+});
+
+test.runIf(browser)("a page that may not copy, as one over plain HTTP, has no buttons for it", async () => {
+  await using own = await visit(browser as Browser, stack.origin);
+  await own.context.addInitScript("delete Navigator.prototype.clipboard");
+  const page = await own.open("/");
+  await page.locator("#tools").waitFor();
+  expect(await page.getByRole("button", { name: /^Copy/ }).count()).toBe(0);
+});
+
 test.runIf(browser)("a newcomer starts a job with a tool's form, and watches it live", async () => {
   const page = await visitor.open("/");
   for (const [tool, name] of [
@@ -70,10 +89,15 @@ test.runIf(browser)("the front page and a job's page say that no worker takes it
   await rpc(stack.url, "tools/call", timer, { capabilities: {} });
   const [front, own] = await Promise.all([visitor.open("/"), visitor.open("/jobs/timer_not%20taken")]);
   const workers = front.getByRole("listitem").filter({ hasText: "Workers" });
-  await workers.filter({ hasText: /jobs are waiting: no worker takes them · timer_not taken for \d/ }).waitFor();
+  const shown = (hasText: string | RegExp) =>
+    until(`workers: ${hasText}`, async () => {
+      await poll(front);
+      return (await workers.filter({ hasText }).count()) > 0;
+    });
+  await shown(/jobs are waiting: no worker takes them · timer_not taken for \d/);
   await own.getByText("Waits for a worker").waitFor();
   await worker?.start();
-  await workers.filter({ hasText: "no job of yours waits for one" }).waitFor();
+  await shown("no job of yours waits for one");
   await own.getByText("Waits for a worker").waitFor({ state: "detached" });
   await Promise.all([front.close(), own.close()]);
 });

@@ -1,6 +1,6 @@
 /** A call, from a client without tasks, that starts a job which takes longer than a call may. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { callerJobs } from "../../core/author/caller-jobs.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
@@ -30,7 +30,7 @@ test("is answered, before the client gives up, with the job's name and how to co
   const { signal } = new AbortController();
   const context = {
     store,
-    jobs: new CallerJobs(store, now, signal),
+    jobs: callerJobs(store, now, signal),
     now,
     until: now + 3_600_000,
     tasks: false,

@@ -1,6 +1,6 @@
 /** A durable function with progress and questions is replayed after each answer and crash, invisibly to its clients. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { CallerJobs } from "../../core/author/caller-jobs.ts";
+import { callerJobs } from "../../core/author/caller-jobs.ts";
 import type { JournalEntry } from "../../core/engine/journal.ts";
 import { SIGN } from "../../core/engine/lease/crash-loop.ts";
 import type { AnswerEntry, FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
@@ -67,7 +67,7 @@ async function scene(name: string, { isListenedTo = false } = {}) {
         },
         3 * DISPATCHED_AGAIN,
       ),
-    jobs: new CallerJobs(store, Date.now(), new AbortController().signal),
+    jobs: callerJobs(store, Date.now(), new AbortController().signal),
     answer: (promiseId: string, text: string) => store.feeds.answer(promiseId, said(text)),
     settled: () => resonate.settled(namespace + job, DISPATCHED_AGAIN),
     async entry(n: number): Promise<FeedEntry | undefined> {

@@ -51,6 +51,17 @@ test("an entry of a list has no keys that only the edge may set, and no address 
   expect(resourceTemplates).toEqual([{ name: "jobs", uriTemplate: "wrapped://acme/job://{name}" }]);
 });
 
+test("an address by which this server names a wrapped server is no server's own", () => {
+  const uri = "wrapped://other/secret";
+  const uriTemplate = "wrapped://{server}/{+path}";
+  const { resources, resourceTemplates } = passed({
+    resources: [{ name: "theirs", uri }],
+    resourceTemplates: [{ name: "theirs", uriTemplate }],
+  });
+  expect(resources).toEqual([{ name: "theirs", uri: `wrapped://acme/${uri}` }]);
+  expect(resourceTemplates).toEqual([{ name: "theirs", uriTemplate: `wrapped://acme/${uriTemplate}` }]);
+});
+
 test("a resource that was read has no keys that only the edge may set, and no address of a job or an app", async () => {
   const forged = [
     { uri: "job://other", text: "done" },

@@ -29,8 +29,9 @@ const OF_SERVER = "wrapped://";
  */
 const SAYS_WHOSE = /^(?!(https?|file|ftp|data|urn):)[a-z][\w+.-]*:|^[a-z][\w+.-]*:\/\/[^/]+\//i;
 
-/** Begins an address that only this server may use. */
+/** Begins an address that only this server may use, and one by which this server names a wrapped server. */
 const IS_JOB = /^job:/i;
+const IS_OURS = /^(job|wrapped):/i;
 
 /** The part of a template before its first variable. */
 const fixedPart = (template: Listed): string => keyOf(template).split("{")[0] ?? "";
@@ -97,7 +98,7 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
       const [given, second] =
         kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
       const isOpen = kind === "resourceTemplates" && servers.length > 1 && !isOwnTemplate(there, server, servers);
-      const first = isOpen || (kind !== "prompts" && IS_JOB.test(key)) ? second : given;
+      const first = isOpen || (kind !== "prompts" && IS_OURS.test(key)) ? second : given;
       const known = entries.get(first);
       // Of two equal entries of one server the first counts.
       if (known?.server === server) continue;

@@ -80,11 +80,10 @@ export function accepted(before: Snapshot, now: Snapshot, names: readonly string
 
 function narrowedTool(agreed: ListedTool, now: ListedTool): ListedTool {
   const kept = Object.entries(agreed).flatMap(([key, value]): [string, unknown][] => {
-    if (now[key] === undefined || isDeepStrictEqual(value, now[key]))
-      return now[key] === undefined ? [] : [[key, value]];
+    if (now[key] === undefined) return [];
     if (key === "inputSchema" && narrows(value, now[key])) return [[key, now[key]]];
     // Results fit the server's new schema, not the accepted one, so neither is listed.
-    return key === "outputSchema" ? [] : [[key, value]];
+    return key === "outputSchema" && !isDeepStrictEqual(value, now[key]) ? [] : [[key, value]];
   });
   const annotations = hints(agreed.annotations ?? {}, now.annotations ?? {});
   const { annotations: _, execution: __, ...rest } = Object.fromEntries(kept) as unknown as ListedTool;

@@ -57,6 +57,13 @@ test("the list of tools may take as long as the server may take to start, and th
   ]);
 });
 
+test("a server's name has no characters that control the terminal in which it is shown", async () => {
+  const connection = paged(1, 1);
+  const client = { ...connection.client, getServerVersion: () => ({ name: "ac\u001b[2Jme", version: "1\n2" }) };
+  const { server } = await snapshotOf(Object.assign(connection, { client }));
+  expect(server).toEqual({ name: "ac[2Jme", version: "12" });
+});
+
 test("a list of many pages is read to its end", async () => {
   const { tools, left } = await snapshotOf(paged(60, 2));
   expect(tools).toHaveLength(120);

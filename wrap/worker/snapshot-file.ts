@@ -58,7 +58,6 @@ export async function snapshotOf(connection: Connection, timeout = TIMEOUT): Pro
 
 class NotAnswered extends Error {}
 
-/** Reads the pages of a list. */
 async function read(
   connection: Connection,
   method: string,
@@ -81,7 +80,8 @@ async function read(
   if (!list.isFull) list.end(`has more than ${MAX_PAGES} pages`);
 }
 
-const short = (text: string): string => text.slice(0, 200);
+/** Without control characters, which a terminal would obey. */
+const short = (text: string): string => text.replace(/\p{Cc}/gu, "").slice(0, 200);
 
 /** Begins the file that an edge imports. */
 const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";

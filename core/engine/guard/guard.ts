@@ -27,14 +27,6 @@ type Builtin = (name: string) => { AsyncLocalStorage: new () => Storage };
 const builtin = (globalThis as { process?: { getBuiltinModule?: Builtin } }).process?.getBuiltinModule;
 const runs = builtin && new (builtin("node:async_hooks").AsyncLocalStorage)();
 
-/** How many functions run now. While none does, a guarded call costs only a comparison. */
-let windows = 0;
-
-/** Notes that a function begins to run (1), or waits again (-1). */
-export function windowed(by: 1 | -1): void {
-  windows += by;
-}
-
 /** Calls a durable function, or code that belongs to it. */
 export function inside<T>(run: Guarded, fn: () => T): T {
   guardAll();
@@ -102,7 +94,7 @@ function guard(of: unknown, name: string, what: string, instead: string): void {
   if (!owner || typeof method !== "function" || guards.has(method)) return;
   const call = method as (...args: unknown[]) => unknown;
   function guarded(this: unknown, ...args: unknown[]): unknown {
-    if (windows > 0) refuse(what, instead);
+    refuse(what, instead);
     // Most calls have no arguments, and a job makes hundreds of them: `Reflect.apply` is slower.
     return args.length === 0 ? call.call(this) : Reflect.apply(call, this, args);
   }
@@ -114,8 +106,7 @@ function guardDate(): void {
   const original = here.Date;
   if (guards.has(original)) return;
   function GuardedDate(this: unknown, ...args: []): unknown {
-    if (windows > 0 && (!new.target || args.length === 0))
-      refuse(new.target ? "new Date()" : "Date()", `${TIME}: new Date(ctx.now())`);
+    if (!new.target || args.length === 0) refuse(new.target ? "new Date()" : "Date()", `${TIME}: new Date(ctx.now())`);
     if (!new.target) return original();
     return Reflect.construct(original, args, new.target === GuardedDate ? original : new.target);
   }

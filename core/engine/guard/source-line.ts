@@ -23,12 +23,12 @@ export function sourceLine(before = ""): string {
   return `${before} at ${inWords(led)}${through}`;
 }
 
+/** An error's stack without its message, which others may have written: it may look like frames, or be very long to search. */
+export const framesIn = ({ message, stack = "" }: Error): string => stack.replace(message, "");
+
 /** The first line of the author's code in an error's stack, as ` (at file:line)`; empty if the stack does not tell. */
-export function lineIn({ stack = "" }: Error, message: string): string {
-  // Others may have written the message: it may look like frames, or be so long that searching it takes minutes.
-  const frame = framesOf(stack.replace(message, "")).find(
-    ({ file }) => !OWN.test(file) && !file.includes("/node_modules/"),
-  );
+export function lineIn(error: Error): string {
+  const frame = framesOf(framesIn(error)).find(({ file }) => !OWN.test(file) && !file.includes("/node_modules/"));
   return frame ? ` (at ${inWords(frame)})` : "";
 }
 

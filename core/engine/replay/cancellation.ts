@@ -37,7 +37,7 @@ interface CancellationParts {
 /** A cancellation, or (`by`) the deadline, at the time `at` in milliseconds since the epoch. */
 interface Cancellation {
   at: number;
-  by?: "deadline";
+  by?: "deadline" | undefined;
   /** Why the job cannot end before its deadline, if it is told of it early. */
   reason?: string | undefined;
   /** The commands that were open after the replay: an earlier worker may have begun them. */
@@ -57,14 +57,9 @@ export async function tell(parts: CancellationParts, cancellation: Cancellation)
   // An earlier worker may have handed over the same outcomes, and begun the commands that they opened.
   const begun = new Set(openWork().filter((command) => !waiting.has(command)));
   if (!by && (await handOutcomes(parts, cancellation, begun))) await handOver(parts, at);
-  const unbegun = openWork().flatMap((command) => (begun.has(command) ? [] : command.path));
-  const event = {
-    ...({ kind: "cancelled", op: "", whole: true } as const),
-    ...(by && { by }),
-    ...(reason !== undefined && { reason }),
-    ...(unbegun.length > 0 && { unbegun }),
-  };
-  await replay.cancel(await writer.record(event));
+  const paths = openWork().flatMap((command) => (begun.has(command) ? [] : command.path));
+  const unbegun = paths.length > 0 ? paths : undefined;
+  await replay.cancel(await writer.record({ kind: "cancelled", op: "", whole: true, by, reason, unbegun }));
 }
 
 /**

@@ -1,6 +1,7 @@
 /** The messages that refuse code which breaks a rule of `definitions/context.ts` or does not fit the journal. */
 import type { JournalEntry } from "../journal.ts";
 import { difference, returned, toStored } from "../values.ts";
+import type { Command } from "./commands/command.ts";
 
 const TO_DO = "Outside of steps only what ctx returns is awaited: put the rest into a step";
 
@@ -17,14 +18,11 @@ export const DIFFERS =
 /** The code does not fit the journal: the job is left as it is until code that fits is back. */
 export class Blocked extends Error {}
 
-/** The fields of a command that messages name. */
-type Named = { kind: string; path: string };
-
 /** A possible cause of a mismatch. Left out of the message when a second run of the same code differs. */
 export const CHANGED = "The code has changed, or ";
 
 /** The error for a journal entry at which the function issued the commands `instead`, ended, or issued nothing. */
-export function mismatch(entry: JournalEntry, instead: readonly Named[], end: FunctionEnd): Blocked {
+export function mismatch(entry: JournalEntry, instead: readonly Command[], end: FunctionEnd): Blocked {
   const kind = entry.kind === "begin" ? entry.of : entry.kind === "retry" ? "step" : entry.kind;
   const came = instead
     .slice(0, 3)
@@ -93,10 +91,7 @@ export function unhandled(reason: unknown, what = "what the function began"): st
 }
 
 /** For a job that waits only for sleeps that end after its deadline, and so can only time out. */
-export function tooLate(
-  waiting: readonly (Named & { awaited?: { due?: number } })[],
-  deadline: number,
-): string | undefined {
+export function tooLate(waiting: readonly Command[], deadline: number): string | undefined {
   const [sleep] = waiting;
   if (!sleep || !waiting.every(({ kind, awaited }) => kind === "sleep" && (awaited?.due ?? 0) > deadline))
     return undefined;

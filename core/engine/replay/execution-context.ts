@@ -180,8 +180,8 @@ export class ExecutionContext implements Context {
         when: { until: this.#parts.run.waitsUntil },
       };
     };
-    const map = asked && "schema" in asked && ((answer: Answer) => fitting(name, asked, answer));
-    return this.#issue("ask", name, prepare, map ? { map } : {});
+    const map = asked && "schema" in asked ? (answer: Answer) => fitting(name, asked, answer) : undefined;
+    return this.#issue("ask", name, prepare, { map });
   }
 
   callback<T = unknown>(name: string, options: CallbackOptions<T> = {}): Callback<T> {
@@ -201,7 +201,7 @@ export class ExecutionContext implements Context {
     };
     const { schema } = options;
     const map = schema && ((value: unknown) => received(name, schema, value));
-    const result = this.#issue<T>("callback", name, prepare, map ? { map } : {});
+    const result = this.#issue<T>("callback", name, prepare, { map });
     return { url, result };
   }
 
@@ -381,7 +381,7 @@ export class ExecutionContext implements Context {
         );
       }
     };
-    return this.#issue("race", name, prepare, map ? { map } : {});
+    return this.#issue("race", name, prepare, { map });
   }
 
   spend(amount: number, { of }: { of: string }): Promise<Spent> {
@@ -560,7 +560,10 @@ export class ExecutionContext implements Context {
     kind: CommandKind,
     name: string,
     prepare: (command: Command) => void,
-    { longest = kind === "await" ? MAX_AWAITED : MAX_NAME, map }: { longest?: number; map?: (given: Given) => T } = {},
+    {
+      longest = kind === "await" ? MAX_AWAITED : MAX_NAME,
+      map,
+    }: { longest?: number; map?: ((given: Given) => T) | undefined } = {},
   ): Promise<T> {
     const { commands, run } = this.#parts;
     let command: Command | undefined;

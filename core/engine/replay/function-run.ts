@@ -5,7 +5,7 @@
  */
 import { NondeterminismError } from "../../definitions/context.ts";
 import { type Clock, whenDrained } from "../clock.ts";
-import { type Guarded, inside, windowed } from "../guard/guard.ts";
+import { type Guarded, inside } from "../guard/guard.ts";
 import { sourceLine } from "../guard/source-line.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Command } from "./commands/command.ts";
@@ -78,7 +78,6 @@ export class FunctionRun implements Guarded {
     // Lets the microtasks of running steps finish: they must not find the window open.
     if (!this.isReplaying) await this.#clock.turn();
     this.isOpen = true;
-    windowed(1);
     this.window += 1;
     this.cause = cause;
     this.#now = Math.max(this.#now, at);
@@ -88,7 +87,6 @@ export class FunctionRun implements Guarded {
     } finally {
       await whenDrained(() => {
         this.isOpen = false;
-        windowed(-1);
       });
     }
     for (const action of this.#afterwards.splice(0)) action();

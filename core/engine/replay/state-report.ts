@@ -29,18 +29,16 @@ export class StateReport {
   }
 
   tell(): void {
-    const { all: spent } = this.#spending;
-    const state = stateOf(this.#commands, this.newest);
+    const state = stateOf(this.#commands);
     const { onState, run } = this.#runtime;
     // Clients would take a question of the same name in a later run for the one that they answered.
     if (run) for (const each of state.questions) each.key = `${each.key}, run ${run.n}`;
-    onState?.({ ...state, ...(spent && { spent }), ...(run && { run: run.n }) });
+    onState?.({ ...state, progress: this.newest, spent: this.#spending.all, run: run?.n });
   }
 }
 
-function stateOf({ open: commands, emitted: all, events }: Commands, progress?: Progress): ExecutionState {
-  const emitted = all - events;
-  const told = { ...(progress && { progress }), ...(emitted > 0 && { emitted }), ...(events > 0 && { events }) };
+function stateOf({ open: commands, emitted: all, events }: Commands): ExecutionState {
+  const told = { emitted: all - events || undefined, events: events || undefined };
   const state: ExecutionState = { steps: [], awaiting: 0, callbacks: [], questions: [], ...told };
   for (const { kind, path, attempts, runningSince, lastError, pause, awaited, question, isRunning } of commands) {
     if (kind === "await") state.awaiting += 1;
@@ -53,8 +51,8 @@ function stateOf({ open: commands, emitted: all, events }: Commands, progress?: 
         name: path,
         attempt: attempts + 1,
         since: runningSince,
-        ...(lastError !== undefined && { error: lastError }),
-        ...(pause && { next: pause.due }),
+        error: lastError,
+        next: pause?.due,
       });
     }
   }

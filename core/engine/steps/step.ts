@@ -44,7 +44,7 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
     return;
   }
   // Outside of the `try`: if the record can no longer be written, `post` rejects, and the outcome has been left already.
-  const entry = { kind, op: path, ...(value !== undefined && { value }) };
+  const entry = { kind, op: path, value };
   if (command.isCut) parts.writer.leave(command, entry);
   else await parts.writer.post(command, entry);
 }

@@ -2,7 +2,7 @@
  * Fires the schedules of a caller. Their promises decide which schedules exist. The object's storage holds when each is due
  * next, and is made again if it is lost. A firing starts a job whose name holds the time, so a repeated firing is one job.
  */
-import { CallerJobs } from "../../../core/author/caller-jobs.ts";
+import { callerJobs } from "../../../core/author/caller-jobs.ts";
 import type { Tool, ToolSchedule } from "../../../core/author/tool.ts";
 import { hashed, type Job, NotStarted } from "../../../core/definitions/job.ts";
 import { FeedEntry } from "../../../core/jobs/feed/progress-feed.ts";
@@ -290,7 +290,7 @@ async function specOf(tool: string, given: ToolSchedule): Promise<Schedule> {
 function contextOf(store: RemoteStore, now: number) {
   const signal = new AbortController().signal;
   return {
-    ...{ jobs: new CallerJobs(store, now, signal), now, signal, until: now + 30_000 },
+    ...{ jobs: callerJobs(store, now, signal), now, signal, until: now + 30_000 },
     ...{ tasks: false, asks: false, mayConfirm: false, inputResponses: {} },
   };
 }

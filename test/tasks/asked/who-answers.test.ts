@@ -213,7 +213,7 @@ test("the poll interval becomes short once a question is answered", async () => 
 });
 
 test("if arguments may not confirm, only a client that shows forms can start a long range", async () => {
-  await using strict = await startTaskStack({ bindings: { CONFIRM_ARGUMENTS: "off" } });
+  await using strict = await startTaskStack({ bindings: { CONFIRM_ARGUMENTS: "off", WAIT_SECONDS: "1" } });
   await using other = await currentClient.connect(strict.url);
   const range = (await other.listTools()).find(({ name }) => name === "weather_range");
   expect(JSON.stringify(range)).not.toContain("confirm");

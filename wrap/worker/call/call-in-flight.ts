@@ -2,7 +2,6 @@
 import { LRUCache } from "lru-cache";
 import type { Step } from "../../../core/definitions/context.ts";
 import { LEVELS, type LogMessage } from "../../behind/logs.ts";
-import type { Connection } from "../connection/connection.ts";
 import { RpcError } from "../connection/errors.ts";
 import type { OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
 import type { JsonObject } from "../json.ts";
@@ -30,15 +29,14 @@ const KEPT = 5 * 60_000;
 export interface CallOptions {
   /** The number of the first event; numbers are unique within a job. */
   base: number;
-  request: string;
   /** The answers to questions that the call asked in an earlier process, by event number. */
   answers: ReadonlyMap<number, JsonObject>;
   session: Session;
   isResumed: boolean;
   /** Whether another process may have sent the request: it may be sent again only to the program host that has it. */
   isRepeated: boolean;
-  /** The program host that gets the request, if the job has not recorded it. */
-  host: string | undefined;
+  /** Where another process can continue the call, after the event of the stream with this id; undefined if nowhere. */
+  position(event: string | undefined): CallEvent | undefined;
   /** The event numbers of the questions that the call asked before, by question id. */
   questions: ReadonlyMap<string | number, number>;
   /** The lowest level of the log messages that are kept for the caller; undefined for none. */
@@ -79,22 +77,19 @@ export class CallInFlight {
   failed: Error | undefined;
 
   /** `send` makes the request. */
-  constructor(connection: Connection, options: CallOptions, send: (hooks: RequestHooks) => OpenRequest) {
-    const { base, session, isResumed, host, questions } = options;
+  constructor(options: CallOptions, send: (hooks: RequestHooks) => OpenRequest) {
+    const { base, questions } = options;
     this.base = base;
-    this.session = session;
-    this.isResumed = isResumed;
+    this.session = options.session;
+    this.isResumed = options.isResumed;
     this.isRepeated = options.isRepeated;
     this.#next = base;
     this.#answers = options.answers;
-    const { sessionId, protocolVersion: revision = connection.revision } = session;
-    const resumable = !isResumed && connection.era === "legacy" ? sessionId : undefined;
     const recordPosition = (event: string | undefined) => {
-      if (this.#isResumable) return;
-      if (host !== undefined) this.#emit({ kind: "kept", keeper: host, request: options.request });
-      else if (resumable === undefined || event === undefined) return;
-      else this.#emit({ kind: "stream", session: resumable, request: options.request, event, revision });
+      const position = this.#isResumable ? undefined : options.position(event);
+      if (!position) return;
       this.#isResumable = true;
+      this.#emit(position);
     };
     this.request = send({
       onProgress: ({ progress, total, message }) => {

@@ -14,7 +14,7 @@ import type { WrappedServer } from "../wrapped-server.ts";
 import { type AwaitedRequest, isMadeAsTask, isSessionOver, outcomeOf, type StepOutcome } from "./awaited-request.ts";
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { isRefusal, revisionFails, withAdvice } from "./other-revision.ts";
-import { explain, explained, failure, unknownEffect } from "./outcome.ts";
+import { explained, failure, unknownEffect } from "./outcome.ts";
 import { checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
 import { Seat } from "./slots.ts";
 
@@ -192,7 +192,7 @@ export class CallRequests {
     } catch (error) {
       if (calls.permitOf(jobName, sentAt)) calls.permit(jobName, sentAt);
       slot.free();
-      return explain(error);
+      throw explained(error);
     }
   }
 
@@ -214,18 +214,24 @@ export class CallRequests {
     const resumed = stream && { sessionId: stream.session, protocolVersion: stream.revision };
     const repeated = host === undefined ? undefined : { ...connection.session, sessionId: host };
     const session = request.kind === "task" ? request.place : (resumed ?? repeated ?? connection.session);
+    const { sessionId, protocolVersion: revision = connection.revision } = session;
+    const position = (event: string | undefined): CallEvent | undefined => {
+      const { host, era } = connection;
+      if (isKept && !kept && host !== undefined) return { kind: "kept", keeper: host, request: id };
+      if (stream || era !== "legacy" || sessionId === undefined || event === undefined) return undefined;
+      return { kind: "stream", session: sessionId, request: id, event, revision };
+    };
     const options = {
       base,
-      request: id,
       answers: this.#job.answers,
       session,
       isResumed: stream !== undefined,
       isRepeated: host !== undefined,
-      host: isKept && !kept ? connection.host : undefined,
+      position,
       questions: this.#reportsNewOnly(awaited) ? this.#job.questions : new Map(),
       log: this.#job.args.log,
     };
-    return new CallInFlight(connection, options, (given) => {
+    return new CallInFlight(options, (given) => {
       const hooks = { ...given, isKept, id, session, caller: splitKey(this.#job.jobName).key };
       if (request.kind === "task") {
         const { taskId } = request;

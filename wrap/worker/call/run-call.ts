@@ -20,8 +20,9 @@ import type { WrappedServer } from "../wrapped-server.ts";
 import { type AwaitedRequest, continuable, questionOf, type RemoteTask, type StepOutcome } from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 import { CallRequests } from "./call-requests.ts";
-import { explain, protocolError } from "./outcome.ts";
+import { explained, protocolError } from "./outcome.ts";
 import { ANSWER, watchTask } from "./remote-tasks.ts";
+import type { Slot } from "./slots.ts";
 
 /** How long an unreachable server is retried. */
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
@@ -159,8 +160,7 @@ class Call {
       this.#awaited = this.#args.once ? { ...this.#awaited, sentAt: sent.at, ...keptIn(sent) } : this.#awaited;
     } else if (this.#args.once) {
       // After a crash, the record means that the call may have been sent: only the process that wrote the record knows.
-      const prepare = (step: Step) => this.#prepareToSend(step).catch(explain);
-      const own = await this.#ctx.step(`send${number}`, prepare, { retry: RETRIES });
+      const own = await this.#ctx.step(`send${number}`, (step) => this.#prepareToSend(step), { retry: RETRIES });
       this.#awaited = { base: n, request, sentAt: own.at, ...keptIn(own) };
     }
     return this.#next(this.#ctx, n, `call${number}`, { wait });
@@ -171,9 +171,10 @@ class Call {
     const { jobName } = this.#ctx;
     const { signal } = step;
     const connect = () => this.#requests.connect(step);
-    await connect();
-    const slot = await this.#server.takeSlot(jobName, signal, step);
+    let slot: Slot | undefined;
     try {
+      await connect();
+      slot = await this.#server.takeSlot(jobName, signal, step);
       // The connection may have ended while the call waited for its slot.
       const { host } = await connect();
       // If the job has moved to another worker, that worker permits its own call.
@@ -183,8 +184,8 @@ class Call {
       this.#server.calls.permit(jobName, at, slot, this.#ctx.signal);
       return { at, ...(host !== undefined && { kept: { keeper: host, request: requestId() } }) };
     } catch (error) {
-      slot.free();
-      throw error;
+      slot?.free();
+      throw explained(error);
     }
   }
 

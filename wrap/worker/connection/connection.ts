@@ -204,7 +204,6 @@ export class Connection {
     leave();
   }
 
-  /** Subscribes to the changes of a resource. */
   #subscribe(uri: string): Subscription {
     if (this.era === "legacy") {
       const end = () => void this.request("resources/unsubscribe", { uri });
@@ -222,9 +221,13 @@ export class Connection {
   /** Answers a request of the server that arrived in another process, in the session in which it arrived. */
   async respond(session: Session, id: string | number, result: Record<string, unknown>): Promise<void> {
     const transport = this.#transportFor(`${id}`, session);
-    if (transport !== this.#transport) await transport.start();
-    await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
-    if (transport !== this.#transport && transport instanceof HostedTransport) await transport.close();
+    const isApart = transport !== this.#transport;
+    try {
+      if (isApart) await transport.start();
+      await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
+    } finally {
+      if (isApart) await transport.close();
+    }
   }
 
   /** Resumes the stream of an answer to a request that another process has sent. */

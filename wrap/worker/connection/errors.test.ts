@@ -39,6 +39,27 @@ test("a request to a program that has ended counts as not sent, with and without
   expect(classified(Object.assign(new Error("Not connected"), { code: "NotConnected" }))).toBeInstanceOf(NotSent);
 });
 
+test("an answer outside the protocol is shown without characters that control a terminal", () => {
+  const error = new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, "no \u001b[2J\n\u0007 entry", { status: 403 });
+  expect(classified(error).message).toBe("it answered 403: no [2J entry");
+});
+
+test.each([
+  [
+    "a page",
+    `<!DOCTYPE html><head><title>Error</title></head><body><pre>No <b>entry</b></pre>`,
+    "it answered 403: No entry",
+  ],
+  ["a page without a body", "<html><style>p {}</style><p>No entry", "it answered 403: No entry"],
+  ["a long page of tags without an end", `<!DOCTYPE html>${"<".repeat(1_000_000)}`, "it answered 403"],
+  ["a long page of sections without an end", `<html>${"<head ".repeat(200_000)}`, "it answered 403: head head hea"],
+])("of %s, the text is shown, and it is found soon", (_what, page, shown) => {
+  const began = performance.now();
+  const { message } = classified(new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, page, { status: 403 }));
+  expect(message.slice(0, 30)).toBe(shown);
+  expect(performance.now() - began).toBeLessThan(2_000);
+});
+
 test.each([
   [400, CallRefused],
   [408, AnswerLost],

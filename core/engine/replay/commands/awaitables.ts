@@ -52,8 +52,8 @@ export class Awaitables {
   waitsFor(command: Command, promise: PromiseRecord): void {
     command.awaited = {
       id: promise.id,
-      ...(command.kind === "sleep" && { due: promise.timeoutAt }),
-      ...(promise.state !== "pending" && { settled: promise }),
+      due: command.kind === "sleep" ? promise.timeoutAt : undefined,
+      settled: promise.state === "pending" ? undefined : promise,
     };
   }
 
@@ -71,8 +71,7 @@ export class Awaitables {
       run.breaks(`ctx.await("${name}"): ${words}`);
       return;
     }
-    const settled = journal.elsewhere(id);
-    command.awaited = { id, ...(settled && { settled }) };
+    command.awaited = { id, settled: journal.elsewhere(id) };
   }
 
   /** Takes news of a watched promise. If the news lacks the promise, the next {@link lookAround} finds out which it is. */

@@ -41,8 +41,8 @@ export interface Command {
   awaited?: {
     id: string;
     /** When a sleep ends, in milliseconds since the epoch. */
-    due?: number;
-    settled?: PromiseRecord;
+    due?: number | undefined;
+    settled?: PromiseRecord | undefined;
     /** When it was last read, in milliseconds since the epoch. From then on it is watched, except for sleeps. */
     lookedAt?: number;
   };

@@ -39,9 +39,7 @@ function jsonOf(name: string, schema: TypedQuestion<unknown>["schema"]) {
 /** The answer, with its content parsed by the schema. @throws {NonRetryableError} if the content does not fit */
 export function fitting<T>(name: string, { schema }: TypedQuestion<T>, answer: Answer): Answer<T> {
   if (answer.action !== "accept") return answer;
-  const { success, data, error } = parsed(name, schema, answer.content);
-  if (success) return { action: "accept", content: data };
-  throw new NonRetryableError(`the answer to "${name}" does not fit: ${problemsOf(error)}`);
+  return { action: "accept", content: parsed(name, schema, answer.content, `the answer to "${name}"`) };
 }
 
 /** The JSON Schema of what a callback takes; undefined if JSON Schema cannot express it. */
@@ -54,13 +52,12 @@ export function schemaOf(schema: ZodType): object | undefined {
 }
 
 /** The value sent to a callback, parsed by the schema. @throws {NonRetryableError} if it does not fit */
-export function received<T>(name: string, schema: ZodType<T>, value: unknown): T {
-  const { success, data, error } = parsed(name, schema, value);
-  if (success) return data;
-  throw new NonRetryableError(`what was sent to the callback "${name}" does not fit: ${problemsOf(error)}`);
-}
+export const received = <T>(name: string, schema: ZodType<T>, value: unknown): T =>
+  parsed(name, schema, value, `what was sent to the callback "${name}"`);
 
-function parsed<T>(name: string, schema: ZodType<T>, content: unknown) {
+function parsed<T>(name: string, schema: ZodType<T>, content: unknown, what: string): T {
   const words = `"${name}": its schema checks something asynchronously. Do that in a step`;
-  return parsedAtOnce(schema, content, () => new NonRetryableError(words));
+  const { success, data, error } = parsedAtOnce(schema, content, () => new NonRetryableError(words));
+  if (success) return data;
+  throw new NonRetryableError(`${what} does not fit: ${problemsOf(error)}`);
 }
