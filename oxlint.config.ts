@@ -61,11 +61,9 @@ export default defineConfig({
       ...allBut("core", "functions", "worker", "testing"),
       "^(\\.\\./)+(core|functions|worker|testing)/(.+/|[^i])",
     ]),
-    files(
-      ["cli/**", "testing/**"],
-      "Only entries, tests and programs of lab/ know tools.",
-      allBut(...ROOMS.slice(0, 5), ...ROOMS.slice(6, 11)),
-    ),
+    files(["cli/**", "testing/**"], "Only entries, tests and programs of lab/ know tools.", [
+      "^(\\.\\./)+(tools|test|lab)/",
+    ]),
     { files: ["**/*.test.ts", "test/**", "lab/**"], rules: { "no-restricted-imports": "off" } },
   ],
 });

@@ -9,7 +9,7 @@ import type { Runnable } from "../core/engine/runtime.ts";
 import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
 import { Inputs } from "./inputs.ts";
 import { BEGIN } from "./simulation/test-clock.ts";
-import { type Death, type Plan, type TrialEnd, trial, type World } from "./simulation/trial.ts";
+import { type Plan, type TrialEnd, trial, type World } from "./simulation/trial.ts";
 
 /**
  * The world around the function that {@link replayed} runs. A run of the function makes at most 1,000 calls of `ctx`: more are
@@ -242,7 +242,7 @@ function inWords({ outcome, value, error }: TrialEnd): string {
 }
 
 function explain(first: TrialEnd, other: TrialEnd, { deaths, isWarm }: Plan): string {
-  const death = deaths[0] as Death | undefined;
+  const [death] = deaths;
   const where = {
     before: "before it arrived",
     after: "before its answer came back",

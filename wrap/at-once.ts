@@ -14,7 +14,7 @@ export interface Worker {
 export interface Told {
   answer?: Record<string, unknown>;
   /** The last progress that it has reported. */
-  progress?: readonly [done: number, total?: number | undefined, message?: string | undefined];
+  progress?: { done: number; total?: number | undefined; message?: string | undefined };
   sent?: Sent;
 }
 

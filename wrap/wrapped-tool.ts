@@ -93,7 +93,8 @@ export function wrappedTool(
     const { wanted, isNew, name, advise } = await prepared(given, context);
     const told = isNew ? await toldAtOnce(wanted, name, context) : undefined;
     if (told?.answer) {
-      if (told.progress) context.reportProgress?.(...told.progress);
+      const { done, total, message } = told.progress ?? {};
+      if (done !== undefined) context.reportProgress?.(done, total, message);
       tellLogs(told.answer, context);
       return presentJob({ name, job: job as Job, state: "resolved", value: told.answer } as DurablePromise);
     }

@@ -2,4 +2,4 @@
 import { buildModules } from "./modules.ts";
 import { buildPages } from "./pages.ts";
 
-await Promise.all([buildPages(process.cwd()), buildModules(process.cwd())]);
+await Promise.all([buildPages(), buildModules(process.cwd())]);

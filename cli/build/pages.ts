@@ -4,7 +4,6 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "no
 import { extname, join } from "node:path";
 import type { BuildOptions } from "esbuild";
 import { isCheckout, thisPackage } from "../package.ts";
-import { readProject } from "../project.ts";
 import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
 /** The output folder in a checkout, which wrangler.toml refers to. */
@@ -19,20 +18,13 @@ const PAGES = { index: "Durable MCP tools", jobs: "Jobs", job: "Jobs", operate: 
 export const pagesFolder = (): string => join(thisPackage().root, isCheckout ? OUT : "dist/pages");
 
 /**
- * Builds the pages of this checkout, and of a copy of it at `root`, if their sources have changed. Returns the sources,
- * absolute.
+ * Builds the pages of this checkout if their sources have changed. Returns the sources, absolute.
  *
  * @throws {Error} with esbuild's message, if they do not compile
  */
-export async function buildPages(root: string): Promise<string[]> {
+export async function buildPages(): Promise<string[]> {
   if (!isCheckout) return [];
-  const own = thisPackage().root;
-  const isCopy =
-    root !== own && existsSync(join(root, "pages/style.css")) && readProject(root).name === readProject(own).name;
-  return (await Promise.all([own, ...(isCopy ? [root] : [])].map(buildOf))).flat();
-}
-
-async function buildOf(root: string): Promise<string[]> {
+  const { root } = thisPackage();
   const sources = await sourcesOf(root);
   const stamp = `${join(root, OUT)}.stamp`;
   const made = hashFiles([...sources, join(root, "package-lock.json"), import.meta.filename]);

@@ -39,7 +39,7 @@ export async function prebuiltEdge(folder: string): Promise<Bundle> {
   if (isCheckout) {
     const output = { folder: dir, names: Object.keys(ENTRIES) };
     const building = buildIfChanged(root, STAMP, output, () => writePrebuiltEdge(root, dir));
-    const [, { isNew }] = await Promise.all([buildPages(root), building]);
+    const [, { isNew }] = await Promise.all([buildPages(), building]);
     // Nothing else is bundled, so esbuild's process may end.
     if (isNew) await (await loadEsbuild(root)).stop();
   }

@@ -55,7 +55,7 @@ type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folders" | "
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
   const cache = join(root, CACHE);
-  const [, sources] = await Promise.all([buildPages(root), buildModules(root)]);
+  const [, sources] = await Promise.all([buildPages(), buildModules(root)]);
   const known = `inputs-${hash(entry ?? "")}.json`;
   const own = sources.map((source) => relative(root, source));
   const folderOf = (inputs: readonly string[]) => join(cache, bundleName([...inputs, ...own], config, root));

@@ -22,15 +22,8 @@ export interface Built<T> {
   readonly inputs: readonly string[];
 }
 
-interface DevBundler {
-  /** @throws {CompileError} */
-  edge(): Promise<Built<Bundle>>;
-  /** Checks that the worker compiles, and lists its sources. Node runs the sources themselves. @throws {CompileError} */
-  worker(): Promise<Built<string>>;
-}
-
 /** Returns a bundler that writes to the folder `name` in the project's `.build`. */
-export async function devBundler(project: Project, name: string): Promise<DevBundler> {
+export async function devBundler(project: Project, name: string) {
   const { root } = project;
   const esbuild = await loadEsbuild(root);
   const config = configurationOf(project);
@@ -63,8 +56,9 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
   };
 
   return {
-    async edge() {
-      const built = Promise.all([buildPages(root), buildModules(root)]);
+    /** @throws {CompileError} */
+    async edge(): Promise<Built<Bundle>> {
+      const built = Promise.all([buildPages(), buildModules(root)]);
       const [pages, sources] = await built.catch((error: Error) => {
         throw new CompileError(error.message);
       });
@@ -100,7 +94,8 @@ export async function devBundler(project: Project, name: string): Promise<DevBun
         inputs: [...inputsOf(result, root), config, ...pages, ...sources],
       };
     },
-    async worker() {
+    /** Checks that the worker compiles, and lists its sources. Node runs the sources themselves. @throws {CompileError} */
+    async worker(): Promise<Built<string>> {
       const program = workerOf(project);
       const result = await build({
         entryPoints: [program],

@@ -5,16 +5,16 @@ import { type Bundle, EDGE_MODULE } from "./bundle.ts";
 
 /**
  * Returns a function that replaces locations in a bundle, as workerd prints them (`index.js:1234:5`), by locations in the
- * sources, with paths relative to `root` (`tools/timer/timer.ts:12:9`). It loads the source map at the first location, and
- * returns the text unchanged if there is no map.
+ * sources, with paths relative to the working directory (`tools/timer/timer.ts:12:9`). It loads the source map at the first
+ * location, and returns the text unchanged if there is no map.
  */
-export function mapToSources({ dir, main }: Pick<Bundle, "dir" | "main">, root: string): (text: string) => string {
+export function mapToSources({ dir, main }: Pick<Bundle, "dir" | "main">): (text: string) => string {
   let map: SourceMap | null | undefined;
   const locate = (found: string, line: string, column: string): string => {
     map ??= readMap(join(dir, `${main}.map`));
     const origin = map?.findOrigin(Number(line), Number(column));
     if (!origin || !("fileName" in origin)) return found;
-    return `${relative(root, resolve(dir, origin.fileName))}:${origin.lineNumber}:${origin.columnNumber}`;
+    return `${relative(process.cwd(), resolve(dir, origin.fileName))}:${origin.lineNumber}:${origin.columnNumber}`;
   };
   return (text) => (text.includes(`${EDGE_MODULE}:`) ? text.replace(LOCATION, locate) : text);
 }

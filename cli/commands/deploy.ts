@@ -11,6 +11,7 @@ import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
 import { addToken, formOf, locationOf, type NewToken, secretsFor, takesTokens } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
 import { run as examine } from "../doctor/doctor.ts";
+import { isOk } from "../process/supervise.ts";
 import { configurationOf, type Project, readProject, typed } from "../project.ts";
 import { localSetups } from "../terminal/clients.ts";
 
@@ -170,9 +171,7 @@ function showClients(origin: string, { name }: Project, token: string | undefine
 
 async function isReady(origin: string): Promise<boolean> {
   for (const end = Date.now() + PATIENCE; Date.now() < end; await delay(1_000)) {
-    const response = await fetch(`${origin}/ready`, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined);
-    await response?.body?.cancel();
-    if (response?.ok) return true;
+    if (await isOk(`${origin}/ready`, AbortSignal.timeout(10_000))) return true;
   }
   return false;
 }

@@ -1,7 +1,6 @@
 /** `sync`: updates the snapshots of wrapped servers, whose tools the edge lists. */
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { userInfo } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
@@ -16,6 +15,7 @@ import {
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments, usageOf } from "../arguments.ts";
 import { readProject, typed } from "../project.ts";
+import { thisUser } from "../this-user.ts";
 import { wrappedBy } from "../wrap/registry.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
@@ -50,7 +50,7 @@ export async function run(args: string[]): Promise<void> {
     if (now === undefined) continue;
     const update = updated(before, now, { follow: isAll || options.follow === true, accept }, true);
     if (isAccepting && before && update.taken.length > 0)
-      noteAcceptance(update, before, { server: options.name, by: thisUser() });
+      noteAcceptance(update, before, { server: options.name, by: thisUser() ?? "unknown" });
     for (const { name } of now.tools) unknown.delete(name);
     await writeUpdate(file, update, now);
     const isSame = update.taken.length + update.held.length === 0;
@@ -65,14 +65,6 @@ export async function run(args: string[]): Promise<void> {
     throw new Error(
       `No server that is wrapped here lists ${names}. Type ${typed(readProject(), "sync")} for what waits.`,
     );
-  }
-}
-
-function thisUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return process.env.USER ?? "unknown"; // A container's user may have no name.
   }
 }
 

@@ -1,7 +1,8 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir, userInfo } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { newToken, TOKEN_NAME } from "../static-token.ts";
+import { thisUser } from "../this-user.ts";
 
 /** The first caller of a deployment. Only this user can read the file with its secrets; disposing of it removes the file. */
 export interface FirstCaller extends AsyncDisposable {
@@ -22,8 +23,8 @@ export async function firstCaller(name = ownName()): Promise<FirstCaller> {
 
 /** The name of this user, changed to a valid caller name. */
 function ownName(): string {
-  const name = userInfo()
-    .username.replace(/[^\w.@-]/g, "_")
+  const name = thisUser()
+    ?.replace(/[^\w.@-]/g, "_")
     .slice(0, 64);
-  return TOKEN_NAME.test(name) ? name : "owner";
+  return name !== undefined && TOKEN_NAME.test(name) ? name : "owner";
 }

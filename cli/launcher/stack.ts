@@ -90,7 +90,7 @@ export function describeStack({ ports, data, worker, services, secret, flags = [
       ? undefined
       : {
           name: "Resonate",
-          health: [`${resonateUrl}/ready`],
+          health: `${resonateUrl}/ready`,
           start: async () => {
             const args = ["--port", String(ports.resonate), ...state];
             return script(programPath("server/node/process"), args, { RESONATE_LOCAL_TOKEN: secret });
@@ -98,12 +98,12 @@ export function describeStack({ ports, data, worker, services, secret, flags = [
         },
     services: services.map(({ service, port }) => ({
       name: service.name,
-      health: [`${local(port)}/health`],
+      health: `${local(port)}/health`,
       start: async () => script(fileURLToPath(service.main), ["--port", String(port)]),
     })),
     worker: (host, port) => ({
       name: "the worker",
-      health: [healthUrl(host, port)],
+      health: healthUrl(host, port),
       start: async () => {
         const addresses = { RESONATE_URL: resonateUrl, HEALTH_HOST: host, HEALTH_PORT: String(port) };
         const edge = isOpen && !env.PUBLIC_URL ? { PUBLIC_URL: local(ports.edge) } : {};
@@ -113,9 +113,9 @@ export function describeStack({ ports, data, worker, services, secret, flags = [
     }),
     edge: (bundle, port, bindings, grace = GRACE.edge) => ({
       name: "the edge",
-      rewrite: mapToSources(bundle, process.cwd()),
+      rewrite: mapToSources(bundle),
       refusal: (lines) => refusalIn(lines.join("\n")),
-      health: [`${local(port)}/health`],
+      health: `${local(port)}/health`,
       start: async () => {
         const given = Object.fromEntries(
           EDGE_ENVIRONMENT.map((name) => [name, env[name]]).filter(([, value]) => value),

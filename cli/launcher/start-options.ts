@@ -2,23 +2,10 @@ import { parseArgs } from "node:util";
 import type { LocalService } from "../../core/author/local-service.ts";
 import { HOSTS } from "../../functions/pages/hosts.ts";
 import { flag, option } from "../arguments.ts";
-import { OPTION_OF, PORT_NAMES, type PortName } from "../process/ports.ts";
+import { OPTION_OF, PORT_NAMES, type Ports } from "../process/ports.ts";
 import { DATA } from "./data-directory.ts";
 
-export interface Options {
-  /** Requested ports on 127.0.0.1. */
-  ports: Partial<Record<PortName, number>>;
-  /** The project's services that are turned on. */
-  services: readonly LocalService[];
-  /** The embedded server's data directory; undefined with `--memory`. */
-  data: string | undefined;
-  /** The client whose configuration is printed, instead of a run. */
-  config: string | undefined;
-  /** Whether the front page opens in a browser. */
-  open: boolean;
-  /** Whether lines never change in place, even on a terminal. */
-  plain: boolean;
-}
+export type Options = ReturnType<typeof parseOptions>;
 
 /** The options of `start`, `dev` and `wrap`, with one for each of the project's services. */
 export const optionsOf = (services: readonly LocalService[]) => ({
@@ -34,18 +21,14 @@ export const optionsOf = (services: readonly LocalService[]) => ({
 });
 
 /** Reads the launcher's arguments and `HEALTH_PORT`. @throws {Error} that names the wrong argument */
-export function parseOptions(
-  args: string[],
-  services: readonly LocalService[],
-  { HEALTH_PORT }: NodeJS.ProcessEnv = {},
-): Options {
+export function parseOptions(args: string[], services: readonly LocalService[], { HEALTH_PORT }: NodeJS.ProcessEnv) {
   const { values } = parseArgs({ args, options: optionsOf(services) });
   if (values.memory && values.data !== undefined) throw new Error("--memory and --data exclude each other");
   const { config } = values;
   if (config !== undefined && !HOSTS.includes(config)) {
     throw new Error(`--config must be one of ${HOSTS.join(", ")}, not "${config}"`);
   }
-  const ports: Options["ports"] = {};
+  const ports: Partial<Ports> = {};
   for (const part of PORT_NAMES) {
     const option = OPTION_OF[part];
     const text = values[option as "port"];
@@ -55,7 +38,9 @@ export function parseOptions(
   if (ports.worker === undefined && HEALTH_PORT && HEALTH_PORT !== "0") ports.worker = port("HEALTH_PORT", HEALTH_PORT);
   return {
     ports,
+    /** The project's services that are turned on. */
     services: services.filter(({ option }) => (values as Record<string, unknown>)[option.name] === true),
+    /** The embedded server's data directory; undefined to keep the state in memory. */
     data: values.memory ? undefined : (values.data ?? DATA),
     config,
     open: values.open,

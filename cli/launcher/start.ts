@@ -9,7 +9,7 @@ import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { bundleEdge } from "../bundle/bundle.ts";
 import { programPath } from "../package.ts";
 import { choosePorts, HOST } from "../process/ports.ts";
-import { answerAll, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "../process/supervise.ts";
+import { isAnswering, isOk, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "../process/supervise.ts";
 import { localServices, type Project, readProject, typed, workerOf } from "../project.ts";
 import { banner, clientText } from "../terminal/banner.ts";
 import { Console, type EndedJob } from "../terminal/console.ts";
@@ -132,7 +132,7 @@ async function runStack(
     const edge = stack.edge(bundle, ports.edge, { ...bindings, WRAP_CALLS, WRAP_CALLS_TOKEN });
     await Promise.all([keep(stack.worker(healthHost(env), ports.worker), "worker"), keep(edge, "edge")]);
   }
-  await waitUntilUp("the edge to reach Resonate", [`${edgeUrl}/ready`], AbortSignal.timeout(READY_TIMEOUT), say);
+  await waitUntilUp("the edge to reach Resonate", `${edgeUrl}/ready`, AbortSignal.timeout(READY_TIMEOUT), say);
   if (stoppingSince) return;
   out.print(describe(project, command, options, stack, url));
   if (options.open) await (await import("open")).default(edgeUrl).catch(() => say(`no browser opens: ${edgeUrl}`));
@@ -187,8 +187,9 @@ function hasEnded(url: string, token: string | undefined, namespace = ""): Ended
 
 /** Returns a function from a promise id without its namespace to the address of the job's page; undefined without pages. */
 async function pagesAt(edgeUrl: string): Promise<((job: string) => string) | undefined> {
-  const { ok } = await fetch(`${edgeUrl}/jobs`).catch(() => ({ ok: false }));
-  return ok ? (job) => `${edgeUrl}/jobs/${encodeURIComponent(splitKey(job).name)}` : undefined;
+  return (await isOk(`${edgeUrl}/jobs`))
+    ? (job) => `${edgeUrl}/jobs/${encodeURIComponent(splitKey(job).name)}`
+    : undefined;
 }
 
 /** The handler for the output lines of a process; `label` marks those that are shown. */
@@ -203,13 +204,13 @@ function detailOf(command: Command, { LOG_LEVEL = "" }: NodeJS.ProcessEnv): Deta
 
 /** Waits until the server at `RESONATE_URL`, which this launcher does not run, is ready. */
 async function checkOther(url: string): Promise<void> {
-  if (await answerAll([`${url}/ready`], AbortSignal.timeout(OTHERS_TIMEOUT))) return;
+  if (await isAnswering(`${url}/ready`, AbortSignal.timeout(OTHERS_TIMEOUT))) return;
   const refused = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(OTHERS_TIMEOUT) }).then(
     () => undefined,
     (error: Error) => (error.cause as NodeJS.ErrnoException | undefined)?.code,
   );
   const patience = AbortSignal.timeout(READY_TIMEOUT);
-  if (refused === undefined && (await waitUntilUp("RESONATE_URL", [`${url}/ready`], patience, say))) return;
+  if (refused === undefined && (await waitUntilUp("RESONATE_URL", `${url}/ready`, patience, say))) return;
   throw new Error(`${url} (RESONATE_URL) is not ready: ${refused ?? "its /ready does not succeed"}.`);
 }
 

@@ -7,8 +7,8 @@ export interface Service {
   /** The name in messages, such as "the worker". */
   readonly name: string;
   start(): Promise<Child>;
-  /** The service is ready when all these URLs answer 2xx. */
-  readonly health: readonly string[];
+  /** The service is ready when this URL answers 2xx. */
+  readonly health: string;
   rewrite?(line: string): string;
   /** The reason why the service does not start, if its last lines of output contain a message that explains it. */
   refusal?(lines: readonly string[]): string | undefined;
@@ -106,39 +106,39 @@ async function live(child: Child, { name, health }: Service, say: (message: stri
   return { wasReady, ending };
 }
 
-/** Waits until every URL answers 2xx, and reports that it waits; false if `signal` aborts first. */
+/** Waits until `url` answers 2xx, and reports that it waits; false if `signal` aborts first. */
 export async function waitUntilUp(
   name: string,
-  urls: readonly string[],
+  url: string,
   signal: AbortSignal,
   say: (message: string) => void,
 ): Promise<boolean> {
   const since = Date.now();
   const word = () => {
-    say(`Waiting for ${name} to answer at ${urls.join(" and ")} (${Math.round((Date.now() - since) / 1_000)} s) ...`);
+    say(`Waiting for ${name} to answer at ${url} (${Math.round((Date.now() - since) / 1_000)} s) ...`);
     timer = setTimeout(word, NEXT_WORD);
   };
   let timer = setTimeout(word, FIRST_WORD);
   try {
-    return await answerAll(urls, signal);
+    return await isAnswering(url, signal);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Waits until every URL answers 2xx; false if `signal` aborts first. */
-export async function answerAll(urls: readonly string[], signal: AbortSignal): Promise<boolean> {
+/** Waits until `url` answers 2xx; false if `signal` aborts first. */
+export async function isAnswering(url: string, signal: AbortSignal): Promise<boolean> {
   while (!signal.aborted) {
-    const oks = await Promise.all(urls.map((url) => isOk(url, signal)));
-    if (oks.every(Boolean)) return !signal.aborted;
+    if (await isOk(url, signal)) return !signal.aborted;
     await sleep(50);
   }
   return false;
 }
 
-async function isOk(url: string, signal: AbortSignal): Promise<boolean> {
+/** Whether `url` answers 2xx now. */
+export async function isOk(url: string, signal?: AbortSignal): Promise<boolean> {
   try {
-    const response = await fetch(url, { signal });
+    const response = await fetch(url, signal && { signal });
     await response.body?.cancel();
     return response.ok;
   } catch {

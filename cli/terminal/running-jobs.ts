@@ -28,7 +28,8 @@ export class RunningJobs {
   }
 
   /** Processes a log line about a job; ignores other messages. */
-  hear(entry: LogEntry, now = Date.now()): void {
+  hear(entry: LogEntry): void {
+    const now = Date.now();
     const job = plain(entry.job);
     const parent = parentOf(entry);
     if (parent !== undefined) {
@@ -64,15 +65,16 @@ export class RunningJobs {
   }
 
   /** Removes a job that has ended; returns how long it ran in milliseconds, if it was known. */
-  end(job: string, now = Date.now()): number | undefined {
+  end(job: string): number | undefined {
     const known = this.#jobs.get(job);
     this.#jobs.delete(job);
     this.#children.delete(job);
-    return known && now - known.since;
+    return known && Date.now() - known.since;
   }
 
   /** One line per job, the oldest first, as many as fit. */
-  lines({ columns, rows }: { columns: number; rows: number }, now = Date.now()): string[] {
+  lines({ columns, rows }: { columns: number; rows: number }): string[] {
+    const now = Date.now();
     const most = Math.max(1, rows - 3);
     const all = [...this.#jobs];
     const fitting = all.length > most ? all.slice(0, most - 1) : all;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bounded } from "./content.ts";
+import { bounded, withoutOurs } from "./content.ts";
 
 const content = [
   { type: "resource", resource: { uri: "ui://acme/a", mimeType: "text/html", text: "<script>" } },
@@ -43,4 +43,14 @@ test("the parts of an answer have no keys that only this server may set", () => 
     { type: "text", text: "a", _meta: { "acme/cost": 2 } },
     { type: "resource", resource: { ...resource, _meta: { "acme/cost": 2 } } },
   ]);
+});
+
+test("a long key of _meta is judged at once", () => {
+  const begun = performance.now();
+  const given = {
+    content: [],
+    _meta: { ["mcp.".repeat(50_000)]: 1, [`${"mcp.".repeat(50_000)}x/y`]: 2, "acme/mcp": 3 },
+  };
+  expect(Object.values(withoutOurs(given, { apps: false })._meta)).toEqual([1, 3]);
+  expect(performance.now() - begun).toBeLessThan(1_000);
 });

@@ -30,8 +30,11 @@ export const FILES_META = "durable-mcp/files";
 export const LABELS_META = "durable-mcp/labels";
 /** The key of a request's `_meta` that asks for log messages. */
 export const LOG_LEVEL: typeof sdk.LOG_LEVEL_META_KEY = "io.modelcontextprotocol/logLevel";
-/** Matches the keys of `_meta` that belong to this server, or to the protocol between it and its clients. */
-export const OURS = /^(view_url|ui|durable-mcp\/.*|([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/.*)$/;
+/**
+ * Matches the keys of `_meta` that belong to this server, or to the protocol between it and its clients. The lookahead keeps it
+ * from searching a long key without a slash again and again.
+ */
+export const OURS = /^((view_url|ui)$|durable-mcp\/|(?=[^/]*\/)([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/)/;
 /** The extension MCP Apps, with which hosts show pages of servers. */
 export const UI = "io.modelcontextprotocol/ui";
 

@@ -30,13 +30,11 @@ export class Cards {
     ];
   }
 
-  has(uri: string): boolean {
-    return this.#byUri.has(uri);
-  }
-
-  /** Reads what is at an address for which {@link has} is true. @throws {ProtocolError} where its file is missing */
+  /** Reads a card or its chart; undefined for any other address. @throws {ProtocolError} where its file is missing */
   async read(uri: string) {
-    const { file = "", ...content } = this.#byUri.get(uri) ?? {};
+    const found = this.#byUri.get(uri);
+    if (!found) return undefined;
+    const { file, ...content } = found;
     const read = await this.#files.fetch(new Request(`https://assets.invalid/${file}`));
     if (!read.ok) throw new ProtocolError(ErrorCode.InternalError, `${uri} is not deployed: ${read.status}`);
     return { contents: [{ uri, text: await read.text(), ...content }] };

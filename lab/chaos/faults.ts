@@ -1,6 +1,6 @@
 /** Injects the planned faults into a stack, and repairs the damage. */
 import { setTimeout as delay } from "node:timers/promises";
-import { answerAll } from "../../cli/process/supervise.ts";
+import { isAnswering } from "../../cli/process/supervise.ts";
 import { isAccount } from "../../test/support/account.ts";
 import type { Stack, StackPart } from "../../test/support/stack.ts";
 import type { ClientLog } from "./client-log.ts";
@@ -109,7 +109,7 @@ export class Faults {
       await delay(Math.max(0, from + ms - Date.now()));
       await this.#start(victim);
     }
-    if (!(await answerAll([health()], AbortSignal.timeout(RECOVERY)))) {
+    if (!(await isAnswering(health(), AbortSignal.timeout(RECOVERY)))) {
       this.#log.violation("process", `${name} does not answer after ${how}:\n${tail(part)}`);
     }
     disruption.to = Date.now();

@@ -2,28 +2,27 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
 import type { Fault } from "../../tools/weather/sample-archive/faults.ts";
 import { isRunner } from "../support/account.ts";
-import { CLIENTS, type McpClient } from "../support/clients.ts";
+import { currentClient, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn, servedBody } from "../support/months.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 vi.setConfig({ maxConcurrency: 40 });
 
 let stack: Stack;
+let client: McpClient;
 beforeAll(async () => {
   stack = await startStack({ env: { UPSTREAM_TIMEOUT_SECONDS: "3", UPSTREAM_CONCURRENCY: "40" } });
+  client = await currentClient.connect(stack.url);
 });
-afterAll(() => stack?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await client?.close();
+  await stack?.[Symbol.asyncDispose]();
+});
 
 const nextMonth = monthsOfItsOwn();
 const status = (status: number, more = {}): Fault => ({ kind: "status", status, ...more });
 
-describe.concurrent.each(CLIENTS)("a fault of the archive, $kind", ({ connect }) => {
-  let client: McpClient;
-  beforeAll(async () => {
-    client = await connect(stack.url);
-  });
-  afterAll(() => client?.close());
-
+describe.concurrent("a fault of the archive", () => {
   const probe = async (job: string) => (await client.callTool("probe_status", { job_names: job })).content.statuses[0];
 
   test.each<[string, Fault, number]>([

@@ -1,7 +1,7 @@
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
-import { CLIENTS, client2025, currentClient, type McpClient } from "../support/clients.ts";
+import { client2025, currentClient, type McpClient } from "../support/clients.ts";
 import { type Month, monthsOfItsOwn, servedBody } from "../support/months.ts";
 import { rpcHeaders } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -75,14 +75,9 @@ describe.concurrent("50 starts of one job at once, and more later", () => {
   });
 });
 
-describe.concurrent.each(CLIENTS)("a job that failed, $kind", ({ connect }) => {
-  let client: McpClient;
-  beforeAll(async () => {
-    client = await connect(stack.url);
-  });
-  afterAll(() => client?.close());
-
+describe.concurrent("a job that failed", () => {
   test("is started again as the next generation, with a note; a completed one is not started again", async () => {
+    const [client] = clients;
     const month = nextMonth();
     stack.archive.control.inject({ fault: refused, month: month.archived, times: 2 });
     const start = async () => (await client.callTool("start_gathering", month.args)).content;
@@ -121,6 +116,7 @@ describe.concurrent.each(CLIENTS)("a job that failed, $kind", ({ connect }) => {
   });
 
   test.each([1, 2, 3, 7, 8, 20])("%i times is started as the right generation", async (failures) => {
+    const [client] = clients;
     const month = nextMonth();
     for (let n = 1; n <= failures; n++) await end(n === 1 ? month.job : `${month.job}~${n}`, n);
     const { content } = await client.callTool("start_gathering", month.args);

@@ -8,7 +8,7 @@ export const PAGES = ["index.html", "jobs.html", "job.html"];
 
 /** The files that a page of this checkout loads, including those that it may load later, such as for a chart. */
 export async function filesOf(page: string): Promise<Map<string, Buffer>> {
-  await buildPages(process.cwd());
+  await buildPages();
   const found = new Map<string, Buffer>();
   const load = async (name: string): Promise<void> => {
     if (found.has(name)) return;

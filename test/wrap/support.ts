@@ -39,17 +39,6 @@ const { functions, server } = implemented(wrapped, { snapshot: new URL("./snapsh
 serveCallsOf(wrapped, server, process.env, { debug() {}, info() {}, warn() {}, error() {} });
 await runWorker({ functions });
 `,
-  // The edge is bundled with this checkout's configuration, which binds these objects.
-  "edge.ts": `import { createEdge } from "${module("functions/edge.ts")}";
-import { instructionsIn } from "${module("wrap/index.ts")}";
-import { server } from "./server.ts";
-import snapshot from "./snapshot.ts";
-export { CallerObject, Listener } from "${module("functions/edge.ts")}";
-export { ResonateObject, RunnerObject } from "${module("functions/objects.ts")}";
-const { title = snapshot.server.name, version } = snapshot.server;
-const instructions = instructionsIn(snapshot);
-export default createEdge({ name: server.options.name, title, version, instructions, tools: server.tools(snapshot) });
-`,
 });
 
 const module = (path: string) => resolve(path);

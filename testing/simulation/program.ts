@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Child, startChild } from "../../cli/process/child.ts";
+import { isOk } from "../../cli/process/supervise.ts";
 import { jsonOf } from "../../core/store/json.ts";
 
 /**
@@ -107,13 +108,7 @@ export async function answers(url: string, program: Program): Promise<void> {
   });
   const isReady = async () => {
     if (ended) throw new Error(`process ${program.pid} ended:\n${program.output()}`);
-    return fetch(url).then(
-      async (res) => {
-        await res.body?.cancel();
-        return res.ok;
-      },
-      () => false,
-    );
+    return isOk(url);
   };
   await until(`${url} to answer`, isReady, START);
 }

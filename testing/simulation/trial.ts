@@ -16,7 +16,7 @@ import { cleanUpId, runId } from "../../core/store/ids.ts";
 import { memoryStore } from "./memory-store.ts";
 import { CLEANUP, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
-import { type ProcessClock, TestClock } from "./test-clock.ts";
+import { BEGIN, type ProcessClock, TestClock } from "./test-clock.ts";
 
 /** A death of the worker at a request to the server. Requests are counted from 1 over the whole trial. */
 export interface Death {
@@ -78,7 +78,6 @@ export interface TrialEnd {
   requests: number;
   /** The purpose of each request, in words. */
   points: string[];
-  executions: number;
   records: { n: number; event: JournalEntry }[];
   /** The seed and the records of each of the job's runs. */
   runs: { seed: string; records: { n: number; event: JournalEntry }[] }[];
@@ -131,16 +130,13 @@ class Trial {
   }
 
   async toEnd(): Promise<TrialEnd> {
-    const begun = this.#clock.now();
-    await this.#sim.start(JOB, this.#args, begun + (this.#world.deadline ?? TEN_YEARS) + CLEANUP);
+    await this.#sim.start(JOB, this.#args, BEGIN + (this.#world.deadline ?? TEN_YEARS) + CLEANUP);
     for (const name of this.#world.jobs ?? []) await this.#startJob(name);
     const { cancel } = this.#plan;
     if (cancel) this.#clock.after(cancel.after, () => void this.#cancel(cancel.hears));
     for (let executions = 0; executions < MOST_EXECUTIONS; ) {
       const worker = this.#worker;
-      const end = await this.#clock.until(
-        Promise.race([this.#execute(worker), worker.died.promise, worker.passed.promise]),
-      );
+      const end = await this.#clock.until(Promise.race([this.#execute(worker), worker.gone.promise]));
       // Another worker goes on, while this one still has work under way.
       if (end === "passed") continue;
       if (end === "dead") {
@@ -148,11 +144,11 @@ class Trial {
         this.#worker = this.#newWorker();
       } else if (end === "nothing to do") {
         const settled = this.#settled();
-        if (settled) return this.#end(executions, begun, settled);
+        if (settled) return this.#end(settled);
         await this.#clock.until(this.#clock.pause(this.#untilNext()));
       } else {
         executions += 1;
-        if (end !== "left" && end.kind !== "asleep") return this.#end(executions, begun, end);
+        if (end !== "left" && end.kind !== "asleep") return this.#end(end);
         if (!this.#plan.isWarm) worker.journal = new Journal();
       }
     }
@@ -166,7 +162,7 @@ class Trial {
     if (!(await cancelIn(this.#sim, this.#clock.now()))) return;
     this.#task = cleanUpId(JOB);
     this.#worker = this.#newWorker();
-    worker.passed.resolve("passed");
+    worker.gone.resolve("passed");
     worker.clock.after(hears, () => worker.stop?.abort(SETTLED));
   }
 
@@ -190,9 +186,8 @@ class Trial {
     return {
       clock: this.#clock.process(),
       journal: new Journal(),
-      isDead: false,
-      died: Promise.withResolvers(),
-      passed: Promise.withResolvers(),
+      life: "alive",
+      gone: Promise.withResolvers(),
     };
   }
 
@@ -296,44 +291,42 @@ class Trial {
   async #point<T>(worker: Worker, what: string, request: () => Promise<T>): Promise<T> {
     const never = new Promise<never>(() => {});
     const latency = this.#plan.latency ?? (() => 0);
-    if (worker.isDead && !worker.isDying) return never;
+    const isDead = () => worker.life === "dead";
+    if (isDead()) return never;
     const n = this.#points.push(what);
     const how = this.#plan.deaths.find(({ at }) => at === n)?.how;
     const way = latency();
     if (way > 0) await worker.clock.pause(way);
     if (how === "before") this.#kill(worker);
     if (how === "alone") {
-      // The other requests under way still arrive. They are the worker's last.
-      worker.isDying = true;
-      worker.isDead = true;
+      worker.life = "dying";
       this.#clock.after(4 * (way + 10), () => this.#kill(worker));
       return never;
     }
-    if (worker.isDead && !worker.isDying) return never;
+    if (isDead()) return never;
     const answer = await request();
     if (how === "after") this.#kill(worker);
     const back = latency();
     if (back > 0) await worker.clock.pause(back);
-    return worker.isDead ? never : answer;
+    return worker.life === "alive" ? answer : never;
   }
 
   #kill(worker: Worker): void {
-    worker.isDead = true;
-    worker.isDying = false;
+    worker.life = "dead";
     worker.clock.stop();
-    worker.died.resolve("dead");
+    worker.gone.resolve("dead");
   }
 
   async #watch(worker: Worker, id: string, tell: Parameters<Watch>[2]) {
     if (this.#plan.hasNews !== false) {
       this.#sim.onSettled.add((promise) => {
-        if (promise.id === id && !worker.isDead) tell(promise);
+        if (promise.id === id && worker.life === "alive") tell(promise);
       });
     }
     return this.#sim.get(id);
   }
 
-  #end(executions: number, begun: number, outcome: ExecutionEnd): TrialEnd {
+  #end(outcome: ExecutionEnd): TrialEnd {
     const { kind } = outcome;
     const stored = kind === "failed" ? toStored(outcome.error) : undefined;
     const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
@@ -344,7 +337,6 @@ class Trial {
       ...(error && { error: { name: error.name, message: error.message } }),
       requests: this.#points.length,
       points: this.#points,
-      executions,
       records: recordsIn(this.#sim),
       runs: Array.from({ length: runsIn(this.#sim) }, (_, i) => ({
         seed: seedIn(this.#sim.get(runId(JOB, i + 1))) ?? SEED,
@@ -352,7 +344,7 @@ class Trial {
       })),
       isCancelled: this.#task !== JOB,
       stateOf: (job) => this.#sim.get(`other.${job}`)?.state,
-      took: this.#clock.now() - begun,
+      took: this.#clock.now() - BEGIN,
     };
   }
 }
@@ -360,11 +352,10 @@ class Trial {
 interface Worker {
   clock: ProcessClock;
   journal: Journal;
-  isDead: boolean;
-  isDying?: boolean;
-  died: PromiseWithResolvers<"dead">;
-  /** Resolves when the worker's job is cancelled. */
-  passed: PromiseWithResolvers<"passed">;
+  /** A dying worker's requests that are under way still arrive. */
+  life: "alive" | "dying" | "dead";
+  /** Resolves when the worker is dead, or its job has passed to another one by a cancellation. */
+  gone: PromiseWithResolvers<"dead" | "passed">;
   stop?: AbortController;
 }
 

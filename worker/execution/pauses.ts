@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Lease } from "../../core/engine/runtime.ts";
-import { BESIDES_KINDS, heldIn, isHeld, PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
+import { BESIDES_KINDS, type Held, heldIn, isHeld, PausedJobs } from "../../core/jobs/operating/paused-jobs.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { localId } from "../../core/store/ids.ts";
@@ -16,7 +16,7 @@ const REUSED_FOR = { most: 5_000, part: 1 / 3 };
 export class Pauses {
   readonly #namespace: string;
   /** By kind. */
-  readonly #pauses: LRUCache<string, { pause: PromiseRecord | undefined }>;
+  readonly #pauses: LRUCache<string, { pause: PromiseRecord | undefined; held: Held }>;
 
   /** `lease`: the length of a task's lease, in milliseconds, which is also how long an unreachable server is retried. */
   constructor(client: ResonateClient, namespace: string, lease: number) {
@@ -26,14 +26,17 @@ export class Pauses {
       max: 1_000,
       ttl: Math.min(REUSED_FOR.most, Math.ceil(REUSED_FOR.part * lease)),
       ignoreFetchAbort: true,
-      fetchMethod: async (kind) => ({ pause: await paused.find(kind, lease) }),
+      fetchMethod: async (kind) => {
+        const pause = await paused.find(kind, lease);
+        return { pause, held: heldIn(pause) };
+      },
     });
   }
 
   /** The id of the promise that is pending while a job is paused; undefined if it is not. `job`: its id without the namespace. */
   async find(job: string, kind: string): Promise<string | undefined> {
     const [ofKind, besides] = await Promise.all([this.#pauses.fetch(kind), this.#pauses.fetch(BESIDES_KINDS)]);
-    return ofKind?.pause?.id ?? (isHeld(heldIn(besides?.pause), job) ? besides?.pause?.id : undefined);
+    return ofKind?.pause?.id ?? (besides && isHeld(besides.held, job) ? besides.pause?.id : undefined);
   }
 
   /**

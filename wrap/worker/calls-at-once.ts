@@ -102,7 +102,9 @@ async function make(
   }
   call.request.recorded();
   server.calls.forget(jobName);
-  return { answer, ...(call.progress && { progress: call.progress }) };
+  if (!call.progress) return { answer };
+  const [done, total, message] = call.progress;
+  return { answer, progress: { done, total, message } };
 }
 
 /** Waits a little for a connection and a slot. */

@@ -23,9 +23,9 @@ export const NOTHING: Held = { callers: [], jobs: [] };
 export const isHeld = ({ all, callers, jobs }: Held, job: string): boolean =>
   all === true || jobs.includes(job) || callers.includes(splitKey(job).key);
 
-/** What the pause of {@link BESIDES_KINDS} holds. */
+/** What a pause of {@link BESIDES_KINDS} holds; nothing for the pause of a kind. */
 export const heldIn = (pause: PromiseRecord | undefined): Held =>
-  pause ? (decodeValue(pause.param) as Held) : NOTHING;
+  (pause && (decodeValue(pause.param) as Held | undefined)) ?? NOTHING;
 
 const isPending = ({ state }: PromiseRecord): boolean => state === "pending";
 

@@ -19,7 +19,7 @@ export async function measurePages(bench: Bench, rounds: number): Promise<Figure
   const figures = PAGES.map((page, i) =>
     figure(`${page} and all that it loads, gzip`, "KB", exactly((weights[i] ?? 0) / 1_000), atMost(100)),
   );
-  await buildPages(process.cwd());
+  await buildPages();
   const weight = async (file: string) => exactly((await stat(join(pagesFolder(), file))).size / 1_000);
   figures.push(figure("a job's card in a chat, as its host reads it", "KB", await weight("card.html"), atMost(60)));
   figures.push(figure("what draws its chart", "KB", await weight("card-chart.js"), atMost(70)));

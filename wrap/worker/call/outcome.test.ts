@@ -100,6 +100,20 @@ test("an answer that is too long to keep without its files is dropped, and the j
   });
 });
 
+test("thousands of small images, sounds and files stay in their answer, and are not stored one by one", async () => {
+  let stored = 0;
+  const file = async () => {
+    stored += 1;
+    return { name: "a", uri: "job://a/files/a" } as never;
+  };
+  const step = { file, signal: new AbortController().signal, log: { warn() {} } } as unknown as Step;
+  noteLease(step, { id: "job", create: async () => ({}) } as unknown as Lease);
+  const image = { type: "image", mimeType: "image/png", data: "A".repeat(1_000) };
+  const answer = await storedAnswer(step, { content: Array(5_000).fill(image) }, "acme");
+  expect(stored).toBe(0);
+  expect(answer).toMatchObject({ [PARTS]: { media: 5_000_000 } });
+});
+
 test("an answer is not kept without its file because the job is no longer run here", async () => {
   const abort = new AbortController();
   const file = async () => {

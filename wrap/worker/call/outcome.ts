@@ -19,6 +19,8 @@ import { isTooDeep, readable } from "./readable.ts";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;
+/** The smallest image, sound or file that becomes a file, in characters of base64: its reference takes some hundreds. */
+const LEAST_FILE = 4_000;
 /** How long a store of files that fails is tried again, in milliseconds. */
 const PATIENCE = 2 * MINUTE;
 /** The longest message of a protocol error, or of progress, in characters. */
@@ -114,7 +116,7 @@ async function withFiles(step: Step, answer: JsonObject): Promise<JsonObject> {
   let size = media.reduce((sum, { data }) => sum + data.length, 0);
   const files: FileReference[] = [];
   for (const { i, part, data } of media.sort((a, b) => b.data.length - a.data.length)) {
-    if (size <= MAX_MEDIA) break;
+    if (size <= MAX_MEDIA || data.length < LEAST_FILE) break;
     const { mimeType, uri } = { ...(part.resource as JsonObject | undefined), ...part } as {
       mimeType?: string;
       uri?: string;

@@ -45,6 +45,22 @@ test("an answer outside the protocol is shown without characters that control a 
 });
 
 test.each([
+  [
+    "a page",
+    `<!DOCTYPE html><head><title>Error</title></head><body><pre>No <b>entry</b></pre>`,
+    "it answered 403: No entry",
+  ],
+  ["a page without a body", "<html><style>p {}</style><p>No entry", "it answered 403: No entry"],
+  ["a long page of tags without an end", `<!DOCTYPE html>${"<".repeat(1_000_000)}`, "it answered 403"],
+  ["a long page of sections without an end", `<html>${"<head ".repeat(200_000)}`, "it answered 403: head head hea"],
+])("of %s, the text is shown, and it is found soon", (_what, page, shown) => {
+  const began = performance.now();
+  const { message } = classified(new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, page, { status: 403 }));
+  expect(message.slice(0, 30)).toBe(shown);
+  expect(performance.now() - began).toBeLessThan(2_000);
+});
+
+test.each([
   [400, CallRefused],
   [408, AnswerLost],
   [429, CallRefused],

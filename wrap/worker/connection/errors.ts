@@ -53,12 +53,16 @@ export class RpcError extends Error {
   }
 }
 
+/** How much of a page is read, in characters. The time to find its sections without an end grows with the square of this. */
+const MAX_PAGE = 10_000;
+
 /** Describes an answer outside the protocol, by a server or a proxy before it. Of an HTML page only the text is kept. */
 function answered({ status = 0, message }: SdkHttpError): string {
-  const page = message.search(/<(!doctype|html)/i);
+  const page = [/<body\b/i, /<(!doctype|html)/i].map((pattern) => message.search(pattern)).find((at) => at >= 0);
   const text = message
-    .slice(Math.max(page, 0))
-    .replace(page < 0 ? /^$/ : /<(head|style|script)\b.*?<\/\1>|<[^>]*>|[<>]/gis, " ")
+    .slice(page ?? 0)
+    .slice(0, MAX_PAGE)
+    .replace(page === undefined ? /^$/ : /<(head|style|script)\b.*?<\/\1>|<[^<>]*>|[<>]/gis, " ")
     .replace(/[\s\p{Cc}]+/gu, " ")
     .trim()
     .slice(0, 200);
