@@ -5,7 +5,7 @@ import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
 import { Copy, jobPath, Page, Part, Section, Trouble, useAbout, usePolling } from "./lib/components.tsx";
-import { fieldsOf, SchemaForm, textOf } from "./lib/form.tsx";
+import { fieldsOf, SchemaForm, textOf, typeOf } from "./lib/form.tsx";
 import { type About, type FormSchema, hasSignedIn, startJob, type ToolInfo, unavailability } from "./lib/server.ts";
 
 const Front: FC = () => {
@@ -176,7 +176,7 @@ const Arguments: FC<{ schema: FormSchema }> = ({ schema }) => {
   if (fields.length === 0) return <p class="muted">It takes no arguments.</p>;
   return (
     <dl class="arguments">
-      {fields.map(([name, { type, description, minimum, maximum }]) => (
+      {fields.map(([name, { description, minimum, maximum, ...field }]) => (
         <div key={name}>
           <dt>
             <code>{name}</code>
@@ -184,7 +184,7 @@ const Arguments: FC<{ schema: FormSchema }> = ({ schema }) => {
           </dt>
           <dd>
             {[
-              textOf(Array.isArray(type) ? type[0] : type),
+              textOf(typeOf(field)),
               typeof minimum === "number" && `from ${minimum}`,
               typeof maximum === "number" && `to ${maximum}`,
             ]

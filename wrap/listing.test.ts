@@ -24,3 +24,23 @@ test("a wrapped server's own app is not listed, because hosts would let it act a
 test("a wrapped server's app is listed if the operator allows that server's apps", () => {
   expect(listingOf(tool, { apps: true }, false)._meta).toEqual({ ...app, "acme/cost": 2 });
 });
+
+test("the references of a tool's output schema lead to the same places in its entry, and a property may be named `$ref`", () => {
+  const node = { type: "object", properties: { $ref: { $ref: "#/$defs/a" }, next: { items: [{ $ref: "#" }] } } };
+  const outputSchema = {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    ...node,
+    $defs: { a: { $ref: "b#/c" } },
+  };
+  expect(listingOf({ ...tool, outputSchema }, {}, false).outputSchema).toMatchObject({
+    $schema: outputSchema.$schema,
+    type: "object",
+    anyOf: [
+      {
+        properties: { $ref: { $ref: "#/anyOf/0/$defs/a" }, next: { items: [{ $ref: "#/anyOf/0" }] } },
+        $defs: { a: { $ref: "b#/c" } },
+      },
+      {},
+    ],
+  });
+});

@@ -53,13 +53,8 @@ function orCollected(schema: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** A schema with its references adapted to its new position, as the first of `anyOf`. */
-function moved(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(moved);
-  if (typeof schema !== "object" || schema === null) return schema;
-  return Object.fromEntries(
-    Object.entries(schema).map(([key, value]) => {
-      if (key !== "$ref" || typeof value !== "string") return [key, moved(value)];
-      return [key, value === "#" ? "#/anyOf/0" : value.replace(/^#\//, "#/anyOf/0/")];
-    }),
-  );
+function moved(schema: object): object {
+  const adapted = (key: string, value: unknown) =>
+    key === "$ref" && typeof value === "string" ? value.replace(/^#(?=\/|$)/, "#/anyOf/0") : value;
+  return JSON.parse(JSON.stringify(schema, adapted));
 }

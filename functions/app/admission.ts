@@ -1,7 +1,5 @@
 /** Identifies the caller of a request and applies the caller's limits, for MCP and for the pages' data alike. */
 import { ToolError } from "../../core/author/tool.ts";
-import type { Caller } from "../../core/definitions/caller.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { FanOut } from "../../core/store/pacing/fan-out.ts";
 import { blockedResponse, isBlocked } from "../auth/blocked.ts";
 import { clientAddress } from "../http/client-address.ts";
@@ -9,7 +7,7 @@ import { isStream, LONGEST_STREAM } from "../http/event-stream.ts";
 import type { RequestLog } from "../http/request-log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import type { StreamSlot } from "../http/stream-slots.ts";
-import type { Edge } from "./parts.ts";
+import type { Edge, Identified } from "./parts.ts";
 
 /** How many calls to the Resonate server one unit of weight pays for: a look at a running job takes two or three. */
 const CALLS = 3;
@@ -19,22 +17,6 @@ const BLOCKS = 20_000;
 
 const STOPPED = "the operator of this server has stopped new jobs for now: try again later";
 
-interface Identified {
-  /** With the token of its browser session, where it has one. */
-  request: Request;
-  caller: Caller;
-  scopes: readonly string[];
-  /** When its token expires, in milliseconds since the epoch; infinity for a token that does not expire. */
-  expires: number;
-  /** The key of its limits. */
-  key: string;
-  /** The jobs as the caller sees them, for this request alone. */
-  store: RemoteStore;
-  /** Counts the request's own calls to the Resonate server. */
-  fanOut: FanOut;
-}
-
-/** The caller of a request, which is charged to the caller's limit; or the response that refuses it. */
 export async function identify(received: Request, edge: Edge, line: RequestLog): Promise<Identified | Response> {
   const { auth, rateLimit, refused, store, pages } = edge;
   const request = await pages.withSession(received);

@@ -4,7 +4,7 @@ import { EdgeLog } from "../http/log.ts";
 import { checkHost, checkOrigin } from "../http/origins.ts";
 import { RequestLog } from "../http/request-log.ts";
 import { loadLazy } from "../load-lazy.ts";
-import { admitted, identify } from "./admission.ts";
+import { admitted } from "./admission.ts";
 import { createParts, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
@@ -106,7 +106,7 @@ export function createApp(deployment: Deployment): App {
   for (const [methods, paths] of PAGES) {
     app.on(methods, paths, async (c) => {
       const { answerPage } = await loadLazy();
-      return answerPage(c, identify);
+      return answerPage(c);
     });
   }
 
@@ -124,7 +124,7 @@ export function createApp(deployment: Deployment): App {
 
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;
-    const identified = await identify(c.req.raw, edge, line);
+    const identified = await edge.identify(c.req.raw, line);
     if (identified instanceof Response) return identified;
     return admitted(identified, edge, line, (work) => c.executionCtx.waitUntil(work));
   });

@@ -27,6 +27,7 @@ import type { Settings } from "../operate/calls.ts";
 import { Pages } from "../pages/sessions.ts";
 import { Cards } from "../resources/cards.ts";
 import { TaskHandles } from "../tasks/handle.ts";
+import { identify } from "./admission.ts";
 import type { Config } from "./config.ts";
 import type { Edge } from "./parts.ts";
 
@@ -85,14 +86,15 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     return loadedFiles;
   };
   const kept = config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS);
-  const tasks = handles && { handles, links: pages, log, files, kept };
+  const answering = { links: pages, log, files };
+  const tasks = handles && { ...answering, handles, kept };
   const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
   const rules = {
     patience: config.WAIT_SECONDS * 1_000,
     mayConfirm: config.CONFIRM_ARGUMENTS !== "off",
     trusts: config.CONFIRM_ARGUMENTS === "always",
   };
-  const calls = new ToolCalls(cards?.tools ?? tools, { tasks, log, links: pages, files, rules });
+  const calls = new ToolCalls(cards?.tools ?? tools, { ...answering, tasks, rules });
   const origins = config.CORS_ORIGINS ?? [];
   const fromOperators = new SharedValue<Settings>(SETTINGS);
   let known: Settings | undefined;
@@ -105,8 +107,9 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     const { starts_stopped = false, blocked = [] } = known ?? {};
     return { starts_stopped, blocked: [...(config.BLOCKED_CALLERS ?? []), ...blocked] };
   };
-  return {
+  const edge: Edge = {
     config,
+    identify: (request, line) => identify(request, edge, line),
     files,
     loadSdk,
     store,
@@ -135,6 +138,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
   };
+  return edge;
 }
 
 /** A function that does `work` again at each call until it has succeeded. */

@@ -1,8 +1,10 @@
 /** The parts of an edge, which `composition.ts` makes and passes to the routes. Code that is loaded later knows only these. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { Hono } from "hono/tiny";
+import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { FanOut } from "../../core/store/pacing/fan-out.ts";
 import type { Auth } from "../auth/auth.ts";
 import type { Callers } from "../caller/callers.ts";
 import type { LoadFiles } from "../files/files.ts";
@@ -26,8 +28,26 @@ interface RouteTypes {
   Variables: { edge: Edge; line: RequestLog };
 }
 
+/** An authenticated request of a caller within its limits. */
+export interface Identified {
+  /** With the token of its browser session, where it has one. */
+  request: Request;
+  caller: Caller;
+  scopes: readonly string[];
+  /** When its token expires, in milliseconds since the epoch; infinity for a token that does not expire. */
+  expires: number;
+  /** The key of its limits. */
+  key: string;
+  /** The jobs as the caller sees them, for this request alone. */
+  store: RemoteStore;
+  /** Counts the request's own calls to the Resonate server. */
+  fanOut: FanOut;
+}
+
 export interface Edge {
   config: Config;
+  /** The caller of a request, which is charged to the caller's limit; or the response that refuses it. */
+  identify: (request: Request, line: RequestLog) => Promise<Identified | Response>;
   store: RemoteStore;
   /** The client of the Resonate server, for requests without a caller. */
   client: ResonateClient;

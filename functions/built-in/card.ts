@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import { JobStatus } from "../../core/jobs/status.ts";
-import { jsonOf } from "../../core/store/json.ts";
+import { isRecord, jsonOf } from "../../core/store/json.ts";
 import { check, nameText } from "../../core/tools/arguments.ts";
 import { ABOUT } from "../../core/tools/present.ts";
 import { loadLazy } from "../load-lazy.ts";
@@ -48,8 +48,8 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
 
 /** The name of the newest job that a call has started, if any. */
 async function nameOf({ input, find }: Tool, args: unknown, context: CallContext) {
-  if (!find || typeof args !== "object" || args === null) return undefined;
-  const checked = await check(input, args as Record<string, unknown>);
+  if (!find || !isRecord(args)) return undefined;
+  const checked = await check(input, args);
   if ("problems" in checked) return undefined;
   try {
     return (await find(checked.args, context))?.jobName;

@@ -100,32 +100,33 @@ async function take(
     while (batch.length < limit - taken.size && seen < MAX_SEEN) {
       const { done, value } = await steps.next();
       if (done) {
-        const { isFull } = await takeFrom(batch);
+        const isFull = await takeFrom(batch);
         return { jobs: [...taken.values()], next: isFull ? last : undefined, complete: value };
       }
       isPassed = value.passed === true;
       seen = isPassed ? MAX_SEEN : seen + 1;
       batch.push(value);
     }
-    const { isFull } = await takeFrom(batch);
+    const isFull = await takeFrom(batch);
     if (!isFull && taken.size < limit && seen < MAX_SEEN) continue;
     // A step after the passed job would search on.
     const isAll = !isFull && !isPassed && (await steps.next()).done;
     return { jobs: [...taken.values()], next: isAll ? undefined : last, complete: true };
   }
 
-  async function takeFrom(batch: readonly OwnStep[]): Promise<{ isFull: boolean }> {
+  /** Returns whether the answer holds no more. */
+  async function takeFrom(batch: readonly OwnStep[]): Promise<boolean> {
     const listed = await Promise.all(batch.map(({ job }) => job && list(store, job, status, signal)));
     for (const [i, { cursor }] of batch.entries()) {
       const job = listed[i];
       if (job && !taken.has(job.job_name)) {
         room -= costOf(job) + 1;
-        if (room < 0) return { isFull: true };
+        if (room < 0) return true;
         taken.set(job.job_name, job);
       }
       last = cursor;
     }
-    return { isFull: false };
+    return false;
   }
 }
 

@@ -8,7 +8,6 @@ import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
-import type { identify } from "../app/admission.ts";
 import type { Visit } from "../app/parts.ts";
 import { bearerIn } from "../auth/secret.ts";
 import { assetResponse } from "../http/assets.ts";
@@ -31,22 +30,19 @@ const MOST_COOKIE = 4_000;
 
 const PRIVATE = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
 
-/** Finds the caller of a request. Code that is loaded later has no authentication of its own. */
-type Identify = typeof identify;
-
-export async function answerPage(c: Visit, identify: Identify): Promise<Response> {
+export async function answerPage(c: Visit): Promise<Response> {
   const { path, method } = c.req;
   switch (`${method === "HEAD" ? "GET" : method} ${path.split("/", 3).join("/")}`) {
     case "GET /pages/about":
       return c.json(aboutOf(c.var.edge.pages));
     case "GET /pages/job":
     case "GET /pages/link":
-      return showJob(c, identify);
+      return showJob(c);
     case "GET /pages/told":
     case "DELETE /pages/told":
-      return showTold(c, identify);
+      return showTold(c);
     case "POST /pages/session":
-      return signIn(c, identify);
+      return signIn(c);
     case "DELETE /pages/session":
       return isOwnPage(c.req.raw) ? withCookie(c, endOfSession(isSecure(c))) : c.json(NOT_HERE, 403);
     default:
@@ -60,13 +56,13 @@ async function showFile(c: Visit): Promise<Response> {
   return (await assetResponse(c.var.edge.pages, file, c.req.raw)) ?? c.notFound();
 }
 
-async function showJob(c: Visit, identify: Identify): Promise<Response> {
+async function showJob(c: Visit): Promise<Response> {
   const { edge, line } = c.var;
   const { pages, rateLimit } = edge;
   const name = c.req.query("name") ?? "";
   const isLink = c.req.path !== "/pages/job";
   const link = isLink ? await linked(pages, c.req.raw, name, (await edge.settings()).blocked) : undefined;
-  const identified = await identify(c.req.raw, edge, line);
+  const identified = await edge.identify(c.req.raw, line);
   if (identified instanceof Response && !link) return identified;
   // A link leads to the job of its caller, even if the viewer has a job of the same name.
   const isOwn = !(identified instanceof Response) && (!link || link.id === identified.caller.id);
@@ -126,11 +122,11 @@ async function jobPage(store: RemoteStore, promise: DurablePromise, { from, open
 }
 
 /** Shows who receives events of the caller's jobs, or ends a subscription. A link gives no right to this. */
-async function showTold(c: Visit, identify: Identify): Promise<Response> {
+async function showTold(c: Visit): Promise<Response> {
   const { edge, line } = c.var;
   const { job, end } = c.req.query();
   const isRead = c.req.method !== "DELETE";
-  const own = isRead || isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
+  const own = isRead || isOwnPage(c.req.raw) ? await edge.identify(c.req.raw, line) : c.json(NOT_HERE, 403);
   if (own instanceof Response) return own;
   const refused = await edge.auth.authorize(own.request, own.scopes, [isRead ? "read" : "write"]);
   if (refused) return refused;
@@ -146,10 +142,10 @@ async function openLink(c: Visit): Promise<Response> {
   return c.body(null, 303, { ...PRIVATE, location: found.path, "set-cookie": found.cookie });
 }
 
-async function signIn(c: Visit, identify: Identify): Promise<Response> {
+async function signIn(c: Visit): Promise<Response> {
   const { edge, line } = c.var;
   const token = bearerIn(c.req.raw.headers) ?? "";
-  const identified = isOwnPage(c.req.raw) ? await identify(c.req.raw, edge, line) : c.json(NOT_HERE, 403);
+  const identified = isOwnPage(c.req.raw) ? await edge.identify(c.req.raw, line) : c.json(NOT_HERE, 403);
   if (identified instanceof Response) return identified;
   const cookie = await session(edge.pages, token, identified.expires, isSecure(c));
   if (!cookie) return c.json(NOT_HERE, 403);

@@ -9,7 +9,6 @@ import type {
 import * as z from "zod";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
-import type { Events } from "../events/methods.ts";
 import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import type { RequestScope } from "../http/scope.ts";
@@ -19,7 +18,7 @@ import { abilitiesOf } from "../tasks/task.ts";
 import { MAX_BODY } from "./body.ts";
 import { CACHE, capabilities, listsOf } from "./identity.ts";
 import type { Offered } from "./methods.ts";
-import { type CallRequest, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
+import { type CallRequest, reporting, saidInMeta } from "./tool-calls.ts";
 
 interface SdkRequest {
   request: Request;
@@ -31,6 +30,9 @@ interface SdkRequest {
   /** Called when the response is complete. */
   onEnd?: (() => void) | undefined;
 }
+
+/** Parameters that this server itself checks. */
+const ANY = z.looseObject({});
 
 /**
  * Answers with the SDK. Each request has its own server and handler: a handler holds its requests in progress, and a shared one
@@ -61,7 +63,7 @@ export function createSdk(
     for (const method of Object.keys(passed?.methods ?? {})) {
       server.setRequestHandler(
         method,
-        { params: z.looseObject({}) },
+        { params: ANY },
         (params, context) => calls.pass(method, params, callOf(context, scope)) as Promise<Result>,
       );
     }
@@ -80,7 +82,15 @@ export function createSdk(
       return calls.explained(read(), signal);
     });
     if (offersTasks) registerTaskMethods(server, tasks, scope);
-    if (events) registerEventMethods(server, events, calls, scope);
+    if (events) {
+      for (const [method, answer] of Object.entries(events.answers)) {
+        server.setRequestHandler(method, { params: ANY }, (given, context) =>
+          calls.explained(answer(given, scope), context.mcpReq.signal),
+        );
+      }
+      // Here the SDK judges only the request: the stream itself does not pass through it.
+      server.setRequestHandler("events/stream", { params: ANY }, (given) => events.check(given));
+    }
     return server;
   };
   const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE };
@@ -122,22 +132,6 @@ function callOf(context: ServerContext, scope: RequestScope): CallRequest {
     requestState: context.mcpReq.requestState<string>(),
     ...reporting(_meta?.progressToken, tell),
   };
-}
-
-/** For `events/stream` the SDK judges only the request: the stream itself does not pass through it. */
-function registerEventMethods(
-  server: InstanceType<Sdk["Server"]>,
-  events: Events,
-  calls: ToolCalls,
-  scope: RequestScope,
-): void {
-  const params = z.looseObject({});
-  for (const [method, answer] of Object.entries(events.answers)) {
-    server.setRequestHandler(method, { params }, (given, context) =>
-      calls.explained(answer(given, scope), context.mcpReq.signal),
-    );
-  }
-  server.setRequestHandler("events/stream", { params }, (given) => events.check(given));
 }
 
 type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Result>;

@@ -34,7 +34,7 @@ export async function readBody(request: Request): Promise<Body> {
 
 /** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */
 export function invalidRequest(reason: string, parsed?: unknown): Response {
-  const id = typeof parsed === "object" && parsed !== null && "id" in parsed ? parsed.id : undefined;
+  const { id } = Object(parsed);
   const error = { code: -32600, message: `Invalid Request: ${reason}` };
   return Response.json(
     { jsonrpc: "2.0", error, id: typeof id === "string" || typeof id === "number" ? id : null },

@@ -27,12 +27,11 @@ import {
 } from "../../core/tools/mcp.ts";
 import { ABOUT, type About, referringIn, structured, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
-import type { LoadFiles } from "../files/files.ts";
-import { type EdgeLog, printable } from "../http/log.ts";
+import { printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 import type { Access, RequestScope } from "../http/scope.ts";
 import { answerTask } from "../tasks/answer.ts";
-import { createTask, type JobLinks, missingTasksCapability, type TaskService } from "../tasks/service.ts";
+import { type Answering, createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 import { type Abilities, abilitiesOf } from "../tasks/task.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
@@ -62,33 +61,22 @@ interface CallRules {
 /** The name that a session id seals. No job has this name. */
 const FORMS = "forms";
 
-interface ToolCallsOptions {
+interface ToolCallsOptions extends Answering {
   tasks: TaskService | undefined;
-  log: EdgeLog;
-  links: JobLinks;
-  files: LoadFiles;
   rules: CallRules;
 }
 
 export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnType<typeof createTask>>;
 
 export class ToolCalls {
-  readonly #tasks: TaskService | undefined;
   readonly #tools: ReadonlyMap<unknown, Tool>;
+  readonly #options: ToolCallsOptions;
   /** What the servers behind the tools serve besides tools; undefined where there are no such servers. */
   readonly passed: Passed | undefined;
-  readonly #log: EdgeLog;
-  readonly #links: JobLinks;
-  readonly #files: LoadFiles;
-  readonly #rules: CallRules;
 
-  constructor(tools: readonly Tool[], { tasks, log, links, files, rules }: ToolCallsOptions) {
-    this.#tasks = tasks;
-    this.#log = log;
-    this.#links = links;
-    this.#files = files;
-    this.#rules = rules;
-    const offered = rules.mayConfirm ? tools : tools.map(withoutConsent);
+  constructor(tools: readonly Tool[], options: ToolCallsOptions) {
+    this.#options = options;
+    const offered = options.rules.mayConfirm ? tools : tools.map(withoutConsent);
     const servers = [...new Set(tools.flatMap(({ behind }) => behind ?? []))];
     this.passed = servers[0]?.together(servers);
     this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
@@ -104,18 +92,18 @@ export class ToolCalls {
 
   /** Whether a call may take long, so that its answer should be streamed. */
   waits(tool: Tool, declaresTasks: boolean): boolean {
-    return tool.waits && !(declaresTasks && this.#tasks && tool.start);
+    return tool.waits && !(declaresTasks && this.#options.tasks && tool.start);
   }
 
   /** A session id for a client of 2025 that shows forms. Nothing is stored: the id itself says so. Undefined without a key. */
   async sessionOf({ id }: Caller): Promise<string | undefined> {
-    return this.#tasks?.handles.seal(FORMS, id, Date.now());
+    return this.#options.tasks?.handles.seal(FORMS, id, Date.now());
   }
 
   /** Whether the questions of a tool's job may be put to the client of a session. */
   async asksInSession({ resume }: Tool, session: string | null, { id }: Caller): Promise<boolean> {
     if (session === null || !resume) return false;
-    return (await this.#tasks?.handles.open(session, id))?.name === FORMS;
+    return (await this.#options.tasks?.handles.open(session, id))?.name === FORMS;
   }
 
   /**
@@ -132,7 +120,7 @@ export class ToolCalls {
         `Nothing was done: there is no tool ${printable(name)}. The tools are ${known}.`,
       );
     }
-    const tasks = request.declaresTasks ? this.#tasks : undefined;
+    const tasks = request.declaresTasks ? this.#options.tasks : undefined;
     if (tool.tasksOnly && !tasks) throw missingTasksCapability();
 
     const checked = await check(tool.input, args);
@@ -147,7 +135,8 @@ export class ToolCalls {
     if ("problem" in labels) return errorResult(refusal(name, [labels.problem]));
     const context = { ...this.#contextOf(request, tasks !== undefined, tool, labels.given), advise };
     // A user who can be asked is asked: the model's statement that the user agreed does not count.
-    const heard = context.asks && !this.#rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
+    const heard =
+      context.asks && !this.#options.rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
       if (!tasks || !tool.start) {
         const answered = tool.resume && (await this.#answered(request));
@@ -200,7 +189,7 @@ export class ToolCalls {
 
   /** The answer that puts a job's questions to the client, which repeats its call with the answers. */
   async #asking({ promise, inputRequests }: NonNullable<About["asks"]>, caller: Caller): Promise<InputRequiredResult> {
-    const requestState = await this.#tasks?.handles.seal(promise.name, caller.id, promise.createdAt);
+    const requestState = await this.#options.tasks?.handles.seal(promise.name, caller.id, promise.createdAt);
     return { resultType: "input_required", inputRequests, requestState } as InputRequiredResult;
   }
 
@@ -221,8 +210,9 @@ export class ToolCalls {
     scope: RequestScope,
     signal: AbortSignal,
   ): Promise<DurablePromise | undefined> {
-    if (!this.#tasks) return undefined;
-    const { promise, misfit } = await answerTask(this.#tasks, requestState, responses, { ...scope, signal });
+    const { tasks } = this.#options;
+    if (!tasks) return undefined;
+    const { promise, misfit } = await answerTask(tasks, requestState, responses, { ...scope, signal });
     if (misfit) throw new ToolError(`Nothing was done: ${misfit.key}: ${misfit.reason}. The question stays open.`);
     return promise;
   }
@@ -237,9 +227,9 @@ export class ToolCalls {
     const store = labels.length > 0 ? scope.store.labelled(labels) : scope.store;
     const now = Date.now();
     const jobs = callerJobs(store, now, request.signal);
-    const isAskedInCalls = this.#tasks !== undefined && tool?.resume !== undefined;
+    const isAskedInCalls = this.#options.tasks !== undefined && tool?.resume !== undefined;
     return {
-      ...this.#rules,
+      ...this.#options.rules,
       ...request,
       store,
       jobs,
@@ -257,14 +247,14 @@ export class ToolCalls {
   /** The result about a job, with the address of its page. */
   async #withPage(result: ToolAnswer, caller: Caller): Promise<ToolAnswer> {
     const { job, isView } = result[ABOUT] ?? {};
-    const view_url = job && isView && !result.isError ? await this.#links.urlOf(job, caller) : undefined;
+    const view_url = job && isView && !result.isError ? await this.#options.links.urlOf(job, caller) : undefined;
     if (view_url === undefined) return result;
     return structured({ ...(result.structuredContent as object), view_url }, result[ABOUT]);
   }
 
   /** The answer with the addresses of the files that it refers to. */
   async #withFiles(answer: ToolAnswer, { job }: Tool, { caller, links }: RequestScope): Promise<ToolAnswer> {
-    const files = await this.#files();
+    const files = await this.#options.files();
     if (answer[ABOUT]?.isCard) return files.addressed(answer, caller);
     return files.shown(answer, referringIn(answer, job), caller, links);
   }
@@ -286,9 +276,10 @@ export class ToolCalls {
     if (error instanceof SearchRefused) {
       return "Nothing was done: this deployment's token for its Resonate server may not search. Look at jobs by name, with probe_status.";
     }
-    const outage = outageIn(error, this.#log, signal, advice);
+    const { log } = this.#options;
+    const outage = outageIn(error, log, signal, advice);
     if (outage !== undefined) return outage;
-    this.#log.error("tool failed", { error: this.#log.describe(error) });
+    log.error("tool failed", { error: log.describe(error) });
     return `Something went wrong inside the server. ${advice ?? "Repeating the same call is safe."}`;
   }
 }

@@ -116,6 +116,17 @@ test.each<[string, (the: ReturnType<typeof scene>, isBad: boolean) => void]>([
   expect(await the.after(1)).toEqual([expect.stringContaining(`${name} over`)]);
 });
 
+test("an alert that begins while the overview is read as well is reported once", async () => {
+  const { hook, operating, report } = scene();
+  await create("tea_late", { "resonate:target": "poll://any@workers" });
+  operating.started("tea", "tea_late");
+  vi.setSystemTime(Date.now() + 61_000);
+  report();
+  await Promise.all([operating.alarm(), operating.overview("hour"), operating.overview("day")]);
+  await setImmediate();
+  expect(hook.told).toEqual(["not-taken begun: no worker takes tea (worker group workers)"]);
+});
+
 test("no-worker begins a minute after the last report, or half a minute after the last worker has lost its connection", async () => {
   const { report, after } = scene();
   expect(await after(60)).toEqual([]); // No worker has ever reported.
@@ -249,6 +260,8 @@ test("a pause begins before a long action on many jobs has ended", async () => {
   await setImmediate();
   expect(operating.trail({}).map(({ what }) => what)).toEqual(["cancel", "retry"]);
   await Promise.all([...acts, operating.act("olga", { do: "pause", of: { kind: "mate" } })]);
+  // On a slow machine the actions outlast the calls, and the alarm waits for them.
+  await operating.alarm();
   const done = operating.trail({ after: 0 }).filter(({ what }) => what.endsWith(": done"));
   expect(done.map(({ what }) => what)).toEqual(["pause: done", "retry: done", "cancel: done"]);
   await operating.act("olga", { do: "resume", of: { kind: "mate" } });

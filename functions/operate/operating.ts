@@ -435,7 +435,6 @@ export class Operating implements OperateCalls {
   /** Checks the rules; resolves with the alerts that have begun or ended. */
   async #judge(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
     const { config, env } = this.#options;
-    const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
     const { kinds, waits, workers } = this.#tables.overview("hour", now);
     const untaken = await this.#untaken(now).catch(() => []); // A server that does not answer is another alert.
     const mostBytes = config.MAX_STORED_BYTES;
@@ -452,6 +451,8 @@ export class Operating implements OperateCalls {
       resonate,
       isFree: env.PLAN !== "paid",
     };
+    // Read after all waiting: another check may have found the same alert in the meantime.
+    const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
     const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
     const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;
     const standing = [

@@ -18,12 +18,16 @@ export interface JobLinks {
   urlOf(job: string, caller: Caller): Promise<string | undefined>;
 }
 
-/** The parts of an edge that task methods work with. */
-export interface TaskService {
-  handles: TaskHandles;
+/** The parts of an edge with which answers about jobs are made. */
+export interface Answering {
   links: JobLinks;
   log: EdgeLog;
   files: LoadFiles;
+}
+
+/** The parts of an edge that task methods work with. */
+export interface TaskService extends Answering {
+  handles: TaskHandles;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
 }

@@ -44,7 +44,11 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
 function drawn(element: HTMLElement, view: ChartView, columns: Columns): () => void {
   const isByDay = columns.x.every((moment) => /^\d{4}-\d{2}-\d{2}$/.test(moment));
   const data = [columns.x.map((moment) => Date.parse(moment) / 1_000), ...columns.columns.map(({ values }) => values)];
-  const color = (name: string) => () => getComputedStyle(element).getPropertyValue(name).trim() || "currentColor";
+  // Resolved by a property of the element, whose own color is not seen: a canvas does not accept var() and light-dark().
+  const color = (name: string) => () => {
+    element.style.color = `var(${name})`;
+    return getComputedStyle(element).color;
+  };
   const size = () => {
     const { paddingLeft, paddingRight } = getComputedStyle(element);
     const width = Math.max(200, element.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight));

@@ -65,7 +65,7 @@ export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<stri
 }
 
 /** A field's type. If it accepts several, such as a number also as text, the first one. */
-const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArray(type) ? type[0] : type);
+export const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArray(type) ? type[0] : type);
 
 /** A text of a schema. The schema may come from a foreign server, whose object in place of a text could be rendered as an element. */
 export const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);

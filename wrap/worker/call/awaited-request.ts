@@ -96,16 +96,14 @@ export const isSessionOver = (error: unknown): boolean =>
  * extremely long to match a caller's text against a hostile pattern.
  */
 export function questionOf({ message, requestedSchema }: JsonObject): Question {
-  const { properties, ...schema } = isObject(requestedSchema) ? (withoutPatterns(requestedSchema) as JsonObject) : {};
+  const { properties, ...schema } = isObject(requestedSchema) ? withoutPatterns(requestedSchema) : {};
   // A form of another shape could not be read from the job's progress feed, and nobody could answer.
   const form = { ...schema, type: "object" as const, properties: isObject(properties) ? properties : {} };
   return { message: String(message ?? ""), requestedSchema: form };
 }
 
-function withoutPatterns(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutPatterns);
-  if (typeof schema !== "object" || schema === null) return schema;
+function withoutPatterns(schema: JsonObject): JsonObject {
   // A field may be named `pattern`; its schema is an object.
-  const entries = Object.entries(schema).filter(([key, value]) => key !== "pattern" || typeof value !== "string");
-  return Object.fromEntries(entries.map(([key, value]) => [key, withoutPatterns(value)]));
+  const isPattern = (key: string, value: unknown) => key === "pattern" && typeof value === "string";
+  return JSON.parse(JSON.stringify(schema, (key, value) => (isPattern(key, value) ? undefined : value)));
 }

@@ -11,8 +11,7 @@ export class Slots {
   readonly count: number;
   /** The largest number of slots that one caller may hold, if callers are told apart. */
   readonly #most: number;
-  readonly #free: number[];
-  readonly #held = new Map<string, number>();
+  readonly #holders: ({ caller: string } | undefined)[];
   /** By caller, in the order of their last turns, oldest first. */
   readonly #waiting = new Map<string, Set<Take>>();
   #hasCallers = false;
@@ -20,7 +19,7 @@ export class Slots {
   constructor(count: number) {
     this.count = count;
     this.#most = Math.max(1, count - Math.max(1, Math.floor(count / 4)));
-    this.#free = Array.from({ length: count }, (_, index) => index);
+    this.#holders = Array.from({ length: count }, () => undefined);
   }
 
   /** Waits for a slot; rejects if `signal` is aborted before that. `caller` is empty if callers are not told apart. */
@@ -34,15 +33,11 @@ export class Slots {
     };
     const take: Take = (index) => {
       signal.removeEventListener("abort", giveUp);
-      this.#held.set(caller, this.#heldBy(caller) + 1);
-      let isFree = false;
+      const holder = { caller };
+      this.#holders[index] = holder;
       const free = () => {
-        if (isFree) return;
-        isFree = true;
-        this.#held.set(caller, this.#heldBy(caller) - 1);
-        if (this.#heldBy(caller) === 0) this.#held.delete(caller);
-        this.#free.push(index);
-        this.#free.sort((a, b) => a - b);
+        if (this.#holders[index] !== holder) return;
+        this.#holders[index] = undefined;
         this.#next();
       };
       taken.resolve({ index, free });
@@ -67,9 +62,8 @@ export class Slots {
       if (caller === undefined || (this.#hasCallers && this.#heldBy(caller) >= this.#most)) return;
       const own = this.#waiting.get(caller) ?? new Set();
       const [first] = own;
-      const [index] = this.#free;
-      if (index === undefined || !first) return;
-      this.#free.shift();
+      const index = this.#holders.indexOf(undefined);
+      if (index < 0 || !first) return;
       own.delete(first);
       this.#waiting.delete(caller);
       this.#waiting.set(caller, own);
@@ -78,7 +72,7 @@ export class Slots {
   }
 
   #heldBy(caller: string): number {
-    return this.#held.get(caller) ?? 0;
+    return this.#holders.filter((holder) => holder?.caller === caller).length;
   }
 }
 
