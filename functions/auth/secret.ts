@@ -6,8 +6,8 @@ export function isSame(known: ArrayBufferView<ArrayBuffer>, given: ArrayBufferVi
   return known.byteLength === given.byteLength && (crypto.subtle as WorkerdCrypto).timingSafeEqual(known, given);
 }
 
-/** A token as configuration lists it: the name of its holder, and its SHA-256 in hexadecimal. */
-export interface ListedToken {
+/** A token as configuration lists it: the name of its holder (default: `operator`), and its SHA-256 in hexadecimal. */
+interface ListedToken {
   name?: unknown;
   sha256?: unknown;
 }

@@ -13,7 +13,7 @@ import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask } from "./task.ts";
 
 /** Knows the addresses of jobs' pages. */
-export interface JobLinks {
+interface JobLinks {
   /** The address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
   urlOf(job: string, caller: Caller): Promise<string | undefined>;
 }
