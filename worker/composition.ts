@@ -29,7 +29,7 @@ export function compose({ endpoint, fileLocation, memory, ...given }: Compositio
   const { client, implementations, lease, log, instruments, reports } = given;
   const { namespace } = endpoint;
   const pid = crypto.randomUUID();
-  const watcher = new PromiseWatcher(client, memory?.promises);
+  const watcher = new PromiseWatcher(client, lease, memory?.promises);
   const rules = new ServerRules(client, namespace);
   const heartbeat = new Heartbeat(client, pid, lease);
   const pauses = new Pauses(client, namespace, lease);

@@ -10,7 +10,7 @@ import { NodeSql } from "../../server/node/node-sql.ts";
 import { option, optionOr } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { DATA, lockDirectory } from "../launcher/data-directory.ts";
-import { spawnEdge } from "../launcher/local-edge.ts";
+import { serveBundle } from "../launcher/local-edge.ts";
 import { newToken } from "../static-token.ts";
 import { FILES } from "../wrap/wrap-files.ts";
 import type { BackupHead, Line } from "./backup-file.ts";
@@ -186,7 +186,9 @@ interface Rooms extends AsyncDisposable {
  * may use the directory at the same time.
  */
 async function openRooms(data: string): Promise<Rooms> {
+  await using opened = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), "rooms-"));
+  opened.defer(() => rm(folder, { recursive: true, force: true }));
   const server = { name: "rooms", version: "1.0.0" };
   await writeFile(join(folder, FILES.options), JSON.stringify({ name: "rooms", url: NOWHERE }));
   await writeFile(join(folder, FILES.snapshot), JSON.stringify({ server, revision: "", resources: false, tools: [] }));
@@ -202,19 +204,8 @@ async function openRooms(data: string): Promise<Rooms> {
     TASK_KEY: randomBytes(32).toString("hex"),
     LOG_LEVEL: "error",
   };
-  const { process: edge, listening } = await spawnEdge(await prebuiltEdge(folder), {
-    port: 0,
-    data: join(data, "objects"),
-    bindings,
-  });
-  const end = async () => {
-    edge.stop();
-    await edge.exited;
-    await rm(folder, { recursive: true, force: true });
-  };
-  const port = await listening.catch(async (error) => {
-    await end();
-    throw error;
-  });
-  return { client: new OperatorClient(`http://127.0.0.1:${port}`, token), [Symbol.asyncDispose]: end };
+  const bundle = await prebuiltEdge(folder);
+  const { url } = opened.use(await serveBundle(bundle, { port: 0, data: join(data, "objects"), bindings }));
+  const all = opened.move();
+  return { client: new OperatorClient(url, token), [Symbol.asyncDispose]: () => all.disposeAsync() };
 }

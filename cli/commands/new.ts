@@ -5,7 +5,6 @@ import { option, usageOf, WrongArguments } from "../arguments.ts";
 import { writeFiles } from "../scaffold/files.ts";
 import { makeProject } from "../scaffold/new-project.ts";
 import { addedTool, toolNames } from "../scaffold/new-tool.ts";
-import { sourceOf } from "../scaffold/source.ts";
 
 const OPTIONS = {
   tool: option("NAME", "the name of the tool, such as send_invoice"),
@@ -26,7 +25,7 @@ export async function run(args: string[]): Promise<void> {
   if (folder === undefined && values.tool === undefined) throw new WrongArguments("Which folder?");
   const tool = values.tool === undefined ? undefined : toolNames(values.tool);
   if (folder !== undefined) {
-    await makeProject(resolve(folder), tool, () => sourceOf(values.package));
+    await makeProject(resolve(folder), tool, values.package);
     console.log(`${basename(resolve(folder))} is there. Now:
 
   cd ${isAbsolute(folder) ? folder : relative(process.cwd(), resolve(folder))}

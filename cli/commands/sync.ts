@@ -4,6 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
+import { keyOf } from "../../wrap/snapshot.ts";
 import {
   noteAcceptance,
   readSnapshot,
@@ -52,6 +53,7 @@ export async function run(args: string[]): Promise<void> {
     if (isAccepting && before && update.taken.length > 0)
       noteAcceptance(update, before, { server: options.name, by: thisUser() ?? "unknown" });
     for (const { name } of now.tools) unknown.delete(name);
+    for (const entry of Object.values(now.lists ?? {}).flat()) unknown.delete(keyOf(entry));
     await writeUpdate(file, update, now);
     const isSame = update.taken.length + update.held.length === 0;
     console.log(

@@ -76,9 +76,7 @@ function parseOptions(args: string[]) {
 }
 
 /** The addresses of the stack on this machine: the recorded ones, or else the defaults. */
-function localStack(
-  data: string,
-): Pick<StackRecord, "url" | "resonateUrl" | "resonateToken" | "workerUrl" | "project"> {
+function localStack(data: string): Omit<StackRecord, "ports"> {
   const record = stackRecordIn(data);
   if (record) return { ...record, url: new URL(record.url).origin };
   return { url: local(8787), resonateUrl: local(8001), workerUrl: `${local(8081)}/health` };

@@ -49,16 +49,10 @@ export function takeDirectory(dir: string): void {
 
 /** Locks the directory until the result is closed. @throws {Error} as {@link takeDirectory}, except for other servers */
 export function lockDirectory(dir: string): DatabaseSync {
-  const locked = openDirectory(dir);
-  if (locked) return locked;
-  const url = stackRecordIn(dir, false)?.url;
-  throw new Error(`It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}.`);
-}
-
-function openDirectory(dir: string): DatabaseSync | undefined {
+  let locked: DatabaseSync | undefined;
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    return lock(join(dir, LOCK));
+    locked = lock(join(dir, LOCK));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new Error(
@@ -66,6 +60,9 @@ function openDirectory(dir: string): DatabaseSync | undefined {
       { cause: error },
     );
   }
+  if (locked) return locked;
+  const url = stackRecordIn(dir, false)?.url;
+  throw new Error(`It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}.`);
 }
 
 /** Records the stack's addresses for the next run, the doctor and the proxy. */

@@ -9,13 +9,13 @@ import { type Bundle, bundleEdge, EDGE_MODULE } from "../bundle/bundle.ts";
 import { resolveModule } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 
-/** How long requests in flight may go on after SIGTERM, in milliseconds: a request that awaits a job could take minutes. */
+/** The default grace period: short, because a request that awaits a job could take minutes. */
 const GRACE = 1_000;
 
 /** How many characters are kept of the beginning, and of the end, of workerd's output. */
 const SHOWN = 2_000;
 
-interface LocalEdgeOptions {
+interface EdgeOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
   port: number;
   /** Text bindings that override those in `wrangler.toml`. An empty string removes a binding, even a Durable Object's. */
@@ -24,10 +24,10 @@ interface LocalEdgeOptions {
   data?: string | undefined;
   /** The bindings of further isolates of the edge, each on a free port. They share its Durable Objects. */
   beside?: readonly Readonly<Record<string, string | undefined>>[] | undefined;
-  /** The entry point to bundle instead of the edge's own. */
-  entry?: string | undefined;
   /** Port on 127.0.0.1 for the inspector of the isolate. Default: no inspector. */
   inspectorPort?: number | undefined;
+  /** How long requests in flight may go on after SIGTERM, in milliseconds. Default: a second. */
+  grace?: number;
 }
 
 export interface EdgeProcess extends AsyncDisposable {
@@ -37,13 +37,17 @@ export interface EdgeProcess extends AsyncDisposable {
   readonly process: Child;
 }
 
+/** Serves the project's edge, or the one of another `entry` point: see {@link serveBundle}. */
+export const startEdge = async ({ entry, ...options }: EdgeOptions & { entry?: string | undefined }) =>
+  serveBundle(await bundleEdge(entry), options);
+
 /**
- * Serves the edge by workerd and waits until it listens. Disposing of the result ends the process.
+ * Serves an edge by workerd and waits until it listens. Disposing of the result ends the process.
  *
  * @throws {Error} that names the port if it is taken, or else with workerd's output
  */
-export async function startEdge(options: LocalEdgeOptions): Promise<EdgeProcess> {
-  const { process, ports } = await spawnEdge(await bundleEdge(options.entry), options);
+export async function serveBundle(bundle: Bundle, options: EdgeOptions): Promise<EdgeProcess> {
+  const { process, ports } = await spawnEdge(bundle, options);
   const [port = 0, ...others] = await ports;
   return {
     url: `http://127.0.0.1:${port}`,
@@ -63,14 +67,7 @@ export async function startEdge(options: LocalEdgeOptions): Promise<EdgeProcess>
  */
 export async function spawnEdge(
   bundle: Bundle,
-  {
-    port,
-    data,
-    bindings,
-    beside = [],
-    inspectorPort,
-    grace = GRACE,
-  }: Omit<LocalEdgeOptions, "entry"> & { grace?: number },
+  { port, data, bindings, beside = [], inspectorPort, grace = GRACE }: EdgeOptions,
 ) {
   const isolates = [bindings, ...beside].map((one) =>
     Object.entries({ ...bundle.vars, ...one }).filter(([, value]) => value),

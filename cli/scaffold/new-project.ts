@@ -5,7 +5,7 @@ import { basename, join } from "node:path";
 import { thisPackage } from "../package.ts";
 import { mapFiles, type ScaffoldFiles, template, writeFiles } from "./files.ts";
 import { type ToolNames, toolFiles } from "./new-tool.ts";
-import type { Source } from "./source.ts";
+import { sourceOf } from "./source.ts";
 
 const DEFAULT_TOOL = { file: "wait-for-site", code: "waitForSite" };
 
@@ -21,19 +21,15 @@ function checkName(name: string): void {
 }
 
 /**
- * Makes a project in a new folder, named after the folder. `find` returns the source of this package.
+ * Makes a project in a new folder, named after the folder. `given`: the source of this package, as for `--package`.
  *
  * @throws {Error} if the folder exists, or its name does not fit a project
  */
-export async function makeProject(
-  folder: string,
-  tool: ToolNames | undefined,
-  find: () => Promise<Source>,
-): Promise<void> {
+export async function makeProject(folder: string, tool?: ToolNames, given?: string): Promise<void> {
   const name = basename(folder);
   checkName(name);
   if (existsSync(folder)) throw new Error(`${folder} is there already.`);
-  const source = await find();
+  const source = await sourceOf(given);
   let files = await template("project");
   if (tool) files = await withTool(files, tool);
   files = mapFiles(files, (text) => text.replaceAll("my-server", name));

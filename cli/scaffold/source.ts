@@ -6,7 +6,7 @@ import { execa } from "execa";
 import { isCheckout, thisPackage } from "../package.ts";
 
 /** The dependency for `package.json`; a tarball is copied into the project. */
-export interface Source {
+interface Source {
   spec: string;
   tarball?: string;
 }

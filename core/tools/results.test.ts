@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { arrange, hold, MAX_ANSWER, pick } from "./results.ts";
+import { structured } from "./present.ts";
+import { arrange, hold, linksTo, MAX_ANSWER, noteOn, pick } from "./results.ts";
 
 test("an answer that fits loses nothing: a hundred fired timers keep their times and results", () => {
   const views = Array.from({ length: 100 }, (_, n) => ({
@@ -57,4 +58,13 @@ test("parts of the length of a host's cut are read one after another, each from 
   // A result that is short enough comes unchanged.
   const whole = arrange([hold(view, { limit: 5_000 }, MAX_ANSWER)], MAX_ANSWER);
   expect(whole.views[0]?.result).toEqual(result);
+});
+
+test.each(["a", '"', "é"])("an answer about a job whose name has 500 times %s stays within its limit", (character) => {
+  const view = { job_name: character.repeat(500), status: "complete", result: "x".repeat(100_000) } as const;
+  const fitted = arrange([hold(view, { result: "full" }, MAX_ANSWER)], MAX_ANSWER);
+  const { structuredContent, content } = structured({ statuses: fitted.views, note: noteOn(fitted) });
+  const links = linksTo(fitted.views.map(({ summary }) => summary));
+  const message = { structuredContent, content: [...content, ...links] };
+  expect(JSON.stringify(message).length).toBeLessThanOrEqual(MAX_ANSWER);
 });

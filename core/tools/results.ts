@@ -32,8 +32,9 @@ const MAX_QUESTIONS = 20;
 const MAX_FIELDS = 30;
 const MAX_FIELD = 60;
 
-/** Room for the characters of an answer besides its entries: braces, a note, additions of the protocol. */
+/** Room for the characters of an answer besides its entries: braces, a note with a short name, additions of the protocol. */
 const AROUND = 1_000;
+const SHORT_NAME = 140;
 
 /** How many links an answer has at most, and the length of each in characters without the job's name, which occurs twice. */
 const MAX_LINKS = 5;
@@ -118,9 +119,12 @@ interface Fitted {
 export function arrange(held: readonly Held[], limit: number, { taken = 0, copies = 2 as 1 | 2 } = {}): Fitted {
   const whole = wholeOf(held, limit - AROUND - taken, copies);
   if (whole) return { views: whole, leftOut: 0 };
-  const names = held.filter(({ result }) => result).map(({ view }) => LINK + 2 * uriOf(view.job_name).length);
-  const links = names.sort((a, b) => b - a).slice(0, MAX_LINKS);
-  const room = limit - AROUND - taken - (copies === 2 ? links.reduce((sum, link) => sum + link, 0) : 0);
+  const names = held.filter(({ result }) => result).map(({ view }) => view.job_name);
+  const links = names.map((name) => LINK + 2 * uriOf(name).length).sort((a, b) => b - a);
+  // Links, and a note that names one of the jobs, accompany structured content only.
+  const noted = Math.max(0, ...names.map((name) => costOf(name) - SHORT_NAME));
+  const beside = copies === 2 ? links.slice(0, MAX_LINKS).reduce((sum, link) => sum + link, noted) : 0;
+  const room = limit - AROUND - taken - beside;
   const least = held.map((one) => fullest(one, room, copies));
   const isTight = least.reduce((sum, { cost }) => sum + cost, 0) > room;
   const entries = isTight ? held.map((one) => shortest(one, copies)) : least;

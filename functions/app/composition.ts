@@ -44,6 +44,9 @@ const SETTINGS = { fresh: 5_000, failed: 1_000, turn: 3_000 };
 /** How long the readiness of the Resonate server is cached, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 
+/** The schedules of definitions are made once, and after a failure tried again; in milliseconds. */
+const SCHEDULES = { fresh: Number.POSITIVE_INFINITY, failed: 1_000, turn: 30_000 };
+
 /** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
 const PATIENCE = 5_000;
 
@@ -107,6 +110,12 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     const { starts_stopped = false, blocked = [] } = known ?? {};
     return { starts_stopped, blocked: [...(config.BLOCKED_CALLERS ?? []), ...blocked] };
   };
+  const made = new SharedValue<void>(SCHEDULES);
+  const makeSchedules = async () =>
+    callers?.makeSchedules().catch((error) => {
+      log.warn("schedules of definitions are not made yet", { reason: String(error.message) });
+      throw error;
+    });
   const edge: Edge = {
     config,
     identify: (request, line) => identify(request, edge, line),
@@ -133,24 +142,12 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     settings,
     refused: new RefusedTries(),
     ready: new SharedValue(READY),
-    deploy: callers && tools.some(({ schedule }) => schedule) ? once(() => callers.makeSchedules(), log) : undefined,
+    deploy: tools.some(({ schedule }) => schedule) ? () => made.get(makeSchedules).catch(() => {}) : undefined,
     missing,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
   };
   return edge;
-}
-
-/** A function that does `work` again at each call until it has succeeded. */
-function once(work: () => Promise<void>, log: EdgeLog): () => Promise<void> {
-  let done: Promise<void> | undefined;
-  return () => {
-    done ??= work().catch((error) => {
-      done = undefined;
-      log.warn("schedules of definitions are not made yet", { reason: String(error.message) });
-    });
-    return done;
-  };
 }
 
 /** The identity with an icon, where the deployment knows its own address. */

@@ -66,7 +66,7 @@ export interface Edge {
   /** The callers' objects; undefined where none are bound. */
   callers: Callers | undefined;
   /** Makes the schedules of the definitions, once; undefined where no definition has one. */
-  deploy: (() => Promise<void>) | undefined;
+  deploy: (() => Promise<unknown>) | undefined;
   /** What does not work because a binding is missing; undefined where none is. */
   missing: string | undefined;
   log: EdgeLog;

@@ -170,6 +170,10 @@ test("sync adds a server to a project, and updates the snapshots of the servers 
   expect(await readFile(waiting, "utf8")).toBe(shown);
   expect((await said(["sync", "--accept"], project)).output).toMatch(/Its tools have changed:\n +\+ read is new/);
   expect((await said(["sync"], project)).output).toMatch(/as it was/);
+  const lists = { prompts: [{ name: "hello" }], resources: [], resourceTemplates: [] };
+  await writeFile(waiting, JSON.stringify({ ...seen, lists }));
+  const accepting = await said(["sync", "--accept", "hello"], project);
+  expect(accepting).toMatchObject({ exitCode: 0, output: expect.stringContaining("+ prompt hello is new") });
 });
 
 test("sync writes no key of a URL into the project", async () => {

@@ -2,10 +2,10 @@
  * A Resonate server in this process: the embedded server's state machine, without its disk and clock. It is fast enough to
  * run a durable function thousands of times a second.
  */
-import type { PromiseRecord } from "@resonatehq/sdk";
 import { type Clock, machineClock } from "../../core/engine/clock.ts";
 import type { HeldTask } from "../../core/engine/lease/lease.ts";
 import { encodeValue, lineage } from "../../core/store/codec.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { rootOf } from "../../core/store/ids.ts";
 import { MemoryState } from "../../server/engine/memory-state.ts";
 import { type Change, type Operation, promiseRecord } from "../../server/engine/records.ts";

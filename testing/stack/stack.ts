@@ -171,21 +171,18 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const root = resolve(options.root ?? ".");
   const script = options.worker === undefined ? workerOf(readProject(root)) : resolve(root, options.worker);
   await using started = new AsyncDisposableStack();
-  let origin = "";
+  const edgePort = ports.edge || (await freePort());
+  const origin = `http://127.0.0.1:${edgePort}`;
   // Workers move first: to a worker whose time is behind the server's, due promises would not look due.
-  const tellEdge = async (ahead: number) => {
-    if (origin !== "") await setEdge(origin, ahead);
-  };
-  const time = started.use(await startTime(["worker", "resonate"], tellEdge));
+  const time = started.use(await startTime(["worker", "resonate"], (ahead) => setEdge(origin, ahead)));
 
   const state = await mkdtemp(join(tmpdir(), "resonate-"));
   started.defer(() => rm(state, { recursive: true, force: true }));
-  const resonateUrl = `http://127.0.0.1:${ports.resonate ?? (await freePort())}`;
+  const resonateUrl = `http://127.0.0.1:${ports.resonate || (await freePort())}`;
   const resonate = part(await launchResonate(resonateUrl, state, time), () => launchResonate(resonateUrl, state, time));
   disposePart(started, resonate);
-  const edgePort = ports.edge ?? (await freePort());
   const VIEW_KEY = bindings.VIEW_KEY ?? randomBytes(32).toString("hex");
-  const called = { PUBLIC_URL: bindings.PUBLIC_URL ?? `http://127.0.0.1:${edgePort}`, VIEW_KEY };
+  const called = { PUBLIC_URL: bindings.PUBLIC_URL ?? origin, VIEW_KEY };
   const FILES_URL = env.FILES_URL ?? bindings.FILES_URL ?? filesIn(state);
   const address = { RESONATE_URL: resonateUrl, RESONATE_TOKEN: "", RESONATE_GROUP: "test", RESONATE_NAMESPACE: "" };
 
@@ -210,19 +207,19 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
     // Calls of a test wait for their jobs.
     WAIT_SECONDS: "45",
   };
-  const launchEdge = async (port: number) => {
+  const launchEdge = async () => {
     const bundle = await bundleEdge(await movableEntry(options.edge, root), root);
     const { process, listening } = await spawnEdge(bundle, {
-      ...{ port, data: join(state, "objects") },
+      ...{ port: edgePort, data: join(state, "objects") },
       bindings: { ...local, ...bindings, ...address },
     });
     const edge = watch(process);
-    origin = `http://127.0.0.1:${await listening}`;
+    await listening;
     await setEdge(origin, time.ahead);
     return edge;
   };
   await Promise.all(Array.from({ length: count }, addWorker));
-  const edge = part(await launchEdge(edgePort), () => launchEdge(Number(new URL(origin).port)));
+  const edge = part(await launchEdge(), launchEdge);
   disposePart(started, edge);
 
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });

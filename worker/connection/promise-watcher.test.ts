@@ -14,7 +14,7 @@ function scene({ maxSize = 100_000, answer = async () => {}, state = (): string 
     await answer();
     return { status: 200, data: { promise: record(id, state()) } };
   };
-  const watcher = new PromiseWatcher({ send } as unknown as ResonateClient, maxSize);
+  const watcher = new PromiseWatcher({ send } as unknown as ResonateClient, 1_000, maxSize);
   watcher.connected("poll://uni@group/1");
   const told: string[] = [];
   const listener = (id: string) => (promise?: PromiseRecord) => told.push(`${id} ${promise?.state ?? "unsure"}`);

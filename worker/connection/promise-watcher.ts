@@ -26,13 +26,16 @@ interface Watched {
  */
 export class PromiseWatcher {
   readonly #client: ResonateClient;
+  readonly #patience: number;
   readonly #watched: LRUCache<string, Watched>;
   #address = "";
   #connection = 0;
   #isConnected = false;
 
-  constructor(client: ResonateClient, maxSize = MAX_SIZE) {
+  /** `patience`: how long an unreachable server is retried, in milliseconds. */
+  constructor(client: ResonateClient, patience: number, maxSize = MAX_SIZE) {
     this.#client = client;
+    this.#patience = patience;
     this.#watched = new LRUCache({
       maxSize,
       sizeCalculation: ({ promise }) => 500 + (promise.value.data?.length ?? 0),
@@ -115,13 +118,14 @@ export class PromiseWatcher {
   }
 
   async #fetch(id: string): Promise<PromiseRecord | undefined> {
+    const options = { origin: id, patience: this.#patience };
     if (this.#isConnected) {
       const data = { awaited: id, address: this.#address };
-      const answer = await this.#client.send("promise.register_listener", data, { origin: id });
+      const answer = await this.#client.send("promise.register_listener", data, options);
       if (answer.status === 200) return answer.data.promise;
       if (answer.status === 404) return undefined;
     }
-    const answer = await this.#client.send("promise.get", { id }, { origin: id });
+    const answer = await this.#client.send("promise.get", { id }, options);
     return answer.status === 200 ? answer.data.promise : undefined;
   }
 }

@@ -84,12 +84,12 @@ export class TaskIntake {
     this.#parts.heartbeat.stopAll();
   }
 
-  #enqueue(dispatch: Dispatch): void {
+  #enqueue(dispatch: Dispatch, isOld = false): void {
     const { kindOf, namespace } = this.#parts;
     const kind = kindOf(dispatch.id);
     const queue = this.#queues.get(kind) ?? this.#createQueue(kind);
     this.#queues.set(kind, queue);
-    queue.add(dispatch, splitKey(localId(dispatch.id, namespace)).key);
+    queue.add(dispatch, splitKey(localId(dispatch.id, namespace)).key, isOld);
   }
 
   #createQueue(kind: string): TaskQueue<LeasedTask> {
@@ -129,7 +129,7 @@ export class TaskIntake {
       const isRefused = error instanceof ResonateRefused;
       log[isRefused ? "warn" : "debug"]({ job, reason: reasonOf(error) }, "task not taken");
       // The server would dispatch it again, but at growing intervals, as it assumes that a connected worker got the dispatch.
-      if (!isRefused) setTimeout(() => this.#enqueue(dispatch), CLAIM_AGAIN_AFTER).unref();
+      if (!isRefused) setTimeout(() => this.#enqueue(dispatch, true), CLAIM_AGAIN_AFTER).unref();
       return undefined;
     }
   }

@@ -28,7 +28,7 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
   readonly #handler: TaskHandler<Claimed>;
   readonly #slots: Slots;
   readonly #claims = new PQueue({ concurrency: CLAIMS });
-  /** Dispatches to claim, by caller and task. A repeated dispatch replaces the earlier one. */
+  /** Dispatches to claim, by caller and task: the newest of each task. */
   readonly #unclaimed = new Map<string, Map<string, LeaseRef>>();
   #waiting = 0;
   #claimed = 0;
@@ -40,12 +40,16 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
     this.#slots = new Slots(slots);
   }
 
-  /** `key` is the caller's, as far as the task's id names one. */
-  add(dispatch: LeaseRef, key: string): void {
+  /**
+   * `key` is the caller's, as far as the task's id names one. `isOld`: the dispatch came some time ago, so that one that has come
+   * since then takes precedence.
+   */
+  add(dispatch: LeaseRef, key: string, isOld = false): void {
     if (this.#isClosed) return;
     const theirs = this.#unclaimed.get(key) ?? new Map<string, LeaseRef>();
     this.#unclaimed.set(key, theirs);
     if (!theirs.has(dispatch.id)) this.#wait(1);
+    else if (isOld) return;
     theirs.set(dispatch.id, dispatch);
     this.#claimMore();
   }

@@ -1,8 +1,9 @@
 import { text } from "node:stream/consumers";
+import { setTimeout as delay } from "node:timers/promises";
 import pino from "pino";
 import { afterEach, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { defineJob, implement } from "../../core/index.ts";
+import { type Context, defineJob, implement } from "../../core/index.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
@@ -18,13 +19,43 @@ afterEach(async () => {
 
 const tea = defineJob({ kind: "tea", args: z.object({}), id: () => "x" });
 
-test("a runner begins no step after its lease has lapsed during the look for a pause", async () => {
+/** A job that a runner may run, and a client of the server. Before the server gets a request of the runner, `meet` is awaited. */
+async function scene(run: (ctx: Context) => Promise<unknown>) {
   const server = await startResonate({ port: 0, data: undefined, token: undefined, log: pino({ level: "silent" }) });
   const client = new ResonateClient({ url: server.url });
   const endpoint = { RESONATE_URL: server.url, RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" };
   const { id } = await new RemoteStore(endpointOf(endpoint), [tea]).create(tea, "tea_x", {}, Date.now());
-  vi.useFakeTimers({ toFake: ["Date"] });
+  const between = {
+    /** Resolves with a status to refuse the request with. */
+    meet: async (_body: string): Promise<number | undefined> => undefined,
+  };
+  const proxy = await serveHttp(async (req, res) => {
+    const body = await text(req);
+    const status = await between.meet(body);
+    if (status !== undefined) return void res.writeHead(status).end();
+    const answer = await fetch(server.url, { method: "POST", body });
+    res.writeHead(answer.status).end(await answer.text());
+  });
+  cleanup.push(
+    () => proxy[Symbol.asyncDispose](),
+    () => server.close(),
+  );
+  const runner = new RunnerServer({ RESONATE_URL: proxy.url, LOG_LEVEL: "silent" }, [implement(tea, run)]);
+  const begin = async () => {
+    const promise = await client.call({ kind: "promise.get", data: { id } });
+    const body = JSON.stringify({ task: { id, version: 0 }, promise });
+    await runner.fetch(new Request("http://runner/", { method: "POST", body }));
+  };
+  return { id, client, between, begin };
+}
 
+test("a runner begins no step after its lease has lapsed during the look for a pause", async () => {
+  let steps = 0;
+  const brew = async () => {
+    steps += 1;
+  };
+  const { id, client, between, begin } = await scene((ctx) => ctx.step("brew", brew));
+  vi.useFakeTimers({ toFake: ["Date"] });
   /** Lets the runner's lease lapse, and gives the task to another worker. */
   const lapse = async () => {
     vi.setSystemTime(Date.now() + 20_000);
@@ -32,29 +63,29 @@ test("a runner begins no step after its lease has lapsed during the look for a p
     await vi.waitUntil(async () => (await client.send("task.acquire", take)).status === 200);
   };
   let lapsing: Promise<void> | undefined;
-  const between = await serveHttp(async (req, res) => {
-    const body = await text(req);
-    if (body.includes("paused:")) {
-      lapsing ??= lapse();
-      await lapsing;
-    }
-    const answer = await fetch(server.url, { method: "POST", body });
-    res.writeHead(answer.status).end(await answer.text());
-  });
-  cleanup.push(
-    () => between[Symbol.asyncDispose](),
-    () => server.close(),
-  );
-
-  let steps = 0;
-  const brew = async () => {
-    steps += 1;
+  between.meet = async (body) => {
+    if (!body.includes("paused:")) return undefined;
+    lapsing ??= lapse();
+    await lapsing;
+    return undefined;
   };
-  const run = implement(tea, (ctx) => ctx.step("brew", brew));
-  const runner = new RunnerServer({ RESONATE_URL: between.url, LOG_LEVEL: "silent" }, [run]);
-  const promise = await client.call({ kind: "promise.get", data: { id } });
-  const body = JSON.stringify({ task: { id, version: 0 }, promise });
-  await runner.fetch(new Request("http://runner/", { method: "POST", body }));
+  await begin();
   expect(lapsing).toBeDefined();
   expect(steps).toBe(0);
+});
+
+test("a job whose question cannot be read for some seconds goes on with its step, and then waits for the answer", async () => {
+  const question = { message: "Sugar?", requestedSchema: { type: "object" as const, properties: {} } };
+  const { id, client, between, begin } = await scene((ctx) =>
+    Promise.all([ctx.step("brew", () => delay(4_000)), ctx.ask("sugar", question)]),
+  );
+  let end = Number.POSITIVE_INFINITY;
+  between.meet = async (body) => {
+    if (!body.includes('"promise.get"') || !body.includes(`"${id}:e`)) return undefined;
+    end = Math.min(end, performance.now() + 2_500);
+    return performance.now() < end ? 503 : undefined;
+  };
+  await begin();
+  expect(end).toBeLessThan(performance.now());
+  expect((await client.send("task.get", { id })).data).toMatchObject({ task: { state: "suspended" } });
 });

@@ -30,6 +30,18 @@ test("the accepted list of prompts loses removed prompts at once, and they may c
   expect(updated(kept, then, { follow: true }).snapshot).toEqual(then);
 });
 
+test("only the tools of the accepted names are accepted, also if another tool has such a name in a field `uri`", () => {
+  const tool = (name: string, more = {}) => ({ name, inputSchema: { type: "object" }, ...more });
+  const before = { ...snapshot([]), tools: [tool("read")] };
+  const now = {
+    ...before,
+    tools: [tool("read"), tool("search"), tool("evil", { uri: "search" }), tool("odd", { uri: "x" })],
+  };
+  const accepting = (name: string) => updated(before, now, { accept: [name] }).snapshot.tools.map((each) => each.name);
+  expect(accepting("search")).toEqual(["read", "search"]);
+  expect(accepting("odd")).toEqual(["read", "odd"]);
+});
+
 test("a snapshot by a version without prompts accepts the first list of prompts, and reports no change", () => {
   const { lists: _, offers: __, ...old } = snapshot([]);
   const now = snapshot([{ name: "a" }]);

@@ -64,16 +64,19 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
 /** The accepted snapshot, with the entries of these names, or addresses, replaced by the server's present ones. */
 export function accepted(before: Snapshot, now: Snapshot, names: readonly string[]): Snapshot {
   const isOther = (entry: Listed) => !names.includes(keyOf(entry));
-  const mixed = <Each extends Listed>(old: readonly Each[], news: readonly Each[] = []) => [
-    ...old.filter(isOther),
-    ...news.filter((entry) => !isOther(entry)),
-  ];
+  // A tool may have a field `uri`, which does not identify it.
+  const isOtherTool = ({ name }: ListedTool) => !names.includes(name);
   const { lists, agreed, agreedLists } = before;
   return {
     ...before,
-    tools: mixed(before.tools, now.tools),
-    ...(agreed && { agreed: agreed.filter(isOther) }),
-    ...(lists && { lists: listsOf((kind) => mixed(lists[kind], now.lists?.[kind])) }),
+    tools: [...before.tools.filter(isOtherTool), ...now.tools.filter((tool) => !isOtherTool(tool))],
+    ...(agreed && { agreed: agreed.filter(isOtherTool) }),
+    ...(lists && {
+      lists: listsOf((kind) => [
+        ...lists[kind].filter(isOther),
+        ...(now.lists?.[kind] ?? []).filter((entry) => !isOther(entry)),
+      ]),
+    }),
     ...(agreedLists && { agreedLists: listsOf((kind) => agreedLists[kind].filter(isOther)) }),
   };
 }

@@ -58,11 +58,12 @@ function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): D
 
 /** Whether a new attempt resumes after the last good step of the earlier one. */
 function mayResume<Args>(job: Job<Args>, earlier: DurablePromise, args: Args): boolean {
-  const isAlike = earlier.version === job.version && isSame(earlier.args, args);
-  return job.onRestart === "resume" && endedWithoutResult(earlier) && isAlike;
+  if (job.onRestart !== "resume" || !endedWithoutResult(earlier)) return false;
+  return earlier.version === job.version && isSame(earlier.args, args);
 }
 
-const isSame = (one: unknown, other: unknown): boolean => canonical(one) === canonical(other);
+/** A job that was just created has the very arguments of its start. */
+const isSame = (one: unknown, other: unknown): boolean => one === other || canonical(one) === canonical(other);
 
 /** Whether a new start makes the next generation. */
 function isOver<Args>(job: Job<Args>, promise: DurablePromise, now: number): boolean {
