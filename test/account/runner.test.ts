@@ -16,15 +16,17 @@ let client: McpClient;
 const cleanup = new AsyncDisposableStack();
 beforeAll(async () => {
   const ENCRYPTION_KEYS = randomBytes(32).toString("base64");
-  const started = await startEdge({
-    port: 0,
-    entry: "test/account/fixture/account-edge.ts",
-    bindings: {
-      ...{ AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", ENCRYPTION_KEYS },
-      ...{ RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) },
-    },
-  });
-  edge = cleanup.use(watch(started.process));
+  const started = cleanup.use(
+    await startEdge({
+      port: 0,
+      entry: "test/account/fixture/account-edge.ts",
+      bindings: {
+        ...{ AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", ENCRYPTION_KEYS },
+        ...{ RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) },
+      },
+    }),
+  );
+  edge = watch(started.process);
   env = { RESONATE_URL: `${started.url}/resonate`, RESONATE_TOKEN: token, ENCRYPTION_KEYS };
   client = cleanup.use(await currentClient.connect(`${started.url}/mcp`));
 });
