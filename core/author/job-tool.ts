@@ -109,28 +109,7 @@ export interface StartToolOptions<Input, Args, Result, Output extends object>
 export interface DurableToolOptions<Args, Result>
   extends ToolOptions<Args>,
     Pick<JobToolOptions<Args, Args, Result>, "schedule">,
-    Pick<
-      JobOptions<Args, Result>,
-      | "id"
-      | "deadline"
-      | "expectedAt"
-      | "shared"
-      | "freshFor"
-      | "keepFor"
-      | "cleanup"
-      | "counts"
-      | "onRestart"
-      | "otherArguments"
-      | "version"
-      | "runs"
-      | "group"
-      | "view"
-      | "errors"
-      | "budget"
-      | "events"
-      | "labels"
-      | "concurrency"
-    > {
+    Omit<JobOptions<Args, Result>, "kind" | "prefix" | "args" | "result" | "restarts" | "answers" | "apps"> {
   /** The function's result: advertised, and checked before it is stored. */
   output?: Schema<Result>;
   /** The prefix of its jobs' names. Default: the tool's name, with `_` for `-` and `.`, and another `_`. */

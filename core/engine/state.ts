@@ -32,8 +32,8 @@ export interface Carried {
   emitted: number;
   events: number;
   /** The amount spent and the limit of each budget. */
-  spent?: Record<string, { spent: number; limit: number }>;
-  progress?: Progress;
+  spent?: Record<string, { spent: number; limit: number }> | undefined;
+  progress?: Progress | undefined;
 }
 
 /** One of the runs of a job: see `runs.ts`. */

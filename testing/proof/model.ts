@@ -13,7 +13,7 @@ import { seededNumber, seededUuid } from "../../core/engine/guard/seeded.ts";
 import { fromStored, isFinal, type StoredError, toStored } from "../../core/engine/values.ts";
 import { BUDGET, type ContextCalls, type ProgramTree, runTree, type TreeResult } from "./program.ts";
 
-export type TreeEnd = { value: unknown } | { error: StoredError };
+type TreeEnd = { value: unknown } | { error: StoredError };
 
 /** Stands for the job's cancellation in a list of paths. */
 export const CANCELLED = "";

@@ -93,7 +93,7 @@ export interface Program {
 }
 
 /** The environment in which a tree runs: durations and the time. */
-export interface Machine {
+interface Machine {
   pause(ms: number): Promise<void>;
   /** Awaits something outside of the context. Default: `pause`. */
   outside?(): Promise<void>;

@@ -392,7 +392,7 @@ export class ExecutionContext implements Context {
         this.#refuse("spend", of, MAX_NAME);
         spending.add(of, amount);
       } catch (error) {
-        return reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
+        return reject(run.breaks((error as NondeterminismError).message));
       }
       spending.within(of, (limit, spent) => this.#root.#mayGrow(of, limit, spent)).then(resolve, reject);
     });
@@ -509,7 +509,6 @@ export class ExecutionContext implements Context {
 
   /** Closes this context and those inside of it: their outcomes are no longer used. */
   abandon(): void {
-    if (this.#isAbandoned) return;
     this.#isClosed = true;
     const closed = this.#parts.commands.closeWithin(this.#path);
     // Listeners to the signals are not part of the function, so they run outside of windows.

@@ -37,14 +37,13 @@ export async function attempt(
 ): Promise<unknown> {
   const { timeout = limits.concurrency && MINUTE } = limits;
   const { runtime, lease, signal, report, clock } = parts;
-  const { owner = "", env, log, metrics } = runtime;
+  const { owner = "", env, log, metrics, jobName, promiseOf } = runtime;
   const deadline = parts.run.waitsUntil;
   const leave = await admitted(parts, command, limits, timeout ?? MINUTE);
   const number = command.attempts + 1;
   const abort = new AbortController();
   command.abort = abort;
   if (signal.aborted || command.isOver) abort.abort(signal.reason);
-  const { jobName, promiseOf } = runtime;
   const at = { promiseId: lease.id, run: lease.run, version: lease.version, step: command.path, attempt: number };
   const files = runtime.files({ ...at, jobName, promiseOf, signal: abort.signal });
   const step: Step = {

@@ -6,7 +6,7 @@ import { isFinal } from "../values.ts";
 const SHORTEST_ATTEMPT = 2 * SECOND;
 
 /** The failed attempts of a step. */
-export interface Failure {
+interface Failure {
   /** How many attempts have failed, this one included. */
   attempts: number;
   /** When the first of them failed, and now; milliseconds since the epoch. */

@@ -9,11 +9,12 @@ import {
   NonRetryableError,
   RetryableError,
   SECOND,
+  type StepOptions,
 } from "../../definitions/context.ts";
 import type { Runtime } from "../runtime.ts";
 import { LeaseLost, type Runnable } from "../runtime.ts";
 
-/** A step that fails so many times, and the attempts that it has seen. */
+/** A step that fails so many times, a job that does nothing else, and the attempts that the step has seen. */
 function failing(times: number, error: () => unknown = () => new Error("503")) {
   const attempts: { attempt: number; at: number; key: string }[] = [];
   const fn =
@@ -23,18 +24,17 @@ function failing(times: number, error: () => unknown = () => new Error("503")) {
       if (attempts.length <= times) throw error();
       return "well";
     };
-  return { attempts, fn };
+  const job = (options: StepOptions = {}, runtime: Partial<Runtime> = {}): SimulatedJob => {
+    const step = fn(() => simulated);
+    const simulated: SimulatedJob = new SimulatedJob((ctx: Context) => ctx.step("fetch", step, options), runtime);
+    return simulated;
+  };
+  return { attempts, fn, job };
 }
 
 test("a step is retried after growing pauses; each attempt has its number, and all have one idempotency key", async () => {
-  const { attempts, fn } = failing(4);
-  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
-    ctx.step(
-      "fetch",
-      fn(() => simulated),
-    ),
-  );
-  expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "well" });
+  const { attempts, job } = failing(4);
+  expect(await job().toEnd()).toEqual({ kind: "complete", value: "well" });
   expect(attempts.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5]);
   expect(new Set(attempts.map(({ key }) => key)).size).toBe(1);
   expect(attempts[0]?.key).toMatch(/^[0-9a-f]{32}$/);
@@ -58,22 +58,9 @@ test("no two steps of a job share an idempotency key", async () => {
 
 test("a worker waits through a short pause, and is free during a long one", async () => {
   const short = failing(1);
-  const held: SimulatedJob = new SimulatedJob((ctx: Context) =>
-    ctx.step(
-      "fetch",
-      short.fn(() => held),
-      { retry: { initialInterval: 4 * SECOND } },
-    ),
-  );
-  expect(await held.execute()).toMatchObject({ kind: "complete" });
+  expect(await short.job({ retry: { initialInterval: 4 * SECOND } }).execute()).toMatchObject({ kind: "complete" });
   const long = failing(1);
-  const slept: SimulatedJob = new SimulatedJob((ctx: Context) =>
-    ctx.step(
-      "fetch",
-      long.fn(() => slept),
-      { retry: { initialInterval: MINUTE } },
-    ),
-  );
+  const slept = long.job({ retry: { initialInterval: MINUTE } });
   expect(await slept.execute()).toEqual({ kind: "asleep" });
   expect(long.attempts).toHaveLength(1);
   slept.forget();
@@ -108,15 +95,8 @@ test("the count of attempts and the budget survive every crash", async () => {
 
 test("retries end with their budget, and at final errors", async () => {
   const ends = async (error: () => unknown, options = {}) => {
-    const { attempts, fn } = failing(Number.POSITIVE_INFINITY, error);
-    const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
-      ctx.step(
-        "fetch",
-        fn(() => simulated),
-        options,
-      ),
-    );
-    const outcome = await simulated.toEnd();
+    const { attempts, job } = failing(Number.POSITIVE_INFINITY, error);
+    const outcome = await job(options).toEnd();
     const took = (attempts.at(-1)?.at ?? 0) - (attempts[0]?.at ?? 0);
     return { tries: attempts.length, took, message: outcome.kind === "failed" && String(outcome.error) };
   };
@@ -135,26 +115,14 @@ test("retries end with their budget, and at final errors", async () => {
 });
 
 test("an attempt that failed with `retryAfter` is not retried before that time", async () => {
-  const { attempts, fn } = failing(1, () => new RetryableError("429", { retryAfter: 90 * SECOND }));
-  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
-    ctx.step(
-      "fetch",
-      fn(() => simulated),
-    ),
-  );
-  await simulated.toEnd();
+  const { attempts, job } = failing(1, () => new RetryableError("429", { retryAfter: 90 * SECOND }));
+  await job().toEnd();
   expect((attempts[1]?.at ?? 0) - (attempts[0]?.at ?? 0)).toBeGreaterThanOrEqual(90 * SECOND);
 });
 
 test("a step whose `retryAfter` is not a number is retried after the ordinary pause", async () => {
-  const { attempts, fn } = failing(1, () => new RetryableError("429", { retryAfter: Number("Thu, 01 Jan 2026") }));
-  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
-    ctx.step(
-      "fetch",
-      fn(() => simulated),
-    ),
-  );
-  expect(await simulated.toEnd()).toMatchObject({ kind: "complete" });
+  const { attempts, job } = failing(1, () => new RetryableError("429", { retryAfter: Number("Thu, 01 Jan 2026") }));
+  expect(await job().toEnd()).toMatchObject({ kind: "complete" });
   const pause = (attempts[1]?.at ?? 0) - (attempts[0]?.at ?? 0);
   expect(pause).toBeGreaterThanOrEqual(SECOND / 2);
   expect(pause).toBeLessThanOrEqual(SECOND);
@@ -263,15 +231,8 @@ test("an at-most-once step that is given up before its beginning is recorded doe
 });
 
 test("an at-most-once step that fails is not retried", async () => {
-  const { attempts, fn } = failing(1);
-  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) =>
-    ctx.step(
-      "pay",
-      fn(() => simulated),
-      { atMostOnce: true },
-    ),
-  );
-  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { message: "503" } });
+  const { attempts, job } = failing(1);
+  expect(await job({ atMostOnce: true }).toEnd()).toMatchObject({ kind: "failed", error: { message: "503" } });
   expect(attempts).toHaveLength(1);
 });
 
@@ -299,19 +260,10 @@ test("steps that an earlier attempt at the job has finished are not repeated", a
 
 test("while a step is retried, the job's state tells the attempt, the last error and when the next is due", async () => {
   const told: object[] = [];
-  const { fn } = failing(2, () => new Error("503 from the archive"));
-  const simulated: SimulatedJob = new SimulatedJob(
-    (ctx: Context) =>
-      ctx.step(
-        "fetch",
-        fn(() => simulated),
-        { retry: { initialInterval: MINUTE } },
-      ),
-    {
-      onState: ({ steps: [step] }) => step && told.push({ attempt: step.attempt, error: step.error, next: step.next }),
-    },
-  );
-  await simulated.toEnd();
+  const { job } = failing(2, () => new Error("503 from the archive"));
+  const onState: Runtime["onState"] = ({ steps: [step] }) =>
+    step && told.push({ attempt: step.attempt, error: step.error, next: step.next });
+  await job({ retry: { initialInterval: MINUTE } }, { onState }).toEnd();
   expect(told).toContainEqual({ attempt: 2, error: "503 from the archive", next: expect.any(Number) });
   expect(told).toContainEqual({ attempt: 3, error: "503 from the archive", next: expect.any(Number) });
 });

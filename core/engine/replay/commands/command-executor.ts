@@ -109,8 +109,7 @@ export class CommandExecutor {
   get #carried(): Carried {
     const { commands, spending, report } = this.#parts;
     const { emitted, events } = commands;
-    const { all: spent } = spending;
-    return { emitted, events, ...(spent && { spent }), ...(report.newest && { progress: report.newest }) };
+    return { emitted, events, spent: spending.all, progress: report.newest };
   }
 
   /** Whether the function is still to hear of its deadline. */

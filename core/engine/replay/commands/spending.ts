@@ -36,7 +36,7 @@ export class Spending {
     this.#account(of).spent += amount;
   }
 
-  of(of: string): Spent {
+  #of(of: string): Spent {
     const { spent, limit } = this.#account(of);
     return { spent, limit, left: Math.max(limit - spent, 0) };
   }
@@ -45,7 +45,7 @@ export class Spending {
   get all(): Record<string, Spent> | undefined {
     return this.#accounts.size === 0
       ? undefined
-      : Object.fromEntries([...this.#accounts.keys()].map((of) => [of, this.of(of)]));
+      : Object.fromEntries([...this.#accounts.keys()].map((of) => [of, this.#of(of)]));
   }
 
   /**
@@ -57,12 +57,12 @@ export class Spending {
   async within(of: string, ask: (limit: number, spent: Spent) => Promise<boolean>): Promise<Spent> {
     const account = this.#account(of);
     while (account.spent > account.limit) {
-      if (this.#budgets[of]?.onExceeded !== "ask") throw new BudgetExceeded(of, this.of(of));
-      if (account.isRefused) throw new BudgetExceeded(of, this.of(of), "more was not allowed");
+      if (this.#budgets[of]?.onExceeded !== "ask") throw new BudgetExceeded(of, this.#of(of));
+      if (account.isRefused) throw new BudgetExceeded(of, this.#of(of), "more was not allowed");
       account.asked ??= this.#more(of, account, ask);
       await account.asked;
     }
-    return this.of(of);
+    return this.#of(of);
   }
 
   async #more(of: string, account: Account, ask: (limit: number, spent: Spent) => Promise<boolean>): Promise<void> {
@@ -70,7 +70,7 @@ export class Spending {
     const limit = base > 0 ? Math.ceil(account.spent / base) * base : account.spent;
     let isAllowed = false;
     try {
-      isAllowed = await ask(limit, this.of(of));
+      isAllowed = await ask(limit, this.#of(of));
     } finally {
       account.isRefused = !isAllowed;
       delete account.asked;
