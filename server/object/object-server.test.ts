@@ -101,6 +101,16 @@ test("no message leaves before its change is durable", async () => {
   stream.leave();
 });
 
+test("connections that fail while the storage is full take no room from those that come when it has room", async () => {
+  state.isFull = true;
+  const poll = (id: number) => object.fetch(new Request(`http://resonate/poll/edge/${id}`));
+  for (let id = 0; id < 1_001; id++) await expect(poll(id)).rejects.toThrow("full");
+  state.isFull = false;
+  const response = await poll(1_001);
+  expect(response.status).toBe(200);
+  await response.body?.cancel();
+});
+
 test("nothing keeps the object awake for a reader that has left, also if it has read nothing", async () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   try {

@@ -226,9 +226,9 @@ export class ObjectServer implements Operated {
     const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
     if (request.method === "HEAD") return new Response(null, { headers });
     if (Date.now() < this.#pausedUntil) return new Response(PAUSED, { status: 503 });
-    const connection = this.#resonate.connect(group, id);
-    if (!connection) return new Response("Poll registration at capacity", { status: 503 });
+    const stream = this.#streams.connect(group, id, request.signal);
+    if (!stream) return new Response("Poll registration at capacity", { status: 503 });
     if (group === this.#group) this.#runners?.leave();
-    return new Response(this.#streams.read(connection, request.signal), { headers });
+    return new Response(stream, { headers });
   }
 }

@@ -23,14 +23,19 @@ export class PollStreams {
     this.#durable = durable;
   }
 
-  /** A stream of the messages for a connection. When its reader leaves, the platform cancels it or aborts `signal`. */
-  read(connection: PollConnection, signal: AbortSignal): ReadableStream<Uint8Array> {
+  /**
+   * Connects a reader, and returns the stream of its messages; undefined when there are too many connections. When the reader
+   * leaves, the platform cancels the stream or aborts `signal`.
+   */
+  connect(group: string, id: string, signal: AbortSignal): ReadableStream<Uint8Array> | undefined {
+    this.#serving.begin(); // Comes first, as it throws when nothing can be written.
+    const connection = this.#resonate.connect(group, id);
+    if (!connection) return undefined;
     let controller: ReadableStreamDefaultController<Uint8Array>;
     signal.addEventListener("abort", () => this.#leave(controller, connection));
     return new ReadableStream<Uint8Array>({
       start: (given) => {
         controller = given;
-        this.#serving.begin();
         this.#add(controller, connection);
         controller.enqueue(COMMENT);
       },
