@@ -45,10 +45,10 @@ export function compose({ endpoint, fileLocation, memory, ...given }: Compositio
     return jobs.find((job) => job.owns(base))?.kind ?? "unknown";
   };
   /** Takes the lease on a task and keeps it alive; undefined if the task has another version, or its job has ended. */
-  const acquire = async ({ id, version }: LeaseRef, options?: { patience: number }) => {
+  const acquire = async ({ id, version }: LeaseRef, patience?: number) => {
     const askedAt = now();
     const data = { id, version, pid, ttl: lease, records: journals.recordsWanted({ id, version }) };
-    const answer = await client.send("task.acquire", data, { origin: id, ...options });
+    const answer = await client.send("task.acquire", data, { origin: id, patience });
     if (answer.status !== 200) return undefined;
     heartbeat.start(answer.data.task, askedAt);
     return answer.data;

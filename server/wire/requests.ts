@@ -1,14 +1,13 @@
 /** Parses requests. Accepts and refuses the same requests as the real server. */
 import * as z from "zod";
 import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
+import { isRecord } from "../../core/store/json.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import { isAddress } from "./poll-address.ts";
 
 const TARGET = "resonate:target";
 
 const isText = (value: unknown) => typeof value === "string" && value.isWellFormed();
-const isObject = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const text = z.string().refine((value) => value.isWellFormed(), "must be valid Unicode");
 const required = (what: string) => text.min(1, `${what} is required`);
 const address = (what: string) => text.refine(isAddress, `Invalid ${what} address`);
@@ -18,7 +17,7 @@ const ttl = z.int().min(1);
 const optional = <T extends z.ZodType>(type: T) => type.nullish().transform((value) => value ?? undefined);
 // Not `z.record`, which drops a key `__proto__`.
 const map = z.custom<Record<string, string>>(
-  (value) => isObject(value) && Object.entries(value).flat().every(isText),
+  (value) => isRecord(value) && Object.entries(value).flat().every(isText),
   "must be an object of strings",
 );
 const tags = map.refine((value) => isAddress(value[TARGET] ?? "http://none"), `Invalid ${TARGET} address`);

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
 import { kindIn } from "../../core/jobs/caller/caller-record.ts";
 import { ownerOf } from "../../core/jobs/durable-promise.ts";
@@ -10,6 +9,7 @@ import type {
   TaskRecord,
 } from "../../core/store/connection/protocol.ts";
 import { localId, splitKey } from "../../core/store/ids.ts";
+import { within } from "../../core/store/pacing/backoff.ts";
 import type { Composition } from "../composition.ts";
 import { codeFor, type FoundCode } from "../execution/code.ts";
 import { reasonOf } from "../execution/instruments.ts";
@@ -79,8 +79,8 @@ export class TaskIntake {
     this.#unhandled.close();
     const idle = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     const waiting = this.#release([...this.#leased].filter(({ isRunning }) => !isRunning));
-    await Promise.race([Promise.all([idle, waiting]), delay(drain)]);
-    await Promise.race([this.#release([...this.#leased]), delay(RELEASE_TIME)]);
+    await within(Promise.all([idle, waiting]), drain);
+    await within(this.#release([...this.#leased]), RELEASE_TIME);
     this.#parts.heartbeat.stopAll();
   }
 
@@ -111,7 +111,7 @@ export class TaskIntake {
     const { acquire, lease, implementations, heartbeat, namespace, log } = this.#parts;
     const job = localId(dispatch.id, namespace);
     try {
-      const acquired = await acquire(dispatch, { patience: lease });
+      const acquired = await acquire(dispatch, lease);
       if (!acquired) return undefined;
       const { task, promise } = acquired;
       const code = codeFor(promise, implementations);
