@@ -47,7 +47,7 @@ export const startEdge = async ({ entry, ...options }: EdgeOptions & { entry?: s
  * @throws {Error} that names the port if it is taken, or else with workerd's output
  */
 export async function serveBundle(bundle: Bundle, options: EdgeOptions): Promise<EdgeProcess> {
-  const { process, ports } = await spawnEdge(bundle, options);
+  const { process, ports, removed } = await spawnEdge(bundle, options);
   const [port = 0, ...others] = await ports;
   return {
     url: `http://127.0.0.1:${port}`,
@@ -56,14 +56,14 @@ export async function serveBundle(bundle: Bundle, options: EdgeOptions): Promise
     process,
     async [Symbol.asyncDispose]() {
       process.stop();
-      await process.exited;
+      await removed;
     },
   };
 }
 
 /**
  * Starts workerd on a bundle. `listening` resolves with the port once workerd listens, and rejects if it ends before that.
- * `ports` does the same for the ports of all isolates.
+ * `ports` does the same for the ports of all isolates. `removed` resolves when workerd has ended and its temporary folder is gone.
  */
 export async function spawnEdge(
   bundle: Bundle,
@@ -101,11 +101,13 @@ export async function spawnEdge(
     isolates.flatMap((values, i) => values.map(([name, value]) => [`${i}_${name}`, value])),
   );
   const process = startChild(workerd(), args, { env, grace });
-  if (data === undefined) void process.exited.then(() => rm(objects, { recursive: true, force: true }));
+  const removed = process.exited.then(() =>
+    data === undefined ? rm(objects, { recursive: true, force: true }) : undefined,
+  );
   const ports = listeningPorts(process, port, isolates.length).finally(() => rm(config, { force: true }));
   const listening = ports.then(([port = 0]) => port);
   listening.catch(() => {}); // A caller may watch the process instead.
-  return { process, listening, ports };
+  return { process, listening, ports, removed };
 }
 
 /** The path of the executable of workerd, which is an optional dependency of this package. */

@@ -14,5 +14,6 @@ export function serveCallsOf({ jobs }: Wrapped, server: WrappedServer, env: Node
   const config = readConfig(env);
   const client = new ResonateClient({ url: config.RESONATE_URL, token: config.RESONATE_TOKEN });
   const pauses = new Pauses(client, config.RESONATE_NAMESPACE, config.LEASE_SECONDS * 1_000);
-  serveCalls(server, { url, token }, log, async (job) => (await pauses.find(job, jobs.own.kind)) === undefined);
+  const mayRun = async (job: string) => (await pauses.find(job, jobs.own.kind)) === undefined;
+  serveCalls({ url, token }, { server, log, mayRun });
 }

@@ -41,7 +41,7 @@ import {
 } from "./caller/caller-record.ts";
 import { labelsIn } from "./caller/labels.ts";
 import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
-import { exceeded, reservationFor, StorageExceeded, tagOf } from "./caller/reservation.ts";
+import { exceeded, reservationFor, tagOf } from "./caller/reservation.ts";
 import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
@@ -184,9 +184,8 @@ export class RemoteStore {
    * Creates the promise `name` with the worker group as its target, or returns the existing one. After a cancelled attempt the
    * new one waits for the clean-up.
    *
-   * @throws {NotStarted} when something else has its name, or it would end before it began
-   * @throws {QuotaExceeded} when it does not exist and the caller has started too many
-   * @throws {StorageExceeded} when it does not exist and too much is stored for the caller
+   * @throws {NotStarted} when something else has its name, it would end before it began, or it does not exist and the caller has
+   * reached a limit
    */
   async create<Args>(job: Job<Args>, name: string, args: Args, now: number, before?: Before): Promise<DurablePromise> {
     const { refuses } = this.scope;
@@ -522,8 +521,7 @@ export class RemoteStore {
    * Reserves the job's share of its caller's quota, and enters the job in the caller's record. Resolves to the tag of the
    * reservation, and whether the record knew the job as pending; undefined without a record.
    *
-   * @throws {QuotaExceeded} for a job that does not exist, when the caller has too many
-   * @throws {StorageExceeded} for a job that does not exist, when too much is stored for the caller
+   * @throws {NotStarted} for a job that does not exist, when the caller has reached a limit
    */
   async #reserve(name: string, started: StartedJob, countOf: () => number) {
     const { quota, storage, admit } = this.scope;
@@ -538,8 +536,7 @@ export class RemoteStore {
     const most = { jobs: quota, bytes: storage };
     const isPossible = start.count <= quota || quota === 0;
     const answer = isPossible ? await record.reserve({ ...started, ...reservation }, most) : "full";
-    if (answer !== "reserved" && answer !== "known" && !(await this.get(name)))
-      throw answer === "stored" ? new StorageExceeded(storage) : exceeded(quota, start, answer === "schedules");
+    if (answer !== "reserved" && answer !== "known" && !(await this.get(name))) throw exceeded(answer, most, start);
     // If this throws, the reservation is released by itself, as its job does not exist.
     if (answer === "reserved" && start.count > 1) await admit(start.count);
     return { tag: tagOf(reservation), isKnown: answer === "known" };

@@ -192,10 +192,13 @@ const refused = (status: number, error: string) =>
 function headersOf({ name, mimeType }: Description, etag: string): Headers {
   const isPlain = /^[\w.+-]+\/[\w.+-]+(; ?charset=[\w-]+)?$/.test(mimeType);
   const plain = name.replace(/[^\w.() -]/g, "_");
+  const encoded = encodeURIComponent(name).replace(/['()*]/g, (each) =>
+    `%${each.charCodeAt(0).toString(16)}`.toUpperCase(),
+  );
   return new Headers({
     "accept-ranges": "bytes",
     "cache-control": "private, max-age=600",
-    "content-disposition": `attachment; filename="${plain}"; filename*=UTF-8''${encodeURIComponent(name).replace(/['()*]/g, escape)}`,
+    "content-disposition": `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`,
     "content-security-policy": "sandbox; default-src 'none'",
     "content-type": isPlain ? mimeType : "application/octet-stream",
     "cross-origin-resource-policy": "same-origin",

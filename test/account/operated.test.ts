@@ -1,7 +1,5 @@
 /** The operators' view of an account's runners, which report through a binding and sleep between jobs. */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { run, until } from "../../testing/simulation/program.ts";
@@ -12,11 +10,9 @@ import { SEATTLE } from "../support/months.ts";
 
 test("runners report their jobs like workers, and a sleeping runner is not reported as gone", async () => {
   await using cleanup = new AsyncDisposableStack();
-  const data = await mkdtemp(join(tmpdir(), "account-"));
-  cleanup.defer(() => rm(data, { recursive: true, force: true }));
   const archive = cleanup.use(await startSampleArchive());
   const bindings = { AUTH_MODE: "none", RATE_LIMIT: "0", WEATHER_API_URL: archive.url, OPERATE: "local" };
-  const { url } = cleanup.use(await startEdge({ port: 0, data, bindings }));
+  const { url } = cleanup.use(await startEdge({ port: 0, bindings }));
   const [caller, operator] = [callerAt(`${url}/mcp`, ""), operatorAt(url)];
   expect((await operator.get("overview")).workers).toEqual([]);
 

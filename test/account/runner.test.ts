@@ -1,9 +1,6 @@
 // The jobs that the account's own Workers run, and those that they leave to other workers.
 
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
@@ -18,19 +15,18 @@ let edge: Program;
 let client: McpClient;
 const cleanup = new AsyncDisposableStack();
 beforeAll(async () => {
-  const data = await mkdtemp(join(tmpdir(), "account-"));
-  cleanup.defer(() => rm(data, { recursive: true, force: true }));
   const ENCRYPTION_KEYS = randomBytes(32).toString("base64");
-  const started = await startEdge({
-    port: 0,
-    data,
-    entry: "test/account/fixture/account-edge.ts",
-    bindings: {
-      ...{ AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", ENCRYPTION_KEYS },
-      ...{ RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) },
-    },
-  });
-  edge = cleanup.use(watch(started.process));
+  const started = cleanup.use(
+    await startEdge({
+      port: 0,
+      entry: "test/account/fixture/account-edge.ts",
+      bindings: {
+        ...{ AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", ENCRYPTION_KEYS },
+        ...{ RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) },
+      },
+    }),
+  );
+  edge = watch(started.process);
   env = { RESONATE_URL: `${started.url}/resonate`, RESONATE_TOKEN: token, ENCRYPTION_KEYS };
   client = cleanup.use(await currentClient.connect(`${started.url}/mcp`));
 });

@@ -1,7 +1,4 @@
 /** Notifications within one account, without open connections: the Resonate object calls the callers' objects. */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { until } from "../../testing/simulation/program.ts";
@@ -17,12 +14,10 @@ const SOON = 25_000;
 let url: string;
 const cleanup = new AsyncDisposableStack();
 beforeAll(async () => {
-  const data = await mkdtemp(join(tmpdir(), "account-"));
-  cleanup.defer(() => rm(data, { recursive: true, force: true }));
   const archive = cleanup.use(await startSampleArchive());
   const bindings = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1", WEATHER_API_URL: archive.url };
   const entry = "test/account/fixture/account-edge.ts";
-  const edge = cleanup.use(await startEdge({ port: 0, data, entry, bindings }));
+  const edge = cleanup.use(await startEdge({ port: 0, entry, bindings }));
   url = `${edge.url}/mcp`;
 });
 afterAll(() => cleanup.disposeAsync());

@@ -1,7 +1,4 @@
 /** Operators' commands at servers that require a token: which token may do what, and how the commands report a refusal. */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
@@ -100,21 +97,16 @@ describe("a server that checks signed tokens", () => {
 describe("a deployment with its own Resonate server", () => {
   const [worker, operator] = [newToken(), newToken()];
   const listed = ({ sha256 }: { sha256: string }) => JSON.stringify([{ name: "ada", sha256 }]);
-  let data: string;
   let edge: EdgeProcess;
   let resonate: Resonate;
   beforeAll(async () => {
-    data = await mkdtemp(join(tmpdir(), "operated-"));
     const tokens = { RESONATE_TOKENS: listed(worker), OPERATOR_TOKENS: listed(operator) };
     const own = { RESONATE_PUBLIC: "1", RUNNER: "", RESONATE_GROUP: "prod", RESONATE_NAMESPACE: NAMESPACE, ...tokens };
-    edge = await startEdge({ port: 0, data, bindings: { AUTH_MODE: "none", ...own } });
+    edge = await startEdge({ port: 0, bindings: { AUTH_MODE: "none", ...own } });
     resonate = resonateAt(`${edge.url}/resonate`, undefined, worker.token);
     await startTimer(resonate, NAMESPACE);
   });
-  afterAll(async () => {
-    await edge?.[Symbol.asyncDispose]();
-    await rm(data, { recursive: true, force: true });
-  });
+  afterAll(() => edge?.[Symbol.asyncDispose]());
 
   test("lets its operator's token do everything; a worker's token may not search or touch another namespace", async () => {
     await operate({ OPERATOR_TOKEN: operator.token, RESONATE_NAMESPACE: NAMESPACE }, "--url", edge.url);

@@ -1,7 +1,4 @@
 /** At the account's own Resonate server, a worker's token gives access to the deployment's namespace and nothing else. */
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
@@ -17,7 +14,6 @@ const [worker, operator, caller] = [newToken(), newToken(), newToken()];
 const listed = ({ sha256 }: { sha256: string }) => JSON.stringify([{ name: "one", sha256 }]);
 const value = (text: string) => ({ headers: {}, data: Buffer.from(JSON.stringify(text)).toString("base64") });
 
-let data: string;
 let edge: EdgeProcess;
 /** The server with the operator's token, which may do everything: it creates what the attacks aim at, and checks it. */
 let everything: Resonate;
@@ -31,11 +27,9 @@ const targeted = (id: string, tags: Record<string, string> = {}) => ({
 });
 
 beforeAll(async () => {
-  data = await mkdtemp(join(tmpdir(), "namespace-"));
   const tokens = { RESONATE_TOKENS: listed(worker), OPERATOR_TOKENS: listed(operator) };
   edge = await startEdge({
     port: 0,
-    data,
     bindings: {
       ...{ RESONATE_PUBLIC: "1", RUNNER: "", RESONATE_GROUP: "prod", RESONATE_NAMESPACE: OWN, ...tokens },
       ...bearerBindings({ ada: caller.token }),
@@ -51,10 +45,7 @@ beforeAll(async () => {
     ...{ promiseParam: value(SECRET), promiseTags: { "resonate:target": "poll://any@nobody" } },
   });
 });
-afterAll(async () => {
-  await edge?.[Symbol.asyncDispose]();
-  await rm(data, { recursive: true, force: true });
-});
+afterAll(() => edge?.[Symbol.asyncDispose]());
 
 /** The server's answer to a call with a token, as text. */
 const said = async (kind: string, data: object, auth: string | undefined = worker.token) => {

@@ -1,8 +1,5 @@
 /** A client that sends slowly or guesses tokens delays nobody, at the edge or at the account's Resonate server. */
-import { mkdtemp, rm } from "node:fs/promises";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
@@ -15,16 +12,11 @@ const RESONATE_TOKENS = JSON.stringify([{ name: "one", sha256: worker.sha256 }])
 const SELF = { RESONATE_PUBLIC: "1", RESONATE_TOKENS, TASK_KEY: "k".repeat(32) };
 
 describe("a body that arrives byte by byte", () => {
-  let data: string;
   let edge: EdgeProcess;
   beforeAll(async () => {
-    data = await mkdtemp(join(tmpdir(), "slow-"));
-    edge = await startEdge({ port: 0, data, bindings: { ...SELF, ...bearerBindings({ ada: caller.token }) } });
+    edge = await startEdge({ port: 0, bindings: { ...SELF, ...bearerBindings({ ada: caller.token }) } });
   });
-  afterAll(async () => {
-    await edge?.[Symbol.asyncDispose]();
-    await rm(data, { recursive: true, force: true });
-  });
+  afterAll(() => edge?.[Symbol.asyncDispose]());
 
   /** Sends a body piece by piece until the answer begins. Resolves to the answer's first line. */
   function trickle(path: string, headers: Record<string, string>, piece = "["): Promise<string> {

@@ -1,9 +1,6 @@
 // A worker in a container of the account is woken when jobs wait, and sleeps when there are none. The test replaces the
 // platform's container engine.
 
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { isIdle } from "../../infra/container/wake.ts";
@@ -39,15 +36,12 @@ async function startEngine(env: () => Record<string, string>) {
 
 /** Starts one account with edge, Resonate object and container engine. */
 async function startAccount(more: Record<string, string> = {}) {
-  const data = await mkdtemp(join(tmpdir(), "container-"));
   await using cleanup = new AsyncDisposableStack();
-  cleanup.defer(() => rm(data, { recursive: true, force: true }));
   let url = "";
   const engine = cleanup.use(await startEngine(() => ({ RESONATE_URL: `${url}/container`, RESONATE_TOKEN: "" })));
   const bindings = { AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", RUNS_IN: "container" };
   const options = {
     port: 0,
-    data,
     entry: "test/infra/container/host.ts",
     bindings: { ...bindings, INSTANCES: "1", ENGINE: engine.url, ...more },
   };
@@ -56,8 +50,8 @@ async function startAccount(more: Record<string, string> = {}) {
   return { url, engine, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-test("a job without a running worker wakes the container at once and runs in it", async () => {
-  await using account = await startAccount();
+test("a job without a running worker wakes the first container at once and runs in it; the cron trigger starts the other", async () => {
+  await using account = await startAccount({ INSTANCES: "2" });
   const { url, engine } = account;
   await using client = await currentClient.connect(`${url}/mcp`);
   expect(engine.visits).toBe(0);
@@ -69,14 +63,6 @@ test("a job without a running worker wakes the container at once and runs in it"
   const jobs = ["a", "b", "c"].map((timer_name) => client.callTool("timer", { timer_name, seconds: 1 }));
   for (const { content } of await Promise.all(jobs)) expect(content).toMatchObject({ status: "complete" });
   expect(engine.visits).toBe(2);
-});
-
-test("the cron trigger starts the other INSTANCES after a job has woken the first", async () => {
-  await using account = await startAccount({ INSTANCES: "2" });
-  const { url, engine } = account;
-  await using client = await currentClient.connect(`${url}/mcp`);
-  const { content } = await client.callTool("timer", { timer_name: "woken", seconds: 1 });
-  expect(content).toMatchObject({ status: "complete" });
   expect([...engine.workers.keys()]).toEqual(["/worker-1"]);
   await fetch(`${url}/cron`);
   expect([...engine.workers.keys()]).toEqual(["/worker-1", "/worker-2"]);

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { cp, mkdtemp, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -107,6 +107,16 @@ test("the edge answers, and reports that Resonate cannot be reached", async () =
   await using edge = await startEdge({ port: 0, bindings });
   expect((await fetch(`${edge.url}/health`)).status).toBe(200);
   expect((await fetch(`${edge.url}/ready`)).status).toBe(503);
+});
+
+test("its temporary folder is gone once it is disposed of", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "edge-"));
+  vi.stubEnv("TMPDIR", folder);
+  const edge = await startEdge({ port: 0, bindings: { AUTH_MODE: "none" } }).finally(() => vi.unstubAllEnvs());
+  expect((await fetch(`${edge.url}/ready`)).status).toBe(200);
+  await edge[Symbol.asyncDispose]();
+  expect(await readdir(folder)).toEqual([]);
+  await rm(folder, { recursive: true });
 });
 
 test("a taken port is named", async () => {

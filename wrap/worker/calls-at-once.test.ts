@@ -22,7 +22,7 @@ test("an answer at once comes with the progress that the server has reported, an
     connection: async () => connection,
   } as unknown as WrappedServer;
   const worker = { url: `http://127.0.0.1:${await freePort()}`, token: "t" };
-  serveCalls(server, worker, LOG, async () => true);
+  serveCalls(worker, { server, log: LOG, mayRun: async () => true });
   const args = { tool: "read", arguments: {}, key: "1", once: false };
   const told = await callAtOnce(worker, "acme.read.1", args);
   expect(told).toEqual({ answer: { content: [] }, progress: { done: 1 } });

@@ -23,13 +23,16 @@ const AT_ONCE = 250;
 /** The largest answer that needs no job, in characters. */
 const MOST = 40_000;
 
-/** Serves such calls at the endpoint `url` of this machine. `mayRun`: whether the job of this name may run at present. */
-export function serveCalls(
-  server: WrappedServer,
-  { url, token }: Worker,
-  log: Log,
-  mayRun: (job: string) => Promise<boolean>,
-): void {
+interface Callee {
+  server: WrappedServer;
+  log: Log;
+  /** Whether the job of this name may run at present. */
+  mayRun(job: string): Promise<boolean>;
+}
+
+/** Serves such calls at the endpoint `url` of this machine. */
+export function serveCalls({ url, token }: Worker, callee: Callee): void {
+  const { log } = callee;
   const expected = Buffer.from(`Bearer ${token}`);
   const isOurs = ({ headers: { authorization = "" } }: IncomingMessage) => {
     const given = Buffer.from(authorization);
@@ -38,7 +41,7 @@ export function serveCalls(
   const { hostname, port } = new URL(url);
   createServer((request, response) => {
     if (!isOurs(request)) return void response.writeHead(401).end();
-    answer(server, request, response, log, mayRun).catch((error: Error) => {
+    answer(callee, request, response).catch((error: Error) => {
       log.debug("call left to its job", { reason: error.message });
       if (response.headersSent) response.destroy();
       else response.writeHead(503).end();
@@ -48,20 +51,14 @@ export function serveCalls(
     .listen(Number(port), hostname);
 }
 
-async function answer(
-  server: WrappedServer,
-  request: IncomingMessage,
-  response: ServerResponse,
-  log: Log,
-  mayRun: (job: string) => Promise<boolean>,
-): Promise<void> {
+async function answer(callee: Callee, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { job, args } = (await json(request)) as { job: string; args?: unknown };
   if (args === undefined) {
-    server.calls.of(job)?.request.cancel("the job was cancelled");
+    callee.server.calls.of(job)?.request.cancel("the job was cancelled");
     return void response.writeHead(204).end();
   }
   const call = CallArgs.parse(args);
-  const told = await make(server, job, call, { log, mayRun }, (sent) => {
+  const told = await make(callee, job, call, (sent) => {
     // Without this header the edge treats the call as not sent, and its job sends it again. A call that is sent at most once
     // therefore needs the header before it is sent.
     response.writeHead(200, { "content-type": "application/json", [SENT]: JSON.stringify(sent) });
@@ -71,17 +68,12 @@ async function answer(
 }
 
 /** Makes a call. @throws {Error} if it cannot be sent at once */
-async function make(
-  server: WrappedServer,
-  jobName: string,
-  args: CallArgs,
-  { log, mayRun }: { log: Log; mayRun(job: string): Promise<boolean> },
-  sending: (sent: Sent) => void,
-): Promise<Told> {
+async function make(callee: Callee, jobName: string, args: CallArgs, sending: (sent: Sent) => void): Promise<Told> {
+  const { server, log } = callee;
   const left = new AbortController();
   const { signal } = left;
   const step = { signal, deadline: Number.POSITIVE_INFINITY, log, progress() {} } as unknown as Step;
-  const { slot, host } = await ready(server, jobName, step, left, mayRun);
+  const { slot, host } = await ready(callee, jobName, step, left);
   const request = { ...{ jobName, deadline: 0, signal, args }, answers: new Map(), questions: new Map() };
   const requests = new CallRequests(server, request);
   const kept = args.once && host !== undefined ? { kept: { keeper: host, request: requestId() } } : {};
@@ -109,11 +101,10 @@ async function make(
 
 /** Waits a little for a connection and a slot. */
 async function ready(
-  server: WrappedServer,
+  { server, mayRun }: Callee,
   jobName: string,
   step: Step,
   left: AbortController,
-  mayRun: (job: string) => Promise<boolean>,
 ): Promise<{ slot: Slot; host: string | undefined }> {
   const timer = setTimeout(() => left.abort(), UNSENT);
   const late = new Promise<never>((_, reject) => {

@@ -11,23 +11,6 @@ const LENGTHS = [
   { ms: 366 * 24 * HOUR, words: "a year" },
 ] as const;
 
-/** The caller has started as many jobs as it may. */
-export class QuotaExceeded extends NotStarted {
-  override name = "QuotaExceeded";
-}
-
-/** The caller's jobs take as many bytes as they may. */
-export class StorageExceeded extends NotStarted {
-  override name = "StorageExceeded";
-
-  constructor(most: number) {
-    super(
-      `what is stored of your jobs comes to the ${most} bytes that a caller may have (MAX_STORED_BYTES). ` +
-        "Room comes back when ended jobs are removed: by forget_jobs, and by the deployment's retention",
-    );
-  }
-}
-
 /** How many schedules a caller may have. There are few, as each may fire every minute for years. */
 export const MOST_SCHEDULES = 100;
 
@@ -51,15 +34,25 @@ export function reservationFor({ duration, now, count }: Start): Reservation {
   return { period: `${ms / HOUR}.${Math.floor(now / ms)}`, count };
 }
 
-/** The refusal of a start that exceeds the quota, with what to do about it. */
-export function exceeded(most: number, { duration, now, count }: Start, areSchedules = false): QuotaExceeded {
-  if (areSchedules) return new QuotaExceeded(`a caller may have ${MOST_SCHEDULES} schedules: end one with cancel_job`);
+/** The refusal of a start that exceeds a limit, with what to do about it. */
+export function exceeded(
+  limit: "full" | "stored" | "schedules",
+  { jobs: most, bytes }: { jobs: number; bytes: number },
+  { duration, now, count }: Start,
+): NotStarted {
+  if (limit === "schedules")
+    return new NotStarted(`a caller may have ${MOST_SCHEDULES} schedules: end one with cancel_job`);
+  if (limit === "stored")
+    return new NotStarted(
+      `what is stored of your jobs comes to the ${bytes} bytes that a caller may have (MAX_STORED_BYTES). ` +
+        "Room comes back when ended jobs are removed: by forget_jobs, and by the deployment's retention",
+    );
   const { ms, words } = lengthOf(duration);
   const minutes = Math.ceil((ms - (now % ms)) / 60_000);
   const counts = count === 1 ? "" : `this counts as ${count} jobs, and `;
   const next =
     count > most ? `Trying again does not help. Ask for at most ${most} at once` : `Try again in ${minutes} minutes`;
-  return new QuotaExceeded(`${counts}a caller may start ${most} jobs that take up to ${words} in ${words}. ${next}`);
+  return new NotStarted(`${counts}a caller may start ${most} jobs that take up to ${words} in ${words}. ${next}`);
 }
 
 /** The value of a promise's reservation tag. */

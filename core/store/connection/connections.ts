@@ -2,7 +2,7 @@
 import { createParser } from "eventsource-parser";
 import { pause, persist } from "../pacing/backoff.ts";
 import { maySeal, type Sealing } from "../sealing.ts";
-import { ConnectionSilent, ResonateUnavailable, refusal } from "./failures.ts";
+import { ResonateUnavailable, refusal } from "./failures.ts";
 import { type Message, parseMessage } from "./protocol.ts";
 
 /** The pauses before a lost or refused connection is opened again, in milliseconds. */
@@ -35,15 +35,13 @@ interface OpenOptions {
   signal: AbortSignal;
   /** How long the connection may be silent before it counts as dead, in milliseconds. Default: 15 s. */
   silence?: number;
-}
-
-interface StreamOptions extends OpenOptions {
   /** Called after `silence`, unless the server is known to write comments to idle connections. */
   onQuiet?(): void;
-  timeout?: number;
+  /** How long the opening may take, in milliseconds. */
+  timeout?: number | undefined;
 }
 
-interface ListenOptions extends OpenOptions {
+interface ListenOptions extends Omit<OpenOptions, "onQuiet" | "timeout"> {
   /** Called each time a connection is open, with its address. Listeners at an earlier address hear nothing more. */
   onConnect?(address: string): void;
   /** Called each time a connection is lost or fails to open, with the reason unless the server ended it. */
@@ -74,7 +72,7 @@ export class Connections {
    *
    * @throws {ResonateUnavailable} when it is refused (a server has a limited number of connections) or not open in time
    */
-  async open(options: StreamOptions): Promise<Channel> {
+  async open(options: OpenOptions): Promise<Channel> {
     const { group, id, onMessage, signal, silence = SILENCE, onQuiet, timeout = this.#reach.timeout } = options;
     const ended = new AbortController();
     const opening = setTimeout(() => ended.abort(new DOMException("no answer in time", "TimeoutError")), timeout);
@@ -132,7 +130,7 @@ export class Connections {
         id: this.#isKeptAlive || made === 0 ? id : `${id}.${made}`,
         signal: AbortSignal.any([signal, over.signal]),
         onQuiet: () => quiet.resolve(undefined),
-        ...(timeout !== undefined && { timeout }),
+        timeout,
       });
       made += 1;
       return { ...channel, quiet: quiet.promise, close: () => over.abort() };
@@ -191,10 +189,10 @@ async function readEvents(
   const parser = createParser({ onEvent: ({ data }) => onData(data), onComment });
   const decoder = new TextDecoder();
   const reader = body.getReader();
-  let silent: ConnectionSilent | undefined;
+  let silent: Error | undefined;
   const beSilent = () => {
     if (onSilence()) return;
-    silent = new ConnectionSilent(`nothing came for ${Math.round(silence / 1_000)} s`);
+    silent = new Error(`nothing came for ${Math.round(silence / 1_000)} s`);
     void reader.cancel().catch(() => {});
   };
   for (;;) {

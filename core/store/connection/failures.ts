@@ -41,11 +41,6 @@ export class SearchRefused extends Error {
   override name = "SearchRefused";
 }
 
-/** The connection was silent for so long that it counts as dead. */
-export class ConnectionSilent extends Error {
-  override name = "ConnectionSilent";
-}
-
 /** The error of a request that was not answered. */
 export function unreachable(error: unknown): ResonateUnavailable {
   const reason = isTimeout(error) ? "it did not answer in time" : "it could not be reached";
