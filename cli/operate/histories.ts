@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { VERSION_TAG } from "../../core/definitions/job.ts";
+import { hashed, VERSION_TAG } from "../../core/definitions/job.ts";
 import type { History, HistoryEnd } from "../../core/engine/history.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
@@ -176,6 +176,12 @@ async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseR
 
 const isWait = ({ kind }: JournalEntry) => kind === "sleep" || kind === "ask";
 
+/** The name of a job's file, without its ending. Jobs of which a name cannot hold all are told apart by a hash. */
+export async function fileNameOf(job: string): Promise<string> {
+  const name = job.replace(/[^\w.~-]/g, "_").slice(0, 100);
+  return name === job ? name : `${name}-${(await hashed(job)).slice(0, 8)}`;
+}
+
 export async function run(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, allowPositionals: true, options: OPTIONS });
   const [verb, ...jobs] = positionals;
@@ -184,7 +190,7 @@ export async function run(args: string[]): Promise<void> {
   await withServer(values, async (server) => {
     await mkdir(values.to, { recursive: true });
     for (const job of jobs) {
-      const name = join(values.to, job.replace(/[^\w.~-]/g, "_").slice(0, 100));
+      const name = join(values.to, await fileNameOf(job));
       for await (const history of historiesOf(server, job, fields)) {
         const { run, end, records } = history;
         const file = end && "next" in end ? `${name}.run-${run?.n ?? 1}.json` : `${name}.json`;

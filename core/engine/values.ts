@@ -153,13 +153,8 @@ function differenceIn(
     if (having !== "any" && !Object.hasOwn(one, key)) continue;
     if (having === "both" && !Object.hasOwn(other, key)) continue;
     const within = Array.isArray(one) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
-    const found = differenceIn(
-      (one as Record<string, unknown>)[key],
-      (other as Record<string, unknown>)[key],
-      within,
-      depth + 1,
-      having,
-    );
+    const part = (whole: object) => (whole as Record<string, unknown>)[key];
+    const found = differenceIn(part(one), part(other), within, depth + 1, having);
     if (found !== undefined) return found;
   }
   return undefined;

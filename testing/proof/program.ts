@@ -400,20 +400,7 @@ function nameOf(node: Node): string {
 /** Whether the results of some calls depend on the number of earlier calls, and so on the order of outcomes. */
 export const counts = (root: Node): boolean => holds(root, new Set(["draw", "spend"]));
 
+const NAMELESS = new Set("seq all any try background helpers loop fan undo draw spend throw foreignEnd".split(" "));
+
 /** Whether the node calls its context under its name. */
-const isCall = (node: Node): boolean =>
-  ![
-    "seq",
-    "all",
-    "any",
-    "try",
-    "background",
-    "helpers",
-    "loop",
-    "fan",
-    "undo",
-    "draw",
-    "spend",
-    "throw",
-    "foreignEnd",
-  ].includes(node.do);
+const isCall = (node: Node): boolean => !NAMELESS.has(node.do);
