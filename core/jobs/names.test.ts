@@ -37,3 +37,12 @@ test("a complete result stays complete when a later version of the definition ha
 test("a result from this project's own workers, which check it themselves, is not checked again", () => {
   expect(outcome(counting(undefined), 0)).toEqual(["resolved", { words: 0 }]);
 });
+
+test("a job has its data once in memory, and knows its size", () => {
+  const record = { id: "count_one", state: "resolved" as const, createdAt: 0, timeoutAt: 1, tags: {} };
+  const param = encodeValue({ func: "count", args: [{}], version: 1 });
+  const value = encodeValue({ words: 2 });
+  const promise = new Names([counting(undefined)], "", "").decode({ ...record, param, value });
+  expect(JSON.stringify(promise)).not.toContain(value.data);
+  expect(promise?.bytes).toBeGreaterThan(`${param.data}${value.data}`.length / 2);
+});

@@ -1,6 +1,6 @@
 /** Alerts to operators: each rule, how long it has to hold, and that an alert is reported until it has arrived. */
 import { readFile } from "node:fs/promises";
-import { setImmediate } from "node:timers/promises";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { WorkerReport } from "../../core/jobs/operating/worker-report.ts";
@@ -125,6 +125,38 @@ test("an alert that begins while the overview is read as well is reported once",
   await Promise.all([operating.alarm(), operating.overview("hour"), operating.overview("day")]);
   await setImmediate();
   expect(hook.told).toEqual(["not-taken begun: no worker takes tea (worker group workers)"]);
+});
+
+test("a check that waits for the Resonate server does not end an alert that begins meanwhile", async () => {
+  const { hook, operating, report } = scene();
+  await create("tea_slow", { "resonate:target": "poll://any@workers" });
+  operating.started("tea", "tea_slow");
+  vi.setSystemTime(Date.now() + 61_000);
+  report();
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const { send } = ResonateClient.prototype;
+  const slow = vi.spyOn(ResonateClient.prototype, "send").mockImplementation(async function (
+    this: ResonateClient,
+    ...of
+  ) {
+    if (of[0] === "task.get") {
+      asked.resolve();
+      await answered.promise;
+    }
+    return send.apply(this, of as never) as never;
+  });
+  const alarm = operating.alarm();
+  await asked.promise;
+  slow.mockRestore();
+  report({ counts: [["tea", "failed", 5]] });
+  const overview = operating.overview("hour");
+  await Promise.race([overview, delay(500)]);
+  answered.resolve();
+  await Promise.all([alarm, overview]);
+  await setImmediate();
+  expect(hook.told.filter((told) => told.startsWith("jobs-fail"))).toEqual([
+    expect.stringContaining("jobs-fail begun"),
+  ]);
 });
 
 test("no-worker begins a minute after the last report, or half a minute after the last worker has lost its connection", async () => {
