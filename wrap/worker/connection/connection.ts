@@ -47,6 +47,9 @@ const LINGER = 1_000;
 /** How long a call waits until a server has set the level of its log messages, in milliseconds. */
 const SET_LEVEL = 5_000;
 
+/** How long a server may take to accept the answer to its request, in milliseconds. */
+const ACCEPT = 30_000;
+
 type Era = "modern" | "legacy";
 
 interface ConnectionOptions {
@@ -218,13 +221,21 @@ export class Connection {
     return { begun: begun.promise, end: () => open.cancel("nobody waits for its changes") };
   }
 
-  /** Answers a request of the server that arrived in another process, in the session in which it arrived. */
+  /**
+   * Answers a request of the server that arrived in another process, in the session in which it arrived.
+   *
+   * @throws {AnswerLost} if the server does not accept the answer in time
+   */
   async respond(session: Session, id: string | number, result: Record<string, unknown>): Promise<void> {
     const transport = this.#transportFor(`${id}`, session);
     const isApart = transport !== this.#transport;
-    try {
+    const sending = async () => {
       if (isApart) await transport.start();
       await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
+      return true;
+    };
+    try {
+      if (!(await within(sending(), ACCEPT))) throw new AnswerLost("the server has not accepted an answer in time");
     } finally {
       if (isApart) await transport.close();
     }
