@@ -69,3 +69,25 @@ test("the connection of an answer to a server's request is closed if the server 
   expect(await responded).toBe("the server has not accepted an answer in time");
   await closed;
 });
+
+test.each(["nobody waits for its changes", "the server has forgotten the session"])(
+  "a subscription that a server neither begins nor ends does not keep a connection in use when %s",
+  async (why) => {
+    await using server = await connected(({ method }) => /subscribe$/.test(String(method)));
+    const { connection, ignored, methods } = server;
+    fakeTime();
+    const left = new AbortController();
+    const next = connection.updates.next("acme://a", undefined, left.signal).catch(() => {});
+    await ignored();
+    expect(connection.isIdle).toBe(false);
+    if (why.startsWith("nobody")) left.abort(new Error("the job has ended"));
+    else connection.updates.close(new Error(why));
+    await vi.advanceTimersByTimeAsync(60_000);
+    await ignored();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(connection.isIdle).toBe(true);
+    expect(methods.slice(-2)).toEqual(["resources/subscribe", "resources/unsubscribe"]);
+    left.abort(new Error("the job has ended"));
+    await next;
+  },
+);
