@@ -78,7 +78,14 @@ test("a start under way ends when its user closes the connection", async () => {
 test("a start that the server does not answer is repeated", async () => {
   await using server = await serve();
   const timeout = AbortSignal.timeout;
-  using _ = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => timeout(1_000));
+  const now = Date.now;
+  let ahead = 0;
+  using _time = vi.spyOn(Date, "now").mockImplementation(() => now() + ahead);
+  using _timeout = vi.spyOn(AbortSignal, "timeout").mockImplementation((ms) => {
+    const signal = timeout(1_000);
+    signal.addEventListener("abort", () => (ahead += ms));
+    return signal;
+  });
   const started = server.connection.start("slow", {});
   await expect.poll(() => server.finish, { timeout: 10_000 }).toHaveLength(3);
   server.finish[2]?.();

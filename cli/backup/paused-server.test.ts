@@ -72,15 +72,18 @@ test("a folder without state is not backed up, and only a restore makes it one w
 
 test("a folder is used only by another restore until the restore into it has ended", async () => {
   const data = await mkdtemp(join(tmpdir(), "paused-"));
-  async function* incomplete(): AsyncGenerator<Line> {
-    yield { table: "promises", row: { id: "job" } };
+  async function* incomplete(count: number): AsyncGenerator<Line> {
+    for (let n = 0; n < count; n++) yield { table: "callbacks", row: { awaited: `${n}`, awaiter: "job" } };
     throw new Error("backup is incomplete.");
   }
   const restore = async (lines: AsyncIterable<Line>) => {
     await using server = await openServer({ data }, true);
     await server.restore({ key: null }, lines);
   };
-  await expect(restore(incomplete())).rejects.toThrow("backup is incomplete.");
+  await expect(restore(incomplete(1))).rejects.toThrow("backup is incomplete.");
+  // Nothing was written.
+  await (await openServer({ data }))[Symbol.asyncDispose]();
+  await expect(restore(incomplete(1_000))).rejects.toThrow("backup is incomplete.");
   await expect(openServer({ data })).rejects.toThrow(`A restore into ${data} has not ended.`);
   await restore(none());
   await using _server = await openServer({ data });
@@ -92,7 +95,7 @@ test("a folder is not backed up while a stack runs in it, even one whose Resonat
   await mkdir(join(data, "objects"));
   {
     using _stack = lockDirectory(data);
-    await expect(openServer({ data })).rejects.toThrow(`It runs already, with its state in ${data}.`);
+    await expect(openServer({ data })).rejects.toThrow(`It runs already, with its state in ${data}`);
   }
   await using _server = await openServer({ data });
   await rm(data, { recursive: true });

@@ -11,6 +11,7 @@ import { option, optionOr } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { DATA, lockDirectory } from "../launcher/data-directory.ts";
 import { serveBundle } from "../launcher/local-edge.ts";
+import { Cleanups } from "../process/cleanups.ts";
 import { newToken } from "../static-token.ts";
 import { FILES } from "../wrap/wrap-files.ts";
 import type { BackupHead, Line } from "./backup-file.ts";
@@ -116,10 +117,12 @@ async function openFolder(data: string, restores: boolean): Promise<PausedServer
   // With a Resonate server elsewhere, a directory has callers' objects alone.
   const hasState = existsSync(join(data, "resonate.db")) || existsSync(join(data, "objects"));
   if (!restores && !hasState) throw new Error(`There is no state in ${data}.`);
-  using opened = new DisposableStack();
+  await using opened = new Cleanups();
   // Both fail with an explanation if a stack runs. One whose Resonate server is elsewhere has only the second lock.
-  const sql = opened.adopt(new NodeSql(openDatabase(data, restores).db), (sql) => sql.close());
-  opened.use(lockDirectory(data));
+  const sql = new NodeSql(openDatabase(data, restores).db);
+  opened.defer(() => sql.close());
+  const lock = lockDirectory(data);
+  opened.defer(() => lock.close());
   const keyFile = join(data, "task-key");
   const key = existsSync(keyFile) ? await readFile(keyFile, "utf8") : null;
   const all = opened.move();
@@ -135,11 +138,11 @@ async function openFolder(data: string, restores: boolean): Promise<PausedServer
     async restore({ key }, rows) {
       const draft = join(data, RESTORING);
       if (!isEmpty(sql) && !existsSync(draft)) throw new Error(`${data} has jobs already.`);
-      await writeFile(draft, "");
       let count = 0;
-      await using made = new AsyncDisposableStack();
+      await using made = new Cleanups();
       let rooms: Rooms | undefined;
       for await (const batch of batches(rows)) {
+        await writeFile(draft, "");
         writeRows(sql, batch.filter((line) => !("room" in line)) as BackupRow[]);
         const others = batch.filter((line) => "room" in line);
         if (others.length > 0) {
@@ -149,14 +152,12 @@ async function openFolder(data: string, restores: boolean): Promise<PausedServer
         count += batch.length;
       }
       if (key !== null) await writeFile(keyFile, key, { mode: 0o600 });
-      await rm(draft);
+      await rm(draft, { force: true });
       return count;
     },
     // The server is stopped, and only its owner starts it again.
     async retire() {},
-    async [Symbol.asyncDispose]() {
-      all.dispose();
-    },
+    [Symbol.asyncDispose]: () => all[Symbol.asyncDispose](),
   };
 }
 
@@ -186,7 +187,7 @@ interface Rooms extends AsyncDisposable {
  * may use the directory at the same time.
  */
 async function openRooms(data: string): Promise<Rooms> {
-  await using opened = new AsyncDisposableStack();
+  await using opened = new Cleanups();
   const folder = await mkdtemp(join(tmpdir(), "rooms-"));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
   const server = { name: "rooms", version: "1.0.0" };
@@ -207,5 +208,5 @@ async function openRooms(data: string): Promise<Rooms> {
   const bundle = await prebuiltEdge(folder);
   const { url } = opened.use(await serveBundle(bundle, { port: 0, data: join(data, "objects"), bindings }));
   const all = opened.move();
-  return { client: new OperatorClient(url, token), [Symbol.asyncDispose]: () => all.disposeAsync() };
+  return { client: new OperatorClient(url, token), [Symbol.asyncDispose]: () => all[Symbol.asyncDispose]() };
 }

@@ -31,7 +31,12 @@ export async function buildPages(): Promise<string[]> {
   if (existsSync(join(root, OUT)) && (await readFile(stamp, "utf8").catch(() => "")) === made) return sources;
   await mkdir(join(root, ".build"), { recursive: true });
   const building = await mkdtemp(`${join(root, OUT)}-`);
-  await writePages(root, building);
+  try {
+    await writePages(root, building);
+  } catch (error) {
+    await rm(building, { recursive: true, force: true });
+    throw error;
+  }
   // Renamed, so that the folder is complete or absent. If another process was faster, its result is the same.
   const old = `${building}-old`;
   await rename(join(root, OUT), old).catch(() => {});

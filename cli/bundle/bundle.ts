@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { execa } from "execa";
 import { hashFiles, loadEsbuild } from "../build/esbuild.ts";
@@ -68,11 +68,18 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   }
 
   await removeOldBundles(cache);
-  const building = await mkdtemp(join(cache, "building-"));
+  // Not by `mkdtemp`, whose folders only their owner can read: another user may start the edge.
+  const building = join(cache, `building-${randomUUID()}`);
+  await mkdir(building);
   for (;;) {
     const started = Date.now();
     const reading = readConfiguration(config);
-    const [made, configuration] = await Promise.all([make(entry, reading, building, root), reading]);
+    const [made, configuration] = await Promise.all([make(entry, reading, building, root), reading]).catch(
+      async (error) => {
+        await rm(building, { recursive: true, force: true });
+        throw error;
+      },
+    );
     const settings = settingsOf(configuration, dirname(config));
     if (await changedSince(started, made.inputs, root)) continue; // The bundle may mix old and new files.
     const bundle = { ...settings, main: made.main, modules: made.modules };

@@ -62,7 +62,9 @@ export function lockDirectory(dir: string): DatabaseSync {
   }
   if (locked) return locked;
   const url = stackRecordIn(dir, false)?.url;
-  throw new Error(`It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}.`);
+  throw new Error(
+    `It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}, unless a backup or restore uses that now.`,
+  );
 }
 
 /** Records the stack's addresses for the next run, the doctor and the proxy. */

@@ -137,6 +137,13 @@ test("the text of a deeply nested value is made once for its table of contents, 
 });
 
 test("a result that a function returns under the key of the table of contents is a result like any other", () => {
-  for (const result of [{ [PARTS]: 5 }, { [PARTS]: null }, { [PARTS]: { id: "a" } }, null, "text"])
+  for (const result of [
+    { [PARTS]: 5 },
+    { [PARTS]: null },
+    { [PARTS]: { id: "a" } },
+    { [PARTS]: { text: "a", characters: {} } },
+    null,
+    "text",
+  ])
     expect(hold({ job_name: "a", status: "complete", result }, {}, 50_000).result?.value).toEqual(result);
 });

@@ -36,6 +36,9 @@ export interface DurablePromise {
   cleanup?: Pick<PromiseRecord, "state"> & { value: unknown };
   /** A start's remark on the job that it found. */
   note?: string;
+  /** Its stored size in bytes. */
+  bytes: number;
+  /** Without its data. */
   record: PromiseRecord;
 }
 

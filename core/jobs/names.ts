@@ -3,6 +3,7 @@ import { decodeValue, EARLIER, KEEP, STARTER } from "../store/codec.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import { endOf } from "../store/deadline.ts";
 import { localId, splitGeneration } from "../store/ids.ts";
+import { sizeOf } from "../store/size.ts";
 import { labelsOf } from "./caller/labels.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
@@ -104,7 +105,9 @@ export class Names {
       keep: record.tags[KEEP],
       version: Number(record.tags[VERSION_TAG] ?? 0),
       earlier: record.tags[EARLIER] === undefined ? undefined : this.nameIn(record.tags[EARLIER]),
-      record,
+      bytes: sizeOf(record),
+      // Without its data, which would be in memory twice.
+      record: { ...record, param: {}, value: {} },
     };
   }
 }

@@ -481,8 +481,8 @@ export class RemoteStore {
   }
 
   /** The job's entry in its caller's record. */
-  #entryOf({ record, state }: DurablePromise): StartedJob {
-    return { ...startedJob(record, this.scope.key), state };
+  #entryOf({ record, job, state, bytes, labels }: DurablePromise): StartedJob {
+    return startedJob(record, this.scope.key, undefined, { kind: job.kind, state, bytes, labels });
   }
 
   /** Whether this store acts for a caller directly, and not through a durable function. */

@@ -23,5 +23,6 @@ export const PARTS = "durable-mcp:parts";
 /** The table of contents of a result that is stored in chunks; undefined for any other result. */
 export const partsIn = (result: unknown): Parts | undefined => {
   const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
-  return typeof parts?.text === "string" ? parts : undefined;
+  // A function may return another value under this key.
+  return typeof parts?.text === "string" && typeof parts.characters === "number" ? parts : undefined;
 };

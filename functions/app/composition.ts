@@ -44,8 +44,11 @@ const SETTINGS = { fresh: 5_000, failed: 1_000, turn: 3_000 };
 /** How long the readiness of the Resonate server is cached, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
 
-/** The schedules of definitions are made once, and after a failure tried again; in milliseconds. */
-const SCHEDULES = { fresh: Number.POSITIVE_INFINITY, failed: 1_000, turn: 30_000 };
+/**
+ * When making the schedules of definitions is tried again: after a failure, and if the request that tried has ended without an
+ * outcome; in milliseconds.
+ */
+const SCHEDULES = { failed: 1_000, turn: 30_000 };
 
 /** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
 const PATIENCE = 5_000;
@@ -110,12 +113,18 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     const { starts_stopped = false, blocked = [] } = known ?? {};
     return { starts_stopped, blocked: [...(config.BLOCKED_CALLERS ?? []), ...blocked] };
   };
-  const made = new SharedValue<void>(SCHEDULES);
-  const makeSchedules = async () =>
-    callers?.makeSchedules().catch((error) => {
-      log.warn("schedules of definitions are not made yet", { reason: String(error.message) });
-      throw error;
-    });
+  let schedulesDue = 0;
+  const makeSchedules = async () => {
+    if (!callers || Date.now() < schedulesDue) return;
+    schedulesDue = Date.now() + SCHEDULES.turn;
+    try {
+      await callers.makeSchedules();
+      schedulesDue = Number.POSITIVE_INFINITY;
+    } catch (error) {
+      schedulesDue = Date.now() + SCHEDULES.failed;
+      log.warn("schedules of definitions are not made yet", { reason: String((error as Error).message) });
+    }
+  };
   const edge: Edge = {
     config,
     identify: (request, line) => identify(request, edge, line),
@@ -142,7 +151,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     settings,
     refused: new RefusedTries(),
     ready: new SharedValue(READY),
-    deploy: tools.some(({ schedule }) => schedule) ? () => made.get(makeSchedules).catch(() => {}) : undefined,
+    deploy: tools.some(({ schedule }) => schedule) ? makeSchedules : undefined,
     missing,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,

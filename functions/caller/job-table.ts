@@ -80,6 +80,8 @@ const MIGRATIONS = [
      INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
    END;
    INSERT OR IGNORE INTO schedules SELECT id, 0, 0, NULL, NULL, '[]' FROM jobs WHERE kind = 'schedule' AND state = 'pending';`,
+  // One-time schedules that an edge had fired and not ended were never looked at again.
+  "UPDATE schedules SET next_at = 0 WHERE next_at = 9007199254740991",
 ];
 
 /**

@@ -37,7 +37,7 @@ export async function oneJob(edge: Edge, job: string, values: boolean, request: 
     kind: promise.job.kind,
     ...(values && { args: promise.args, result }),
     deadline: new Date(promise.deadline).toISOString(),
-    bytes: sizeOf(promise.record),
+    bytes: promise.bytes,
     version: promise.version,
     deployed_version: promise.job.version,
     caller: key || (promise.starter ?? ""),

@@ -80,6 +80,7 @@ export class Operating implements OperateCalls {
   /** The names of static tokens by their callers' keys. */
   #labels: Promise<ReadonlyMap<string, string>> | undefined;
   #working: Promise<void> | undefined;
+  #judging: Promise<unknown> = Promise.resolve();
   readonly #log: EdgeLog;
   /** The last command of each operator. */
   readonly #commands = new Map<string, { words: string; at: number }>();
@@ -432,26 +433,32 @@ export class Operating implements OperateCalls {
     }
   }
 
-  /** Checks the rules; resolves with the alerts that have begun or ended. */
-  async #judge(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
+  /** Checks the rules; resolves with the alerts that have begun or ended. Checks follow one another, so that each has newer figures. */
+  #judge(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
+    const judged = this.#judging.then(() => this.#judgeAlone(now, resonate));
+    this.#judging = judged.catch(() => {});
+    return judged;
+  }
+
+  async #judgeAlone(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
     const { config, env } = this.#options;
-    const { kinds, waits, workers } = this.#tables.overview("hour", now);
     const untaken = await this.#untaken(now).catch(() => []); // A server that does not answer is another alert.
     const mostBytes = config.MAX_STORED_BYTES;
     const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
+    const callers = await this.#named(this.#tables.troubled(ALMOST * mostBytes));
+    const { kinds, waits, workers } = this.#tables.overview("hour", now);
     const seen = {
       now,
       kinds,
       waits,
       workers,
       untaken,
-      callers: await this.#named(this.#tables.troubled(ALMOST * mostBytes)),
+      callers,
       deployed: versions,
       mostBytes,
       resonate,
       isFree: env.PLAN !== "paid",
     };
-    // Read after all waiting: another check may have found the same alert in the meantime.
     const known = this.#tables.get<Overview["alerts"]>("alerts") ?? [];
     const stood = this.#tables.get<Overview["alerts"]>("standing") ?? [];
     const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;

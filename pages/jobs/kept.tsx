@@ -1,5 +1,6 @@
 /** The data that the server stores for the viewer: its size, a download of it, and its removal. */
 import { type FC, useState } from "hono/jsx/dom";
+import { partsIn } from "../../core/store/parts.ts";
 import { megabytes, Section, useAction } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
 import { call, job, type ListedJob, probeStatus, Refused, resultOf } from "../lib/server.ts";
@@ -77,8 +78,13 @@ async function whole(job_name: string): Promise<object> {
     next = timeline.next;
   }
   const { task: _task, may_write: _may, timeline: _timeline, ...rest } = found;
-  const result = "result" in found && { result: await resultOf(found, (args) => patiently(() => probeStatus(args))) };
-  return { ...rest, ...result, timeline: entries };
+  try {
+    const result = "result" in found && { result: await resultOf(found, (args) => patiently(() => probeStatus(args))) };
+    return { ...rest, ...result, timeline: entries };
+  } finally {
+    // Where the result was read in parts, this tells whether the job was removed meanwhile.
+    if (partsIn(found.result)) await patiently(() => job(job_name, found.timeline.next));
+  }
 }
 
 interface Forgotten {

@@ -38,7 +38,9 @@ export function openDatabase(dir: string | undefined, restores = false): { db: D
     return { db, file: ":memory:" };
   }
   if (!restores && existsSync(join(dir, RESTORING)))
-    throw new StartError(`A restore into ${dir} has not ended. Repeat it, or choose another directory with --data.`);
+    throw new StartError(
+      `A restore into ${dir} has not ended. Repeat it, or choose another directory with --data. If jobs have run there since, remove ${join(dir, RESTORING)} instead.`,
+    );
   const file = join(resolve(dir), FILE);
   let db: DatabaseSync | undefined;
   try {

@@ -65,6 +65,11 @@ const SAID: [what: string, said: Said, shown: string][] = [
     { name: "parts", result: { "durable-mcp:parts": { text: NODE, characters: NODE } } },
     "durable-mcp:parts",
   ],
+  [
+    "a result that looks like one of several parts with an odd length",
+    { name: "length", result: { "durable-mcp:parts": { text: "x", characters: NODE } } },
+    "durable-mcp:parts",
+  ],
   ["an error", { name: "error", error: `${HTML} ${MARKDOWN}` }, HTML],
   [
     "a step and its progress message",

@@ -20,12 +20,13 @@ const inWorker = test.skipIf(isRunner);
 
 beforeAll(async () => {
   if (isRunner) return;
-  const { root } = await projectOf({ name: "large", ...SERVER });
+  const options = { name: "large", ...SERVER };
+  const { root, snapshot } = await projectOf(options);
   const ENCRYPTION_KEYS = randomBytes(32).toString("base64");
   stack = await startStack({
-    programs: { edge: join(root, "edge.ts"), worker: join(root, "worker.ts") },
+    programs: { edge: "test/wrap/wrap-edge.ts", worker: join(root, "worker.ts") },
     env: { ENCRYPTION_KEYS },
-    bindings: { ENCRYPTION_KEYS },
+    bindings: { ENCRYPTION_KEYS, WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: JSON.stringify(snapshot) },
   });
   through = await connect(stack.url);
   direct = new Client({ name: "test", version: "1.0.0" });

@@ -65,7 +65,9 @@ describe.concurrent("a second start on the same state", () => {
     await first.printed("Ready.");
     await using second = await launch({ args, via: "node" });
     expect(await second.exited).toMatchObject({ exitCode: 1 });
-    expect(second.output()).toBe(`It runs already at ${first.url}, with its state in ${data.path}.\n`);
+    expect(second.output()).toBe(
+      `It runs already at ${first.url}, with its state in ${data.path}, unless a backup or restore uses that now.\n`,
+    );
 
     first.signal("SIGKILL");
     await using third = await launch({ args, via: "node" });

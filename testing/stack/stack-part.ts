@@ -1,3 +1,4 @@
+import type { Cleanups } from "../../cli/process/cleanups.ts";
 import type { Program } from "../simulation/program.ts";
 
 /**
@@ -39,6 +40,6 @@ export function part<P extends Program>(first: P, launch: () => Promise<P>): Sta
   };
 }
 
-export function disposePart(stack: AsyncDisposableStack, part: StackPart): void {
+export function disposePart(stack: Pick<Cleanups, "defer">, part: StackPart): void {
   stack.defer(async () => void (await part.kill()));
 }

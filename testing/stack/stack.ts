@@ -12,6 +12,7 @@ import { filesIn } from "../../cli/launcher/data-directory.ts";
 import { spawnEdge } from "../../cli/launcher/local-edge.ts";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
 import { programPath } from "../../cli/package.ts";
+import { Cleanups } from "../../cli/process/cleanups.ts";
 import { configurationOf, readProject, workerOf } from "../../cli/project.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { escaped } from "../../core/engine/replay/commands/commands.ts";
@@ -170,7 +171,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const { workers: count = 1, ports = {}, env = {}, bindings = {} } = options;
   const root = resolve(options.root ?? ".");
   const script = options.worker === undefined ? workerOf(readProject(root)) : resolve(root, options.worker);
-  await using started = new AsyncDisposableStack();
+  await using started = new Cleanups();
   const edgePort = ports.edge || (await freePort());
   const origin = `http://127.0.0.1:${edgePort}`;
   // Workers move first: to a worker whose time is behind the server's, due promises would not look due.
@@ -276,7 +277,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
         return advanced;
       },
     },
-    [Symbol.asyncDispose]: () => all.disposeAsync(),
+    [Symbol.asyncDispose]: () => all[Symbol.asyncDispose](),
   };
 }
 

@@ -16,7 +16,18 @@ interface Watched {
   /** The connection over which its settlement is reported. */
   connection: number;
   /** By those for whom they listen. */
-  listeners: Map<unknown, Listener>;
+  listeners: Map<unknown, Registered>;
+}
+
+interface Registered {
+  listener: Listener;
+  execution: number;
+}
+
+/** For whom a listener listens, in place of the listener of an earlier execution. */
+interface Listening {
+  by: unknown;
+  execution: number;
 }
 
 /**
@@ -76,15 +87,14 @@ export class PromiseWatcher {
   /**
    * Resolves with the promise, or undefined if there is none. Calls `listener` when it settles. With `fresh`, asks the server
    * even if a pending promise is remembered. A promise that settled before `since` is not taken from memory: it may have been
-   * removed, and another one created under its id. `since`: in milliseconds since the epoch, by the server's clock. `by`: for whom
-   * the listener listens, in place of an earlier one.
+   * removed, and another one created under its id. `since`: in milliseconds since the epoch, by the server's clock.
    */
   async watch(
     id: string,
     fresh: boolean,
     listener: Listener,
     since = 0,
-    by: unknown = listener,
+    { by, execution }: Listening = { by: listener, execution: 0 },
   ): Promise<PromiseRecord | undefined> {
     const isOver = ({ promise: { state, settledAt = 0 } }: Watched) => state !== "pending" && settledAt >= since;
     const watched = this.#watched.get(id);
@@ -95,7 +105,7 @@ export class PromiseWatcher {
       this.#isConnected &&
       watched.connection === this.#connection
     ) {
-      watched.listeners.set(by, listener);
+      register(watched.listeners, by, { listener, execution });
       return watched.promise;
     }
     const connection = this.#connection;
@@ -104,7 +114,8 @@ export class PromiseWatcher {
     const latest = this.#watched.get(id);
     if (latest && isOver(latest)) return latest.promise;
     const isPending = promise.state === "pending";
-    const listeners = new Map(isPending ? [...(latest?.listeners ?? []), [by, listener]] : []);
+    const listeners = new Map(isPending ? latest?.listeners : []);
+    if (isPending) register(listeners, by, { listener, execution });
     this.#watched.set(id, { promise, connection, listeners });
     // Nobody may have listened to it since the connection was replaced.
     if (!isPending && latest) tell(latest.listeners, promise);
@@ -130,6 +141,11 @@ export class PromiseWatcher {
   }
 }
 
-function tell(listeners: ReadonlyMap<unknown, Listener>, promise?: PromiseRecord): void {
-  for (const listener of [...listeners.values()]) listener(promise);
+/** An earlier execution, which may still register what it awaited, does not replace the listener of a later one. */
+function register(listeners: Watched["listeners"], by: unknown, registered: Registered): void {
+  if (registered.execution >= (listeners.get(by)?.execution ?? 0)) listeners.set(by, registered);
+}
+
+function tell(listeners: Watched["listeners"], promise?: PromiseRecord): void {
+  for (const { listener } of [...listeners.values()]) listener(promise);
 }

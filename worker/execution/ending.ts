@@ -19,7 +19,7 @@ export interface JobExecution {
   cached: CachedJob;
   reporter: Reporter;
   kind: string;
-  /** Its name in logs. */
+  /** The job's id without the namespace: its name for its function and in logs. */
   job: string;
   log: LineLog;
 }

@@ -152,7 +152,8 @@ export class JobSetup {
     };
     // A promise may be awaited through any number of executions, and only the last one listens.
     const { id: job, createdAt } = acquired.promise;
-    const watch: Watch = (id, fresh, listener) => watcher.watch(id, fresh, listener, createdAt, job);
+    const listening = { by: `${job} ${createdAt}`, execution: acquired.task.version };
+    const watch: Watch = (id, fresh, listener) => watcher.watch(id, fresh, listener, createdAt, listening);
     return new TaskLease(acquired, send, watch, machineClock, rules);
   }
 

@@ -1,4 +1,5 @@
 /** `backup`: writes all jobs and results of a deployment or of this machine to a file or the deployment's bucket. */
+import { existsSync } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
@@ -37,6 +38,8 @@ export async function run(args: string[]): Promise<void> {
       console.log("The jobs are in the database of the Resonate server, which has a backup of its own.");
     const hasFiles = url === undefined && (await replaceFiles(filesIn(options.data), filesBeside(out)));
     console.log(hasFiles ? `Files of jobs are in ${filesBeside(out)}.` : WITHOUT_FILES);
+    if (!hasFiles && existsSync(filesBeside(out)))
+      console.log(`${filesBeside(out)} stays as it is: it is of an earlier backup, or a copy of your own.`);
     console.log(`${count} rows are in ${out}. It opens task ids and holds what jobs returned: keep it as a secret.`);
   } else if (url !== undefined) {
     const name = new Date().toISOString();
@@ -52,12 +55,20 @@ export async function run(args: string[]): Promise<void> {
 
 /** Replaces the files of an earlier backup, which may be of jobs that were removed since. False if `from` does not exist. */
 async function replaceFiles(from: string, to: string): Promise<boolean> {
-  const draft = `${to}.part`;
-  await rm(draft, { recursive: true, force: true });
-  const hasFiles = await copyFiles(from, draft);
-  await rm(to, { recursive: true, force: true });
-  if (hasFiles) await rename(draft, to);
-  return hasFiles;
+  const [draft, old] = [`${to}.part`, `${to}.old`];
+  const remove = (folder: string) => rm(folder, { recursive: true, force: true });
+  await remove(draft);
+  try {
+    if (!(await copyFiles(from, draft))) return false;
+    await remove(old);
+    // One of the two is always whole.
+    if (existsSync(to)) await rename(to, old);
+    await rename(draft, to);
+  } finally {
+    await remove(draft);
+  }
+  await remove(old);
+  return true;
 }
 
 /** Has the server write its pages to the bucket, a bounded number at each request. Returns the number of pages. */

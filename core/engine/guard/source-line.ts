@@ -23,8 +23,15 @@ export function sourceLine(before = ""): string {
   return `${before} at ${inWords(led)}${through}`;
 }
 
+/** The longest line of a stack that is searched, in characters. */
+const LONGEST = 2_000;
+
 /** An error's stack without its message, which others may have written: it may look like frames, or be very long to search. */
-export const framesIn = ({ message, stack = "" }: Error): string => stack.replace(message, "");
+export function framesIn({ message, stack = "" }: Error): string {
+  const lines = stack.replace(message, "").split("\n");
+  // If the message was changed later, the stack still has the first one.
+  return lines.filter((line) => line.length <= LONGEST && line.startsWith("    at ")).join("\n");
+}
 
 /** The first line of the author's code in an error's stack, as ` (at file:line)`; empty if the stack does not tell. */
 export function lineIn(error: Error): string {

@@ -83,7 +83,7 @@ export class TaskLease implements Lease {
   #stored = 0;
   #files = 0;
   onNews: (promise?: PromiseRecord) => void = () => {};
-  /** One function for all promises and reads, because a watcher keeps each listener that it is given. */
+  /** One function for all promises and reads, because a watcher keeps one listener of each job. */
   readonly #hear = (promise?: PromiseRecord) => this.onNews(promise);
 
   constructor(

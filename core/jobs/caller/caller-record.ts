@@ -79,11 +79,20 @@ export interface CallerRecord {
 export const kindIn = ({ tags, param }: PromiseRecord): string =>
   tags[KIND] ?? String((decodeValue(param) as { func?: unknown } | undefined)?.func ?? "");
 
-/** The record's entry of a job, for the caller with this key. `startedAt` is its start if another caller created the promise. */
-export function startedJob(record: PromiseRecord, key: string, startedAt = Date.now()): StartedJob {
+/**
+ * The record's entry of a job, for the caller with this key. `startedAt` is its start if another caller created the promise;
+ * `known` is what a promise without data does not tell.
+ */
+export function startedJob(
+  record: PromiseRecord,
+  key: string,
+  startedAt = Date.now(),
+  known?: Pick<StartedJob, "kind" | "state" | "bytes" | "labels">,
+): StartedJob {
   const { id, createdAt, settledAt = null, timeoutAt: due, tags, param } = record;
-  const started = { id, kind: kindIn(record), state: endOf(record), startedAt, settledAt, due };
+  const { kind, state } = known ?? { kind: kindIn(record), state: endOf(record) };
+  const started = { id, kind, state, startedAt, settledAt, due };
   if (tags[STARTER] !== undefined && tags[STARTER] !== key) return { ...started, ...NO_RESERVATION };
-  const counted = { bytes: sizeOf(record), labels: labelsOf(decodeValue(param)) };
-  return { ...started, startedAt: createdAt, ...reservationIn(tags[RESERVATION]), ...counted };
+  const { bytes, labels } = known ?? { bytes: sizeOf(record), labels: labelsOf(decodeValue(param)) };
+  return { ...started, startedAt: createdAt, ...reservationIn(tags[RESERVATION]), bytes, labels };
 }

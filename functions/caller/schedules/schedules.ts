@@ -26,8 +26,11 @@ import type { SeenSchedule } from "../seen.ts";
 /** How late a firing may be before it counts as missed, in milliseconds. */
 const LATE = 5 * 60_000;
 
-/** The pause after a failure, and before a queued firing is tried again, in milliseconds. */
+/** The pause after an outage, and before a queued firing is tried again, in milliseconds. */
 const AGAIN = 10_000;
+
+/** The pause after another failure, which may fail until something else is deployed, in milliseconds. */
+const AFTER_FAILURE = 3_600_000;
 
 /** How often a firing that waits for the end of a pause is tried, in milliseconds. A pause may last for days. */
 const AFTER_PAUSE = 60_000;
@@ -69,7 +72,7 @@ interface ScheduleWorld {
   tools: readonly Tool[];
   /** The caller's store; `isOwn`: for the deployment's own work, which no quota counts. */
   store(isOwn: boolean): RemoteStore;
-  log: Pick<EdgeLog, "error">;
+  log: Pick<EdgeLog, "error" | "describe">;
   nameOf(id: string): string;
   isBlocked(): Promise<boolean>;
 }
@@ -142,9 +145,11 @@ export class Schedules {
       due.map((row) =>
         this.#fire(row).catch((error) => {
           // The others must fire all the same.
-          if (!(error instanceof ResonateUnavailable))
-            this.#world.log.error("schedule not fired", { job: row.id, reason: String(error) });
-          this.#world.sql.all("UPDATE schedules SET next_at = ? WHERE id = ?", Date.now() + AGAIN, row.id);
+          const { sql, log } = this.#world;
+          const isOutage = error instanceof ResonateUnavailable;
+          if (!isOutage) log.error("schedule not fired", { job: row.id, reason: log.describe(error) });
+          const again = Date.now() + (isOutage ? AGAIN : AFTER_FAILURE);
+          sql.all("UPDATE schedules SET next_at = ? WHERE id = ?", again, row.id);
         }),
       ),
     );
@@ -224,8 +229,9 @@ export class Schedules {
       const promise = await store.create(job, `${await job.name(args)}@${stamp(at)}`, args, Date.now());
       return { id: promise.id, told: promise.name };
     } catch (error) {
-      if (error instanceof ResonateUnavailable || !(error instanceof Error)) throw error;
-      return refused(error instanceof NotStarted || error.name === "ToolError" ? error.message : "an error inside");
+      if (error instanceof ResonateUnavailable) throw error;
+      const isForCaller = error instanceof NotStarted || (error instanceof Error && error.name === "ToolError");
+      return refused(isForCaller ? error.message : "an error inside");
     }
   }
 

@@ -126,7 +126,8 @@ export class WebHooks {
       this.#table.verify(url, Date.now() + VERIFIED);
     }
     const sealed = await this.#seal(id, secret);
-    const earlier = this.#table.get(id)?.secret;
+    const before = this.#table.get(id);
+    const earlier = before?.ended === null ? before.secret : undefined;
     const isRotated = earlier !== undefined && (await this.#open(id, earlier)) !== secret;
     // Others may have come first while this one was checked. From here on nothing is awaited.
     if (this.#isFull(id)) return exhausted("subscriptions");

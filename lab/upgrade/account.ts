@@ -1,7 +1,7 @@
 /**
  * Runs an earlier version of the code and this one in one account, as when the platform replaces parts at different times:
  *
- *   node test/account/arrival.ts FOLDER       # a checkout of the earlier version, installed
+ *   npm run upgrade:account -- FOLDER   # a checkout of the earlier version, installed
  *
  * The parts change from the earlier version to this one in different orders, and at the end all of them are rolled back and
  * brought forward again. In each combination jobs start and end, and jobs that began in the previous combination end, too.
@@ -14,10 +14,10 @@ import { pathToFileURL } from "node:url";
 import { type Bundle, bundleEdge } from "../../cli/bundle/bundle.ts";
 import { resolveModule } from "../../cli/package.ts";
 import { startChild } from "../../cli/process/child.ts";
+import { currentClient, type McpClient } from "../../test/support/clients.ts";
 import { answers, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { currentClient, type McpClient } from "../support/clients.ts";
 
 type Version = "earlier" | "this";
 /** The version of each part: edge, listener, Resonate object, runner. */
