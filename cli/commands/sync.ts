@@ -1,6 +1,6 @@
 /** `sync`: updates the snapshots of wrapped servers, whose tools the edge lists. */
 import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
@@ -42,6 +42,13 @@ export async function run(args: string[]): Promise<void> {
   const all =
     own.length > 0 ? own : (await Promise.all(wrappedHere().map((root) => wrappedBy(readProject(root))))).flat();
   if (all.length === 0) throw new Error(`This project wraps no server. Type: ${typed(readProject(), "sync", "URL")}`);
+  const older = olderWaiting(all);
+  for (const { options, snapshot } of isAccepting ? all : []) {
+    if (!snapshot || existsSync(waitingBeside(snapshot)) || !older.has(olderBeside(snapshot))) continue;
+    throw new Error(
+      `An earlier version has written what waits of ${options.name}. Type ${typed(readProject(), "sync")} first, to see it anew.`,
+    );
+  }
   for (const { options, snapshot: file } of all) {
     if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
     const before = await readSnapshot(file);
@@ -62,12 +69,24 @@ export async function run(args: string[]): Promise<void> {
     for (const line of changes(update, typed(readProject(), "sync", "--accept"))) console.log(line);
     for (const line of leftOut(update.snapshot, options)) console.log(line);
   }
+  for (const file of older) await rm(new URL(file), { force: true });
   if (unknown.size > 0) {
     const names = [...unknown].map((name) => JSON.stringify(name)).join(", ");
     throw new Error(
       `No server that is wrapped here lists ${names}. Type ${typed(readProject(), "sync")} for what waits.`,
     );
   }
+}
+
+/** Where earlier versions wrote the waiting lists of all servers whose snapshots are in a folder. */
+const olderBeside = (snapshot: URL): string => new URL("./waiting.json", snapshot).href;
+
+/** The files there that belong to no snapshot of the present form. */
+function olderWaiting(all: readonly { snapshot?: URL | undefined }[]): Set<string> {
+  const snapshots = all.flatMap(({ snapshot }) => snapshot ?? []);
+  const present = new Set(snapshots.map((snapshot) => waitingBeside(snapshot).href));
+  const older = snapshots.map(olderBeside).filter((file) => !present.has(file) && existsSync(new URL(file)));
+  return new Set(older);
 }
 
 async function look(options: WrapOptions, env: NodeJS.ProcessEnv = process.env): Promise<Snapshot> {

@@ -3,8 +3,8 @@
  * is accepted at once; any other change waits until somebody accepts it.
  */
 import { isDeepStrictEqual } from "node:util";
+import { isRecord } from "../../core/store/json.ts";
 import { keyOf, type Listed, type ListedTool, type Lists, type Snapshot } from "../snapshot.ts";
-import { isObject } from "./json.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -117,8 +117,8 @@ const LOWER = /^(minimum|exclusiveMinimum|min(Length|Items|Properties))$/;
 /** Whether a schema admits no more than the one before, and has no new texts; false if that cannot be told easily. */
 function narrows(before: unknown, now: unknown): boolean {
   if (isDeepStrictEqual(before, now)) return true;
-  if (!isObject(before) || !isObject(now)) return false;
-  const fields = (value: unknown): Fields => (isObject(value) ? value : {});
+  if (!isRecord(before) || !isRecord(now)) return false;
+  const fields = (value: unknown): Fields => (isRecord(value) ? value : {});
   const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
   const [had, has] = [fields(before.properties), fields(now.properties)];
   return [...new Set([...Object.keys(before), ...Object.keys(now)])].every((key) => {

@@ -1,5 +1,2 @@
 /** Values as they arrive from a wrapped server. */
 export type JsonObject = Record<string, unknown>;
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,10 +1,11 @@
 /** The request that a job waits for, and its outcomes. Steps store both, so their fields must keep their names. */
 import type { Question, Step } from "../../../core/definitions/context.ts";
+import { isRecord } from "../../../core/store/json.ts";
 import type { Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { CallRefused } from "../connection/errors.ts";
 import type { ResumableStream, Session } from "../connection/open-request.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import type { JsonObject } from "../json.ts";
 import type { CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { storedAnswer } from "./outcome.ts";
 
@@ -96,9 +97,9 @@ export const isSessionOver = (error: unknown): boolean =>
  * extremely long to match a caller's text against a hostile pattern.
  */
 export function questionOf({ message, requestedSchema }: JsonObject): Question {
-  const { properties, ...schema } = isObject(requestedSchema) ? withoutPatterns(requestedSchema) : {};
+  const { properties, ...schema } = isRecord(requestedSchema) ? withoutPatterns(requestedSchema) : {};
   // A form of another shape could not be read from the job's progress feed, and nobody could answer.
-  const form = { ...schema, type: "object" as const, properties: isObject(properties) ? properties : {} };
+  const form = { ...schema, type: "object" as const, properties: isRecord(properties) ? properties : {} };
   return { message: String(message ?? ""), requestedSchema: form };
 }
 

@@ -3,7 +3,9 @@ import { MINUTE, NonRetryableError, type Step } from "../../../core/definitions/
 import { FILES, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
 import { type Lease, noteLease } from "../../../core/engine/runtime.ts";
 import { PARTS } from "../../../core/store/parts.ts";
+import { MOST_WHOLE } from "../../../core/tools/byte-range.ts";
 import { RPC_FAILURE } from "../../../core/tools/content.ts";
+
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
 import { storedAnswer, toolAnswer } from "./outcome.ts";
 
@@ -100,19 +102,45 @@ test("an answer that is too long to keep without its files is dropped, and the j
   });
 });
 
-test("thousands of small images, sounds and files stay in their answer, and are not stored one by one", async () => {
-  let stored = 0;
-  const file = async () => {
-    stored += 1;
-    return { name: "a", uri: "job://a/files/a" } as never;
-  };
-  const step = { file, signal: new AbortController().signal, log: { warn() {} } } as unknown as Step;
-  noteLease(step, { id: "job", create: async () => ({}) } as unknown as Lease);
-  const image = { type: "image", mimeType: "image/png", data: "A".repeat(1_000) };
-  const answer = await storedAnswer(step, { content: Array(5_000).fill(image) }, "acme");
-  expect(stored).toBe(0);
-  expect(answer).toMatchObject({ [PARTS]: { media: 5_000_000 } });
-});
+test.each([
+  // How many images of how many characters; how many become files of their own, and how many one file together.
+  [1_100, 3_900, 75, 0],
+  [5_000, 1_000, 100, 900],
+  [5_000, 3_600, 100, 3_789],
+  [7_000, 4_100, 100, 5_925],
+])(
+  "of %i images of %i characters, those for which the answer has no room become %i files, and %i more one file",
+  async (count, characters, alone, together) => {
+    const stored: { name: string; data: string; mimeType: string | undefined }[] = [];
+    const file: Step["file"] = async (name, data, { mimeType } = {}) => {
+      stored.push({ name, data: String(data), mimeType });
+      return { name, mimeType, size: 1, uri: `job://a/files/${stored.length}/${name}` } as never;
+    };
+    const step = { file, signal: new AbortController().signal, log: { warn() {} } } as unknown as Step;
+    const chunks: string[] = [];
+    const create = async (_id: string, text: string) => void chunks.push(text);
+    noteLease(step, { id: "job", create } as unknown as Lease);
+    const images = Array.from({ length: count }, (_, i) => {
+      return { type: "image", mimeType: "image/png", data: String(i).padStart(characters, "A") };
+    });
+    const left = count - alone - together;
+    const answer = await storedAnswer(step, { content: [{ type: "text", text: "Icons:" }, ...images] }, "acme");
+    expect(answer).toMatchObject({ [PARTS]: { media: left * characters } });
+    expect(left * characters).toBeLessThanOrEqual(MAX_MEDIA);
+    expect((answer[PARTS] as { characters: number }).characters).toBeLessThanOrEqual(MOST_WHOLE);
+    const bundle = stored.find(({ name }) => name === "more.json");
+    expect(stored).toHaveLength(alone + (together > 0 ? 1 : 0));
+    expect(answer[FILES]).toHaveLength(stored.length);
+    // Every image is in the answer or in a file, and its index is known.
+    const { content } = JSON.parse(chunks.join("")) as { content: { type: string; text?: string }[] };
+    const more = Object.entries(JSON.parse(bundle?.data ?? "{}") as Record<string, unknown>);
+    for (const [i, image] of more) expect(image).toEqual(images[Number(i) - 1]);
+    expect(more).toHaveLength(together);
+    expect(content.filter(({ type }) => type === "image")).toHaveLength(left);
+    expect(content[0]).toEqual({ type: "text", text: "Icons:" });
+    if (bundle) expect(content.at(-1)?.text).toContain(` and has ${together} more images, sounds and files`);
+  },
+);
 
 test("an answer is not kept without its file because the job is no longer run here", async () => {
   const abort = new AbortController();

@@ -19,8 +19,8 @@ import { isTooDeep, readable } from "./readable.ts";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;
-/** The smallest image, sound or file that becomes a file, in characters of base64: its reference takes some hundreds. */
-const LEAST_FILE = 4_000;
+/** How many of an answer's images, sounds and files become a file each. Those beyond become one file together. */
+const MOST_FILES = 100;
 /** How long a store of files that fails is tried again, in milliseconds. */
 const PATIENCE = 2 * MINUTE;
 /** The longest message of a protocol error, or of progress, in characters. */
@@ -111,29 +111,43 @@ export function explained(error: unknown): unknown {
  * if it is too long to keep, an error: the call is not made again, as it may have had an effect.
  */
 async function withFiles(step: Step, answer: JsonObject): Promise<JsonObject> {
-  const content = [...((answer.content as JsonObject[] | undefined) ?? [])];
+  const content: (JsonObject | undefined)[] = [...((answer.content as JsonObject[] | undefined) ?? [])];
   const media = content.map((part, i) => ({ i, part, data: base64Of(part) })).filter(({ data }) => data !== "");
   let size = media.reduce((sum, { data }) => sum + data.length, 0);
-  const files: FileReference[] = [];
-  for (const { i, part, data } of media.sort((a, b) => b.data.length - a.data.length)) {
-    if (size <= MAX_MEDIA || data.length < LEAST_FILE) break;
+  const largest = media.sort((a, b) => b.data.length - a.data.length);
+  const leaving = largest.filter(({ data }) => {
+    const isLeaving = size > MAX_MEDIA;
+    if (isLeaving) size -= data.length;
+    return isLeaving;
+  });
+  if (leaving.length === 0) return answer;
+  const stored = leaving.slice(0, MOST_FILES).map(({ i, part = {}, data }) => {
     const { mimeType, uri } = { ...(part.resource as JsonObject | undefined), ...part } as {
       mimeType?: string;
       uri?: string;
     };
-    const options = mimeType === undefined ? {} : { mimeType };
-    const name = nameOf(part.type, i, uri, mimeType);
-    const file = await storedFile(step, () => step.file(name, Buffer.from(data, "base64"), options));
+    return { i, name: nameOf(part.type, i, uri, mimeType), mimeType, data: Buffer.from(data, "base64"), about: "" };
+  });
+  const rest = leaving.slice(MOST_FILES);
+  if (rest.length > 0) {
+    const about = ` and has ${rest.length} more images, sounds and files, by their index in the server's content`;
+    const data = Buffer.from(JSON.stringify(Object.fromEntries(rest.map(({ i, part }) => [i, part]))));
+    stored.push({ i: content.length, name: "more.json", mimeType: "application/json", data, about });
+    for (const { i } of rest) content[i] = undefined;
+  }
+  const files: FileReference[] = [];
+  for (const { i, name, mimeType, data, about } of stored) {
+    const file = await storedFile(step, () => step.file(name, data, mimeType === undefined ? {} : { mimeType }));
     if ("failed" in file) {
       if (JSON.stringify(answer).length <= MAX_KEPT_ANSWER) return answer;
       const { code, message } = tooLong(MAX_KEPT_ANSWER);
       return protocolError({ code, message: `${message} ${name} could not be stored as a file: ${file.failed}` });
     }
     files.push(file);
-    content[i] = { type: "text", text: `${file.name} (${file.mimeType}, ${file.size} bytes) is kept as ${file.uri}` };
-    size -= data.length;
+    const text = `${file.name} (${file.mimeType}, ${file.size} bytes) is kept as ${file.uri}${about}`;
+    content[i] = { type: "text", text };
   }
-  return files.length === 0 ? answer : { ...answer, content, [FILES]: files };
+  return { ...answer, content: content.filter(Boolean), [FILES]: files };
 }
 
 /** Stores a file; resolves with the reason if that fails for good, or for too long. */

@@ -1,6 +1,7 @@
 /** Replaces a wrapped server's answer that clients could not read by one that says what is wrong with it. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
-import { isObject, type JsonObject } from "../json.ts";
+import { isRecord } from "../../../core/store/json.ts";
+import type { JsonObject } from "../json.ts";
 
 /** How deep an answer may be nested. The code that walks it is recursive, here and in clients. */
 const MAX_DEPTH = 1_000;
@@ -15,7 +16,7 @@ export function readable(answer: unknown, name: string): JsonObject {
     return unreadable(`${name} answered, but its answer is nested more than ${MAX_DEPTH} levels deep.`);
   }
   const known =
-    isObject(answer) && Array.isArray(answer.content) ? { ...answer, content: answer.content.map(asKnown) } : answer;
+    isRecord(answer) && Array.isArray(answer.content) ? { ...answer, content: answer.content.map(asKnown) } : answer;
   const { issues } = specTypeSchemas.CallToolResult["~standard"].validate(known) as {
     issues?: readonly { path?: readonly unknown[] }[];
   };
@@ -42,7 +43,7 @@ const unreadable = (words: string): JsonObject => ({
 
 /** For the validation, a part of a kind that is not known yet counts as text, and base64 data is not decoded. */
 function asKnown(part: unknown): unknown {
-  if (!isObject(part)) return part;
+  if (!isRecord(part)) return part;
   if (typeof part.type === "string" && !KINDS.has(part.type)) return text("");
   return typeof part.data === "string" ? { ...part, data: "" } : part;
 }

@@ -15,7 +15,7 @@ import { MAX_MESSAGE, storedAnswer, told } from "./outcome.ts";
 /** The default poll interval, and the limits on the intervals that servers request; in milliseconds. */
 const POLL = { usual: SECOND, least: 200, most: 30 * SECOND };
 /** How long a server may take to answer a request about a task, in milliseconds. */
-export const ANSWER = 30 * SECOND;
+const ANSWER = 30 * SECOND;
 /** How long a task may wait for an answer to a question that has not arrived here, in milliseconds. Then the question counts as lost. */
 const LOST_AFTER = 20 * SECOND;
 
@@ -27,10 +27,15 @@ const unknownTask = (taskId: string, error: Error) =>
   new OutcomeUnknown(`the server no longer knows the task ${taskId}, which the call had become (${error.message})`);
 
 /** The answer to a request about a task; undefined if it does not come in time, or before `signal` aborts. */
-async function ask(connect: Connect, method: string, { taskId, place }: RemoteTask, signal?: AbortSignal) {
+export async function ask(
+  connect: Connect,
+  method: string,
+  { taskId, place }: RemoteTask,
+  { signal, ...params }: { signal?: AbortSignal; inputResponses?: JsonObject } = {},
+): Promise<JsonObject | undefined> {
   const connection = await connect();
   if (signal?.aborted) return undefined;
-  const { result, leave } = connection.request(method, { taskId }, { session: place });
+  const { result, leave } = connection.request(method, { taskId, ...params }, { session: place });
   return within(result, ANSWER, signal).finally(leave);
 }
 
@@ -75,7 +80,7 @@ export async function watchTask(
       await cancel();
       throw new NonRetryableError(`${server}: it did not answer within ${Math.round(timeout / SECOND)} s${why}`);
     }
-    const state = await ask(connect, "tasks/get", task, signal).catch((error: Error) => error);
+    const state = await ask(connect, "tasks/get", task, { signal }).catch((error: Error) => error);
     if (!state) continue;
     if (state instanceof Error) {
       if (state instanceof RpcError) throw unknownTask(taskId, state);
@@ -145,7 +150,7 @@ export async function watchLegacyTask(
   for (;;) {
     await pause(pauseOf(every), signal);
     if (signal.aborted || call.isOver) return never();
-    const state = await ask(connect, "tasks/get", task, signal).catch((error: Error) => error);
+    const state = await ask(connect, "tasks/get", task, { signal }).catch((error: Error) => error);
     // The request for the result reports other problems of the connection.
     if (!state) continue;
     if (state instanceof Error) {

@@ -7,13 +7,11 @@ import {
   type Step,
   type StepOptions,
 } from "../../../core/definitions/context.ts";
-import { AnswerLost } from "../connection/errors.ts";
+import { AnswerLost, RpcError } from "../connection/errors.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import type { StepOutcome } from "./awaited-request.ts";
 import { type CallInFlight, CallsInFlight } from "./call-in-flight.ts";
 import { runCall } from "./run-call.ts";
-
-const delay = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 afterEach(() => vi.useRealTimers());
 
@@ -50,11 +48,12 @@ async function called(
 ) {
   vi.useFakeTimers();
   const sent: { method: string; params: Record<string, unknown>; at: number }[] = [];
+  const left: string[] = [];
   const request = (method: string, params: Record<string, unknown>) => {
     sent.push({ method, params, at: Date.now() });
     const result = answer(sent.length - 1);
     result.catch(() => {});
-    return { result, cancel() {}, leave() {}, recorded() {} };
+    return { result, cancel() {}, leave: () => left.push(method), recorded() {} };
   };
   const client = { getServerCapabilities: () => ({}) };
   const connection = { request, client, session: {}, era: "modern", revision: "2026-07-28" };
@@ -70,14 +69,12 @@ async function called(
   const deadline = Date.now() + 3_600_000;
   const names: string[] = [];
   const retries: Record<string, unknown> = {};
-  const step = async (name: string, run: (step: Step) => unknown, { retry, timeout }: StepOptions) => {
+  const step = async (name: string, run: (step: Step) => Promise<unknown>, { retry }: StepOptions) => {
     names.push(name);
     retries[name] = retry;
     if (ends[name]) throw ends[name];
-    const running = run({ signal, deadline, attempt: 1, log: {}, progress() {} } as unknown as Step);
-    if (timeout === undefined) return running;
-    const late = delay(timeout).then(() => Promise.reject(new Error("no outcome in time")));
-    return Promise.race([running, late]);
+    const attempt = (n: number) => run({ signal, deadline, attempt: n, log: {}, progress() {} } as unknown as Step);
+    return name.startsWith("answer") ? attempt(1).catch(() => attempt(2)) : attempt(1);
   };
   const ask = async (name: string) => {
     names.push(name);
@@ -89,7 +86,7 @@ async function called(
     (error: Error) => error.message,
   );
   await vi.advanceTimersByTimeAsync(15 * 60_000);
-  return { outcome: await ended, names, retries, sent };
+  return { outcome: await ended, names, retries, sent, left };
 }
 
 const inputRequests = { sure: { method: "elicitation/create", params: { message: "Sure?" } } };
@@ -129,18 +126,58 @@ test("an answer to a task whose server cannot be reached is sent again for the c
 const silence = () => new Promise<never>(() => {});
 
 test.each(["tasks/update", "tasks/cancel"])(
-  "a job does not wait for a server that never answers %s",
+  "a job does not wait for a server that never answers %s, and leaves the request",
   async (method) => {
     const answers = [
       async () => ({ resultType: "task", taskId: "t" }),
       async () => ({ status: "input_required", inputRequests }),
     ];
     const ends: Record<string, Error> = method === "tasks/cancel" ? { "answer 1": new JobCancelled([]) } : {};
-    const { outcome, sent } = await called((n) => (answers[n] ?? silence)(), { "question 1 sure": yes }, ends);
-    expect(sent.at(-1)?.method).toBe(method);
-    expect(outcome).toBe(ends["answer 1"]?.message ?? "no outcome in time");
+    const { outcome, sent, left } = await called((n) => (answers[n] ?? silence)(), { "question 1 sure": yes }, ends);
+    const told = sent.filter((request) => request.method === method);
+    expect(told).not.toEqual([]);
+    expect(left.filter((each) => each === method)).toHaveLength(told.length);
+    expect(outcome).toBe(ends["answer 1"]?.message ?? "acme has not answered tasks/update in time");
   },
 );
+
+test("a task that refuses answers because it has them from an earlier attempt, which got no answer, is polled on", async () => {
+  const answers = [
+    async () => ({ resultType: "task", taskId: "t" }),
+    async () => ({ status: "input_required", inputRequests }),
+    silence,
+    () => Promise.reject(new RpcError({ code: -32602, message: "the task asks nothing" })),
+    async () => ({ status: "completed", result: done }),
+  ];
+  const { outcome, sent } = await called((n) => (answers[n] ?? silence)(), { "question 1 sure": yes });
+  expect(outcome).toEqual(done);
+  const methods = ["tools/call", "tasks/get", "tasks/update", "tasks/update", "tasks/get"];
+  expect(sent.map(({ method }) => method)).toEqual(methods);
+});
+
+test("a task that refuses repeated answers and still asks gets new ones", async () => {
+  const answers = [
+    async () => ({ resultType: "task", taskId: "t" }),
+    async () => ({ status: "input_required", inputRequests }),
+    lost,
+    () => Promise.reject(new RpcError({ code: -32602, message: "try again" })),
+    async () => ({ status: "input_required", inputRequests }),
+    async () => ({}),
+    async () => ({ status: "completed", result: done }),
+  ];
+  const answered = { "question 1 sure": yes, "question 2 sure": yes };
+  const { outcome, names } = await called((n) => (answers[n] ?? silence)(), answered);
+  expect(outcome).toEqual(done);
+  expect(names.slice(1)).toEqual([
+    "task 1",
+    "question 1 sure",
+    "answer 1",
+    "task 2",
+    "question 2 sure",
+    "answer 2",
+    "task 3",
+  ]);
+});
 
 test.each([
   ["it is polled", "task 1", new JobCancelled([]), ["tools/call"]],

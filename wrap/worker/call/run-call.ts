@@ -13,7 +13,7 @@ import {
 import { outside } from "../../../core/engine/guard/guard.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
 import type { CallArgs, Sent } from "../../call-job.ts";
-import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
+import { AnswerLost, OutcomeUnknown, RpcError } from "../connection/errors.ts";
 import { requestId } from "../connection/open-request.ts";
 import type { JsonObject } from "../json.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
@@ -21,7 +21,7 @@ import { type AwaitedRequest, continuable, questionOf, type RemoteTask, type Ste
 import type { CallEvent } from "./call-in-flight.ts";
 import { CallRequests } from "./call-requests.ts";
 import { explained, protocolError } from "./outcome.ts";
-import { ANSWER, watchTask } from "./remote-tasks.ts";
+import { ask, watchTask } from "./remote-tasks.ts";
 import type { Slot } from "./slots.ts";
 
 /** How long an unreachable server is retried. */
@@ -217,7 +217,7 @@ class Call {
           await connection.respond(request.place, id, answer).catch((error) => this.#lost(error));
           return null;
         },
-        { retry: RETRIES, timeout: ANSWER },
+        { retry: RETRIES },
       );
     }
     return this.#next(this.#ctx, n + 1, `call ${n + 1}${this.#attempt}`);
@@ -245,14 +245,14 @@ class Call {
     first: number,
     task: Extract<StepOutcome, { kind: "task" }>,
   ): Promise<{ n: number; outcome: StepOutcome }> {
-    const { taskId, place: session } = task;
+    const { sessionId } = task.place;
     const { name, timeout = HOUR } = this.#server.options;
     const answered = new Set<string>();
     for (let n = first; ; n++) {
       const poll = (step: Step) => {
         const connect = () => {
           // Each poll shows that the task needs its program.
-          this.#server.holdTask(this.#ctx.jobName, session.sessionId);
+          this.#server.holdTask(this.#ctx.jobName, sessionId);
           return this.#requests.connect(step);
         };
         return watchTask(connect, step, task, answered, name, timeout).catch((error) => this.#lost(error));
@@ -261,14 +261,15 @@ class Call {
         const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
         if (outcome.kind !== "input") return { n, outcome };
         const inputs = await this.#collect(n, outcome.requests);
-        for (const key of Object.keys(inputs)) answered.add(key);
-        const update = async (step: Step) => {
-          const connection = await this.#requests.connect(step);
-          await connection.request("tasks/update", { taskId, inputResponses: inputs }, { session }).result;
-          return null;
-        };
+        const update = (step: Step): Promise<false | null> =>
+          this.#tell(step, "tasks/update", task, { inputResponses: inputs, signal: step.signal }).catch((error) => {
+            // The task may have the answers from an earlier attempt. If not, it still asks.
+            if (error instanceof RpcError && step.attempt > 1) return false;
+            throw error;
+          });
         const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
-        await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry, timeout: ANSWER });
+        const taken = await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
+        if (taken !== false) for (const key of Object.keys(inputs)) answered.add(key);
       } catch (error) {
         await this.#cancelTask(n, task, error);
       }
@@ -276,20 +277,25 @@ class Call {
   }
 
   /** Cancels a task whose job ends: an attempt that does so may be paused, or run on a worker that has ended. @throws `reason` */
-  async #cancelTask(n: number, { taskId, place }: RemoteTask, reason: unknown): Promise<never> {
+  async #cancelTask(n: number, task: RemoteTask, reason: unknown): Promise<never> {
     if (reason instanceof JobCancelled || reason instanceof DeadlineExceeded) {
-      const cancel = async (step: Step) => {
-        const connection = await this.#requests.connect(step);
-        await connection.request("tasks/cancel", { taskId }, { session: place }).result.catch((error) => {
+      const cancel = (step: Step) =>
+        this.#tell(step, "tasks/cancel", task).catch((error) => {
           // The task may have ended.
-          if (!(error instanceof RpcError)) throw error;
+          if (error instanceof RpcError) return null;
+          throw error;
         });
-        return null;
-      };
       // The job ends for its own reason, even if the server cannot be told.
-      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES, timeout: ANSWER }).catch(() => {});
+      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES }).catch(() => {});
     }
     throw reason;
+  }
+
+  /** Tells the server something about a task. @throws {AnswerLost} if it does not say in time that it has heard */
+  async #tell(step: Step, method: string, task: RemoteTask, params?: Parameters<typeof ask>[3]): Promise<null> {
+    const answer = await ask(() => this.#requests.connect(step), method, task, params);
+    if (!answer) throw new AnswerLost(`${this.#server.options.name} has not answered ${method} in time`);
+    return null;
   }
 
   /** Turns an unknown outcome into one that repeats the call, if the call may be repeated. @throws any other error */

@@ -44,8 +44,11 @@ const ENDED = "the program that it was sent to has ended";
 /** How long a server may take to end a stream after the answer, in milliseconds. Ending it here would also end the TCP connection. */
 const LINGER = 1_000;
 
-/** How long a call waits until a server has set the level of its log messages, in milliseconds. */
-const SET_LEVEL = 5_000;
+/** How long a server may take to confirm a level of log messages, or the end of a subscription, in milliseconds. */
+const CONFIRM = 5_000;
+
+/** How long a server may take to accept the answer to its request, in milliseconds. */
+const ACCEPT = 30_000;
 
 type Era = "modern" | "legacy";
 
@@ -199,15 +202,24 @@ export class Connection {
     const isEnough = this.#logLevel !== undefined && LEVELS.indexOf(this.#logLevel) <= LEVELS.indexOf(level);
     if (this.era === "modern" || isEnough || !this.client.getServerCapabilities()?.logging) return;
     this.#logLevel = level;
-    const { result, leave } = this.request("logging/setLevel", { level });
-    await within(result, SET_LEVEL).catch(() => {});
+    await this.#tell("logging/setLevel", { level });
+  }
+
+  /** Sends a request whose outcome does not matter. */
+  async #tell(method: string, params: Record<string, unknown>): Promise<void> {
+    const { result, leave } = this.request(method, params);
+    await within(result, CONFIRM).catch(() => {});
     leave();
   }
 
   #subscribe(uri: string): Subscription {
     if (this.era === "legacy") {
-      const end = () => void this.request("resources/unsubscribe", { uri });
-      return { begun: this.request("resources/subscribe", { uri }).result, end };
+      const { result, leave } = this.request("resources/subscribe", { uri });
+      const end = () => {
+        leave();
+        void this.#tell("resources/unsubscribe", { uri });
+      };
+      return { begun: result, end };
     }
     const begun = Promise.withResolvers<void>();
     const params = { notifications: { resourceSubscriptions: [uri] } };
@@ -218,13 +230,21 @@ export class Connection {
     return { begun: begun.promise, end: () => open.cancel("nobody waits for its changes") };
   }
 
-  /** Answers a request of the server that arrived in another process, in the session in which it arrived. */
+  /**
+   * Answers a request of the server that arrived in another process, in the session in which it arrived.
+   *
+   * @throws {AnswerLost} if the server does not accept the answer in time
+   */
   async respond(session: Session, id: string | number, result: Record<string, unknown>): Promise<void> {
     const transport = this.#transportFor(`${id}`, session);
     const isApart = transport !== this.#transport;
-    try {
+    const sending = async () => {
       if (isApart) await transport.start();
       await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
+      return true;
+    };
+    try {
+      if (!(await within(sending(), ACCEPT))) throw new AnswerLost("the server has not accepted an answer in time");
     } finally {
       if (isApart) await transport.close();
     }

@@ -85,9 +85,10 @@ export class Updates {
   }
 
   #fail(uri: string, why: Error): void {
-    const { next, idle } = this.#watched.get(uri) ?? {};
+    const { subscription, next, idle } = this.#watched.get(uri) ?? {};
     clearTimeout(idle);
     this.#watched.delete(uri);
+    subscription?.end();
     next?.promise.catch(() => {});
     next?.reject(why);
   }

@@ -1,0 +1,93 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage as Request, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, expect, test, vi } from "vitest";
+import { Connection } from "./connection.ts";
+
+const log = { debug() {}, info() {}, warn() {}, error() {} } as never;
+
+afterEach(() => vi.useRealTimers());
+
+/**
+ * A connection to a server of the 2025-11-25 revision that never answers messages of which `isIgnored` is true. `ignored` resolves
+ * with the next of them, and its response; `methods` has the methods of all messages.
+ */
+async function connected(isIgnored: (message: Record<string, unknown>) => boolean) {
+  const methods: unknown[] = [];
+  let next = Promise.withResolvers<ServerResponse>();
+  const answer = async (request: Request, response: ServerResponse) => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const message = JSON.parse((await request.toArray()).join(""));
+    methods.push(message.method);
+    if (isIgnored(message)) return next.resolve(response);
+    if (message.id === undefined) return void response.writeHead(202).end();
+    const result =
+      message.method === "initialize"
+        ? {
+            protocolVersion: "2025-11-25",
+            capabilities: { resources: { subscribe: true } },
+            serverInfo: { name: "acme", version: "1" },
+          }
+        : {};
+    response.writeHead(200, { "content-type": "application/json", "mcp-session-id": "s" });
+    response.end(JSON.stringify({ jsonrpc: "2.0", id: message.id, result }));
+  };
+  const server = createServer((request, response) => void answer(request, response)).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`);
+  const connection = await Connection.open({
+    target: { url, headers: {}, fetch },
+    log,
+    revision: undefined,
+    onListsChanged() {},
+    asked: "2025-11-25",
+    timeout: 5_000,
+  });
+  const ignored = async () => {
+    const response = await next.promise;
+    next = Promise.withResolvers();
+    return response;
+  };
+  const close = async () => {
+    await connection.close();
+    server.closeAllConnections();
+    server.close();
+  };
+  return { connection, ignored, methods, [Symbol.asyncDispose]: close };
+}
+
+const fakeTime = () => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+
+test("the connection of an answer to a server's request is closed if the server does not accept the answer", async () => {
+  await using server = await connected(({ method }) => method === undefined);
+  fakeTime();
+  const responded = server.connection
+    .respond(server.connection.session, "question", { action: "accept" })
+    .catch((error: Error) => error.message);
+  const closed = once(await server.ignored(), "close");
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(await responded).toBe("the server has not accepted an answer in time");
+  await closed;
+});
+
+test.each(["nobody waits for its changes", "the server has forgotten the session"])(
+  "a subscription that a server neither begins nor ends does not keep a connection in use when %s",
+  async (why) => {
+    await using server = await connected(({ method }) => /subscribe$/.test(String(method)));
+    const { connection, ignored, methods } = server;
+    fakeTime();
+    const left = new AbortController();
+    const next = connection.updates.next("acme://a", undefined, left.signal).catch(() => {});
+    await ignored();
+    expect(connection.isIdle).toBe(false);
+    if (why.startsWith("nobody")) left.abort(new Error("the job has ended"));
+    else connection.updates.close(new Error(why));
+    await vi.advanceTimersByTimeAsync(60_000);
+    await ignored();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(connection.isIdle).toBe(true);
+    expect(methods.slice(-2)).toEqual(["resources/subscribe", "resources/unsubscribe"]);
+    left.abort(new Error("the job has ended"));
+    await next;
+  },
+);
