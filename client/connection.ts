@@ -107,37 +107,32 @@ export class Connection {
       [CLIENT_CAPABILITIES]: { elicitation: {}, extensions: { ...capabilities.extensions, [TASKS]: {} } },
     };
     const params = { name, arguments: args, _meta };
-    return this.#patiently(
-      async () => {
-        const response = await this.#fetch(this.#options.url, {
-          method: "POST",
-          headers: {
-            ...this.#headers,
-            "content-type": "application/json",
-            accept: "application/json, text/event-stream",
-            "mcp-protocol-version": REVISION,
-            "mcp-method": "tools/call",
-            "mcp-name": name,
-          },
-          body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
-          signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(TIMEOUT)]),
-        });
-        const text = await response.text();
-        let json = text;
-        if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
-          // Without tasks a server may stream its answer, which is the last event.
-          const parser = createParser({ onEvent: ({ data }) => (json = data) });
-          parser.feed(text);
-        }
-        const answer = Answer.safeParse(jsonOf(json)).data;
-        if (!answer) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
-        if ("error" in answer) throw Object.assign(new Error(answer.error.message), { code: answer.error.code });
-        return answer.result;
-        // The first answer may take all of its time.
-      },
-      undefined,
-      TIMEOUT + PATIENCE,
-    );
+    return this.#patiently(async () => {
+      const response = await this.#fetch(this.#options.url, {
+        method: "POST",
+        headers: {
+          ...this.#headers,
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          "mcp-protocol-version": REVISION,
+          "mcp-method": "tools/call",
+          "mcp-name": name,
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+        signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(TIMEOUT)]),
+      });
+      const text = await response.text();
+      let json = text;
+      if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+        // Without tasks a server may stream its answer, which is the last event.
+        const parser = createParser({ onEvent: ({ data }) => (json = data) });
+        parser.feed(text);
+      }
+      const answer = Answer.safeParse(jsonOf(json)).data;
+      if (!answer) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
+      if ("error" in answer) throw Object.assign(new Error(answer.error.message), { code: answer.error.code });
+      return answer.result;
+    });
   }
 
   /** Ends the calls under way. */
@@ -151,15 +146,17 @@ export class Connection {
     await client.close().catch(() => {});
   }
 
-  async #patiently<T>(request: () => Promise<T>, signal?: AbortSignal, patience = PATIENCE): Promise<T> {
-    for (const begun = Date.now(); ; ) {
+  async #patiently<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (let failing: number | undefined; ; ) {
       signal?.throwIfAborted();
       try {
         return await request();
       } catch (error) {
         signal?.throwIfAborted();
         if (error instanceof ToolRefused) throw error;
-        if (!isPassing(error) || Date.now() - begun > patience) throw this.#explained(error);
+        // From the first failure on, which may come after a long wait for an answer.
+        failing ??= Date.now();
+        if (!isPassing(error) || Date.now() - failing > PATIENCE) throw this.#explained(error);
         const asked = Math.min(this.#notBefore - Date.now(), PATIENCE);
         await pause(Math.max(PAUSE, asked), AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]));
         if (this.#closed.signal.aborted) throw this.#explained(error);

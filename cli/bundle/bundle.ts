@@ -76,7 +76,7 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
     const reading = readConfiguration(config);
     const [made, configuration] = await Promise.all([make(entry, reading, building, root), reading]).catch(
       async (error) => {
-        await rm(building, { recursive: true, force: true });
+        await rm(building, { recursive: true, force: true }).catch(() => {});
         throw error;
       },
     );

@@ -42,15 +42,13 @@ export async function run(args: string[]): Promise<void> {
   const all =
     own.length > 0 ? own : (await Promise.all(wrappedHere().map((root) => wrappedBy(readProject(root))))).flat();
   if (all.length === 0) throw new Error(`This project wraps no server. Type: ${typed(readProject(), "sync", "URL")}`);
-  const older = olderWaiting(all);
-  for (const { options, snapshot } of isAccepting ? all : []) {
-    if (!snapshot || existsSync(waitingBeside(snapshot)) || !older.has(olderBeside(snapshot))) continue;
-    throw new Error(
-      `An earlier version has written what waits of ${options.name}. Type ${typed(readProject(), "sync")} first, to see it anew.`,
-    );
-  }
+  const older = await olderWaiting(all);
   for (const { options, snapshot: file } of all) {
     if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
+    if (isAccepting && older.has(olderBeside(file)) && !existsSync(waitingBeside(file)))
+      throw new Error(
+        `An earlier version has written what waits of ${options.name}. Type ${typed(readProject(), "sync")} first, to see it anew.`,
+      );
     const before = await readSnapshot(file);
     // The changes that a run has shown are accepted, not those that the server may have made since.
     const waiting = isAccepting || own.length === 0 ? await readSnapshot(waitingBeside(file)) : undefined;
@@ -81,12 +79,16 @@ export async function run(args: string[]): Promise<void> {
 /** Where earlier versions wrote the waiting lists of all servers whose snapshots are in a folder. */
 const olderBeside = (snapshot: URL): string => new URL("./waiting.json", snapshot).href;
 
-/** The files there that belong to no snapshot of the present form. */
-function olderWaiting(all: readonly { snapshot?: URL | undefined }[]): Set<string> {
+/** Those of them that belong to no snapshot of the present form. A file of other content is the project's own. */
+async function olderWaiting(all: readonly { snapshot?: URL | undefined }[]): Promise<Set<string>> {
   const snapshots = all.flatMap(({ snapshot }) => snapshot ?? []);
   const present = new Set(snapshots.map((snapshot) => waitingBeside(snapshot).href));
-  const older = snapshots.map(olderBeside).filter((file) => !present.has(file) && existsSync(new URL(file)));
-  return new Set(older);
+  const older = new Set(snapshots.map(olderBeside).filter((file) => !present.has(file)));
+  for (const file of older) {
+    const lists = await readSnapshot(new URL(file)).catch(() => undefined);
+    if (!lists?.server || !Array.isArray(lists.tools)) older.delete(file);
+  }
+  return older;
 }
 
 async function look(options: WrapOptions, env: NodeJS.ProcessEnv = process.env): Promise<Snapshot> {

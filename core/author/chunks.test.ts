@@ -141,7 +141,8 @@ test("a result that a function returns under the key of the table of contents is
     { [PARTS]: 5 },
     { [PARTS]: null },
     { [PARTS]: { id: "a" } },
-    { [PARTS]: { text: "a", characters: {} } },
+    { [PARTS]: { text: "a", characters: 5 } },
+    { [PARTS]: { id: "a", text: "a", characters: {} } },
     null,
     "text",
   ])

@@ -24,5 +24,7 @@ export const PARTS = "durable-mcp:parts";
 export const partsIn = (result: unknown): Parts | undefined => {
   const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
   // A function may return another value under this key.
-  return typeof parts?.text === "string" && typeof parts.characters === "number" ? parts : undefined;
+  const { id, text, characters } = parts ?? {};
+  const isOurs = typeof id === "string" && typeof text === "string" && Number.isSafeInteger(characters);
+  return isOurs && Number(characters) >= text.length ? parts : undefined;
 };

@@ -148,7 +148,7 @@ export class Operating implements OperateCalls {
     const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
     const paused = await Promise.all(names.map((kind) => this.#paused.find(kind).catch(() => undefined)));
     const { held, resonate } = await this.#askServer(now);
-    const news = await this.#judge(now, resonate);
+    const news = await this.#judge(resonate);
     void Promise.all(news.map((each) => this.#tell(each)));
     return {
       ...overview,
@@ -221,7 +221,7 @@ export class Operating implements OperateCalls {
     const isQuiet = now - (last?.at ?? 0) > (last?.isRunner ? MINUTE : QUIET);
     const resonate = isQuiet ? "not asked" : (await this.#askServer(now)).resonate;
     if (typeof resonate === "object") await this.#lookAtWaits("blocked");
-    await Promise.all((await this.#judge(now, resonate)).map((each) => this.#tell(each)));
+    await Promise.all((await this.#judge(resonate)).map((each) => this.#tell(each)));
     await this.#arm(isQuiet && !this.#tables.hasUntaken ? Number.POSITIVE_INFINITY : MINUTE);
   }
 
@@ -433,19 +433,20 @@ export class Operating implements OperateCalls {
     }
   }
 
-  /** Checks the rules; resolves with the alerts that have begun or ended. Checks follow one another, so that each has newer figures. */
-  #judge(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
-    const judged = this.#judging.then(() => this.#judgeAlone(now, resonate));
+  /** Checks the rules; resolves with the alerts that have begun or ended. Checks follow one another, each with newer figures. */
+  #judge(resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
+    const judged = this.#judging.then(() => this.#judgeAlone(resonate));
     this.#judging = judged.catch(() => {});
     return judged;
   }
 
-  async #judgeAlone(now: number, resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
+  async #judgeAlone(resonate: ServerState | "not asked" | undefined): Promise<ToldAlert[]> {
     const { config, env } = this.#options;
-    const untaken = await this.#untaken(now).catch(() => []); // A server that does not answer is another alert.
+    const untaken = await this.#untaken(Date.now()).catch(() => []); // A server that does not answer is another alert.
     const mostBytes = config.MAX_STORED_BYTES;
     const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
     const callers = await this.#named(this.#tables.troubled(ALMOST * mostBytes));
+    const now = Date.now();
     const { kinds, waits, workers } = this.#tables.overview("hour", now);
     const seen = {
       now,

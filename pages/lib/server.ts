@@ -99,13 +99,15 @@ export class Refused extends Error {
 }
 
 export async function json<T>(response: Response): Promise<T> {
-  const body = await response.json().catch(() => ({}));
+  if (response.status === 204) return {} as T;
+  // An answer without JSON was cut off, but a refusal may have another form.
+  const body = await response.json().catch((error) => (response.ok ? Promise.reject(error) : {}));
   if (response.ok) return body;
   throw refusal(body, response);
 }
 
-const refusal = ({ error_description, error }: Message, { ok, status }: Response): Refused =>
-  new Refused(error_description ?? error?.message ?? error ?? (ok ? "It failed." : `HTTP ${status}`), status);
+const refusal = ({ error_description, error }: Message, { status }: Response): Refused =>
+  new Refused(error_description ?? error?.message ?? error ?? `HTTP ${status}`, status);
 
 export const about = async (): Promise<About> => json(await fetch("/pages/about"));
 
@@ -197,9 +199,9 @@ async function rpc<T>(method: string, params: Record<string, unknown>): Promise<
   let answer: Message = {};
   // A slow answer is an event stream whose last message is the response.
   if (isStream(response)) for await (const message of messagesIn(response)) answer = message;
-  // An answer without JSON was cut off, but a refusal may have another form.
   else answer = await response.json().catch((error) => (response.ok ? Promise.reject(error) : {}));
   if (answer.result) return answer.result;
+  if (response.ok && !answer.error) throw new Error("The answer was cut off.");
   throw refusal(answer, response);
 }
 

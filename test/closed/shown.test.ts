@@ -67,7 +67,7 @@ const SAID: [what: string, said: Said, shown: string][] = [
   ],
   [
     "a result that looks like one of several parts with an odd length",
-    { name: "length", result: { "durable-mcp:parts": { text: "x", characters: NODE } } },
+    { name: "length", result: { "durable-mcp:parts": { id: "x", text: "x", characters: NODE } } },
     "durable-mcp:parts",
   ],
   ["an error", { name: "error", error: `${HTML} ${MARKDOWN}` }, HTML],

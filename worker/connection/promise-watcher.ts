@@ -61,7 +61,11 @@ export class PromiseWatcher {
     this.#address = address;
     this.#connection += 1;
     this.#isConnected = true;
-    for (const { listeners } of [...this.#watched.values()]) tell(listeners);
+    for (const { listeners } of [...this.#watched.values()]) {
+      // A server that was restored meanwhile counts executions anew.
+      for (const registered of listeners.values()) registered.execution = 0;
+      tell(listeners);
+    }
   }
 
   disconnected(): void {

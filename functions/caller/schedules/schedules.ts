@@ -29,8 +29,8 @@ const LATE = 5 * 60_000;
 /** The pause after an outage, and before a queued firing is tried again, in milliseconds. */
 const AGAIN = 10_000;
 
-/** The pause after another failure, which may fail until something else is deployed, in milliseconds. */
-const AFTER_FAILURE = 3_600_000;
+/** The pause after another failure, in milliseconds. It may last until a deployment mends it, which then misses no firing. */
+const AFTER_FAILURE = LATE - 60_000;
 
 /** How often a firing that waits for the end of a pause is tried, in milliseconds. A pause may last for days. */
 const AFTER_PAUSE = 60_000;

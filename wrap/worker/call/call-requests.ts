@@ -15,7 +15,7 @@ import { type AwaitedRequest, isMadeAsTask, isSessionOver, outcomeOf, type StepO
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { isRefusal, revisionFails, withAdvice } from "./other-revision.ts";
 import { explained, failure, unknownEffect } from "./outcome.ts";
-import { checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
+import { ask, checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
 import { Seat } from "./slots.ts";
 
 /** How long a resumed stream may be silent before it is resumed again, in milliseconds. */
@@ -240,7 +240,8 @@ export class CallRequests {
           ? connection.resume(stream, taskHooks)
           : connection.request("tasks/result", { taskId }, taskHooks);
         // Cancels the task, not just the request for its result.
-        const cancel = () => void connection.request("tasks/cancel", { taskId }, { session });
+        const cancel = () =>
+          void ask(async () => connection, "tasks/cancel", { taskId, place: session }).catch(() => {});
         return { ...open, cancel };
       }
       if (request.kind === "stream") return connection.resume(request, hooks);

@@ -5,7 +5,6 @@ import { type Lease, noteLease } from "../../../core/engine/runtime.ts";
 import { PARTS } from "../../../core/store/parts.ts";
 import { MOST_WHOLE } from "../../../core/tools/byte-range.ts";
 import { RPC_FAILURE } from "../../../core/tools/content.ts";
-
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
 import { storedAnswer, toolAnswer } from "./outcome.ts";
 
@@ -103,14 +102,15 @@ test("an answer that is too long to keep without its files is dropped, and the j
 });
 
 test.each([
-  // How many images of how many characters; how many become files of their own, and how many one file together.
-  [1_100, 3_900, 75, 0],
-  [5_000, 1_000, 100, 900],
-  [5_000, 3_600, 100, 3_789],
-  [7_000, 4_100, 100, 5_925],
+  // How many images of how many characters; how many become files of their own, how many share files, and how many files.
+  [1_100, 3_900, 75, 0, 0],
+  [5_000, 1_000, 100, 900, 2],
+  [5_000, 3_600, 100, 3_789, 16],
+  [7_000, 4_100, 100, 5_925, 28],
+  [300, 100_000, 100, 160, 20],
 ])(
-  "of %i images of %i characters, those for which the answer has no room become %i files, and %i more one file",
-  async (count, characters, alone, together) => {
+  "of %i images of %i characters, those for which the answer has no room become %i files, and %i more share %i",
+  async (count, characters, alone, together, shared) => {
     const stored: { name: string; data: string; mimeType: string | undefined }[] = [];
     const file: Step["file"] = async (name, data, { mimeType } = {}) => {
       stored.push({ name, data: String(data), mimeType });
@@ -128,17 +128,23 @@ test.each([
     expect(answer).toMatchObject({ [PARTS]: { media: left * characters } });
     expect(left * characters).toBeLessThanOrEqual(MAX_MEDIA);
     expect((answer[PARTS] as { characters: number }).characters).toBeLessThanOrEqual(MOST_WHOLE);
-    const bundle = stored.find(({ name }) => name === "more.json");
-    expect(stored).toHaveLength(alone + (together > 0 ? 1 : 0));
+    const bundles = stored.filter(({ name }) => /^more-\d+\.json$/.test(name));
+    expect([stored.length, bundles.length]).toEqual([alone + shared, shared]);
+    // Clients read files of up to 1,000,000 bytes, and lists name the first ones alone.
+    for (const { data } of bundles) expect(data.length).toBeLessThan(1_000_000);
+    expect(stored.slice(0, shared)).toEqual(bundles);
     expect(answer[FILES]).toHaveLength(stored.length);
     // Every image is in the answer or in a file, and its index is known.
     const { content } = JSON.parse(chunks.join("")) as { content: { type: string; text?: string }[] };
-    const more = Object.entries(JSON.parse(bundle?.data ?? "{}") as Record<string, unknown>);
+    const more = bundles.flatMap(({ data }) => Object.entries(JSON.parse(data) as Record<string, unknown>));
     for (const [i, image] of more) expect(image).toEqual(images[Number(i) - 1]);
     expect(more).toHaveLength(together);
     expect(content.filter(({ type }) => type === "image")).toHaveLength(left);
     expect(content[0]).toEqual({ type: "text", text: "Icons:" });
-    if (bundle) expect(content.at(-1)?.text).toContain(` and has ${together} more images, sounds and files`);
+    const told = content.flatMap(
+      ({ text = "" }) => / and has (\d+) more images, sounds and files/.exec(text)?.[1] ?? [],
+    );
+    expect(told.reduce((sum, n) => sum + Number(n), 0)).toBe(together);
   },
 );
 

@@ -19,8 +19,10 @@ import { isTooDeep, readable } from "./readable.ts";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;
-/** How many of an answer's images, sounds and files become a file each. Those beyond become one file together. */
+/** How many of an answer's images, sounds and files become a file each. Those beyond share files. */
 const MOST_FILES = 100;
+/** How long a file that several share is, in characters of JSON: `resources/read` takes a little more. */
+const SHARED_FILE = 900_000;
 /** How long a store of files that fails is tried again, in milliseconds. */
 const PATIENCE = 2 * MINUTE;
 /** The longest message of a protocol error, or of progress, in characters. */
@@ -121,22 +123,30 @@ async function withFiles(step: Step, answer: JsonObject): Promise<JsonObject> {
     return isLeaving;
   });
   if (leaving.length === 0) return answer;
-  const stored = leaving.slice(0, MOST_FILES).map(({ i, part = {}, data }) => {
+  const own = leaving.slice(0, MOST_FILES).map(({ i, part = {}, data }) => {
     const { mimeType, uri } = { ...(part.resource as JsonObject | undefined), ...part } as {
       mimeType?: string;
       uri?: string;
     };
     return { i, name: nameOf(part.type, i, uri, mimeType), mimeType, data: Buffer.from(data, "base64"), about: "" };
   });
-  const rest = leaving.slice(MOST_FILES);
-  if (rest.length > 0) {
-    const about = ` and has ${rest.length} more images, sounds and files, by their index in the server's content`;
-    const data = Buffer.from(JSON.stringify(Object.fromEntries(rest.map(({ i, part }) => [i, part]))));
-    stored.push({ i: content.length, name: "more.json", mimeType: "application/json", data, about });
-    for (const { i } of rest) content[i] = undefined;
+  const texts: string[][] = [];
+  let room = 0;
+  for (const { i, part } of leaving.slice(MOST_FILES)) {
+    const text = `"${i}":${JSON.stringify(part)}`;
+    if (text.length > room) texts.push([]);
+    room = (text.length > room ? SHARED_FILE : room) - text.length;
+    texts.at(-1)?.push(text);
+    content[i] = undefined;
   }
+  const shared = texts.map((parts, n) => {
+    const about = ` and has ${parts.length} more images, sounds and files, by their index in the server's content, from 0`;
+    const data = Buffer.from(`{${parts.join(",")}}`);
+    return { i: content.length + n, name: `more-${n + 1}.json`, mimeType: "application/json", data, about };
+  });
   const files: FileReference[] = [];
-  for (const { i, name, mimeType, data, about } of stored) {
+  // Those that hold most come first: lists of an answer's files are short.
+  for (const { i, name, mimeType, data, about } of [...shared, ...own]) {
     const file = await storedFile(step, () => step.file(name, data, mimeType === undefined ? {} : { mimeType }));
     if ("failed" in file) {
       if (JSON.stringify(answer).length <= MAX_KEPT_ANSWER) return answer;

@@ -28,6 +28,8 @@ import type { Slot } from "./slots.ts";
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
 /** A task at the server is polled for as long as the job lasts. */
 const LASTING = { maxDuration: 7 * 24 * HOUR };
+/** How often in a row a task may refuse answers. Its questions are asked again each time. */
+const MOST_REFUSALS = 3;
 /**
  * How often a repeatable call is repeated after its outcome was lost at the server. A server that dies every 20 s has been seen
  * to lose a call of six seconds five times in a row.
@@ -248,6 +250,7 @@ class Call {
     const { sessionId } = task.place;
     const { name, timeout = HOUR } = this.#server.options;
     const answered = new Set<string>();
+    let refusals = 0;
     for (let n = first; ; n++) {
       const poll = (step: Step) => {
         const connect = () => {
@@ -261,15 +264,18 @@ class Call {
         const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
         if (outcome.kind !== "input") return { n, outcome };
         const inputs = await this.#collect(n, outcome.requests);
-        const update = (step: Step): Promise<false | null> =>
+        const update = (step: Step): Promise<string | null> =>
           this.#tell(step, "tasks/update", task, { inputResponses: inputs, signal: step.signal }).catch((error) => {
             // The task may have the answers from an earlier attempt. If not, it still asks.
-            if (error instanceof RpcError && step.attempt > 1) return false;
+            if (error instanceof RpcError && step.attempt > 1) return error.message;
             throw error;
           });
         const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
-        const taken = await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
-        if (taken !== false) for (const key of Object.keys(inputs)) answered.add(key);
+        const refusal = await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
+        refusals = refusal === null ? 0 : refusals + 1;
+        if (refusal === null) for (const key of Object.keys(inputs)) answered.add(key);
+        else if (refusals === MOST_REFUSALS)
+          throw new NonRetryableError(`${name} refuses the answers to its questions: ${refusal}`);
       } catch (error) {
         await this.#cancelTask(n, task, error);
       }
