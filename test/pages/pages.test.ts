@@ -492,7 +492,7 @@ describe.runIf(browser)("in a browser", () => {
     await own.context.route(/pages\/job\?/, async (route) => {
       const response = await route.fetch();
       const job = await response.json();
-      const result = { "durable-mcp:parts": { text: "{", characters: 1e6 } };
+      const result = { "durable-mcp:parts": { id: "a", text: "{", characters: 1e6 } };
       await route.fulfill({ response, json: job.job_name === job_name ? { ...job, result } : job });
     });
     const saved = async (path: string, button: string) => {
