@@ -179,6 +179,19 @@ test("a task that refuses repeated answers and still asks gets new ones", async 
   ]);
 });
 
+test("a task that refuses all answers to its questions fails its job with the server's reason, after it was asked three times", async () => {
+  const asks = { status: "input_required", inputRequests };
+  const refuses = () => Promise.reject(new RpcError({ code: -32602, message: "no such branch" }));
+  const answered = Object.fromEntries([1, 2, 3, 4].map((n) => [`question ${n} sure`, yes]));
+  const { outcome, names } = await called((n) => {
+    if (n === 0) return Promise.resolve({ resultType: "task", taskId: "t" });
+    // Each question is followed by two attempts to answer it.
+    return n % 3 === 1 ? Promise.resolve(asks) : refuses();
+  }, answered);
+  expect(outcome).toBe("acme refuses the answers to its questions: no such branch");
+  expect(names.filter((name) => name.startsWith("question"))).toHaveLength(3);
+});
+
 test.each([
   ["it is polled", "task 1", new JobCancelled([]), ["tools/call"]],
   ["its question is open", "question 1 sure", new DeadlineExceeded(), ["tools/call", "tasks/get"]],
