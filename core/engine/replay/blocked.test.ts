@@ -94,6 +94,23 @@ test("a job is blocked if changed code decides its race differently", async () =
   expect(blocked).toMatchObject({ kind: "blocked", reason: expect.stringContaining('"race/a/go" was recorded here') });
 });
 
+test("a job is blocked, and says why, if a job whose result it has used was removed", async () => {
+  const simulated = new SimulatedJob(async (ctx: Context) => {
+    await ctx.await("child");
+    await ctx.sleep("a day", DAY);
+  });
+  await simulated.other("child");
+  await simulated.execute();
+  simulated.sim.settle("child", "resolved");
+  await simulated.next();
+  simulated.sim.forget("child");
+  simulated.forget();
+  simulated.hasNews = false;
+  const reason =
+    'await "child" had ended when its outcome was used, but was removed since then: cancel this job and start it again';
+  expect(await simulated.next()).toEqual({ kind: "blocked", reason });
+});
+
 test("code with further calls at its end still fits the journal", async () => {
   const simulated = new SimulatedJob(titled);
   await simulated.execute();

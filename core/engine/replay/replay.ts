@@ -67,7 +67,8 @@ export class Replay {
     if (!command.awaited.settled) await awaitables.look(command, false);
     if (!command.awaited.settled) await awaitables.look(command, true);
     const { settled } = command.awaited;
-    if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, but is open now`);
+    const now = this.#parts.run.broken ? "was removed since then: cancel this job and start it again" : "is open now";
+    if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, but ${now}`);
     await this.handAwaited(command, settled);
   }
 
@@ -122,6 +123,7 @@ export class Replay {
       }
     }
     const error = "error" in event ? event.error : undefined;
+    this.#parts.commands.givenUp.delete(command);
     if (event.kind === "emit") this.#parts.commands.outputs.delete(command);
     // The record of an `emit` holds the size of the output, which the function does not get.
     const value = event.kind === "emit" ? undefined : record.value;
