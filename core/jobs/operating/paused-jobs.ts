@@ -36,8 +36,8 @@ const isPending = ({ state }: PromiseRecord): boolean => state === "pending";
 export class PausedJobs {
   readonly #client: Pick<ResonateClient, "call">;
   readonly #namespace: string;
-  /** By kind: how many pauses are known to be over. */
-  readonly #over = new Map<string, number>();
+  /** By kind: how many pauses came before the last known one. */
+  readonly #before = new Map<string, number>();
 
   constructor(client: Pick<ResonateClient, "call">, namespace: string) {
     this.#client = client;
@@ -76,10 +76,13 @@ export class PausedJobs {
   }
 
   async #last(kind: string, patience?: number) {
-    const { n, entry } = await last((n) => this.#get(kind, n, patience), { after: this.#over.get(kind) ?? 0 });
-    const pause = entry && isPending(entry) ? entry : undefined;
-    this.#over.set(kind, pause ? n - 1 : n);
-    return { n, pause };
+    const get = (n: number) => this.#get(kind, n, patience);
+    const after = this.#before.get(kind) ?? 0;
+    let { n, entry } = await last(get, { after });
+    // A server that was restored to an earlier state lacks the last known pause, and perhaps others.
+    if (!entry && after > 0) ({ n, entry } = await last(get));
+    this.#before.set(kind, Math.max(n - 1, 0));
+    return { n, pause: entry && isPending(entry) ? entry : undefined };
   }
 
   async #create(kind: string, n: number, param?: Held): Promise<PromiseRecord> {
