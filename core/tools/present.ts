@@ -1,6 +1,6 @@
 import type { Job } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
-import { viewOf } from "../jobs/status.ts";
+import { type JobView, statusOf, viewOf } from "../jobs/status.ts";
 import { partsIn } from "../store/parts.ts";
 import { answersOf } from "./answers.ts";
 import { type CallToolResult, FILES_META, JOB_META } from "./mcp.ts";
@@ -63,11 +63,13 @@ export function presentJob(promise: DurablePromise): ToolAnswer {
   if (answered?.isWhole) return { ...answered.content, [ABOUT]: { job } };
   // An answer that is too large is summarized like every large result, with its images beside the summary.
   const fitted = arrange([hold(viewOf(job, promise), {}, limit)], limit);
-  const note = [promise.note, noteOn(fitted)].filter((each) => each !== undefined).join(" ");
-  const [view] = fitted.views;
+  // With a long name and a low limit, not even a summary fits.
+  const view: JobView = fitted.views[0] ?? { job_name: job, status: statusOf(promise) };
+  const cut = fitted.leftOut > 0 ? "The rest does not fit into this answer: probe_status returns it." : noteOn(fitted);
+  const note = [promise.note, cut].filter((each) => each !== undefined).join(" ");
   const answer = structured(
     { ...view, ...(note !== "" && { note }) },
-    { job, isView: true, links: linksTo([view?.summary]), media: answered?.media ?? [] },
+    { job, isView: true, links: linksTo([view.summary]), media: answered?.media ?? [] },
   );
   const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
   return isError ? { ...answer, isError: true } : answer;

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { structured } from "./present.ts";
-import { arrange, hold, linksTo, MAX_ANSWER, noteOn, pick } from "./results.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
+import { presentJob, structured } from "./present.ts";
+import { arrange, hold, linksTo, MAX_ANSWER, MIN_ANSWER, noteLimit, noteOn, pick } from "./results.ts";
 
 test("an answer that fits loses nothing: a hundred fired timers keep their times and results", () => {
   const views = Array.from({ length: 100 }, (_, n) => ({
@@ -67,4 +68,14 @@ test.each(["a", '"', "é"])("an answer about a job whose name has 500 times %s s
   const links = linksTo(fitted.views.map(({ summary }) => summary));
   const message = { structuredContent, content: [...content, ...links] };
   expect(JSON.stringify(message).length).toBeLessThanOrEqual(MAX_ANSWER);
+});
+
+test("an answer of the lowest limit about a job with the longest name has its name and status", () => {
+  const job = {} as DurablePromise["job"];
+  noteLimit(job, MIN_ANSWER);
+  const promise = { name: "天".repeat(500), job, state: "resolved", value: "x".repeat(100_000), createdAt: 1 } as const;
+  const answer = presentJob(promise as unknown as DurablePromise);
+  const expected = { job_name: promise.name, status: "complete", note: expect.anything() };
+  expect(answer.structuredContent).toMatchObject(expected);
+  expect(JSON.stringify(answer).length).toBeLessThanOrEqual(MIN_ANSWER);
 });
