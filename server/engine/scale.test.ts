@@ -138,6 +138,8 @@ test("10,000 timers that are due together fire in order, with requests answered 
   const resonate = new TimedResonate(store, log);
   const pending = () => store.ids("promises", "WHERE state = 'pending'").length;
   const between: number[] = [];
+  await resonate.submit({ kind: "promise.search", head, data: { limit: 1 } });
+  expect(pending()).toBeGreaterThan(8_000);
   while (pending() > 0) {
     const { head: answer } = await resonate.submit({ kind: "promise.get", head, data: { id: "timer0" } });
     expect(answer.status).toBe(200);
