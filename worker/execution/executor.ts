@@ -115,11 +115,16 @@ export class Executor {
       if (task.version === 1) log.info(expectedEnd(found), "job started");
       else log.debug({ version: task.version }, "job continued");
       const lease = this.#setup.leaseOn(acquired);
+      const { feeds } = this.#setup.options.store;
+      const none = task.version === 1 ? { n: 0, text: "", at: 0 } : undefined;
+      reporter = new Reporter(feeds, promise, none, log);
       // The clean-up may undo the steps that the job would keep, so it must have ended before the earlier journal is read.
-      if (await this.#waitsForCleanUp(promise, lease)) return "asleep";
+      if (await this.#waitsForCleanUp(promise, lease, reporter)) {
+        figures?.waits({ job, kind, ...reporter.waits });
+        return "asleep";
+      }
       const cached = await this.#setup.journalOf(acquired, lease, log);
-      const newestEntry = task.version === 1 ? { n: 0, text: "", at: 0 } : cached.newestEntry;
-      reporter = new Reporter(this.#setup.options.store.feeds, promise, newestEntry, log);
+      if (!none) reporter = new Reporter(feeds, promise, cached.newestEntry, log);
       return await this.#replay({ acquired, lease, cached, reporter, kind, job, log }, found, stop);
     } catch (error) {
       const reason = reasonOf(error);
@@ -231,23 +236,22 @@ export class Executor {
         const words = "its start took so long that later jobs have passed it: start it again";
         return { kind: "failed", error: new Error(words) };
       }
-      reporter.tell({
-        steps: [],
-        awaiting: ahead.length,
-        callbacks: [],
-        questions: [],
-        progress: { message: "waiting for its turn" },
-      });
-      await reporter.beforeSleep({ quiet: false, patience: this.#setup.options.lease });
-      if (await lease.suspend(ahead)) return { kind: "asleep" };
+      if (await this.#suspend(ahead, "waiting for its turn", lease, reporter)) return { kind: "asleep" };
     }
   }
 
   /** Suspends a job until the clean-up of the cancelled attempt has ended; false if there is nothing to wait for. */
-  async #waitsForCleanUp({ tags }: PromiseRecord, lease: TaskLease): Promise<boolean> {
+  async #waitsForCleanUp({ tags }: PromiseRecord, lease: TaskLease, reporter: Reporter): Promise<boolean> {
     const id = tags[CLEANED_UP];
     if (id === undefined || (await lease.get(id))?.state !== "pending") return false;
-    return lease.suspend([id]);
+    return this.#suspend([id], "waiting for the clean-up of the cancelled attempt", lease, reporter);
+  }
+
+  /** Suspends a job before its function begins, and reports why; false if it has to go on at once. */
+  async #suspend(ids: readonly string[], message: string, lease: TaskLease, reporter: Reporter): Promise<boolean> {
+    reporter.tell({ steps: [], awaiting: ids.length, callbacks: [], questions: [], progress: { message } });
+    await reporter.beforeSleep({ quiet: false, patience: this.#setup.options.lease });
+    return lease.suspend(ids);
   }
 }
 

@@ -217,6 +217,7 @@ test("a start that resumes a cancelled job decides what it keeps after the clean
   await writeFile(join(folder, "quick"), "");
   const again = await startOwn();
   await resonate.asleep(again.id);
+  expect((await ownStore.feeds.newest(again)).entry?.message).toBe("waiting for the clean-up of the cancelled attempt");
   await first[Symbol.asyncDispose]();
   await using _second = await startWorker(settings, options);
   expect(await resonate.settled(again.id, 60_000)).toMatchObject({ state: "resolved" });
