@@ -20,7 +20,7 @@ const GAP = 0.1;
 const MANY = 32;
 
 /** The newest entry of a progress feed: its number, or 0 if there is none, and its text. */
-export interface NewestEntry {
+export interface LastWritten {
   n: number;
   text: string;
   /** When it was written, in milliseconds since the epoch. */
@@ -45,7 +45,7 @@ export class Reporter {
   constructor(
     feeds: ProgressFeeds,
     promise: { id: string; createdAt: number; timeoutAt: number },
-    newest: NewestEntry | undefined,
+    newest: LastWritten | undefined,
     log: LineLog,
   ) {
     this.#feeds = feeds;
@@ -56,7 +56,7 @@ export class Reporter {
     this.#log = log;
   }
 
-  get newest(): NewestEntry | undefined {
+  get newest(): LastWritten | undefined {
     return this.#n === undefined ? undefined : { n: this.#n, text: this.#written, at: this.#lastWrite };
   }
 

@@ -94,7 +94,7 @@ export class RunnerServer {
       endpoint,
       implementations: implementations.map(withoutContainer),
       env: Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string")),
-      lease: LEASE,
+      leaseTime: LEASE,
       log,
       instruments,
       // The account's Resonate server itself tells callers' objects of starts and ends.

@@ -39,7 +39,7 @@ export async function attempt(
   const { runtime, lease, signal, report, clock } = parts;
   const { owner = "", env, log, metrics, jobName, promiseOf } = runtime;
   const deadline = parts.run.waitsUntil;
-  const leave = await admitted(parts, command, limits, timeout ?? MINUTE);
+  const leave = await waitForLimits(parts, command, limits, timeout ?? MINUTE);
   const number = command.attempts + 1;
   const abort = new AbortController();
   command.abort = abort;
@@ -69,7 +69,7 @@ export async function attempt(
       abort.signal.throwIfAborted();
     }
     const run = async () => fn(step);
-    const running = runtime.trace ? runtime.trace(command.path, number, run) : run();
+    const running = runtime.runAttempt ? runtime.runAttempt(command.path, number, run) : run();
     const value = await (timeout === undefined ? running : inTime(clock, abort, running, timeout));
     await files.keep(value);
     return value;
@@ -88,7 +88,7 @@ export async function attempt(
  * place. The rate comes last: attempts that had passed it while they waited for a place could begin together. An attempt that
  * waits long for its rate gives its place to others, whose steps may have no rate, and begins to wait again.
  */
-async function admitted(
+async function waitForLimits(
   { runtime: { limit }, signal, clock }: StepParts,
   command: Command,
   { concurrency, rate }: Pick<StepOptions, "concurrency" | "rate">,

@@ -33,7 +33,7 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
   let value: unknown;
   try {
     value = storable(await attempt(parts, command, fn, options, atMostOnce ? begins : undefined), `step "${path}"`);
-    parts.lease.admit?.(value);
+    parts.lease.checkRoom?.(value);
   } catch (error) {
     if (command.isCut && parts.signal.aborted) parts.writer.leave(command);
     if (error instanceof LeaseLost) throw error;

@@ -57,7 +57,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
   const op = command.path;
   try {
     const value = storable(await attempt(parts, command, check), `"${op}"`);
-    parts.lease.admit?.(value);
+    parts.lease.checkRoom?.(value);
     command.attempts += 1;
     delete command.lastError;
     if (!value) return false;
