@@ -12,7 +12,7 @@ import { CommandExecutor } from "./replay/commands/command-executor.ts";
 import { Commands } from "./replay/commands/commands.ts";
 import { Spending } from "./replay/commands/spending.ts";
 import { Wakeup } from "./replay/commands/wakeup.ts";
-import { Blocked, CHANGED, DIFFERS, endsDiffer } from "./replay/determinism.ts";
+import { Blocked, CHANGED, endsDiffer } from "./replay/determinism.ts";
 import { ExecutionContext } from "./replay/execution-context.ts";
 import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
@@ -69,7 +69,7 @@ export class Execution {
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
-        verify: () => this.#verify(),
+        verify: () => this.#again().#differenceTo(this.#parts),
         stop: () => {
           const reason = new DeadlineExceeded();
           this.#stopped.abort(reason);
@@ -98,12 +98,6 @@ export class Execution {
     const args = structuredClone(this.#args) as never;
     await this.#parts.pass.begin(async () => this.#fn(this.#context as Context as Context<never>, args));
     await this.#parts.replay.all();
-  }
-
-  /** Runs the function again from its records alone. Resolves with how that differs from this pass, in words. */
-  async #verify(): Promise<string | undefined> {
-    const difference = await this.#again().#differenceTo(this.#parts);
-    return difference && `run again from its records, the function ${difference}. ${DIFFERS}`;
   }
 
   #again(): Execution {
@@ -139,6 +133,7 @@ export class Execution {
     for (const path of writer.heard) await replay.heard(path, { kind: "heard", op: path });
   }
 
+  /** Runs the function from the records of the first pass alone. Resolves with how that differs, in words. */
   async #differenceTo(first: ReturnType<typeof partsOf>): Promise<string | undefined> {
     const { pass, commands } = this.#parts;
     try {

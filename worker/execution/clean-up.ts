@@ -27,8 +27,8 @@ export class CleanUp {
 
   /** Runs the task that cleans up after a cancelled job: gives up its child jobs, then runs its function's own clean-up. */
   async run(acquired: HeldTask, log: LineLog): Promise<Ending> {
-    const { task, tags } = { ...acquired, tags: acquired.promise.tags };
-    const id = tags["resonate:parent"] ?? "";
+    const { task, promise } = acquired;
+    const id = promise.tags["resonate:parent"] ?? "";
     const { implementations, namespace, reports } = this.#setup.options;
     try {
       const lease = this.#setup.leaseOn({ ...acquired, cleansUp: id });

@@ -115,7 +115,7 @@ export class JobSetup {
         children.push(name);
         return name;
       },
-      cancel: (name) => this.childJobs.cancel(promise.id, name),
+      cancel: async (name) => void (await store.onBehalfOf(promise.id).cancel(name)),
       nextArgs: (args) => nextArgs(job, args),
       ...(callbackUrl && { callbackUrl: (id) => callbackUrl(id, promise.timeoutAt) }),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),

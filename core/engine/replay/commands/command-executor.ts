@@ -2,7 +2,6 @@
 import { SECOND } from "../../../definitions/context.ts";
 import { deadlineId } from "../../../store/ids.ts";
 import type { Journal } from "../../journal.ts";
-import type { JournalWriter } from "../../journal-writer.ts";
 import { needsSign, SIGN } from "../../lease/crash-loop.ts";
 import { JobFull } from "../../lease/lease.ts";
 import { type ExecutionEnd, LeaseLost } from "../../runtime.ts";
@@ -10,10 +9,8 @@ import type { Carried } from "../../state.ts";
 import type { StepParts } from "../../steps/attempt.ts";
 import { perform } from "../../steps/step.ts";
 import { graceOf } from "../cancellation.ts";
-import { changedSince, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
-import type { FunctionPass } from "../function-pass.ts";
+import { changedSince, DIFFERS, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
 import type { Replay } from "../replay.ts";
-import type { StateReport } from "../state-report.ts";
 import { type Awaitables, LOOK_AGAIN } from "./awaitables.ts";
 import { type Command, hasEffects, isGroup } from "./command.ts";
 import type { Commands } from "./commands.ts";
@@ -28,12 +25,9 @@ const LONGEST_HELD = 5 * SECOND;
 
 interface ExecutorParts extends StepParts {
   readonly journal: Journal;
-  readonly writer: JournalWriter;
   readonly commands: Commands;
-  readonly pass: FunctionPass;
   readonly replay: Replay;
   readonly awaitables: Awaitables;
-  readonly report: StateReport;
   readonly spending: Spending;
   readonly wakeup: Wakeup;
   /** Runs the function again from the journal alone. Resolves with how that differs from this pass, in words. */
@@ -260,7 +254,8 @@ export class CommandExecutor {
    */
   async #verify(): Promise<void> {
     this.#verified = this.#parts.journal.last;
-    this.#refuse(await this.#parts.verify());
+    const difference = await this.#parts.verify();
+    this.#refuse(difference && `run again from its records, the function ${difference}. ${DIFFERS}`);
   }
 
   #refuse(words: string | undefined): void {
