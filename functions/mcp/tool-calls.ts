@@ -25,7 +25,7 @@ import {
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
-import { ABOUT, type About, referringIn, structured, type ToolAnswer } from "../../core/tools/present.ts";
+import { ABOUT, type About, referringIn, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
@@ -149,9 +149,8 @@ export class ToolCalls {
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
         if (about?.asks && context.asks) return await this.#asking(about.asks, caller);
-        const paged = tool.job ? await this.#withPage(result, caller) : result;
-        const named = paged.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
-        const shown = named ? await this.#withFiles(paged, tool, request.scope) : paged;
+        const named = result.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
+        const shown = named ? await this.#withFiles(result, tool, request.scope) : result;
         const said = request.scope.textOnce ? withoutTwin(shown) : shown;
         const content = [...said.content];
         if (links) content.push(...(about?.links ?? []));
@@ -237,19 +236,12 @@ export class ToolCalls {
       until,
       client,
       tasks,
+      pageOf: (job) => this.#options.links.urlOf(job, scope.caller),
       asks: showsForms && (tasks || isAskedInCalls),
       isCancelled: () =>
         scope.cancelled?.aborted === true ||
         (request.cancelsByLeaving && request.signal.aborted && Date.now() < scope.until),
     };
-  }
-
-  /** The result about a job, with the address of its page. */
-  async #withPage(result: ToolAnswer, caller: Caller): Promise<ToolAnswer> {
-    const { job, isView } = result[ABOUT] ?? {};
-    const view_url = job && isView && !result.isError ? await this.#options.links.urlOf(job, caller) : undefined;
-    if (view_url === undefined) return result;
-    return structured({ ...(result.structuredContent as object), view_url }, result[ABOUT]);
   }
 
   /** The answer with the addresses of the files that it refers to. */
