@@ -65,16 +65,14 @@ export function swallowedByNpm(
 ): string | undefined {
   if (env.npm_lifecycle_event === undefined) return undefined;
   const given = (name: string) => env[`npm_config_${name.replaceAll("-", "_")}`];
-  const options = Object.entries(optionsOf(services));
-  const flags = options.flatMap(([name, { type }]) => (type === "boolean" && given(name) === "true" ? name : []));
-  const named = options.flatMap(([name, { type }]) => (type === "string" && given(name) ? name : []));
+  const options: [string, { type: string; what?: string }][] = Object.entries(optionsOf(services));
+  const flags = options.filter(([name, { type }]) => type === "boolean" && given(name) === "true");
+  const named = options.filter(([name, { type }]) => type === "string" && given(name));
   if (flags.length + named.length === 0) return undefined;
   const alone = named.length === 1 && args.length === 1 ? args[0] : undefined;
-  const values = named.map((name) => {
+  const values = named.map(([name, { what }]) => {
     const value = given(name);
-    return `--${name} ${value === "true" ? (alone ?? PLACEHOLDERS[name] ?? "PORT") : value}`;
+    return `--${name} ${value === "true" ? (alone ?? what) : value}`;
   });
-  return [...flags.map((name) => `--${name}`), ...values].join(" ");
+  return [...flags.map(([name]) => `--${name}`), ...values].join(" ");
 }
-
-const PLACEHOLDERS: Record<string, string> = { data: "DIR", config: "CLIENT" };
