@@ -7,7 +7,7 @@ const TIMEOUT = 60_000;
 
 /** Reads rows page by page. `next` of a page is the position after which the next page begins. */
 export async function* paged<Row, Position>(
-  read: (after: Position | undefined) => MaybePromise<{ rows: Row[]; next?: Position }>,
+  read: (after: Position | undefined) => Promise<{ rows: Row[]; next?: Position }>,
 ): AsyncGenerator<Row[]> {
   let after: Position | undefined;
   do {
@@ -16,8 +16,6 @@ export async function* paged<Row, Position>(
     after = next;
   } while (after);
 }
-
-type MaybePromise<T> = T | Promise<T>;
 
 const SET_TOKEN = "Set OPERATOR_TOKEN: `npm run deploy -- --operator NAME` makes one.";
 

@@ -36,10 +36,12 @@ export function parseOptions(args: string[], services: readonly LocalService[], 
   }
   // Port 0 means any free port, as if the option were left out.
   if (ports.worker === undefined && HEALTH_PORT && HEALTH_PORT !== "0") ports.worker = port("HEALTH_PORT", HEALTH_PORT);
+  const isOn = ({ option }: LocalService) => (values as Record<string, unknown>)[option.name] === true;
   return {
     ports,
-    /** The project's services that are turned on. */
-    services: services.filter(({ option }) => (values as Record<string, unknown>)[option.name] === true),
+    /** The project's services that are turned on, and its others. */
+    services: services.filter(isOn),
+    others: services.filter((service) => !isOn(service)),
     /** The embedded server's data directory; undefined to keep the state in memory. */
     data: values.memory ? undefined : (values.data ?? DATA),
     config,
