@@ -47,11 +47,7 @@ export async function run(args: string[]): Promise<void> {
       z.looseObject({ events: z.array(z.looseObject({ name: z.string() })) }),
     );
     const names = types.length > 0 ? types : listed.events.map(({ name }) => name);
-    const narrowing = {
-      ...(options.job && { job_names: options.job }),
-      ...(options.kind && { kinds: options.kind }),
-      ...(options.label && { labels: options.label }),
-    };
+    const narrowing = { job_names: options.job, kinds: options.kind, labels: options.label };
     // With a cursor that belongs to no log, the server begins with the oldest event that it keeps.
     const begin = options.cursor ?? (options.follow ? null : "oldest");
     const cursors = new Map<string, string | null>(names.map((name) => [name, begin]));

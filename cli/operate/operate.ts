@@ -68,7 +68,7 @@ export async function run(args: string[]): Promise<void> {
   const { values, positionals } = read(args);
   const [what = "overview", ...names] = positionals;
   const { state, kind, reason, caller } = values;
-  const filter = JSON.parse(JSON.stringify({ state, kind, reason, caller })) as Filter;
+  const filter = { state, kind, reason, caller } as Filter;
   const answer = await does({ ask: askAt(values.url, values.data), what, names, filter, values });
   if (answer !== undefined) console.log(values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
 }
