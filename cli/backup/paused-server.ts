@@ -72,7 +72,8 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
       for await (const batch of batches(rows)) {
         const own = batch.filter((line) => !("room" in line));
         const rooms = batch.filter((line) => "room" in line);
-        if (own.length > 0 && hasJobs) {
+        // The first request also checks that there are no jobs, for a backup of callers' objects alone, too.
+        if (hasJobs && (isFirst || own.length > 0)) {
           const first: Record<string, string> = isFirst ? { first: "" } : {};
           // An interrupted restore leaves the server paused until the same command is repeated. Without an answer, these rows may
           // be written.
