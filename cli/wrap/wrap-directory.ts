@@ -1,11 +1,11 @@
 /** The directory of a wrapped server's state. It depends on the command or URL, so that two servers never share one. */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
-import { readSnapshot, type Update, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
+import { readSnapshot, replaceFile, type Update, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { FILES } from "./wrap-files.ts";
 
@@ -74,8 +74,8 @@ export async function writeProject(
 ): Promise<void> {
   await mkdir(root, { recursive: true });
   const manifest = { name: options.name, private: true, "durable-mcp-edge": { wrapped: FILES.options } };
-  await writeFile(join(root, "package.json"), json(manifest));
-  await writeFile(join(root, FILES.options), json(options));
+  await replaceFile(pathToFileURL(join(root, "package.json")), json(manifest));
+  await replaceFile(pathToFileURL(join(root, FILES.options)), json(options));
   await writeUpdate(pathToFileURL(join(root, FILES.snapshot)), update, now);
 }
 

@@ -64,6 +64,5 @@ export async function beginRun(
     v: lease.version,
   };
   const promise = await lease.create(runId(lease.id, n), param, "resolved");
-  lease.run = promise.id;
   return new Journal(runIn(n, promise));
 }
