@@ -63,7 +63,5 @@ export async function beginRun(
     seed: crypto.randomUUID(),
     v: lease.version,
   };
-  const promise = await lease.create(runId(lease.id, n), param, "resolved");
-  lease.run = promise.id;
-  return new Journal(runIn(n, promise));
+  return new Journal(runIn(n, await lease.create(runId(lease.id, n), param, "resolved")));
 }

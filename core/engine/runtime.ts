@@ -16,7 +16,7 @@ export type When = "resolved" | { due: number } | { until: number };
 export interface Lease {
   readonly id: string;
   /** The id of the run whose records are written: see `runs.ts`. */
-  run: string;
+  readonly run: string;
   /** The version of the task: counts the leases on it from 1, so another worker has another version. */
   readonly version: number;
   /** @throws {JobFull} if a record of this value is more than the job may still store */

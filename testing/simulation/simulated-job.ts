@@ -59,8 +59,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   if (cleansUp || (task.version > 1 && journal.version !== task.version - 1)) {
     journal = await readNewest(new Journal(), JOB, (id) => lease.get(id));
   }
-  lease.run = runId(JOB, journal.run?.n ?? 1);
-  lease.counted = journal;
+  lease.journal = journal;
   const run = async (): Promise<JobEnd> => {
     const { run: now } = journal;
     // Only the first run of a generation takes over results of the generation before.
@@ -77,7 +76,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
     if (end.kind !== "continued") return end;
     if (cleansUp) return { kind: "complete", value: { next: end.args } };
     journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.carried, children: [] });
-    lease.counted = journal;
+    lease.journal = journal;
     return run();
   };
   const end = checked(

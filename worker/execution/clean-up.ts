@@ -7,7 +7,7 @@ import { readNewest } from "../../core/engine/runs.ts";
 import { LeaseLost } from "../../core/engine/runtime.ts";
 import { decodeValue, encodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { localId, runId } from "../../core/store/ids.ts";
+import { localId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { codeFor, type FoundFunction, newestRun } from "./code.ts";
 import type { Ending } from "./ending.ts";
@@ -80,8 +80,7 @@ export class CleanUp {
     const { promise } = acquired;
     const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
     const { run } = journal;
-    lease.run = runId(promise.id, run?.n ?? 1);
-    lease.counted = journal;
+    lease.journal = journal;
     const resumed = run ? {} : await this.#setup.resumption(promise, lease, log);
     const cached: CachedJob = { journal, newestEntry: undefined, ...resumed };
     const own = newestRun(cached, found);

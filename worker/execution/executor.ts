@@ -216,7 +216,7 @@ export class Executor {
       });
       const next = { args: outcome.args, version: job.version, before, children: left.slice(-MOST_CHILDREN) };
       cached.journal = await beginRun(cached.journal, lease, next);
-      lease.counted = cached.journal;
+      lease.journal = cached.journal;
       delete cached.memo;
       children.splice(0, children.length, ...next.children);
       log.info({ run: cached.journal.run?.n }, "job continued");

@@ -18,7 +18,7 @@ import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateRefused } from "../../core/store/connection/failures.ts";
 import type { LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { ServerRules } from "../../core/store/connection/server-rules.ts";
-import { localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
+import { localId, resumptionId, splitKey } from "../../core/store/ids.ts";
 import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
 import { ChildJobs } from "./child-jobs.ts";
@@ -170,8 +170,7 @@ export class JobSetup {
         (id, n) => lease.record(id, n),
       );
     }
-    lease.run = runId(promise.id, cached.journal.run?.n ?? 1);
-    lease.counted = cached.journal;
+    lease.journal = cached.journal;
     if (!cached.journal.run && !cached.memo) Object.assign(cached, await this.resumption(promise, lease, log));
     return cached;
   }

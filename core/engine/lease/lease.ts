@@ -4,11 +4,11 @@ import { bytesOfFiles } from "../../definitions/file.ts";
 import { childOf, encodeValue } from "../../store/codec.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../../store/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../store/connection/server-rules.ts";
-import { isChildOf, leaseWakeupId, storedMarkId } from "../../store/ids.ts";
+import { isChildOf, leaseWakeupId, runId, storedMarkId } from "../../store/ids.ts";
 import { bytesIn, MOST_OF_A_JOB, markOf, marksTo, STORED } from "../../store/size.ts";
 import { machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
-import type { JournalEntry } from "../journal.ts";
+import type { Journal, JournalEntry } from "../journal.ts";
 import { type Lease, LeaseLost, type When } from "../runtime.ts";
 
 /** Sends one request, and repeats it while the server is unreachable, for as long as the lease may last. */
@@ -107,11 +107,12 @@ export class TaskLease implements Lease {
     this.#givenFrom = records || Number.POSITIVE_INFINITY;
   }
 
-  /** Continues the counts of the journal of the current run. */
-  set counted(counted: Counted) {
-    this.#counted = counted;
-    this.#stored = counted.stored;
-    this.#files = counted.files;
+  /** Continues the records and the counts of the journal of the current run. */
+  set journal(journal: Journal) {
+    this.run = runId(this.id, journal.run?.n ?? 1);
+    this.#counted = journal;
+    this.#stored = journal.stored;
+    this.#files = journal.files;
   }
 
   admit(value: unknown): void {
