@@ -102,8 +102,9 @@ export default defineConfig({
     // which takes a quarter of the processor time.
     isolate: false,
     globalSetup: ["test/support/setup.ts"],
-    // More than there are processors: test files mostly wait for the processes that they start.
-    maxWorkers: 6,
+    // More than there are processors: test files mostly wait for the processes that they start. Vitest's option --maxWorkers has
+    // no effect, because each project inherits this value.
+    maxWorkers: Number(process.env.VITEST_MAX_WORKERS ?? 6),
     // This package imports JSON in a way that only bundlers accept.
     deps: { optimizer: { ssr: { enabled: true, include: ["@actions/workflow-parser"] } } },
     // Long, to end only tests that hang: tests start whole stacks, perhaps on a busy machine.

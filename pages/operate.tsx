@@ -20,11 +20,13 @@ const EVERY = 10_000;
 
 const SPANS: Record<Span, string> = { hour: "Last hour", day: "Last day", week: "Last week" };
 
-/** The view that the address selects: `#job=NAME`, `#jobs=FILTER`, `#trail`, or the overview. */
+/** The view that the address selects: `#job=NAME`, `#jobs=FILTER`, `#trail`, or the overview, also for half a link. */
 function asked(): { job?: string; filter?: Filter; trail?: boolean } {
   const [, name, value = ""] = /^#(job|jobs|trail)(?:=(.*))?$/.exec(location.hash) ?? [];
-  if (name === "job") return { job: decodeURIComponent(value) };
-  if (name === "jobs") return { filter: JSON.parse(decodeURIComponent(value)) };
+  try {
+    if (name === "job") return { job: decodeURIComponent(value) };
+    if (name === "jobs") return { filter: JSON.parse(decodeURIComponent(value)) };
+  } catch {}
   return { trail: name === "trail" };
 }
 

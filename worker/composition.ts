@@ -12,7 +12,7 @@ import type { SetupOptions } from "./execution/job-setup.ts";
 import { JournalCache } from "./execution/journal-cache.ts";
 import { Pauses } from "./execution/pauses.ts";
 
-type Given = "client" | "implementations" | "env" | "lease" | "log" | "instruments" | "reports" | "fetchPublic";
+type Given = "client" | "implementations" | "env" | "leaseTime" | "log" | "instruments" | "reports" | "fetchPublic";
 
 interface CompositionOptions extends Pick<SetupOptions, Given> {
   endpoint: StoreEndpoint;
@@ -26,13 +26,13 @@ export type Composition = ReturnType<typeof compose>;
 
 /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
 export function compose({ endpoint, fileLocation, memory, ...given }: CompositionOptions) {
-  const { client, implementations, lease, log, instruments, reports } = given;
+  const { client, implementations, leaseTime, log, instruments, reports } = given;
   const { namespace } = endpoint;
   const pid = crypto.randomUUID();
-  const watcher = new PromiseWatcher(client, lease, memory?.promises);
+  const watcher = new PromiseWatcher(client, leaseTime, memory?.promises);
   const rules = new ServerRules(client, namespace);
-  const heartbeat = new Heartbeat(client, pid, lease);
-  const pauses = new Pauses(client, namespace, lease);
+  const heartbeat = new Heartbeat(client, pid, leaseTime);
+  const pauses = new Pauses(client, namespace, leaseTime);
   const jobs = implementations.map(({ job }) => job);
   const files = fileLocation && new KeptFiles(fileLocation);
   const journals = new JournalCache(memory?.journals);
@@ -47,7 +47,7 @@ export function compose({ endpoint, fileLocation, memory, ...given }: Compositio
   /** Takes the lease on a task and keeps it alive; undefined if the task has another version, or its job has ended. */
   const acquire = async ({ id, version }: LeaseRef, patience?: number) => {
     const askedAt = now();
-    const data = { id, version, pid, ttl: lease, records: journals.recordsWanted({ id, version }) };
+    const data = { id, version, pid, ttl: leaseTime, records: journals.recordsWanted({ id, version }) };
     const answer = await client.send("task.acquire", data, { origin: id, patience });
     if (answer.status !== 200) return undefined;
     heartbeat.start(answer.data.task, askedAt);
@@ -56,7 +56,7 @@ export function compose({ endpoint, fileLocation, memory, ...given }: Compositio
   /** The versions of the kinds that it runs. */
   const kinds = Object.fromEntries(jobs.map(({ kind, version }) => [kind, version]));
   return {
-    ...{ client, pid, lease, namespace, implementations, kindOf, kinds, acquire, watcher, rules, heartbeat },
+    ...{ client, pid, leaseTime, namespace, implementations, kindOf, kinds, acquire, watcher, rules, heartbeat },
     ...{ executor, files, log, reports },
   };
 }

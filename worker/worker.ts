@@ -35,7 +35,7 @@ export class Worker {
    *   belongs to this worker's group
    */
   constructor(config: WorkerConfig, implementations: readonly Implementation[], env: NodeJS.ProcessEnv, log: Logger) {
-    const lease = Math.ceil(config.LEASE_SECONDS * 1000);
+    const leaseTime = Math.ceil(config.LEASE_SECONDS * 1000);
     this.#config = config;
     this.#log = log;
     this.#group = config.WORKER_GROUP ?? config.RESONATE_GROUP;
@@ -46,7 +46,7 @@ export class Worker {
     const client = new ResonateClient({
       ...endpoint,
       exchange: batched(post),
-      timeout: Math.min(10_000, lease),
+      timeout: Math.min(10_000, leaseTime),
       onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
     });
     const { namespace } = endpoint;
@@ -62,7 +62,7 @@ export class Worker {
       endpoint,
       implementations,
       env,
-      lease,
+      leaseTime,
       log,
       instruments,
       reports: this.#reports,

@@ -37,6 +37,24 @@ test.each([
   expect(asked).toEqual(["rest?", "key?", "rows?first=", ...(goesOn ? ["wake?"] : [])]);
 });
 
+test("a backup of callers' objects alone is refused by a deployment with jobs, whose objects stay as they are", async () => {
+  const asked: string[] = [];
+  await using server = await serveHttp(({ url = "" }, response) => {
+    const path = url.replace("/resonate/operate/", "");
+    asked.push(path);
+    response.end(JSON.stringify(path.startsWith("rows") ? { refused: "The server has jobs already." } : { key: null }));
+  });
+  async function* rooms(): AsyncGenerator<Line> {
+    yield { room: "r", table: "notes", row: {} } as Line;
+  }
+  const restored = async () => {
+    await using deployment = await openServer({ url: server.url, data: "" });
+    await deployment.restore(deployment.head, rooms());
+  };
+  await expect(restored()).rejects.toThrow("The server has jobs already.");
+  expect(asked).toEqual(["rest?", "key?", "rows?first=", "wake?"]);
+});
+
 test("a backup fails if the server's pause has ended while the rows of callers were read, since jobs may have changed", async () => {
   const asked: string[] = [];
   const refused = "The server is not paused: what was read may have changed.";

@@ -12,9 +12,9 @@ import { CommandExecutor } from "./replay/commands/command-executor.ts";
 import { Commands } from "./replay/commands/commands.ts";
 import { Spending } from "./replay/commands/spending.ts";
 import { Wakeup } from "./replay/commands/wakeup.ts";
-import { Blocked, CHANGED, DIFFERS, endsDiffer } from "./replay/determinism.ts";
+import { Blocked, CHANGED, endsDiffer } from "./replay/determinism.ts";
 import { ExecutionContext } from "./replay/execution-context.ts";
-import { FunctionRun } from "./replay/function-run.ts";
+import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
@@ -35,8 +35,8 @@ export class Execution {
     this.#fn = fn;
     this.#args = args;
     this.#parts = partsOf(journal, lease, runtime, this.#over.signal);
-    const { run } = this.#parts;
-    const isLive = () => !run.isReplaying;
+    const { pass } = this.#parts;
+    const isLive = () => !pass.isReplaying;
     const heard = { log: onlyIf(isLive, runtime.log), metrics: onlyIf(isLive, runtime.metrics) };
     this.#context = new ExecutionContext({
       ...this.#parts,
@@ -47,7 +47,7 @@ export class Execution {
 
   /** Replays the journal, and goes on from there. @throws {LeaseLost} */
   async run(): Promise<ExecutionEnd> {
-    const { runtime, lease, wakeup, awaitables, run, writer } = this.#parts;
+    const { runtime, lease, wakeup, awaitables, pass, writer } = this.#parts;
     const abort = () => {
       this.#cut();
       this.#stopped.abort(runtime.signal.reason);
@@ -62,14 +62,14 @@ export class Execution {
     try {
       if (runtime.signal.aborted) abort();
       await this.#replay();
-      run.isReplaying = false;
+      pass.isReplaying = false;
       const before = new Set([...this.#parts.commands.open].filter(hasEffects));
       const cancel = (at: number, by?: "deadline", reason?: string) =>
         tell(this.#parts, { at, by, reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
-        verify: () => this.#verify(),
+        verify: () => this.#again().#differenceTo(this.#parts),
         stop: () => {
           const reason = new DeadlineExceeded();
           this.#stopped.abort(reason);
@@ -96,14 +96,8 @@ export class Execution {
   async #replay(): Promise<void> {
     // A function may change its arguments.
     const args = structuredClone(this.#args) as never;
-    await this.#parts.run.begin(async () => this.#fn(this.#context as Context as Context<never>, args));
+    await this.#parts.pass.begin(async () => this.#fn(this.#context as Context as Context<never>, args));
     await this.#parts.replay.all();
-  }
-
-  /** Runs the function again from its records alone. Resolves with how that differs from this run, in words. */
-  async #verify(): Promise<string | undefined> {
-    const difference = await this.#again().#differenceTo(this.#parts);
-    return difference && `run again from its records, the function ${difference}. ${DIFFERS}`;
   }
 
   #again(): Execution {
@@ -115,7 +109,7 @@ export class Execution {
   /** Whether the function would return, or continue in another run, if it were also handed this outcome. */
   async #endsWith(outcome: JournalEntry): Promise<boolean> {
     const again = this.#again();
-    const { run, replay, commands, lease, journal } = again.#parts;
+    const { pass, replay, commands, lease, journal } = again.#parts;
     const record = async (event: JournalEntry) => {
       const promise = { id: lease.run, state: "resolved" as const, value: {}, tags: {}, timeoutAt: 0, createdAt: 0 };
       return new JournalRecord(journal.last + 1, { ...promise, param: encodeValue(event) });
@@ -125,22 +119,23 @@ export class Execution {
       const command = commands.get(outcome.op);
       if (command) await replay.hand(command, await record(outcome));
       await handWinners(again.#parts, record);
-      return run.next !== undefined || (run.end !== undefined && "value" in run.end);
+      return pass.next !== undefined || (pass.end !== undefined && "value" in pass.end);
     } finally {
       again.#close();
     }
   }
 
-  /** Hands over the outcomes that another run of the function was handed, whether recorded yet or not. */
+  /** Hands over the outcomes that another pass of the function was handed, whether recorded yet or not. */
   async #repeat({ writer }: ReturnType<typeof partsOf>): Promise<void> {
-    const { run, replay } = this.#parts;
-    run.isReplaying = true;
+    const { pass, replay } = this.#parts;
+    pass.isReplaying = true;
     await this.#replay();
     for (const path of writer.heard) await replay.heard(path, { kind: "heard", op: path });
   }
 
+  /** Runs the function from the records of the first pass alone. Resolves with how that differs, in words. */
   async #differenceTo(first: ReturnType<typeof partsOf>): Promise<string | undefined> {
-    const { run, commands } = this.#parts;
+    const { pass, commands } = this.#parts;
     try {
       await this.#repeat(first);
     } catch (error) {
@@ -151,7 +146,7 @@ export class Execution {
     }
     for (const path of first.commands.paths) if (!commands.get(path)) return `did not call "${path}"`;
     for (const path of commands.paths) if (!first.commands.get(path)) return `called "${path}", which it had not`;
-    return endsDiffer(outcomeOf(first.run), outcomeOf(run));
+    return endsDiffer(outcomeOf(first.pass), outcomeOf(pass));
   }
 
   /** Marks the steps under way: if the job was cancelled, their outcomes are left to its clean-up. */
@@ -172,19 +167,19 @@ export class Execution {
   }
 }
 
-const outcomeOf = ({ end, next }: FunctionRun) => end ?? (next && { next: next.args });
+const outcomeOf = ({ end, next }: FunctionPass) => end ?? (next && { next: next.args });
 
 /** The parts of an execution. Each is handed the others, and declares in its own interface which parts it uses. */
 function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: AbortSignal) {
   const clock = runtime.clock ?? machineClock;
   const wakeup = new Wakeup(clock);
   const commands = new Commands(runtime.run?.before);
-  const run = new FunctionRun(clock, wakeup, runtime, journal.events.length > 0);
+  const pass = new FunctionPass(clock, wakeup, runtime, journal.events.length > 0);
   const writer = new JournalWriter(journal, lease, wakeup);
   const spending = new Spending(runtime.budget, runtime.run?.before.spent);
-  const report = new StateReport(commands, run, spending, runtime);
-  const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, run });
-  const replay = new Replay({ journal, commands, awaitables, run, runtime });
+  const report = new StateReport(commands, pass, spending, runtime);
+  const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, pass });
+  const replay = new Replay({ journal, commands, awaitables, pass, runtime });
   return {
     journal,
     lease,
@@ -193,7 +188,7 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
     clock,
     wakeup,
     commands,
-    run,
+    pass,
     writer,
     report,
     spending,

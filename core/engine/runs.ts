@@ -63,5 +63,6 @@ export async function beginRun(
     seed: crypto.randomUUID(),
     v: lease.version,
   };
-  return new Journal(runIn(n, await lease.create(runId(lease.id, n), param, "resolved")));
+  const promise = await lease.create(runId(lease.id, n), param, "resolved");
+  return new Journal(runIn(n, promise));
 }

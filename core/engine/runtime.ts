@@ -20,7 +20,7 @@ export interface Lease {
   /** The version of the task: counts the leases on it from 1, so another worker has another version. */
   readonly version: number;
   /** @throws {JobFull} if a record of this value is more than the job may still store */
-  admit?(value: unknown): void;
+  checkRoom?(value: unknown): void;
   /** Creates a promise of the job, or finds it. @throws {LeaseLost} @throws {JobFull} */
   create(id: string, param: unknown, when: When): Promise<PromiseRecord>;
   get(id: string): Promise<PromiseRecord | undefined>;
@@ -144,7 +144,7 @@ export interface Runtime {
   /** How many calls of `ctx` a run may make before the next is refused as an endless loop; set in tests. */
   mostCalls?: number;
   /** Runs one attempt of a step in a trace span; stray errors of its work fail the attempt, and no other job. */
-  trace?<T>(name: string, attempt: number, run: () => Promise<T>): Promise<T>;
+  runAttempt?<T>(name: string, attempt: number, run: () => Promise<T>): Promise<T>;
 }
 
 export type ExecutionEnd =

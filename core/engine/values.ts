@@ -1,4 +1,4 @@
-/** The stored form of values and errors. A function sees it at its first run too, so that a replay shows it the same. */
+/** The stored form of values and errors. A function sees it in its first pass too, so that a replay shows it the same. */
 import {
   type ErrorClass,
   NondeterminismError,
@@ -225,7 +225,7 @@ function lineOf(thrown: unknown): { at?: string } {
   return at === "" ? {} : { at };
 }
 
-/** The error as the function sees it, at the first run and in replays. */
+/** The error as the function sees it, in the first pass and in replays. */
 export function fromStored(
   { name, message, code, status, cause, class: className, fields, attempts, at }: StoredError,
   classes: readonly ErrorClass[] = [],

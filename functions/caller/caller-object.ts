@@ -16,7 +16,6 @@ import { getOf } from "../../core/store/codec.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { ObjectSql, type ObjectStorage } from "../../core/store/object-storage.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
@@ -26,21 +25,22 @@ import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
-import { ALMOST } from "../operate/alerts.ts";
 import type { OperateCalls, Settings } from "../operate/calls.ts";
 import { Operating } from "../operate/operating.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import { type Answer, type CallerMethods, Callers, callersOf, type EventPage, type EventQuery } from "./callers.ts";
 import { EventLog, type LoggedEvent, type LogPage, type Narrowed, type Wanted } from "./event-log.ts";
+import { Figures } from "./figures.ts";
 import { JobLooks, LOOKS } from "./job-looks.ts";
 import { JobTable } from "./job-table.ts";
 import { RoomList, type RoomPage, type RoomPosition, type RoomRow, readRoom, writeRoom } from "./room-rows.ts";
 import { endedEvent, isTold, JOB_ENDED, type Occurrence, occurrenceOf } from "./schedules/occurrence.ts";
 import { Schedules } from "./schedules/schedules.ts";
 import { Listeners, type Seen } from "./seen.ts";
+import { SubscriptionLooks } from "./subscription-looks.ts";
 import { Takeover } from "./takeover.ts";
-import { Watch } from "./watch.ts";
+import { INTEREST, Watch } from "./watch.ts";
 import { callbackProblem, isLoopbackUrl, isPublicHost } from "./webhooks/address.ts";
 import { CODES } from "./webhooks/codes.ts";
 import {
@@ -62,13 +62,6 @@ const STEPS = 8;
 const SOON = 1_000;
 const DAY = 86_400_000;
 
-/**
- * The pauses between two looks at jobs for the sake of subscriptions, in milliseconds: the first; the longest, which is also the
- * longest for each job; the longest where questions, outputs or progress are wanted, as workers report only ends; and the
- * shortest where many jobs have waited for the longest.
- */
-const HEARING = { first: 30_000, most: 3_600_000, mostOfFeeds: 300_000, least: 10_000 };
-
 /** The pause after a failure to make the schedules of definitions, in milliseconds. */
 const UNDEPLOYED = 10_000;
 
@@ -78,15 +71,8 @@ const FORGOTTEN = 5;
 /** How long an alarm waits for deliveries, in milliseconds. Slower ones continue after it. */
 const DELIVERING = 5_000;
 
-/** How long the caller's jobs are followed after a request for events, in milliseconds. */
-const INTEREST = 60_000;
-
 /** How long the operators' settings are cached, in milliseconds. */
 const SETTINGS = { fresh: 10_000, failed: 1_000, turn: 3_000 };
-
-/** How often operators receive the caller's figures, in milliseconds, and up to which number these count running jobs. */
-const FIGURES = 60_000;
-const MOST_RUNNING = 1_001;
 
 /**
  * The record of one caller of a deployment, which the class that is bound as `CALLER` loads: see `lazy-caller-object.ts`.
@@ -107,11 +93,7 @@ export class CallerObject implements CallerMethods {
   readonly #hooks: WebHooks;
   readonly #schedules: Schedules;
   readonly #rooms: RoomList;
-  /**
-   * When jobs are next looked at for subscriptions, when such a look includes jobs that are not due, and the pause before that;
-   * undefined without subscriptions. In state of 6b77826e and before, each look includes them.
-   */
-  #hearing: { at: number; all?: number; pause: number } | undefined;
+  readonly #subscriptionLooks: SubscriptionLooks;
   /** Until when somebody who polls or streams wants the outputs of jobs, in milliseconds since the epoch. */
   #toldUntil = 0;
   readonly #takeover: Takeover;
@@ -132,8 +114,7 @@ export class CallerObject implements CallerMethods {
   #operating: Operating | undefined;
   /** The objects of the deployment's callers; undefined where `CALLER` is not bound. */
   readonly #callers: Callers | undefined;
-  /** The starts since operators last received figures, and when they receive the next. */
-  readonly #figure = { started: 0, at: 0, signs: "", isLate: false };
+  readonly #figures: Figures;
 
   constructor(state: { storage: ObjectStorage }, env: object) {
     const config = readConfig(env);
@@ -189,8 +170,18 @@ export class CallerObject implements CallerMethods {
       nameOf: (id) => this.#nameOf(id),
       isBlocked: () => isKeyBlocked(this.#key, this.#blocked, issuerIn(config)),
     });
+    this.#figures = new Figures({
+      callers: config.isOperated ? this.#callers : undefined,
+      ...{ sql, jobs: this.#jobs, hooks: this.#hooks, most: config.MAX_STORED_BYTES },
+      key: () => this.#takeover.key,
+      arm: () => this.#arm(),
+    });
     this.#rooms = new RoomList(sql, (key) => (this.#callers as Callers).of(key));
-    this.#hearing = this.#noted();
+    this.#subscriptionLooks = new SubscriptionLooks({
+      ...{ jobs: this.#jobs, looks: this.#looks, feeds: this.#feeds, watch: this.#watch },
+      names: () => this.#hooks.names,
+      isLocal: isLocal(config),
+    });
   }
 
   reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>> {
@@ -228,7 +219,7 @@ export class CallerObject implements CallerMethods {
 
   /** Called when the log may have new events. */
   #onNews(): void {
-    this.#tellOperators();
+    this.#figures.send();
     for (const wake of this.#waiting) wake();
     if (this.#hooks.names.length > 0) this.#deliver();
   }
@@ -314,7 +305,7 @@ export class CallerObject implements CallerMethods {
       await this.#begin(caller.key);
       const granted = await this.#hooks.subscribe(caller, request);
       if ("refused" in granted) return granted;
-      this.#hear();
+      this.#subscriptionLooks.begin();
       this.#deliver();
       await this.#arm();
       return granted;
@@ -359,31 +350,6 @@ export class CallerObject implements CallerMethods {
     return this.#operating;
   }
 
-  /** Sends operators the caller's figures every {@link FIGURES}, and at once when an alert begins or ends. */
-  #tellOperators(): void {
-    const { MAX_STORED_BYTES, isOperated } = this.#config;
-    const { key } = this.#takeover;
-    if (!isOperated || !this.#callers || !key) return;
-    const { started, at, signs } = this.#figure;
-    const [now, bytes] = [Date.now(), this.#jobs.stored];
-    const failing = this.#hooks.list().filter(({ status }) => !status.active || status.lastError !== null).length;
-    const seen = `${failing} ${bytes > ALMOST * MAX_STORED_BYTES}`;
-    if (now < at && seen === signs) {
-      if (!this.#figure.isLate) void this.#arm();
-      this.#figure.isLate = true;
-      return;
-    }
-    Object.assign(this.#figure, { started: 0, at: now + FIGURES, signs: seen, isLate: false });
-    const running = this.#jobs.pending(MOST_RUNNING).length;
-    const { written } = this.#sql.rows;
-    this.#sql.rows.written = 0;
-    const figure = { key, started, running, bytes, failing, rows: written, isNews: seen !== signs };
-    this.#callers.operate("figure", figure).catch(() => {
-      this.#figure.started += started;
-      this.#sql.rows.written += written;
-    });
-  }
-
   async listRoom(key: string): Promise<void> {
     this.#rooms.add(key);
   }
@@ -419,7 +385,7 @@ export class CallerObject implements CallerMethods {
   #reset(): void {
     this.#jobs.reset();
     this.#hooks.reset();
-    this.#hearing = this.#noted();
+    this.#subscriptionLooks.reset();
     this.#isListed = false;
   }
 
@@ -489,57 +455,6 @@ export class CallerObject implements CallerMethods {
     return CALLBACKS && !isOwn ? (input, init) => CALLBACKS.fetch(input, init) : (input, init) => fetch(input, init);
   }
 
-  /**
-   * Begins to follow how jobs end while somebody is subscribed: on one machine over the listener's connection; in an account,
-   * where an open connection is billed, by looks with growing pauses.
-   */
-  #hear(
-    all = Math.min(this.#hearing?.all ?? Infinity, Date.now() + HEARING.first),
-    pause = HEARING.first,
-    at = Math.min(this.#hearing?.at ?? Infinity, all),
-  ): void {
-    const { names } = this.#hooks;
-    const isWanted = names.length > 0 && this.#jobs.pending(1).length > 0;
-    if (isWanted && isLocal(this.#config))
-      this.#watch.extend(
-        Date.now() + INTEREST,
-        names.some((name) => name !== JOB_ENDED),
-      );
-    const isNoted = this.#hearing !== undefined;
-    this.#hearing = isWanted ? { at, all, pause } : undefined;
-    if (isWanted || isNoted) this.#jobs.set("hearing", JSON.stringify(this.#hearing ?? null));
-  }
-
-  /** The stored time and pause of the next look: an object that the platform has evicted continues with them. */
-  #noted() {
-    return isLocal(this.#config) ? undefined : (JSON.parse(this.#jobs.get("hearing") ?? "null") ?? undefined);
-  }
-
-  /** Looks at running jobs for the sake of subscriptions. */
-  async #lookForEvents(now: number): Promise<void> {
-    const { names } = this.#hooks;
-    if (names.length === 0) return this.#hear(); // Otherwise an alarm would follow at once, for the look that is due.
-    // Each expected end has a look: to look at others each time would cost too much.
-    const isOfAll = (this.#hearing?.all ?? 0) <= now;
-    const ids = this.#jobs.leastSeen(now, LOOKS, isOfAll ? now : now - HEARING.most);
-    const found = await this.#looks.lookAt(ids).catch(() => undefined); // The next alarm looks again.
-    const isSeen = found !== undefined;
-    const areFeedsWanted = names.some((name) => name !== JOB_ENDED);
-    if (areFeedsWanted) {
-      const note = async (job: PromiseRecord | undefined) => {
-        if (job?.state === "pending") await this.#looks.noteFeed(job.id, await this.#feeds.newest(job));
-      };
-      await Promise.all((found ?? []).map(note)).catch(() => {});
-    }
-    const most = isLocal(this.#config) ? HEARING.first : areFeedsWanted ? HEARING.mostOfFeeds : HEARING.most;
-    const { all = 0, pause = HEARING.first } = this.#hearing ?? {};
-    const longer = Math.min(most, pause * 1.5);
-    const next = all <= now ? { all: now + longer, pause: longer } : { all, pause };
-    const { due, oldest } = this.#jobs.nextLook();
-    const wanted = Math.min(Math.max(now, due) + SOON, Math.max(now + HEARING.least, oldest + HEARING.most));
-    this.#hear(next.all, next.pause, Math.min(next.all, isSeen ? wanted : Infinity));
-  }
-
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */
   #store(isOwn: boolean): RemoteStore {
     const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE, isOperated } = this.#config;
@@ -552,15 +467,13 @@ export class CallerObject implements CallerMethods {
 
   /** Sets the alarm to the earliest time at which work is due. */
   async #arm(): Promise<void> {
-    // A new instance does not know yet that somebody is subscribed.
-    if (!this.#hearing) this.#hear();
     const chores = Number(this.#jobs.get("chores") ?? 0);
     const at = Math.min(
       chores,
-      this.#hearing?.at ?? Infinity,
+      this.#subscriptionLooks.nextAt(),
       this.#hooks.nextAt(),
       this.#schedules.nextAt(),
-      this.#figure.isLate ? this.#figure.at : Infinity,
+      this.#figures.nextAt(),
     );
     await this.#storage.setAlarm(Math.max(at, Date.now()));
   }
@@ -596,10 +509,10 @@ export class CallerObject implements CallerMethods {
       }
       await this.#doChores(now);
     }
-    if (now >= (this.#hearing?.at ?? 0)) await this.#lookForEvents(now);
+    await this.#subscriptionLooks.run(now);
     await this.#askForBlocks();
     await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), isDeployed && this.#schedules.run()]);
-    this.#tellOperators();
+    this.#figures.send();
     await this.#arm();
     if (!isDeployed) await this.#storage.setAlarm(Date.now() + UNDEPLOYED);
   }
@@ -627,14 +540,9 @@ export class CallerObject implements CallerMethods {
   async #reserve(job: StartedJob, most: Most): Promise<Reserved> {
     const answer = this.#jobs.transaction(() => this.#jobs.reserve(job, most, Date.now()));
     if (answer !== "reserved") return answer;
-    this.#figure.started += 1;
-    this.#tellOperators();
+    this.#figures.onStart();
     this.#watch.onStart();
-    if (!this.#hearing || this.#hearing.pause > HEARING.first) {
-      this.#hear();
-      if (this.#hearing) await this.#arm();
-    }
-    if (job.kind === schedule.kind) await this.#arm();
+    if (this.#subscriptionLooks.onStart() || job.kind === schedule.kind) await this.#arm();
     return answer;
   }
 
@@ -677,7 +585,7 @@ export class CallerObject implements CallerMethods {
 
 const issuerIn = ({ auth }: Config) => (auth.AUTH_MODE === "oauth" ? auth.OAUTH_ISSUER : undefined);
 
-/** Whether the Resonate server is on this machine or its network, where an open connection costs nothing. */
+/** Whether the Resonate server is on this machine or its network. */
 function isLocal({ RESONATE, RESONATE_URL }: Config): boolean {
   return !RESONATE && !isPublicHost(new URL(RESONATE_URL).hostname);
 }

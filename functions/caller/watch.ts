@@ -19,6 +19,9 @@ const FEEDS = 8;
 /** How long after its start a job is first listened to, in milliseconds: by then its promise should exist. */
 const CREATED = 300;
 
+/** How long jobs are followed after a request for events, in milliseconds. */
+export const INTEREST = 60_000;
+
 interface Watched {
   source: SettlementSource | undefined;
   /** The caller's key; empty while it is not known. */

@@ -6,6 +6,7 @@
  * The parts change from the earlier version to this one in different orders, and at the end all of them are rolled back and
  * brought forward again. In each combination jobs start and end, and jobs that began in the previous combination end, too.
  */
+import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -45,10 +46,8 @@ const OBJECTS = [
   ["LISTENER", "Listener"],
   ["RESONATE", "ResonateObject"],
   ["RUNNER", "RunnerObject"],
+  ["CALLER", "CallerObject"],
 ] as const;
-
-/** An object that the earlier version lacks, so each edge of this version has its own. */
-const OWN = ["CALLER", "CallerObject"] as const;
 
 const [folder] = process.argv.slice(2);
 if (folder === undefined) throw new Error("Which checkout of the earlier version?");
@@ -75,7 +74,9 @@ try {
 
 /** Bundles the edge of a checkout with the checkout's own code. */
 async function bundleOf(root: string): Promise<Bundle> {
-  const { bundleEdge } = await import(pathToFileURL(join(root, "cli/bundle/bundle.ts")).href);
+  // The later path first: `1c007cb` has the other.
+  const path = ["cli/bundle/bundle.ts", "infra/launcher/bundle.ts"].find((each) => existsSync(join(root, each)));
+  const { bundleEdge } = await import(pathToFileURL(join(root, path ?? "")).href);
   const here = process.cwd();
   process.chdir(root);
   return await bundleEdge().finally(() => process.chdir(here));
@@ -126,7 +127,9 @@ async function withoutResult(client: McpClient, jobs: string[]): Promise<string[
 
 /** Both versions as services of one workerd with one folder, so that an object's next version finds its storage. */
 function configuration(parts: Parts): string {
-  const [edge, ...objects] = parts;
+  const [edge, ...others] = parts;
+  // `1c007cb` has no callers' objects, which then are those of this version.
+  const objects = [...others, "CALLER" in bundles[edge].objects ? edge : t];
   const quote = (text: string) => JSON.stringify(text);
   const worker = (version: Version) => {
     const { main, modules, compatibilityDate } = bundles[version];
@@ -137,12 +140,11 @@ function configuration(parts: Parts): string {
     const own = OBJECTS.filter((_, i) => objects[i] === version).map(
       ([, name]) => `(className = ${quote(name)}, uniqueKey = ${quote(name)}, enableSql = true)`,
     );
-    if (version === "this") own.push(`(className = "${OWN[1]}", uniqueKey = "${OWN[1]}", enableSql = true)`);
-    const bound = OBJECTS.map(([name, className], i) => {
+    const bound = OBJECTS.flatMap(([name, className], i) => {
+      if (!(name in bundles[version].objects)) return [];
       const at = `(className = ${quote(className)}, serviceName = ${quote(objects[i] as Version)})`;
       return `(name = ${quote(name)}, durableObjectNamespace = ${objects[i] === version ? quote(className) : at})`;
     });
-    if (version === "this") bound.push(`(name = "${OWN[0]}", durableObjectNamespace = "${OWN[1]}")`);
     const texts = Object.entries(vars).map(([name, text]) => `(name = ${quote(name)}, text = ${quote(text)})`);
     return `(
     modules = [${files.join(", ")}],

@@ -75,6 +75,16 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
   );
 };
 
+/** Whether pages may make notifications. In Chrome on Android they may not; without permission, a try shows nothing. */
+function canNotify(): boolean {
+  try {
+    return Notification.permission === "granted" || Boolean(new Notification(""));
+  } catch {
+    return false;
+  }
+}
+const CAN_NOTIFY = canNotify();
+
 /** Offers a browser notification at the end of the job. */
 const TellMe: FC<{ job: JobInfo }> = ({ job }) => {
   const [isWanted, setWanted] = useState(false);
@@ -84,7 +94,7 @@ const TellMe: FC<{ job: JobInfo }> = ({ job }) => {
     setWanted(false);
     new Notification(job_name, { body: `The job is ${status.replace("_", " ")}.`, tag: job_name });
   }, [isWanted, status]);
-  if (status !== "running" || !("Notification" in window)) return null;
+  if (status !== "running" || !CAN_NOTIFY) return null;
   return (
     <label class="check">
       <input

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../testing/simulation/program.ts";
 import { type Platform, startPlatform } from "./platform.ts";
 
 let platform: Platform;
@@ -259,4 +260,12 @@ test("a first deployment whose container fails has shown the caller's token, whi
     .digest("hex");
   const callers = bound("BEARER_TOKENS", platform.workers.get("half"))?.text ?? "[]";
   expect(JSON.parse(callers)).toEqual([{ name: "ada", sha256 }]);
+
+  // The next one fails as well if the edge cannot be bound to the container, after both were deployed.
+  const second = deploy(...first);
+  await until("the container", () => platform.uploads.includes("half-worker"));
+  platform.refuses = "half";
+  expect((await second).exitCode).toBe(1);
+  delete platform.refuses;
+  expect(platform.uploads.slice(-2)).toEqual(["half", "half-worker"]);
 });

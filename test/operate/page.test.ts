@@ -75,6 +75,11 @@ describe.runIf(browser)("in a browser", () => {
     if (pictures) await page.screenshot({ path: `${pictures}/operate-trail.png`, fullPage: true });
     expect([...visitor.complaints]).toEqual([]);
 
+    // A link that was cut off on its way.
+    const cut = await visitor.open("/operate#jobs=%7B%22state%22%3A%22failed");
+    await cut.getByRole("heading", { name: "Kinds" }).waitFor();
+    expect([...visitor.complaints]).toEqual([]);
+
     const phone = { viewport: { width: 390, height: 780 }, colorScheme: "dark" as const };
     await using small = await visit(browser as Browser, stack.origin, phone);
     const onPhone = await small.open("/operate");

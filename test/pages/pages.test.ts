@@ -394,8 +394,11 @@ describe.runIf(browser)("in a browser", () => {
     await using own = await visit(browser as Browser, stack.origin);
     await own.context.addInitScript(`window.told = [];
       window.Notification = class {
-        static requestPermission = async () => "granted";
-        constructor(title, { body }) { window.told.push([title, body]); }
+        static permission = "default";
+        static requestPermission = async () => (this.permission = "granted");
+        constructor(title, { body } = {}) {
+          if (Notification.permission === "granted") window.told.push([title, body]);
+        }
       };`);
     const page = await own.open(jobPath("timer_told"));
     await page.getByLabel("Tell me when it is done").check();
@@ -406,6 +409,16 @@ describe.runIf(browser)("in a browser", () => {
       return Array.isArray(all) && all.length > 0 ? all : undefined;
     });
     expect(told).toEqual([["timer_told", "The job is cancelled."]]);
+
+    // Chrome on Android has the class, and lets no page make one.
+    await call("set_timer", { timer_name: "untold", seconds: 3_600 });
+    await using phone = await visit(browser as Browser, stack.origin);
+    await phone.context.addInitScript(`window.Notification = class {
+        constructor() { throw new TypeError("Illegal constructor"); }
+      };`);
+    const untold = await phone.open(jobPath("timer_untold"));
+    await untold.getByRole("button", { name: /Cancel/ }).waitFor();
+    expect(await untold.getByLabel("Tell me when it is done").count()).toBe(0);
   });
 
   test.each(["light", "dark"] as const)(

@@ -243,7 +243,7 @@ class Trial {
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       // With a constant version, file references do not change after a death, so that trials can be compared.
       files: (of) => attemptFiles(this.#files, { ...of, version: 1 }),
-      trace: (name, attempt, run) => {
+      runAttempt: (name, attempt, run) => {
         onAttempt?.(name, attempt);
         return this.#world.isReal ? worker.clock.busy(run()) : run();
       },

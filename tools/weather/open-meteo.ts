@@ -65,7 +65,7 @@ class OpenMeteo {
   async daily(period: Period, step: Step): Promise<DailyWeather> {
     const limit = Math.min(this.#timeout, step.deadline - Date.now() - MARGIN);
     if (limit <= 0) throw new Error("the job's time ran out while other requests were under way");
-    const { status, retryAfter, text } = await this.#measured(this.#address(period), limit, step);
+    const { status, retryAfter, text } = await this.#get(this.#address(period), limit, step);
     if (status === 200) return this.#usable(step, () => parse(text, period));
     const reason = reasonIn(text);
     const message = `Open-Meteo answered ${status}${reason === undefined ? "" : `: ${reason}`}`;
@@ -92,28 +92,22 @@ class OpenMeteo {
     return url;
   }
 
-  async #measured(url: URL, limit: number, { signal, metrics }: Step) {
+  async #get(url: URL, limit: number, { signal, metrics }: Step) {
     const began = performance.now();
-    let status = "none";
+    const timeout = AbortSignal.timeout(limit);
+    let measured = "none";
     try {
-      const answer = await get(url, limit, signal);
-      status = `${Math.floor(answer.status / 100)}xx`;
-      return answer;
+      // A redirect could lead anywhere, so it is not followed, and counts as an answer.
+      const response = await fetch(url, { redirect: "manual", signal: AbortSignal.any([signal, timeout]) });
+      const { status, headers } = response;
+      const text = await readText(response);
+      measured = `${Math.floor(status / 100)}xx`;
+      return { status, retryAfter: parseRetryAfter(headers.get("Retry-After")), text };
+    } catch (error) {
+      throw new Error(whyNoAnswer(error, limit), { cause: error });
     } finally {
-      metrics.observe("upstream_request", (performance.now() - began) / 1_000, { status });
+      metrics.observe("upstream_request", (performance.now() - began) / 1_000, { status: measured });
     }
-  }
-}
-
-async function get(url: URL, limit: number, signal: AbortSignal) {
-  const timeout = AbortSignal.timeout(limit);
-  try {
-    // A redirect could lead anywhere, so it is not followed, and counts as an answer.
-    const response = await fetch(url, { redirect: "manual", signal: AbortSignal.any([signal, timeout]) });
-    const retryAfter = parseRetryAfter(response.headers.get("Retry-After"));
-    return { status: response.status, retryAfter, text: await readText(response) };
-  } catch (error) {
-    throw new Error(whyNoAnswer(error, limit), { cause: error });
   }
 }
 

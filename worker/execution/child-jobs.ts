@@ -64,11 +64,6 @@ export class ChildJobs {
     return child.name;
   }
 
-  /** Cancels a job that the job with the promise `parent` started. A job that other callers want as well goes on. */
-  async cancel(parent: string, name: string): Promise<void> {
-    await this.#options.store.onBehalfOf(parent).cancel(name);
-  }
-
   /** Gives up the children of a job if the job was cancelled or has timed out. */
   async giveUpIfEnded(parent: string, children: readonly string[]): Promise<void> {
     if (children.length === 0) return;

@@ -9,11 +9,10 @@ import { decodeValue, encodeValue } from "../../core/store/codec.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { localId } from "../../core/store/ids.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
-import { codeFor, type FoundFunction, newestRun } from "./code.ts";
+import { codeFor, codeOfRun, type FoundFunction } from "./code.ts";
 import type { Ending } from "./ending.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 import { ENDED, type JobSetup } from "./job-setup.ts";
-import type { CachedJob } from "./journal-cache.ts";
 
 /** How long a clean-up waits for its creator to cancel the job before it does so itself, in milliseconds. */
 const TIME_TO_CANCEL = 5_000;
@@ -28,8 +27,8 @@ export class CleanUp {
 
   /** Runs the task that cleans up after a cancelled job: gives up its child jobs, then runs its function's own clean-up. */
   async run(acquired: HeldTask, log: LineLog): Promise<Ending> {
-    const { task, tags } = { ...acquired, tags: acquired.promise.tags };
-    const id = tags["resonate:parent"] ?? "";
+    const { task, promise } = acquired;
+    const id = promise.tags["resonate:parent"] ?? "";
     const { implementations, namespace, reports } = this.#setup.options;
     try {
       const lease = this.#setup.leaseOn({ ...acquired, cleansUp: id });
@@ -76,14 +75,14 @@ export class CleanUp {
 
   /** One execution of a cancelled job's clean-up: its function goes on from the command that throws the cancellation. */
   async #undo(acquired: HeldTask, lease: TaskLease, found: FoundFunction, log: LineLog): Promise<Ending> {
-    const { cleanup, storage, implementation } = found;
+    const { cleanup, implementation } = found;
     const { promise } = acquired;
     const journal = await readNewest(new Journal(), promise.id, (each) => lease.get(each));
     const { run } = journal;
     lease.journal = journal;
-    const resumed = run ? {} : await this.#setup.resumption(promise, lease, log);
-    const cached: CachedJob = { journal, newestEntry: undefined, ...resumed };
-    const own = newestRun(cached, found);
+    const resumed = run ? undefined : await this.#setup.resumption(promise, lease, log);
+    const cached = { journal, newestEntry: undefined, resumed };
+    const own = codeOfRun(cached, found);
     if (!own) throw new LeaseLost("this worker has no code for its clean-up");
     const time = implementation.job.cleanupTime;
     const told = () => journal.events.find(({ event }) => event.kind === "cancelled");
@@ -92,10 +91,9 @@ export class CleanUp {
     const overdue = new Error(`it did not end within ${words(time)}`);
     const stop = new AbortController();
     const cancelTimer = machineClock.after(until - Date.now(), () => stop.abort(overdue));
-    const { kind } = implementation.job;
     const job = localId(promise.id, this.#setup.options.namespace);
-    const about = { signal: stop.signal, watchSettlement: () => {}, children: [], deadline: until, storage };
-    const runtime = this.#setup.runtime({ acquired, cached, kind, job, log }, implementation, about);
+    const about = { signal: stop.signal, watchSettlement: () => {}, children: [], deadline: until };
+    const runtime = this.#setup.runtime({ acquired, found, cached, job, log }, about);
     const cancelled = { at: promise.settledAt ?? Date.now(), deadline: promise.timeoutAt - cleanup };
     try {
       if (!told()) log.info({ cleans_up: job }, "clean-up started");

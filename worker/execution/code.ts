@@ -47,13 +47,13 @@ export function codeFor(promise: PromiseRecord, implementations: readonly Implem
  * The code and the arguments of a job's newest run, and its part of the runtime; undefined if this worker lacks the code. The first
  * run may go on where an earlier attempt ended.
  */
-export function newestRun(cached: CachedJob, found: FoundFunction) {
+export function codeOfRun(cached: CachedJob, found: FoundFunction) {
   const { run } = cached.journal;
   if (run) {
     const code = found.implementation.versionOf(run.version);
     return code && { code, args: run.args, runtime: { run, seed: run.seed, startedAt: run.startedAt } };
   }
-  const { memo, args, seed } = { ...found, ...cached };
+  const { memo, args, seed } = { ...found, ...cached.resumed };
   return { code: found.code, args, runtime: { seed, ...(memo && { memo }) } };
 }
 

@@ -12,7 +12,7 @@ import type { JobExecution } from "./ending.ts";
  * workers and the other jobs in them. Resolves with whether the job is suspended.
  */
 export async function suspendCrashLoop(
-  { acquired, lease, cached, reporter, kind, job, log }: JobExecution,
+  { acquired, found, lease, cached, reporter, job, log }: JobExecution,
   feeds: RemoteStore["feeds"],
   figures: Figures | undefined,
 ): Promise<boolean> {
@@ -30,7 +30,7 @@ export async function suspendCrashLoop(
   const mark = await lease.create(executionMarkId(id, version), { begun, rests: true } satisfies Mark, { due });
   const reason = lostWords(due);
   log.error({ reason }, "job blocked");
-  figures?.waits({ job, kind, state: "blocked", says: reason });
+  figures?.waits({ job, kind: found.implementation.job.kind, state: "blocked", says: reason });
   await reporter.blocked(reason);
   return lease.suspend([mark.id]);
 }

@@ -3,6 +3,7 @@ import type { HeldTask, TaskLease } from "../../core/engine/lease/lease.ts";
 import type { JobEnd } from "../../core/engine/runtime.ts";
 import { toStored } from "../../core/engine/values.ts";
 import { wakeupOf } from "../../core/jobs/unhandled.ts";
+import type { FoundFunction } from "./code.ts";
 import { type Instruments, type LineLog, type Reports, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
 import type { Reporter } from "./reporter.ts";
@@ -15,10 +16,10 @@ export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
 
 export interface JobExecution {
   acquired: HeldTask;
+  found: FoundFunction;
   lease: TaskLease;
   cached: CachedJob;
   reporter: Reporter;
-  kind: string;
   /** The job's id without the namespace: its name for its function and in logs. */
   job: string;
   log: LineLog;
@@ -33,10 +34,11 @@ interface Shared {
 /** Stores the outcome of an execution. @throws {LeaseLost} */
 export async function conclude(
   outcome: JobEnd,
-  { acquired, lease, cached, reporter, kind, job, log }: JobExecution,
+  { acquired, found, lease, cached, reporter, job, log }: JobExecution,
   { journals, instruments, reports }: Shared,
 ): Promise<Ending> {
   const { task, promise } = acquired;
+  const { kind } = found.implementation.job;
   switch (outcome.kind) {
     case "complete":
     case "failed": {

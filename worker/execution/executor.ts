@@ -12,7 +12,7 @@ import { isLate } from "../../core/store/deadline.ts";
 import { localId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "./child-jobs.ts";
 import { CleanUp } from "./clean-up.ts";
-import { type FoundCode, type FoundFunction, newestRun } from "./code.ts";
+import { codeOfRun, type FoundCode, type FoundFunction } from "./code.ts";
 import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
@@ -25,12 +25,6 @@ import { SettlementWatch } from "./settlement-watch.ts";
  * cancelled. Further ones are cancelled when they are next executed.
  */
 const MOST_CHILDREN = 100;
-
-/** A task of a job, with the code that runs it. */
-interface Work extends Pick<JobExecution, "kind" | "job" | "log"> {
-  acquired: HeldTask;
-  found: FoundFunction;
-}
 
 /** Executes the tasks of jobs, independently of each other. */
 export class Executor {
@@ -71,20 +65,18 @@ export class Executor {
       job,
       "task.version": task.version,
     };
-    if (found !== AFTER && (await this.#isPaused(acquired, found, log))) return;
-    await instruments.inSpan(
-      `job ${kind}`,
-      { attributes, kind: "consumer", parent },
-      async () => (found === AFTER ? this.#cleanUp.run(acquired, log) : this.#run({ acquired, found, kind, job, log })),
-      (outcome) => ({ outcome }),
-    );
+    const inSpan = (work: () => Promise<Ending>) =>
+      instruments.inSpan(`job ${kind}`, { attributes, kind: "consumer", parent }, work, (outcome) => ({ outcome }));
+    if (found === AFTER) return void (await inSpan(() => this.#cleanUp.run(acquired, log)));
+    const lease = this.#setup.leaseOn(acquired);
+    if (await this.#isPaused(lease, found.implementation.job.kind, log)) return;
+    await inSpan(() => this.#untilDeadline({ acquired, found, lease, job, log }));
   }
 
   /** Suspends a job if it is paused; returns whether this worker is done with it. */
-  async #isPaused(acquired: HeldTask, { implementation }: Work["found"], log: LineLog): Promise<boolean> {
+  async #isPaused(lease: TaskLease, kind: string, log: LineLog): Promise<boolean> {
     try {
-      const lease = this.#setup.leaseOn(acquired);
-      const isPaused = await this.#setup.options.pauses.suspendIfPaused(lease, implementation.job.kind);
+      const isPaused = await this.#setup.options.pauses.suspendIfPaused(lease, kind);
       if (isPaused) log.info("job paused");
       return isPaused;
     } catch (error) {
@@ -96,8 +88,10 @@ export class Executor {
   }
 
   /** Runs the job's function until the deadline, unless the job has been given up. */
-  async #run({ acquired, found, kind, job, log }: Work): Promise<Ending> {
+  async #untilDeadline(execution: Omit<JobExecution, "cached" | "reporter">): Promise<Ending> {
+    const { acquired, found, lease, job, log } = execution;
     const { task, promise } = acquired;
+    const { kind } = found.implementation.job;
     if (await this.#setup.childJobs.isGivenUp(promise)) {
       log.info({ reason: "the job that started it was cancelled" }, "job left");
       return "left";
@@ -114,7 +108,6 @@ export class Executor {
     try {
       if (task.version === 1) log.info(expectedEnd(found), "job started");
       else log.debug({ version: task.version }, "job continued");
-      const lease = this.#setup.leaseOn(acquired);
       const { feeds } = this.#setup.options.store;
       const none = task.version === 1 ? { n: 0, text: "", at: 0 } : undefined;
       reporter = new Reporter(feeds, promise, none, log);
@@ -125,7 +118,7 @@ export class Executor {
       }
       const cached = await this.#setup.journalOf(acquired, lease, log);
       if (!none) reporter = new Reporter(feeds, promise, cached.newestEntry, log);
-      return await this.#replay({ acquired, lease, cached, reporter, kind, job, log }, found, stop);
+      return await this.#executeOnce({ ...execution, cached, reporter }, stop);
     } catch (error) {
       const reason = reasonOf(error);
       const isSettled = stop.signal.reason === SETTLED;
@@ -147,12 +140,12 @@ export class Executor {
   }
 
   /** One execution: replays the function over its journal, and goes on from there. @throws {LeaseLost} */
-  async #replay(execution: JobExecution, found: FoundFunction, stop: AbortController): Promise<Ending> {
-    const { cleanup, storage, implementation } = found;
+  async #executeOnce(execution: JobExecution, stop: AbortController): Promise<Ending> {
+    const { acquired, found, cached, reporter } = execution;
+    const { cleanup, implementation } = found;
     const { job } = implementation;
-    const { acquired, cached, reporter } = execution;
     const { task, promise } = acquired;
-    const { store, watcher, reports, lease: patience } = this.#setup.options;
+    const { store, watcher, reports, leaseTime: patience } = this.#setup.options;
     const isContinued = cached.journal.version === task.version - 1;
     const { concurrency, cleanupTime } = job;
     // A job that waits for its turn runs no code that could end its worker, and leaves no records, so it comes before the check.
@@ -165,15 +158,15 @@ export class Executor {
     const children: string[] = [];
     const deadline = promise.timeoutAt - cleanup;
     const watchSettlement = () => settlement.start();
-    const about = { signal: stop.signal, watchSettlement, children, deadline, storage };
+    const about = { signal: stop.signal, watchSettlement, children, deadline };
     const runtime: Runtime = {
-      ...this.#setup.runtime(execution, implementation, about),
+      ...this.#setup.runtime(execution, about),
       ...(cleanup > 0 && { cleanupUntil: promise.timeoutAt }),
       onState: (state) => reporter.tell(state),
       beforeSleep: () => reporter.beforeSleep({ quiet: job.expectedAt !== undefined, patience }),
     };
     try {
-      const outcome = await this.#throughRuns(execution, found, runtime, children).catch((error): JobEnd => {
+      const outcome = await this.#throughRuns(execution, runtime, children).catch((error): JobEnd => {
         if (error instanceof JobFull) return { kind: "failed", error };
         throw error;
       });
@@ -192,15 +185,14 @@ export class Executor {
 
   /** Executes the newest run of a job and the runs that follow it, until one does not continue as another. @throws {LeaseLost} */
   async #throughRuns(
-    { lease, cached, log }: JobExecution,
-    found: FoundFunction,
+    { found, lease, cached, log }: JobExecution,
     runtime: Runtime,
     children: string[],
   ): Promise<JobEnd> {
     const { job } = found.implementation;
     for (;;) {
       const { run } = cached.journal;
-      const own = newestRun(cached, found);
+      const own = codeOfRun(cached, found);
       if (!own)
         return {
           kind: "blocked",
@@ -217,7 +209,7 @@ export class Executor {
       const next = { args: outcome.args, version: job.version, before, children: left.slice(-MOST_CHILDREN) };
       cached.journal = await beginRun(cached.journal, lease, next);
       lease.journal = cached.journal;
-      delete cached.memo;
+      cached.resumed = undefined;
       children.splice(0, children.length, ...next.children);
       log.info({ run: cached.journal.run?.n }, "job continued");
     }
@@ -250,7 +242,7 @@ export class Executor {
   /** Suspends a job before its function begins, and reports why; false if it has to go on at once. */
   async #suspend(ids: readonly string[], message: string, lease: TaskLease, reporter: Reporter): Promise<boolean> {
     reporter.tell({ steps: [], awaiting: ids.length, callbacks: [], questions: [], progress: { message } });
-    await reporter.beforeSleep({ quiet: false, patience: this.#setup.options.lease });
+    await reporter.beforeSleep({ quiet: false, patience: this.#setup.options.leaseTime });
     return lease.suspend(ids);
   }
 }

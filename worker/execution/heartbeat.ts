@@ -19,17 +19,17 @@ interface BeatingTask extends LeaseRef {
 export class Heartbeat {
   readonly #client: ResonateClient;
   readonly #pid: string;
-  readonly #lease: number;
+  readonly #leaseTime: number;
   readonly #interval: number;
   readonly #tasks = new Map<string, BeatingTask>();
   #timer: NodeJS.Timeout | undefined;
   #isPerJob = false;
 
-  constructor(client: ResonateClient, pid: string, lease: number) {
+  constructor(client: ResonateClient, pid: string, leaseTime: number) {
     this.#client = client;
     this.#pid = pid;
-    this.#lease = lease;
-    this.#interval = Math.floor(lease / 3); // a timeout must be a whole number
+    this.#leaseTime = leaseTime;
+    this.#interval = Math.floor(leaseTime / 3); // a timeout must be a whole number
   }
 
   /** Whether the server refuses to renew the leases of several jobs in one request, as releases after 0.9.8 do. */
@@ -76,7 +76,7 @@ export class Heartbeat {
 
   /** Whether the server still counts the lease of this version. @throws {ResonateUnavailable} */
   async isAcquired({ id, version }: LeaseRef): Promise<boolean> {
-    const answer = await this.#client.send("task.get", { id }, { origin: id, patience: this.#lease });
+    const answer = await this.#client.send("task.get", { id }, { origin: id, patience: this.#leaseTime });
     const { state, version: latest } = answer.status === 200 ? answer.data.task : {};
     return state === "acquired" && latest === version;
   }
@@ -95,7 +95,7 @@ export class Heartbeat {
     const sent = now();
     const status = await this.#send(tasks);
     if (status !== 200) return status;
-    for (const task of tasks) if (ago(task.since) < this.#lease) task.since = sent;
+    for (const task of tasks) if (ago(task.since) < this.#leaseTime) task.since = sent;
     return status;
   }
 

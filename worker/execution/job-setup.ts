@@ -16,7 +16,7 @@ import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { decodeValue, EARLIER } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateRefused } from "../../core/store/connection/failures.ts";
-import type { LeaseRef, OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
 import type { ServerRules } from "../../core/store/connection/server-rules.ts";
 import { localId, resumptionId, splitKey } from "../../core/store/ids.ts";
 import type { PromiseWatcher } from "../connection/promise-watcher.ts";
@@ -26,7 +26,7 @@ import { environmentsOf } from "./code.ts";
 import type { JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { type Instruments, type LineLog, logOf, type Reports, reasonOf, thrown } from "./instruments.ts";
-import type { CachedJob, JournalCache } from "./journal-cache.ts";
+import type { CachedJob, JournalCache, Resumed } from "./journal-cache.ts";
 import { Limits } from "./limits/limits.ts";
 import type { Pauses } from "./pauses.ts";
 
@@ -45,7 +45,7 @@ export interface SetupOptions {
   heartbeat: Heartbeat;
   pauses: Pauses;
   /** In milliseconds. */
-  lease: number;
+  leaseTime: number;
   journals: JournalCache;
   namespace: string;
   log: LineLog;
@@ -82,19 +82,20 @@ export class JobSetup {
    * what a settled job must not do; `children` collects the names of the jobs that it starts.
    */
   runtime(
-    { acquired, cached, kind, job: name, log }: Omit<JobExecution, "lease" | "reporter">,
-    { env, job }: Implementation,
+    { acquired, found, cached, job: name, log }: Omit<JobExecution, "lease" | "reporter">,
     about: {
       signal: AbortSignal;
       watchSettlement: () => void;
       children: string[];
       deadline: number;
-      storage: number;
     },
   ): Runtime {
     const { task, promise } = acquired;
-    const { store, instruments, reports } = this.options;
-    const { signal, watchSettlement, children, deadline, storage } = about;
+    const { storage, implementation } = found;
+    const { env, job } = implementation;
+    const { kind } = job;
+    const { store, instruments, reports, heartbeat } = this.options;
+    const { signal, watchSettlement, children, deadline } = about;
     const room = { taken: cached.journal.files, most: storage || Number.POSITIVE_INFINITY };
     const owner = ownerOf(name, promise);
     const callbackUrl = this.#callbackUrl;
@@ -114,7 +115,7 @@ export class JobSetup {
         children.push(name);
         return name;
       },
-      cancel: (name) => this.childJobs.cancel(promise.id, name),
+      cancel: async (name) => void (await store.onBehalfOf(promise.id).cancel(name)),
       nextArgs: (args) => nextArgs(job, args),
       ...(callbackUrl && { callbackUrl: (id) => callbackUrl(id, promise.timeoutAt) }),
       promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
@@ -123,7 +124,13 @@ export class JobSetup {
       ...(job.events && { events: job.events }),
       files: (of) => attemptFiles(this.options.files, { ...of, room }, this.options.fetchPublic),
       limit: (limit, signal) => this.#limits.take(limit, owner, signal),
-      beforeAttempt: () => this.#confirmLease(task),
+      beforeAttempt: async () => {
+        const isOurs = await heartbeat.isOurs(task).catch((error) => {
+          throw new LeaseLost(reasonOf(error), { cause: error });
+        });
+        // Another worker may have the job by now, and the work would be done twice.
+        if (!isOurs) throw new LeaseLost(LAPSED);
+      },
       onFailure: (error, { step, reason, retry_in_ms }) => {
         if (retry_in_ms === undefined) {
           const stack = error instanceof Error ? thrown(error)?.stack : undefined;
@@ -135,13 +142,14 @@ export class JobSetup {
         reports?.figures.waits({ job: name, kind, state: "failing", says: `${step}: ${reason}` });
         watchSettlement(); // a job that is cancelled in the pause must not try again
       },
-      trace: (step, attempt, run) => instruments.attempt({ log, step, attempt }, run),
+      runAttempt: (step, attempt, run) => instruments.attempt({ log, step, attempt }, run),
     };
   }
 
   leaseOn(acquired: HeldTask): TaskLease {
-    const { client, watcher, rules, lease: patience } = this.options;
-    const send: Send = async (kind, data, origin) => {
+    const { client, watcher, rules, leaseTime: patience } = this.options;
+    const origin = acquired.cleansUp ?? acquired.task.id;
+    const send: Send = async (kind, data) => {
       try {
         return await client.send(kind as OperationKind, data as never, { origin, patience });
       } catch (error) {
@@ -171,7 +179,7 @@ export class JobSetup {
       );
     }
     lease.journal = cached.journal;
-    if (!cached.journal.run && !cached.memo) Object.assign(cached, await this.resumption(promise, lease, log));
+    if (!cached.journal.run) cached.resumed ??= await this.resumption(promise, lease, log);
     return cached;
   }
 
@@ -179,14 +187,10 @@ export class JobSetup {
    * What the first run of a job takes over from the attempt that it resumes, if any. Records once, with the job, whether it resumes
    * and why not.
    */
-  async resumption(
-    { id, tags }: PromiseRecord,
-    lease: TaskLease,
-    log: LineLog,
-  ): Promise<Pick<CachedJob, "memo" | "args" | "seed">> {
+  async resumption({ id, tags }: PromiseRecord, lease: TaskLease, log: LineLog): Promise<Resumed | undefined> {
     const { store, namespace } = this.options;
     const earlier = tags[EARLIER];
-    if (earlier === undefined) return {};
+    if (earlier === undefined) return undefined;
     const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
     const own = store.onBehalfOf(id);
     const kept = await stepsToKeep(before.events, async (path) => {
@@ -206,13 +210,5 @@ export class JobSetup {
     if (!known) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
     if (!("from" in resumption) || typeof kept === "string") return { memo: new Map() };
     return { memo: kept, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
-  }
-
-  /** Rejects if another worker may have the job by now, as the work would be done twice. @throws {LeaseLost} */
-  async #confirmLease(task: LeaseRef): Promise<void> {
-    const isOurs = await this.options.heartbeat.isOurs(task).catch((error) => {
-      throw new LeaseLost(reasonOf(error), { cause: error });
-    });
-    if (!isOurs) throw new LeaseLost(LAPSED);
   }
 }

@@ -1,21 +1,26 @@
 import { LRUCache } from "lru-cache";
 import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
-import type { NewestEntry } from "./reporter.ts";
+import type { LastWritten } from "./reporter.ts";
 
 /** The default bound on memory, in bytes. */
 const MAX_SIZE = 64_000_000;
 
-/** What is remembered of a job between two executions. */
-export interface CachedJob {
-  journal: Journal;
-  newestEntry: NewestEntry | undefined;
-  /** The steps that are kept of the attempt that this one resumes. */
-  memo?: ReadonlyMap<string, JournalRecord>;
-  /** The arguments of that attempt's last run, if it was not the first. */
+/** What the first run of a job takes over from the attempt that it resumes. */
+export interface Resumed {
+  /** The steps that are kept of that attempt. */
+  memo: ReadonlyMap<string, JournalRecord>;
+  /** The arguments of its last run, if that was not the first. */
   args?: unknown;
   /** The seed of that run. */
   seed?: string;
+}
+
+/** What is remembered of a job between two executions. */
+export interface CachedJob {
+  journal: Journal;
+  newestEntry: LastWritten | undefined;
+  resumed?: Resumed | undefined;
 }
 
 type JobPromise = Pick<PromiseRecord, "id" | "createdAt">;

@@ -18,16 +18,16 @@ export class Pauses {
   /** By kind. */
   readonly #pauses: LRUCache<string, { pause: PromiseRecord | undefined; held: Held }>;
 
-  /** `lease`: the length of a task's lease, in milliseconds, which is also how long an unreachable server is retried. */
-  constructor(client: ResonateClient, namespace: string, lease: number) {
+  /** `leaseTime`: the length of a task's lease, in milliseconds, which is also how long an unreachable server is retried. */
+  constructor(client: ResonateClient, namespace: string, leaseTime: number) {
     this.#namespace = namespace;
     const paused = new PausedJobs(client, namespace);
     this.#pauses = new LRUCache({
       max: 1_000,
-      ttl: Math.min(REUSED_FOR.most, Math.ceil(REUSED_FOR.part * lease)),
+      ttl: Math.min(REUSED_FOR.most, Math.ceil(REUSED_FOR.part * leaseTime)),
       ignoreFetchAbort: true,
       fetchMethod: async (kind) => {
-        const pause = await paused.find(kind, lease);
+        const pause = await paused.find(kind, leaseTime);
         return { pause, held: heldIn(pause) };
       },
     });

@@ -20,7 +20,7 @@ const GAP = 0.1;
 const MANY = 32;
 
 /** The newest entry of a progress feed: its number, or 0 if there is none, and its text. */
-export interface NewestEntry {
+export interface LastWritten {
   n: number;
   text: string;
   /** When it was written, in milliseconds since the epoch. */
@@ -45,7 +45,7 @@ export class Reporter {
   constructor(
     feeds: ProgressFeeds,
     promise: { id: string; createdAt: number; timeoutAt: number },
-    newest: NewestEntry | undefined,
+    newest: LastWritten | undefined,
     log: LineLog,
   ) {
     this.#feeds = feeds;
@@ -56,7 +56,7 @@ export class Reporter {
     this.#log = log;
   }
 
-  get newest(): NewestEntry | undefined {
+  get newest(): LastWritten | undefined {
     return this.#n === undefined ? undefined : { n: this.#n, text: this.#written, at: this.#lastWrite };
   }
 
@@ -75,7 +75,16 @@ export class Reporter {
   /** Takes a new state of the job, and writes it when the next entry is due. */
   tell(state: ExecutionState): void {
     this.#state = state;
-    this.#schedule();
+    if (this.#timer || this.#isClosed) return;
+    const gap = this.#gap;
+    const due = hasNews(state) ? this.#lastWrite + gap : Math.max(this.#lastWrite + gap, since(state) + SHORTEST_STEP);
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        if (this.#state && deservesEntry(this.#state)) void this.#write(entryOf(this.#state));
+      },
+      Math.min(Math.max(due - Date.now(), 0), 2 ** 31 - 1),
+    );
   }
 
   /**
@@ -114,20 +123,6 @@ export class Reporter {
 
   get #gap(): number {
     return Math.max(FIRST_GAP, (Date.now() - this.#promise.createdAt) * GAP);
-  }
-
-  #schedule(): void {
-    if (this.#timer || this.#isClosed) return;
-    const gap = this.#gap;
-    const state = this.#state as ExecutionState;
-    const due = hasNews(state) ? this.#lastWrite + gap : Math.max(this.#lastWrite + gap, since(state) + SHORTEST_STEP);
-    this.#timer = setTimeout(
-      () => {
-        this.#timer = undefined;
-        if (this.#state && deservesEntry(this.#state)) void this.#write(entryOf(this.#state));
-      },
-      Math.min(Math.max(due - Date.now(), 0), 2 ** 31 - 1),
-    );
   }
 
   #write(entry: FeedEntry, patience?: number): Promise<void> {

@@ -108,10 +108,10 @@ export class TaskIntake {
 
   /** Takes the lease on a dispatched task; undefined when another worker has it, the job has ended, or no function fits. */
   async #claim(dispatch: Dispatch, kind: string): Promise<LeasedTask | undefined> {
-    const { acquire, lease, implementations, heartbeat, namespace, log } = this.#parts;
+    const { acquire, leaseTime, implementations, heartbeat, namespace, log } = this.#parts;
     const job = localId(dispatch.id, namespace);
     try {
-      const acquired = await acquire(dispatch, lease);
+      const acquired = await acquire(dispatch, leaseTime);
       if (!acquired) return undefined;
       const { task, promise } = acquired;
       const code = codeFor(promise, implementations);
@@ -135,14 +135,14 @@ export class TaskIntake {
   }
 
   async #releaseUnhandled({ id, version }: TaskRecord, promise: PromiseRecord, kind: string): Promise<void> {
-    const { client, lease, namespace, log, reports } = this.#parts;
+    const { client, leaseTime, namespace, log, reports } = this.#parts;
     const isFirst = this.#unhandled.record(id);
     unhandled.inc({ job: kind });
     const job = localId(id, namespace);
     log[isFirst ? "warn" : "debug"]({ job }, "no function for this job here");
     if (isFirst)
       reports?.figures.waits({ job, kind: kindIn(promise), state: "worker", says: "a worker lacks its function" });
-    await client.send("task.release", { id, version }, { origin: id, patience: lease });
+    await client.send("task.release", { id, version }, { origin: id, patience: leaseTime });
   }
 
   async #run(leased: LeasedTask): Promise<void> {
@@ -163,8 +163,8 @@ export class TaskIntake {
 
   /** Whether this worker still has the task after it waited for a slot: the job may have ended, or the lease lapsed. */
   async #isStillOurs({ task, claimedAt }: LeasedTask): Promise<boolean> {
-    const { heartbeat, lease, namespace, log } = this.#parts;
-    if (performance.now() - claimedAt < lease / 3) return true;
+    const { heartbeat, leaseTime, namespace, log } = this.#parts;
+    if (performance.now() - claimedAt < leaseTime / 3) return true;
     const job = localId(task.id, namespace);
     try {
       if (await heartbeat.isAcquired(task)) return true;
@@ -181,13 +181,13 @@ export class TaskIntake {
   }
 
   async #releaseOne(leased: LeasedTask): Promise<void> {
-    const { client, lease, heartbeat, namespace, log } = this.#parts;
+    const { client, leaseTime, heartbeat, namespace, log } = this.#parts;
     if (!this.#leased.delete(leased)) return;
     const { id, version } = leased.task;
     const job = localId(id, namespace);
     heartbeat.stop(leased.task);
     try {
-      const answer = await client.send("task.release", { id, version }, { origin: id, patience: lease });
+      const answer = await client.send("task.release", { id, version }, { origin: id, patience: leaseTime });
       if (answer.status !== 200) return;
       log.info({ job }, "job released");
       released.inc({ job: leased.kind });

@@ -70,9 +70,14 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
       this.#claimed += 1;
       void this.#claims.add(async () => {
         const claimed = this.#isClosed ? undefined : await this.#handler.claim(dispatch);
-        if (claimed !== undefined && !this.#isClosed) return this.#enqueue(claimed);
-        this.#wait(-1);
-        return this.#finish();
+        const run = async () => {
+          this.#wait(-1);
+          if (claimed && !this.#isClosed) await this.#handler.run(claimed);
+          this.#claimed -= 1;
+          this.#claimMore();
+        };
+        if (claimed && !this.#isClosed) this.#slots.add(claimed.owner, run);
+        else await run();
       });
     }
   }
@@ -88,19 +93,6 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
       return dispatch;
     }
     return undefined;
-  }
-
-  #enqueue(claimed: Claimed): void {
-    this.#slots.add(claimed.owner, async () => {
-      this.#wait(-1);
-      if (!this.#isClosed) await this.#handler.run(claimed);
-      this.#finish();
-    });
-  }
-
-  #finish(): void {
-    this.#claimed -= 1;
-    this.#claimMore();
   }
 
   #wait(more: number): void {

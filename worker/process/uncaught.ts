@@ -3,7 +3,7 @@
  * asynchronous context tells which attempt of a step caused it, so that only this attempt fails.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { currentRun } from "../../core/engine/guard/guard.ts";
+import { currentPass } from "../../core/engine/guard/guard.ts";
 import { type LineLog, reasonOf, thrown } from "../execution/instruments.ts";
 import type { Logger } from "./logger.ts";
 
@@ -36,7 +36,7 @@ export function containUncaught(log: Logger): void {
   });
   // The attempt may still handle the rejection, so it does not fail.
   process.on("unhandledRejection", (reason) => {
-    currentRun()?.unhandled(reason);
+    currentPass()?.unhandled(reason);
     const attempt = attempts.getStore();
     const { step, log: target }: { step?: string; log: LineLog } = attempt ?? { log };
     target.error({ ...(step !== undefined && { step }), reason: reasonOf(reason) }, "unhandled rejection");

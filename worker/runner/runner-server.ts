@@ -2,7 +2,7 @@
 import type { Implementation } from "../../core/author/implement.ts";
 import { NonRetryableError } from "../../core/definitions/context.ts";
 import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
-import { currentRun } from "../../core/engine/guard/guard.ts";
+import { currentPass } from "../../core/engine/guard/guard.ts";
 import { locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
 import { Figures, type RunnerNews } from "../../core/jobs/operating/figures.ts";
 import type { FailedJob } from "../../core/jobs/operating/worker-report.ts";
@@ -94,7 +94,7 @@ export class RunnerServer {
       endpoint,
       implementations: implementations.map(withoutContainer),
       env: Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string")),
-      lease: LEASE,
+      leaseTime: LEASE,
       log,
       instruments,
       // The account's Resonate server itself tells callers' objects of starts and ends.
@@ -161,7 +161,7 @@ function hearRejections(log: LineLog): void {
   if (isHearing) return;
   isHearing = true;
   globalThis.addEventListener?.("unhandledrejection", ({ reason }) => {
-    currentRun()?.unhandled(reason);
+    currentPass()?.unhandled(reason);
     log.error({ reason: reasonOf(reason) }, "unhandled rejection");
   });
 }

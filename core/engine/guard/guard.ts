@@ -5,7 +5,7 @@
  */
 import { sourceLine } from "./source-line.ts";
 
-/** The part of a function's run that the guard uses. */
+/** The part of a function's pass that the guard uses. */
 export interface Guarded {
   /** Whether the function runs now. */
   readonly isOpen: boolean;
@@ -25,24 +25,24 @@ type Builtin = (name: string) => { AsyncLocalStorage: new () => Storage };
 
 /** Node and workerd have `AsyncLocalStorage`; a platform without it is not guarded. */
 const builtin = (globalThis as { process?: { getBuiltinModule?: Builtin } }).process?.getBuiltinModule;
-const runs = builtin && new (builtin("node:async_hooks").AsyncLocalStorage)();
+const passes = builtin && new (builtin("node:async_hooks").AsyncLocalStorage)();
 
 /** Calls a durable function, or code that belongs to it. */
-export function inside<T>(run: Guarded, fn: () => T): T {
+export function inside<T>(pass: Guarded, fn: () => T): T {
   guardAll();
-  return runs ? runs.run(run, fn) : fn();
+  return passes ? passes.run(pass, fn) : fn();
 }
 
 /** Calls something outside of the function's code: its log, the engine. */
-export const outside = <T>(fn: () => T): T => (runs?.getStore() ? runs.run(undefined, fn) : fn());
+export const outside = <T>(fn: () => T): T => (passes?.getStore() ? passes.run(undefined, fn) : fn());
 
-/** The run that the current code belongs to. */
-export const currentRun = (): Guarded | undefined => runs?.getStore();
+/** The pass that the current code belongs to. */
+export const currentPass = (): Guarded | undefined => passes?.getStore();
 
 function refuse(what: string, instead: string): void {
-  const run = runs?.getStore();
-  if (!run?.isOpen || !run.isStrict) return;
-  throw run.breaks(`${what} was called outside of a step${sourceLine()}. ${instead}`);
+  const pass = passes?.getStore();
+  if (!pass?.isOpen || !pass.isStrict) return;
+  throw pass.breaks(`${what} was called outside of a step${sourceLine()}. ${instead}`);
 }
 
 const TIME = "Write ctx.now(), which gives the same time when the function runs again";

@@ -1,4 +1,4 @@
-/** Values that look random and are the same in each run: derived from the job's seed and the ordinal of the call. */
+/** Values that look random and are the same in each pass: derived from the job's seed and the ordinal of the call. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { callbackId, lateOutcomeId } from "../../store/ids.ts";
@@ -23,7 +23,7 @@ export function seededUuid(seed: string, of: string): string {
 
 const hashOf = (kind: string, path: string): string => bytesToHex(bytes(kind, path)).slice(0, 32);
 
-/** The id of the promise that a callback settles: known before the promise exists, and the same in each run. */
+/** The id of the promise that a callback settles: known before the promise exists, and the same in each pass. */
 export const callbackOf = (job: string, path: string): string => callbackId(job, hashOf("callback", path));
 
 /** The id of the promise that holds the outcome of a step that ended after its job was cancelled. */

@@ -12,7 +12,7 @@ import type { Journal, JournalEntry } from "../journal.ts";
 import { type Lease, LeaseLost, type When } from "../runtime.ts";
 
 /** Sends one request, and repeats it while the server is unreachable, for as long as the lease may last. */
-export type Send = (kind: string, data: object, origin: string) => Promise<{ status: number; data: unknown }>;
+export type Send = (kind: string, data: object) => Promise<{ status: number; data: unknown }>;
 
 /** A task that this worker has a lease on, with its promise and the records that the server sent along. */
 export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">> {
@@ -22,8 +22,8 @@ export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">>
   cleansUp?: string;
 }
 
-/** The bytes stored for a job, without its files and of its files, and their newest mark: see `size.ts`. */
-type Counted = { readonly stored: number; readonly files: number; marked: number };
+/** The current run of a job, and its bytes, without those of its files, and of its files, with their newest mark: see `size.ts`. */
+type Counted = Pick<Journal, "stored" | "files" | "marked" | "run">;
 
 /**
  * Reads a promise and subscribes to news of it. News comes without the promise if its settlement may have been missed: then it has
@@ -61,7 +61,6 @@ export class JobFull extends NonRetryableError {
 
 export class TaskLease implements Lease {
   readonly id: string;
-  run: string;
   readonly version: number;
   readonly #task: string;
   readonly #deadline: number;
@@ -78,7 +77,7 @@ export class TaskLease implements Lease {
   /** How many of this lease's wake-up promises have settled. */
   #wakeUps = 0;
   #mayHaveMissed: Promise<boolean> | undefined;
-  #counted: Counted = { stored: 0, files: 0, marked: 0 };
+  #journal: Counted = { stored: 0, files: 0, marked: 0, run: undefined };
   /** The bytes stored for the job, and those of its files, including what this lease has written. */
   #stored = 0;
   #files = 0;
@@ -94,7 +93,6 @@ export class TaskLease implements Lease {
     rules = { ...RULES_OF_0_9 },
   ) {
     this.id = cleansUp ?? task.id;
-    this.run = this.id;
     this.#task = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;
@@ -107,15 +105,18 @@ export class TaskLease implements Lease {
     this.#givenFrom = records || Number.POSITIVE_INFINITY;
   }
 
-  /** Continues the records and the counts of the journal of the current run. */
-  set journal(journal: Journal) {
-    this.run = runId(this.id, journal.run?.n ?? 1);
-    this.#counted = journal;
+  get run(): string {
+    return runId(this.id, this.#journal.run?.n ?? 1);
+  }
+
+  /** Writes the records of this journal's run, and continues its counts. */
+  set journal(journal: Counted) {
+    this.#journal = journal;
     this.#stored = journal.stored;
     this.#files = journal.files;
   }
 
-  admit(value: unknown): void {
+  checkRoom(value: unknown): void {
     if (this.#stored > MOST_OF_A_JOB - MUCH) this.#refuse(bytesIn(encodeValue(value)) + LITTLE);
   }
 
@@ -131,7 +132,7 @@ export class TaskLease implements Lease {
     this.#stored += bytes;
     this.#files += bytesOfFiles(Object(param));
     const mark = markOf(this.#stored + this.#files);
-    const isMarked = mark <= this.#counted.marked;
+    const isMarked = mark <= this.#journal.marked;
     const created = async () => {
       if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
       return this.#fenced(action);
@@ -142,8 +143,8 @@ export class TaskLease implements Lease {
 
   /** Marks how much the job has stored, for those who need to know before this worker reports it at the job's end. */
   async #mark(n: number): Promise<void> {
-    const { marked } = this.#counted;
-    this.#counted.marked = n;
+    const { marked } = this.#journal;
+    this.#journal.marked = n;
     const { timeoutAt } = this.#timeOf("resolved");
     const tags = { "resonate:timer": "true" };
     try {
@@ -151,7 +152,7 @@ export class TaskLease implements Lease {
         marksTo(n, marked).map((each) => this.#fenced(childOf(storedMarkId(this.id, each), timeoutAt, { tags }))),
       );
     } catch (error) {
-      this.#counted.marked = marked;
+      this.#journal.marked = marked;
       throw error;
     }
   }
@@ -172,8 +173,8 @@ export class TaskLease implements Lease {
     if ((await this.get(this.id))?.state !== "rejected_canceled") return;
     const id = lateOutcomeOf(this.run, path);
     const { kind, data } = childOf(id, this.#now() + KEPT);
-    await this.#send(kind, data, this.id);
-    await this.#send("promise.settle", { id, state: "resolved", value: encodeValue(entry) }, this.id);
+    await this.#send(kind, data);
+    await this.#send("promise.settle", { id, state: "resolved", value: encodeValue(entry) });
   }
 
   /** The job's record with this number, as it was when the task was acquired. */
@@ -184,7 +185,7 @@ export class TaskLease implements Lease {
   async get(id: string): Promise<PromiseRecord | undefined> {
     const given = this.#given.get(id);
     if (given && given.state !== "pending") return given;
-    const { status, data } = await this.#send("promise.get", { id }, this.id);
+    const { status, data } = await this.#send("promise.get", { id });
     if (status === 404) return undefined;
     if (status !== 200) throw new LeaseLost(`the server answered ${status} to promise.get`);
     return (data as { promise: PromiseRecord }).promise;
@@ -220,7 +221,7 @@ export class TaskLease implements Lease {
       // Waking all such jobs whenever a connection is replaced would cost more than the time until they wake by themselves.
       if (!promise) return;
       // If this request fails, the promise still times out by itself.
-      this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }, this.id).catch(() => {});
+      this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }).catch(() => {});
     };
     for (const other of others) {
       const promise = await this.#watch(other, false, wake).catch(() => undefined);
@@ -283,7 +284,7 @@ export class TaskLease implements Lease {
 
   /** Makes a request under the lease; undefined for a suspension that came after a promise had settled. */
   async #ask(kind: string, request: object): Promise<unknown> {
-    const { status, data } = await this.#send(kind, { id: this.#task, version: this.version, ...request }, this.id);
+    const { status, data } = await this.#send(kind, { id: this.#task, version: this.version, ...request });
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
     throw new LeaseLost(`the server answered ${status} to ${kind}`, { cause: { status } });

@@ -11,14 +11,14 @@ export const AWAITED = `after an await of something that is not ctx's. ${TO_DO}`
 /** Rule 2, for a function that waits although no outcome is left that could move it on. */
 export const WAITS = `waits for something that is not ctx's, or for a branch that was given up. ${TO_DO}`;
 
-/** Rules 1 and 3, for a function whose second run differs from the first. */
+/** Rules 1 and 3, for a function whose second pass differs from the first. */
 export const DIFFERS =
   "What may differ the second time (a request, a random number, the time of day) is in a step, a step changes nothing outside of itself but returns it, and nothing that a module keeps between runs (a cache, a counter) decides what is called";
 
 /** The code does not fit the journal: the job is left as it is until code that fits is back. */
 export class Blocked extends Error {}
 
-/** A possible cause of a mismatch. Left out of the message when a second run of the same code differs. */
+/** A possible cause of a mismatch. Left out of the message when a second pass of the same code differs. */
 export const CHANGED = "The code has changed, or ";
 
 /** The error for a journal entry at which the function issued the commands `instead`, ended, or issued nothing. */
@@ -47,7 +47,7 @@ export function otherWinner(path: string, recorded: string, winner: string | und
 /** How a function has ended; undefined while it has not. */
 export type FunctionEnd = { value: unknown } | { error: unknown } | { next: unknown } | undefined;
 
-/** How the ends of two runs differ; undefined if they do not. Errors may differ: they may hold the time of day. */
+/** How the ends of two passes differ; undefined if they do not. Errors may differ: they may hold the time of day. */
 export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | undefined {
   if (!first || !second) return first === second ? undefined : "did not come to its end";
   if ("value" in first && "value" in second) return somethingElse("returned", first.value, second.value);

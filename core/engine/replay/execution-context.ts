@@ -36,7 +36,7 @@ import { type Commands, escaped, isTold } from "./commands/commands.ts";
 import { fitting, formOf, received, schemaOf } from "./commands/form.ts";
 import type { Spending } from "./commands/spending.ts";
 import { AWAITED, ENDLESS } from "./determinism.ts";
-import type { FunctionRun } from "./function-run.ts";
+import type { FunctionPass } from "./function-pass.ts";
 import type { StateReport } from "./state-report.ts";
 
 /** The longest name of a call, in UTF-16 code units. Awaited jobs may have longer names: the function has no choice. */
@@ -61,7 +61,7 @@ type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 interface ContextParts {
   readonly commands: Commands;
   readonly lease: Lease;
-  readonly run: FunctionRun;
+  readonly pass: FunctionPass;
   readonly report: StateReport;
   readonly spending: Spending;
   readonly runtime: Runtime;
@@ -177,7 +177,7 @@ export class ExecutionContext implements Context {
       command.work = {
         do: "record",
         entry: { kind: "ask", op: command.path, question },
-        when: { until: this.#parts.run.waitsUntil },
+        when: { until: this.#parts.pass.waitsUntil },
       };
     };
     const map = asked && "schema" in asked ? (answer: Answer) => fitting(name, asked, answer) : undefined;
@@ -196,7 +196,7 @@ export class ExecutionContext implements Context {
       const id = callbackOf(lease.run, command.path);
       url = runtime.callbackUrl(id);
       const form = schema && schemaOf(schema);
-      const until = Math.min(Math.ceil(outside(() => clock.now()) + span), this.#parts.run.waitsUntil);
+      const until = Math.min(Math.ceil(outside(() => clock.now()) + span), this.#parts.pass.waitsUntil);
       command.callback = { id, until, param: { callback: command.path, ...(form && { schema: form }) } };
     };
     const { schema } = options;
@@ -286,10 +286,10 @@ export class ExecutionContext implements Context {
     fn: (ctx: Context, item: Item, index: number) => Promise<T>,
     options: AllOptions<Item> = {},
   ): Promise<PromiseSettledResult<T>[]> {
-    const { run } = this.#parts;
-    const { window } = run;
+    const { pass } = this.#parts;
+    const { window } = pass;
     const settled = async (ctx: Context, item: Item, i: number): Promise<PromiseSettledResult<T>> => {
-      if (run.told && this.#endsWhole({ window })) return { status: "rejected", reason: run.told.error };
+      if (pass.told && this.#endsWhole({ window })) return { status: "rejected", reason: pass.told.error };
       try {
         return { status: "fulfilled", value: await fn(ctx, item, i) };
       } catch (reason) {
@@ -385,14 +385,14 @@ export class ExecutionContext implements Context {
   }
 
   spend(amount: number, { of }: { of: string }): Promise<Spent> {
-    const { spending, run, commands } = this.#parts;
+    const { spending, pass, commands } = this.#parts;
     const spent = new Outcome<Spent>((resolve, reject) => {
       if (this.#isAbandoned) return;
       try {
         this.#refuse("spend", of, MAX_NAME);
         spending.add(of, amount);
       } catch (error) {
-        return reject(run.breaks((error as NondeterminismError).message));
+        return reject(pass.breaks((error as NondeterminismError).message));
       }
       spending.within(of, (limit, spent) => this.#root.#mayGrow(of, limit, spent)).then(resolve, reject);
     });
@@ -457,7 +457,7 @@ export class ExecutionContext implements Context {
 
   now(): number {
     this.#refuseInStep("now", "A step uses Date.now()");
-    return this.#parts.run.now();
+    return this.#parts.pass.now();
   }
 
   random(): number {
@@ -477,20 +477,20 @@ export class ExecutionContext implements Context {
     return [seed ?? `${jobName} ${startedAt}`, `${this.#path}#${this.#drawn}`];
   }
 
-  /** Refuses a call in a step, because its place among the calls would differ from run to run. */
+  /** Refuses a call in a step, because its place among the calls would differ from pass to pass. */
   #refuseInStep(name: string, instead: string): void {
-    const { run } = this.#parts;
-    if (!run.isOpen) throw run.breaks(`ctx.${name}() was called inside of a step, or ${AWAITED}. ${instead}`);
+    const { pass } = this.#parts;
+    if (!pass.isOpen) throw pass.breaks(`ctx.${name}() was called inside of a step, or ${AWAITED}. ${instead}`);
   }
 
   continueAs(args: unknown): Promise<never> {
-    const { run, commands, runtime } = this.#parts;
+    const { pass, commands, runtime } = this.#parts;
     try {
       this.#refuse("continueAs", "continueAs", MAX_NAME);
       const call = `ctx.continueAs${sourceLine()}`;
       if (this.#parent) throw new NondeterminismError(`${call}: an item or a branch cannot end the run. ${LAST}`);
-      if (run.next) throw new NondeterminismError(`${call} was called twice: the first ends the run. ${LAST}`);
-      if (run.isTold)
+      if (pass.next) throw new NondeterminismError(`${call} was called twice: the first ends the run. ${LAST}`);
+      if (pass.isTold)
         throw new NondeterminismError(`${call}: the job was cancelled, or is late. Clean up, and return or throw`);
       const beside = [...commands.open].find(({ kind }) => kind !== "sleep" && kind !== "await");
       if (beside)
@@ -498,11 +498,11 @@ export class ExecutionContext implements Context {
           `${call}: ${beside.kind} "${beside.path}" is still open. Await it before. ${LAST}`,
         );
       const kept = storable(args, "ctx.continueAs");
-      run.next = { args: runtime.nextArgs ? outside(() => runtime.nextArgs?.(kept)) : kept };
+      pass.next = { args: runtime.nextArgs ? outside(() => runtime.nextArgs?.(kept)) : kept };
       // Only sleeps and awaits are left, and nothing waits for them any more.
       for (const command of [...commands.open]) commands.close(command);
     } catch (error) {
-      run.breaks(error instanceof Error ? error.message : String(error));
+      pass.breaks(error instanceof Error ? error.message : String(error));
     }
     return new Promise(() => {});
   }
@@ -512,7 +512,7 @@ export class ExecutionContext implements Context {
     this.#isClosed = true;
     const closed = this.#parts.commands.closeWithin(this.#path);
     // Listeners to the signals are not part of the function, so they run outside of windows.
-    this.#parts.run.afterwards(() => {
+    this.#parts.pass.afterwards(() => {
       for (const { abort } of closed) abort?.abort();
     });
   }
@@ -539,12 +539,12 @@ export class ExecutionContext implements Context {
 
   /** Checks rule 2 when a function that was handed a context has ended. */
   #ended(what: string): void {
-    if (!this.#parts.run.isOpen && !this.#isAbandoned) this.#parts.run.breaks(`${what} ended ${AWAITED}`);
+    if (!this.#parts.pass.isOpen && !this.#isAbandoned) this.#parts.pass.breaks(`${what} ended ${AWAITED}`);
   }
 
   /** Whether a group ends with its last item or branch: it was open when the function was told to end. */
   #endsWhole({ window }: Pick<Command, "window">): boolean {
-    return window < (this.#parts.run.told?.window ?? 0);
+    return window < (this.#parts.pass.told?.window ?? 0);
   }
 
   /** Settles a command without a record. */
@@ -564,19 +564,19 @@ export class ExecutionContext implements Context {
       map,
     }: { longest?: number; map?: ((given: Given) => T) | undefined } = {},
   ): Promise<T> {
-    const { commands, run } = this.#parts;
+    const { commands, pass } = this.#parts;
     let command: Command | undefined;
     const given = new Outcome<unknown>((resolve, reject) => {
       // In an abandoned branch or item the promise never settles; it goes away with the execution.
       if (this.#isAbandoned) return;
       try {
         this.#refuse(kind, name, longest);
-        const { window, cause } = run;
+        const { window, cause } = pass;
         command = commands.add({ kind, name, within: this.#path, window, cause, resolve, reject });
         prepare(command);
       } catch (error) {
         if (command) commands.close(command);
-        reject(error instanceof NondeterminismError ? run.breaks(error.message) : error);
+        reject(error instanceof NondeterminismError ? pass.breaks(error.message) : error);
       }
     });
     const outcome = map ? mapped(given, map as (given: unknown) => T) : given;
@@ -600,13 +600,13 @@ export class ExecutionContext implements Context {
         `ctx.${kind}: its name must be a text of 1 to ${most} characters, and ${got}${sourceLine()}. Shorten it, with hashed(value) for example`,
       );
     }
-    const { commands, run, runtime } = this.#parts;
+    const { commands, pass, runtime } = this.#parts;
     if (commands.count === runtime.mostCalls) {
       throw new NondeterminismError(
         `ctx.${kind}("${name}")${sourceLine()} comes after ${commands.count} calls of ctx: ${ENDLESS}`,
       );
     }
-    if (run.isOpen) return;
+    if (pass.isOpen) return;
     const running = [...commands.open].filter(({ isRunning }) => isRunning);
     const paths = running.slice(0, 3).map(({ path }) => `"${path}"`);
     const inside = paths.length > 0 ? `inside of a step (${paths.join(", ")}), or ` : "";

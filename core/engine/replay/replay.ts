@@ -13,13 +13,13 @@ import type { Awaitables } from "./commands/awaitables.ts";
 import { type Command, hasEffects } from "./commands/command.ts";
 import type { Commands } from "./commands/commands.ts";
 import { Blocked, mismatch, otherWinner } from "./determinism.ts";
-import type { FunctionRun } from "./function-run.ts";
+import type { FunctionPass } from "./function-pass.ts";
 
 interface ReplayParts {
   readonly journal: Journal;
   readonly commands: Commands;
   readonly awaitables: Awaitables;
-  readonly run: FunctionRun;
+  readonly pass: FunctionPass;
   readonly runtime: Runtime;
 }
 
@@ -70,25 +70,25 @@ export class Replay {
     if (!command.awaited.settled) await awaitables.look(command, false);
     if (!command.awaited.settled) await awaitables.look(command, true);
     const { settled } = command.awaited;
-    const now = this.#parts.run.broken ? "was removed since then: cancel this job and start it again" : "is open now";
+    const now = this.#parts.pass.broken ? "was removed since then: cancel this job and start it again" : "is open now";
     if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, but ${now}`);
     await this.handAwaited(command, settled);
   }
 
   /** Rejects all calls that the function waits in, because the job was cancelled or its deadline has come. */
   async cancel({ event, promise }: JournalRecord): Promise<void> {
-    const { commands, run, runtime } = this.#parts;
-    run.isTold = true;
-    run.waitsUntil = Math.max(run.waitsUntil, runtime.cleanupUntil ?? 0);
+    const { commands, pass, runtime } = this.#parts;
+    pass.isTold = true;
+    pass.waitsUntil = Math.max(pass.waitsUntil, runtime.cleanupUntil ?? 0);
     const { by, reason } = event.kind === "cancelled" ? event : {};
-    await run.moveOn(
+    await pass.moveOn(
       () => {
-        const open = commands.cancel(run.window);
+        const open = commands.cancel(pass.window);
         const unbegun = new Set("unbegun" in event ? event.unbegun : []);
         const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
         const paths = unfinished.map(({ path }) => path);
         const error = by === "deadline" ? new DeadlineExceeded(paths, reason) : new JobCancelled(paths);
-        if ("whole" in event) run.told = { error, window: run.window, reason };
+        if ("whole" in event) pass.told = { error, window: pass.window, reason };
         for (const { reject } of open) reject(error);
       },
       undefined,
@@ -150,7 +150,7 @@ export class Replay {
 
   async #settle(command: Command, at: number, settle: () => void): Promise<void> {
     if (command.isOver) return;
-    await this.#parts.run.moveOn(
+    await this.#parts.pass.moveOn(
       () => {
         this.#parts.commands.close(command);
         settle();
@@ -165,16 +165,16 @@ export class Replay {
    * that broke the rule before would have left none. Records of the same batch as the last one handed over may exist.
    */
   #refuseBroken(handed: number): void {
-    const { broken } = this.#parts.run;
+    const { broken } = this.#parts.pass;
     const last = this.#parts.journal.events.at(-1);
     if (broken && last && (last.event.with ?? last.n) > handed) throw new Blocked(broken.message);
   }
 
   #mismatch(event: JournalEntry, command: Command | undefined): Blocked {
-    const { journal, commands, run } = this.#parts;
+    const { journal, commands, pass } = this.#parts;
     const known = new Set(journal.events.map((each) => each.event.op));
     const instead = command && !command.isOver ? [command] : [...commands.open].filter(({ path }) => !known.has(path));
-    return mismatch(event, instead, run.end);
+    return mismatch(event, instead, pass.end);
   }
 }
 

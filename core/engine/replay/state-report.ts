@@ -2,21 +2,21 @@ import type { Runtime } from "../runtime.ts";
 import type { ExecutionState, Progress } from "../state.ts";
 import type { Commands } from "./commands/commands.ts";
 import type { Spending } from "./commands/spending.ts";
-import type { FunctionRun } from "./function-run.ts";
+import type { FunctionPass } from "./function-pass.ts";
 
 /** Tells the runtime what the job is doing. */
 export class StateReport {
   readonly #commands: Commands;
-  readonly #run: FunctionRun;
+  readonly #pass: FunctionPass;
   readonly #spending: Spending;
   readonly #runtime: Runtime;
   /** The newest progress that the function or a step has reported. */
   newest: Progress | undefined;
 
-  constructor(commands: Commands, run: FunctionRun, spending: Spending, runtime: Runtime) {
+  constructor(commands: Commands, pass: FunctionPass, spending: Spending, runtime: Runtime) {
     this.newest = runtime.run?.before.progress;
     this.#commands = commands;
-    this.#run = run;
+    this.#pass = pass;
     this.#spending = spending;
     this.#runtime = runtime;
   }
@@ -25,7 +25,7 @@ export class StateReport {
   progress(done: number | string, total?: number, message?: string): void {
     const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
     this.newest = typeof done === "string" ? { message: done } : { done, ...said };
-    if (!this.#run.isReplaying) this.tell();
+    if (!this.#pass.isReplaying) this.tell();
   }
 
   tell(): void {

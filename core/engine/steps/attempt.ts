@@ -5,7 +5,7 @@ import { MINUTE, NondeterminismError, type Step, type StepOptions } from "../../
 import { type Clock, words } from "../clock.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/commands/command.ts";
-import type { FunctionRun } from "../replay/function-run.ts";
+import type { FunctionPass } from "../replay/function-pass.ts";
 import type { StateReport } from "../replay/state-report.ts";
 import { type Lease, noteLease, type Runtime } from "../runtime.ts";
 
@@ -17,7 +17,7 @@ export interface StepParts {
   /** Aborted when the execution is over, or has to end. */
   readonly signal: AbortSignal;
   readonly writer: JournalWriter;
-  readonly run: FunctionRun;
+  readonly pass: FunctionPass;
   readonly report: StateReport;
 }
 
@@ -38,8 +38,8 @@ export async function attempt(
   const { timeout = limits.concurrency && MINUTE } = limits;
   const { runtime, lease, signal, report, clock } = parts;
   const { owner = "", env, log, metrics, jobName, promiseOf } = runtime;
-  const deadline = parts.run.waitsUntil;
-  const leave = await admitted(parts, command, limits, timeout ?? MINUTE);
+  const deadline = parts.pass.waitsUntil;
+  const leave = await waitForLimits(parts, command, limits, timeout ?? MINUTE);
   const number = command.attempts + 1;
   const abort = new AbortController();
   command.abort = abort;
@@ -69,7 +69,7 @@ export async function attempt(
       abort.signal.throwIfAborted();
     }
     const run = async () => fn(step);
-    const running = runtime.trace ? runtime.trace(command.path, number, run) : run();
+    const running = runtime.runAttempt ? runtime.runAttempt(command.path, number, run) : run();
     const value = await (timeout === undefined ? running : inTime(clock, abort, running, timeout));
     await files.keep(value);
     return value;
@@ -88,7 +88,7 @@ export async function attempt(
  * place. The rate comes last: attempts that had passed it while they waited for a place could begin together. An attempt that
  * waits long for its rate gives its place to others, whose steps may have no rate, and begins to wait again.
  */
-async function admitted(
+async function waitForLimits(
   { runtime: { limit }, signal, clock }: StepParts,
   command: Command,
   { concurrency, rate }: Pick<StepOptions, "concurrency" | "rate">,
@@ -114,7 +114,7 @@ async function admitted(
 }
 
 /** Whether a failed attempt was cut off by the deadline, so that its outcome is unknown. */
-export const isCutOff = ({ run }: Pick<StepParts, "run">): boolean => run.isLate && !run.isTold;
+export const isCutOff = ({ pass }: Pick<StepParts, "pass">): boolean => pass.isLate && !pass.isTold;
 
 /** @throws {NondeterminismError} for a limit under which no attempt would ever begin */
 function checked<T extends { name: string; limit: number; per?: number }>({ path }: Command, limit: T): T {

@@ -33,13 +33,13 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
   let value: unknown;
   try {
     value = storable(await attempt(parts, command, fn, options, atMostOnce ? begins : undefined), `step "${path}"`);
-    parts.lease.admit?.(value);
+    parts.lease.checkRoom?.(value);
   } catch (error) {
     if (command.isCut && parts.signal.aborted) parts.writer.leave(command);
     if (error instanceof LeaseLost) throw error;
     if (command.isOver || parts.signal.aborted) return;
     if (isCutOff(parts)) command.isRunning = false;
-    else if (error instanceof NondeterminismError) parts.run.breaks(error.message);
+    else if (error instanceof NondeterminismError) parts.pass.breaks(error.message);
     else await failed(parts, command, kind, error, atMostOnce ? false : retry);
     return;
   }
@@ -50,7 +50,7 @@ async function performStep(parts: StepParts, command: Command, { fn, options }: 
 }
 
 async function failed(
-  { runtime, clock, writer, run }: StepParts,
+  { runtime, clock, writer, pass }: StepParts,
   command: Command,
   kind: "step" | "start" | "emit",
   error: unknown,
@@ -60,7 +60,7 @@ async function failed(
   const now = clock.now();
   const since = command.attempts === 0 ? now : command.failingSince;
   const { log, errors } = runtime;
-  const pause = pauseAfter(error, retry, { attempts, since, now, deadline: run.waitsUntil });
+  const pause = pauseAfter(error, retry, { attempts, since, now, deadline: pass.waitsUntil });
   const gaveUp = pause === undefined && retry !== false && !isFinal(error);
   const stored = toStored(error, gaveUp ? attempts : undefined, errors);
   const op = command.path;

@@ -20,14 +20,14 @@ export async function performLooks(
   command: Command,
   { check, every, for: patience }: Extract<Work, { do: "look" }>,
 ): Promise<void> {
-  const { lease, clock, run, writer } = parts;
+  const { lease, clock, pass, writer } = parts;
   const op = command.path;
   if (!command.begun) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
   if (command.isOver) return;
   const { n, at } = command.begun ?? { n: 0, at: 0 };
   const span = patience ?? Number.POSITIVE_INFINITY;
   // Before the job's deadline the last look is a regular one, so that time is left for what the function does next.
-  const end = Math.min(at + span, run.waitsUntil - SECOND);
+  const end = Math.min(at + span, pass.waitsUntil - SECOND);
   for (let k = Math.floor((clock.now() - at) / every) + 1; ; k++) {
     const next = k * every > span ? at + span : at + k * every;
     // By the server's clock `for` may have passed a little earlier: then the pause that ends with it is the one before.
@@ -57,7 +57,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
   const op = command.path;
   try {
     const value = storable(await attempt(parts, command, check), `"${op}"`);
-    parts.lease.admit?.(value);
+    parts.lease.checkRoom?.(value);
     command.attempts += 1;
     delete command.lastError;
     if (!value) return false;
@@ -68,7 +68,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
     if (command.isOver || parts.signal.aborted) return true;
     if (isCutOff(parts)) return false;
     if (error instanceof NondeterminismError) {
-      parts.run.breaks(error.message);
+      parts.pass.breaks(error.message);
       return true;
     }
     command.attempts += 1;

@@ -22,11 +22,7 @@ export class Slots {
   /** Runs a job of `owner` in its turn; `owner` is empty where callers are not told apart. `run` must not reject. */
   add(owner: string, run: () => Promise<void>): void {
     const priority = this.#turns.next(owner);
-    const begin = () => {
-      this.#turns.began(priority);
-      return this.#run(owner, run);
-    };
-    void this.#queue.add(begin, { priority });
+    void this.#queue.add(() => this.#run(owner, priority, run), { priority });
   }
 
   /** Runs all waiting jobs, with `more` additional slots; resolves when no job runs any more. */
@@ -37,7 +33,8 @@ export class Slots {
     await this.#queue.onIdle();
   }
 
-  async #run(owner: string, run: () => Promise<void>): Promise<void> {
+  async #run(owner: string, priority: number, run: () => Promise<void>): Promise<void> {
+    this.#turns.began(priority);
     const running = this.#running.get(owner) ?? 0;
     if (owner !== "" && running >= this.#mostPerOwner && !this.#isDraining) {
       this.#deferred.set(owner, [...(this.#deferred.get(owner) ?? []), run]);

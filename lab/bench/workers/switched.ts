@@ -37,7 +37,7 @@ const { guardSwitch } = globalThis;
 export const inside = (run, fn) => (guardSwitch.isOn ? guard.inside(run, fn) : fn());
 export const outside = (fn) => (guardSwitch.isOn ? guard.outside(fn) : fn());
 export const windowed = (by) => (guardSwitch.isOn ? guard.windowed(by) : undefined);
-export const currentRun = () => (guardSwitch.isOn ? guard.currentRun() : undefined);
+export const currentPass = () => (guardSwitch.isOn ? guard.currentPass() : undefined);
 `;
 
 registerHooks({

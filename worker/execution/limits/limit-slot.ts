@@ -22,7 +22,7 @@ export interface LimitHost {
   client: ResonateClient;
   watcher: PromiseWatcher;
   /** The length of a lease, in milliseconds, for which an unreachable server is retried. */
-  lease: number;
+  leaseTime: number;
 }
 
 /** What the slots of one limit share. */
@@ -85,7 +85,7 @@ export class LimitSlot {
 
   /** Reserves the slot for `lasting` milliseconds. By the server's clock it must last at least `least`. */
   async #take(lasting: number, least: number, taken: (length: number) => void): Promise<boolean> {
-    const { client, lease } = this.#host;
+    const { client, leaseTime } = this.#host;
     if (this.#isTaken && (await this.#isHeldElsewhere())) return false;
     this.#isTaken = false;
     if (performance.now() - this.#knownAt > TRUSTED_FOR) this.#link = 1;
@@ -94,7 +94,7 @@ export class LimitSlot {
       this.#knownAt = performance.now();
       const timeoutAt = Math.ceil(Date.now() + this.#host.skew + lasting);
       const action = childOf(this.#id(), timeoutAt, { param: { by } });
-      const record = await client.call(action, undefined, lease);
+      const record = await client.call(action, undefined, leaseTime);
       if (!record) throw new Error("a slot of a limit cannot be reserved");
       if ((decodeValue(record.param) as { by?: unknown } | undefined)?.by === by) {
         const length = record.timeoutAt - record.createdAt;
@@ -119,7 +119,7 @@ export class LimitSlot {
   }
 
   async #settle(): Promise<void> {
-    await this.#host.client.call(resolveOf(this.#id()), undefined, this.#host.lease);
+    await this.#host.client.call(resolveOf(this.#id()), undefined, this.#host.leaseTime);
   }
 
   /** Moves to the end of the sequence, as other workers have used the slot in the meantime. */
@@ -137,8 +137,8 @@ export class LimitSlot {
   }
 
   #get(link: number): Promise<PromiseRecord | undefined> {
-    const { client, lease } = this.#host;
-    return client.call(getOf(this.#id(link)), undefined, lease);
+    const { client, leaseTime } = this.#host;
+    return client.call(getOf(this.#id(link)), undefined, leaseTime);
   }
 
   #id(link = this.#link): string {

@@ -20,7 +20,7 @@ function limitsOfOneWorker(): Limits {
   };
   const client = { call } as unknown as ResonateClient;
   const watch = (id: string) => client.call({ kind: "promise.get", data: { id } });
-  return new Limits({ client, watcher: { watch } as unknown as PromiseWatcher, lease: 1_000, namespace: "" });
+  return new Limits({ client, watcher: { watch } as unknown as PromiseWatcher, leaseTime: 1_000, namespace: "" });
 }
 
 test.each([1, 30, 400])("a rate of one in %d days holds that long, beyond the longest timer of Node", async (days) => {

@@ -4,7 +4,7 @@ import type { PromiseRecord } from "../../../store/connection/protocol.ts";
 import type { Clock } from "../../clock.ts";
 import type { Journal } from "../../journal.ts";
 import type { Lease, Runtime } from "../../runtime.ts";
-import type { FunctionRun } from "../function-run.ts";
+import type { FunctionPass } from "../function-pass.ts";
 import type { Command } from "./command.ts";
 import type { Commands } from "./commands.ts";
 
@@ -23,7 +23,7 @@ interface AwaitablesParts {
   readonly lease: Lease;
   readonly clock: Clock;
   readonly runtime: Runtime;
-  readonly run: FunctionRun;
+  readonly pass: FunctionPass;
 }
 
 export class Awaitables {
@@ -61,14 +61,14 @@ export class Awaitables {
   locate(command: Command): void {
     const { awaited, callback, kind, name } = command;
     if (awaited || (kind !== "await" && !callback)) return;
-    const { runtime, lease, journal, run } = this.#parts;
+    const { runtime, lease, journal, pass } = this.#parts;
     const id = callback ? callback.id : runtime.promiseOf(name);
     if (id === undefined || id === lease.id) {
       const words =
         id === undefined
           ? "it is not the name of a job. Pass the name of what ctx.start returned, or a tool's job_name"
           : "it is this job: it would wait for itself";
-      run.breaks(`ctx.await("${name}"): ${words}`);
+      pass.breaks(`ctx.await("${name}"): ${words}`);
       return;
     }
     command.awaited = { id, settled: journal.elsewhere(id) };
@@ -119,7 +119,7 @@ export class Awaitables {
   async look(command: Command, fresh: boolean): Promise<void> {
     const { kind, name, awaited, callback } = command;
     if (!awaited) return;
-    const { lease, clock, run } = this.#parts;
+    const { lease, clock, pass } = this.#parts;
     awaited.lookedAt = clock.now();
     let promise = await (kind === "sleep" ? lease.get(awaited.id) : lease.watch(awaited.id, fresh));
     if (!promise && callback) {
@@ -128,7 +128,7 @@ export class Awaitables {
       promise = await lease.watch(awaited.id, fresh);
     }
     if (promise && promise.state !== "pending") this.#settle(command, promise);
-    else if (!promise && kind === "await") run.breaks(`ctx.await("${name}"): there is no such job`);
+    else if (!promise && kind === "await") pass.breaks(`ctx.await("${name}"): there is no such job`);
   }
 
   #settle({ awaited }: Command, promise: PromiseRecord): void {

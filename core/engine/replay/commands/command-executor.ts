@@ -2,7 +2,6 @@
 import { SECOND } from "../../../definitions/context.ts";
 import { deadlineId } from "../../../store/ids.ts";
 import type { Journal } from "../../journal.ts";
-import type { JournalWriter } from "../../journal-writer.ts";
 import { needsSign, SIGN } from "../../lease/crash-loop.ts";
 import { JobFull } from "../../lease/lease.ts";
 import { type ExecutionEnd, LeaseLost } from "../../runtime.ts";
@@ -10,10 +9,8 @@ import type { Carried } from "../../state.ts";
 import type { StepParts } from "../../steps/attempt.ts";
 import { perform } from "../../steps/step.ts";
 import { graceOf } from "../cancellation.ts";
-import { changedSince, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
-import type { FunctionRun } from "../function-run.ts";
+import { changedSince, DIFFERS, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
 import type { Replay } from "../replay.ts";
-import type { StateReport } from "../state-report.ts";
 import { type Awaitables, LOOK_AGAIN } from "./awaitables.ts";
 import { type Command, hasEffects, isGroup } from "./command.ts";
 import type { Commands } from "./commands.ts";
@@ -28,15 +25,12 @@ const LONGEST_HELD = 5 * SECOND;
 
 interface ExecutorParts extends StepParts {
   readonly journal: Journal;
-  readonly writer: JournalWriter;
   readonly commands: Commands;
-  readonly run: FunctionRun;
   readonly replay: Replay;
   readonly awaitables: Awaitables;
-  readonly report: StateReport;
   readonly spending: Spending;
   readonly wakeup: Wakeup;
-  /** Runs the function again from the journal alone. Resolves with how that differs from this run, in words. */
+  /** Runs the function again from the journal alone. Resolves with how that differs from this pass, in words. */
   verify(): Promise<string | undefined>;
   /** Aborts the signals of the function and of running attempts, because the deadline has come. */
   stop(): void;
@@ -47,7 +41,7 @@ interface ExecutorParts extends StepParts {
 export class CommandExecutor {
   readonly #parts: ExecutorParts;
   readonly #isFirst: boolean;
-  /** The number of the last record up to which a second run of the function was compared. */
+  /** The number of the last record up to which a second pass of the function was compared. */
   #verified = 0;
   /** The first error of a command's work, after which the execution cannot go on. */
   #fault: { error: unknown } | undefined;
@@ -59,11 +53,11 @@ export class CommandExecutor {
 
   /** Goes on until the job has ended, or waits only for events outside of this worker. @throws {LeaseLost} */
   async toEnd(): Promise<ExecutionEnd> {
-    const { writer, commands, run, replay, report, wakeup, clock, runtime } = this.#parts;
+    const { writer, commands, pass, replay, report, wakeup, clock, runtime } = this.#parts;
     for (;;) {
       wakeup.reset();
       if (this.#fault) throw this.#fault.error;
-      if (run.broken) return { kind: "failed", error: run.broken };
+      if (pass.broken) return { kind: "failed", error: pass.broken };
       if (runtime.signal.aborted) throw new LeaseLost("the job is no longer run here");
       if (this.#isDue && clock.now() >= runtime.deadline) {
         await this.#expire();
@@ -75,16 +69,16 @@ export class CommandExecutor {
         continue;
       }
       await this.#writeOutputs();
-      if (!run.end && !run.isTold) await this.#recordGivenUp();
+      if (!pass.end && !pass.isTold) await this.#recordGivenUp();
       await writer.pin((window) =>
         commands.open.values().some((command) => isNew(command) && command.window >= window),
       );
       this.#begin(hasEffects);
-      const { end, next } = run;
+      const { end, next } = pass;
       if (end && "error" in end) {
-        if (end.error === run.told?.error) this.#refuse(run.told?.reason);
+        if (end.error === pass.told?.error) this.#refuse(pass.told?.reason);
         await this.#verify();
-        return { kind: "failed", error: run.broken ?? end.error };
+        return { kind: "failed", error: pass.broken ?? end.error };
       }
       if (!end && (await this.#handOverNext())) continue;
       const needed = [...commands.open].filter((command) => !end || hasEffects(command));
@@ -92,10 +86,10 @@ export class CommandExecutor {
         // The platform reports unhandled rejections at the end of a turn.
         await clock.turn();
         if (end && "value" in end) this.#refuse(changedSince(end.value));
-        if (run.isStrict) this.#refuse(unheard(commands));
+        if (pass.isStrict) this.#refuse(unheard(commands));
         if (runtime.awaitsSteps) this.#refuse(unawaited(commands));
         await this.#verify();
-        if (run.broken) continue;
+        if (pass.broken) continue;
         if (next) return { kind: "continued", args: next.args, carried: this.#carried };
         return { kind: "complete", value: end && "value" in end ? end.value : undefined };
       }
@@ -115,8 +109,8 @@ export class CommandExecutor {
 
   /** Whether the function is still to hear of its deadline. */
   get #isDue(): boolean {
-    const { run, runtime } = this.#parts;
-    return runtime.cleanupUntil !== undefined && !run.isTold && !run.end;
+    const { pass, runtime } = this.#parts;
+    return runtime.cleanupUntil !== undefined && !pass.isTold && !pass.end;
   }
 
   #untilDeadline(due: number | undefined): number | undefined {
@@ -125,20 +119,20 @@ export class CommandExecutor {
 
   /** At the deadline, or early for a `reason`: gives work under way a short time to end, and then tells the function. */
   async #expire(reason?: string): Promise<void> {
-    const { writer, commands, run, replay, runtime, wakeup, clock } = this.#parts;
-    run.isLate = true;
+    const { writer, commands, pass, replay, runtime, wakeup, clock } = this.#parts;
+    pass.isLate = true;
     this.#parts.stop();
     const { cleanupUntil = 0, deadline } = runtime;
     const end = clock.now() + graceOf(cleanupUntil - deadline);
     for (;;) {
       wakeup.reset();
-      if (this.#fault || run.broken || run.end || runtime.signal.aborted) return;
+      if (this.#fault || pass.broken || pass.end || runtime.signal.aborted) return;
       await writer.flush(replay);
       const isBusy = writer.hasPosted || commands.open.values().some(({ isRunning }) => isRunning);
       if (!isBusy || clock.now() >= end) break;
       await wakeup.wait(end);
     }
-    if (!run.end) await this.#parts.expire(reason);
+    if (!pass.end) await this.#parts.expire(reason);
   }
 
   /**
@@ -190,7 +184,7 @@ export class CommandExecutor {
 
   /** Hands over the awaited promise that settled first. Resolves with whether there was one. */
   async #handOverNext(): Promise<boolean> {
-    const { writer, commands, run, replay, awaitables, runtime } = this.#parts;
+    const { writer, commands, pass, replay, awaitables, runtime } = this.#parts;
     await awaitables.lookAround();
     const { next } = awaitables;
     const settled = next?.awaited?.settled;
@@ -201,19 +195,19 @@ export class CommandExecutor {
       return true;
     }
     const isBeside = commands.open.values().some((command) => command !== next && !isGroup(command));
-    writer.reached(next.path, isBeside ? run.window + 1 : undefined);
+    writer.reached(next.path, isBeside ? pass.window + 1 : undefined);
     await replay.handAwaited(next, settled);
     return true;
   }
 
   /** Suspends the job until something that it waits for has settled. Resolves with false if it has to go on at once. */
   async #suspend(needed: readonly Command[]): Promise<boolean> {
-    const { journal, writer, commands, run, wakeup, lease, runtime } = this.#parts;
+    const { journal, writer, commands, pass, wakeup, lease, runtime } = this.#parts;
     const ids = needed.flatMap(({ awaited, pause }) => (awaited ?? pause)?.id ?? []);
-    if (ids.length === 0 && !wakeup.isAwake) run.breaks(`the function ${WAITS}${lastOf(commands)}`);
+    if (ids.length === 0 && !wakeup.isAwake) pass.breaks(`the function ${WAITS}${lastOf(commands)}`);
     const words = tooLate(
       needed.filter((command) => !isGroup(command)),
-      run.waitsUntil,
+      pass.waitsUntil,
     );
     if (words !== undefined && this.#isDue && hasDone(journal)) {
       runtime.log.warn(words);
@@ -259,11 +253,12 @@ export class CommandExecutor {
    */
   async #verify(): Promise<void> {
     this.#verified = this.#parts.journal.last;
-    this.#refuse(await this.#parts.verify());
+    const difference = await this.#parts.verify();
+    this.#refuse(difference && `run again from its records, the function ${difference}. ${DIFFERS}`);
   }
 
   #refuse(words: string | undefined): void {
-    if (words !== undefined) this.#parts.run.breaks(words);
+    if (words !== undefined) this.#parts.pass.breaks(words);
   }
 }
 

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { machineClock } from "../clock.ts";
 import { Wakeup } from "./commands/wakeup.ts";
-import { FunctionRun } from "./function-run.ts";
+import { FunctionPass } from "./function-pass.ts";
 
 test("a window closes when its outcome cannot be handed over", async () => {
   const job = { seed: "a seed", startedAt: 0, deadline: 1 };
-  const run = new FunctionRun(machineClock, new Wakeup(machineClock), job, false);
-  const handed = run.moveOn(() => {
+  const pass = new FunctionPass(machineClock, new Wakeup(machineClock), job, false);
+  const handed = pass.moveOn(() => {
     throw new Error("no such outcome");
   });
   await expect(handed).rejects.toThrow("no such outcome");
-  expect(run.isOpen).toBe(false);
+  expect(pass.isOpen).toBe(false);
 });

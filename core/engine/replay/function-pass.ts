@@ -1,7 +1,7 @@
 /**
- * The run of a durable function in *windows*: the function is handed one outcome, and runs in microtasks alone until it
- * waits again. A call of the context outside of a window is refused: it comes from inside a step, or follows an await of
- * something that is not the context's.
+ * One pass of a durable function over its journal, in *windows*: the function is handed one outcome, and runs in microtasks
+ * alone until it waits again. A call of the context outside of a window is refused: it comes from inside a step, or follows an
+ * await of something that is not the context's.
  */
 import { NondeterminismError } from "../../definitions/context.ts";
 import { type Clock, whenDrained } from "../clock.ts";
@@ -15,7 +15,7 @@ import { AWAITED, type FunctionEnd, NEVER_LATER, NOT_RETURNED, unhandled } from 
 /** How often a function may call `ctx.now` without an await in between: more is a loop that would never end. */
 const MOST_LOOKS = 10_000;
 
-export class FunctionRun implements Guarded {
+export class FunctionPass implements Guarded {
   readonly #clock: Clock;
   readonly #wakeup: Wakeup;
   readonly #afterwards: (() => void)[] = [];
@@ -66,7 +66,7 @@ export class FunctionRun implements Guarded {
     });
   }
 
-  /** The server's time of the newest outcome that the function knows of: the same in each run. */
+  /** The server's time of the newest outcome that the function knows of: the same in each pass. */
   now(): number {
     this.#looks += 1;
     if (this.#looks > MOST_LOOKS) throw this.breaks(`ctx.now()${sourceLine()} ${NEVER_LATER}`);

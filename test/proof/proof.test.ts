@@ -10,7 +10,7 @@ import { stepsToKeep } from "../../core/engine/resume.ts";
 import type { Runnable } from "../../core/engine/runtime.ts";
 import { fromStored } from "../../core/engine/values.ts";
 import { encodeValue } from "../../core/store/codec.ts";
-import { type Death, type Plan, type TrialEnd, trial, type World } from "../simulation/trial.ts";
+import { type Death, type Plan, type TrialEnd, trial, type World } from "../../testing/simulation/trial.ts";
 import { program } from "./arbitrary.ts";
 import {
   anew,
