@@ -18,6 +18,9 @@ export interface Told {
   sent?: Sent;
 }
 
+/** How long a worker may take, in milliseconds. It answers sooner, unless it hangs. */
+const PATIENCE = 2_000;
+
 /** The response header that says how a call is sent. It arrives before the call is sent if the call must not be sent again. */
 export const SENT = "x-sent";
 
@@ -43,5 +46,6 @@ export async function cancelCall(worker: Worker, job: string): Promise<void> {
 
 function post({ url, token }: Worker, what: object): Promise<Response | undefined> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  return fetch(url, { method: "POST", headers, body: JSON.stringify(what) }).catch(() => undefined);
+  const signal = AbortSignal.timeout(PATIENCE);
+  return fetch(url, { method: "POST", headers, body: JSON.stringify(what), signal }).catch(() => undefined);
 }

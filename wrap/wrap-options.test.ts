@@ -42,6 +42,9 @@ test("invalid options are refused with an explanation", () => {
   expect(() => wrapServer({ name: "acme", command: "true", keep: Number.POSITIVE_INFINITY })).toThrow(
     /up to 2147483647/,
   );
+  expect(() => wrapServer({ name: "acme", url: "https://a.example", concurrency: Number.POSITIVE_INFINITY })).toThrow(
+    /up to 10000/,
+  );
   expect(() => wrapServer({ name: "acme", command: "true", startTimeout: 2 ** 31 })).toThrow(/up to 2147483647/);
 });
 

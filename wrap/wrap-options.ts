@@ -108,6 +108,9 @@ export interface WrapOptions {
   credentials?: string;
 }
 
+/** The largest number of calls at once, or of processes. */
+const MOST_AT_ONCE = 10_000;
+
 /** @throws {Error} for invalid options */
 export function checkOptions(options: WrapOptions): void {
   const { name, url, command, headers, env, keep, after, concurrency, timeout, startTimeout, revision, processes } =
@@ -134,9 +137,10 @@ export function checkOptions(options: WrapOptions): void {
     wrong(`revision of ${name} is ${JSON.stringify(revision)}; it is the date of one, as in 2025-11-25`);
   }
   if (keep !== undefined && !(keep >= 0)) wrong(`keep of ${name} is ${keep}; it takes 0 or more`);
-  for (const [what, value] of Object.entries({ keep, startTimeout })) {
-    if (value !== undefined && value > LONGEST_TIMER)
-      wrong(`${what} of ${name} is ${value}; it takes up to ${LONGEST_TIMER}`);
+  const times = Object.entries({ keep, startTimeout }).map((each) => [...each, LONGEST_TIMER] as const);
+  const counts = Object.entries({ concurrency, processes }).map((each) => [...each, MOST_AT_ONCE] as const);
+  for (const [what, value = 0, most] of [...times, ...counts]) {
+    if (value > most) wrong(`${what} of ${name} is ${value}; it takes up to ${most}`);
   }
   for (const [what, value] of Object.entries({ after, concurrency, timeout, startTimeout, processes })) {
     if (value !== undefined && !(value >= 1)) wrong(`${what} of ${name} is ${value}; it takes 1 or more`);

@@ -61,14 +61,11 @@ function parseOptions(args: string[]) {
   return { ...values, namespace, out, days, hasTaskKey: values.key === undefined || values["task-key"] };
 }
 
-/** The owner of a token, for the Resonate server's log; it grants no rights. */
-type Part = "edge" | "worker" | "operator";
-
 /**
  * Signs a token for the Resonate server, limited to ids that begin with `prefix`. An empty prefix opens all ids; the server
- * refuses a token without a prefix.
+ * refuses a token without a prefix. `part` is its owner for the server's log, and grants no rights.
  */
-function sign(key: CryptoKey, part: Part, prefix: string, expires: Date): Promise<string> {
+function sign(key: CryptoKey, part: string, prefix: string, expires: Date): Promise<string> {
   return new SignJWT({ prefix, role: part })
     .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
     .setSubject(part)
@@ -105,10 +102,8 @@ async function make(
   // Each namespace has its own worker group, so that workers are sent only jobs that their token opens.
   const encryption = encrypt ? { ENCRYPTION_KEYS: randomBytes(32).toString("base64") } : {};
   const common = { RESONATE_NAMESPACE: namespace, RESONATE_GROUP: namespace.slice(0, -1), ...encryption };
-  const [edge, worker] = await Promise.all([
-    sign(signing, "edge", namespace, expires),
-    sign(signing, "worker", namespace, expires),
-  ]);
+  const edge = await sign(signing, "edge", namespace, expires);
+  const worker = await sign(signing, "worker", namespace, expires);
   const secret = () => randomBytes(32).toString("hex");
   const sealing = hasTaskKey ? { TASK_KEY: secret(), VIEW_KEY: secret() } : {};
   files.push(

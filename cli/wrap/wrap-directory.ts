@@ -1,24 +1,19 @@
 /** The directory of a wrapped server's state. It depends on the command or URL, so that two servers never share one. */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
-import { readSnapshot, type Update, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
+import { readSnapshot, replaceFile, type Update, writeUpdate } from "../../wrap/worker/snapshot-file.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { FILES } from "./wrap-files.ts";
 
-export interface WrapDirectory {
-  /** The data directory of the stack in front of the server. */
-  data: string;
-  name: string;
-  /** Whether another server in this folder already has the intended name. */
-  isTaken: boolean;
-}
-
-/** The data directory of a server, and its name. `isNamed` tells whether the user has given the name. */
-export function directoryOf(options: WrapOptions, isNamed: boolean): WrapDirectory {
+/**
+ * The data directory of the stack in front of a server, and the server's name. `isNamed`: the user has given that name;
+ * `isTaken`: another server in this folder already has it.
+ */
+export function directoryOf(options: WrapOptions, isNamed: boolean) {
   const id = identityOf(options);
   const known = servers();
   const own = known.find((each) => each.id === id);
@@ -79,8 +74,8 @@ export async function writeProject(
 ): Promise<void> {
   await mkdir(root, { recursive: true });
   const manifest = { name: options.name, private: true, "durable-mcp-edge": { wrapped: FILES.options } };
-  await writeFile(join(root, "package.json"), json(manifest));
-  await writeFile(join(root, FILES.options), json(options));
+  await replaceFile(pathToFileURL(join(root, "package.json")), json(manifest));
+  await replaceFile(pathToFileURL(join(root, FILES.options)), json(options));
   await writeUpdate(pathToFileURL(join(root, FILES.snapshot)), update, now);
 }
 

@@ -27,11 +27,10 @@ export type JournalEntry = {
   /** The version of the job's task under which it was written; only entries that are not written yet lack it. */
   v?: number;
 } & (
-  | { kind: "sleep" }
-  /** An `until` without a value and an error was given up with its branch or item. */
   | { kind: "step" | "start" | "until" | "emit"; value?: unknown; error?: StoredError }
   /** `failed`: the branch that ended first or all of `ctx.any` failed, or the time of `ctx.timeout` was up. */
   | { kind: "race"; winner: string; failed?: true }
+  | { kind: "sleep" }
   /** A question that the job had no room for holds the error in its place. */
   | { kind: "ask"; question: Question; error?: never }
   | { kind: "ask"; question?: never; error: StoredError }
@@ -41,9 +40,9 @@ export type JournalEntry = {
   | { kind: "retry"; attempt: number; since: number; error: StoredError }
   /**
    * The outcomes of `after` reached the function, and work that depends on them is about to begin; `op` is the last of
-   * them. An empty `op` only shows that the job makes progress: see `crash-loop.ts`.
+   * them. An empty `op` only shows that the job makes progress, or that it gave up these `until`s: see `crash-loop.ts`.
    */
-  | { kind: "heard" }
+  | { kind: "heard"; givenUp?: string[] }
   /**
    * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
    * are the open commands that certainly had no effect. `whole`: the open groups end with their last item or branch; in

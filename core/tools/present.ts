@@ -1,3 +1,4 @@
+import { referringPart } from "../definitions/file.ts";
 import type { Job } from "../definitions/job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { type JobView, statusOf, viewOf } from "../jobs/status.ts";
@@ -21,7 +22,7 @@ export interface About {
   links?: readonly ResourceLink[];
   /** The job and its questions, if the answer may ask them. */
   asks?: { promise: DurablePromise; inputRequests: Record<string, object> };
-  /** The values whose references to files are shown. Default: the structured content. */
+  /** The values whose references to files are shown. Default: the answer's own. */
   files?: unknown;
   /** Whether the structured content is for a card, which gets the addresses of its files in their references. */
   isCard?: boolean;
@@ -35,7 +36,7 @@ export type ToolAnswer = CallToolResult & { [ABOUT]?: About };
 export const referringIn = (
   { _meta, structuredContent, [ABOUT]: about }: ToolAnswer,
   job: Pick<Job, "answers"> | undefined,
-): unknown => (job?.answers ? _meta?.[FILES_META] : (about?.files ?? structuredContent));
+): unknown => about?.files ?? (job?.answers ? _meta?.[FILES_META] : structuredContent);
 
 /** Structured output, repeated as JSON text for clients that read only text. */
 export function structured(content: object, about?: About): ToolAnswer {
@@ -68,9 +69,10 @@ export function presentJob(promise: DurablePromise, view_url?: string): ToolAnsw
   const cut = fitted.leftOut > 0 ? "The rest does not fit into this answer: probe_status returns it." : noteOn(fitted);
   const note = [promise.note, cut].filter((each) => each !== undefined).join(" ");
   const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
+  const files = promise.job.answers ? referringPart(promise) : undefined;
   const answer = structured(
     { ...view, ...(note !== "" && { note }), ...(!isError && { view_url }) },
-    { job, isView: true, links: linksTo([view.summary]), media: answered?.media ?? [] },
+    { job, isView: true, links: linksTo([view.summary]), media: answered?.media ?? [], files },
   );
   return isError ? { ...answer, isError: true } : answer;
 }

@@ -89,7 +89,7 @@ export const probeStatus = builtInTool({
     const fitted = arrange(held, MAX_ANSWER);
     const note = noteOn(fitted);
     const links = linksTo(fitted.views.map(({ summary }) => summary));
-    const files = fitted.views.map((view) => [referringResult(view, foreign), view.partial]);
+    const files = [referringResults(fitted.views, foreign), fitted.views.map(({ partial }) => partial)];
     return { statuses: fitted.views, ...(note !== undefined && { note }), [ABOUT]: { links, files } };
   },
 });
@@ -240,7 +240,7 @@ export const awaitResult = builtInTool({
       const end = cut ? `Await those running again: this wait ended after ${Math.round(timeout / 1_000)} seconds.` : "";
       const { views, ...answer } = awaited([...held.values()], running, costOf(waiting) + costOf(told), end);
       const links = linksTo(Object.values(answer.summaries ?? {}));
-      const files = [views.map((view) => referringResult(view, foreign)), told];
+      const files = [referringResults(views, foreign), told];
       return {
         ...answer,
         [ABOUT]: { links, media, files },
@@ -253,9 +253,15 @@ export const awaitResult = builtInTool({
   },
 });
 
-/** The part of a job's result that may refer to files; `foreign`: that of each answer of a wrapped server, by job name. */
-const referringResult = (view: JobView, foreign: ReadonlyMap<string, unknown>): unknown =>
-  foreign.has(view.job_name) && "result" in view ? foreign.get(view.job_name) : view.result;
+/** The parts of jobs' results that may refer to files; `foreign`: that of each answer of a wrapped server, by job name. */
+function referringResults(views: readonly JobView[], foreign: ReadonlyMap<string, unknown>): unknown[] {
+  // An answer that parts of results fill has no room for lines about files.
+  const hasRoom = costOf(views) < MAX_ANSWER / 2;
+  return views.map(({ job_name, result, summary }) => {
+    if (!foreign.has(job_name)) return result;
+    return result !== undefined || (summary && hasRoom) ? foreign.get(job_name) : undefined;
+  });
+}
 
 /** A function that reports the progress of a job, as it was read after the previous report. */
 function reportOn(

@@ -8,7 +8,7 @@ import {
   ToolError,
 } from "../../core/author/tool.ts";
 import type { Caller } from "../../core/definitions/caller.ts";
-import { mayHaveFiles } from "../../core/definitions/file.ts";
+import { filesIn } from "../../core/definitions/file.ts";
 import { NotStarted } from "../../core/definitions/job.ts";
 import { labelsIn } from "../../core/jobs/caller/labels.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
@@ -151,8 +151,8 @@ export class ToolCalls {
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
         if (about?.asks && context.asks) return await this.#asking(about.asks, caller);
-        const named = result.content.some((part) => part.type === "text" && mayHaveFiles(part.text));
-        const shown = named ? await this.#withFiles(result, tool, scope) : result;
+        const hasFiles = filesIn(referringIn(result, tool.job), 1).length > 0;
+        const shown = hasFiles ? await this.#withFiles(result, tool, scope) : result;
         const said = scope.textOnce ? withoutTwin(shown) : shown;
         const content = [...said.content];
         if (links) content.push(...(about?.links ?? []));

@@ -1,5 +1,5 @@
 import type { Caller } from "../../core/definitions/caller.ts";
-import { mayHaveFiles } from "../../core/definitions/file.ts";
+import { filesIn } from "../../core/definitions/file.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
@@ -76,8 +76,9 @@ export async function withFiles(
   { job }: DurablePromise,
   caller: Caller,
 ): Promise<DetailedTask> {
-  if (task.status !== "completed" || !mayHaveFiles(JSON.stringify(task.result))) return task;
-  const shown = (await files()).shown(task.result, referringIn(task.result, job), caller, true);
+  const referring = task.status === "completed" && referringIn(task.result, job);
+  if (task.status !== "completed" || filesIn(referring, 1).length === 0) return task;
+  const shown = (await files()).shown(task.result, referring, caller, true);
   return { ...task, result: await shown };
 }
 

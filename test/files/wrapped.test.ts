@@ -90,8 +90,16 @@ test("an answer of 20 MB arrives whole from a call, from a task, and from await_
 
 test("a file is kept also if the rest of its answer is kept in parts", async () => {
   const before = (await readdir(folder, { recursive: true })).length;
-  const { structured } = await call(stack.url, "export", { size: 5_000_000, text: 2_000_000, job_name: "long" });
+  const { structured, content } = await call(stack.url, "export", {
+    size: 5_000_000,
+    text: 2_000_000,
+    job_name: "long",
+  });
   expect(structured).toMatchObject({ summary: { uri: expect.any(String) } });
+  const file = { type: "resource_link", name: "all.tar.gz", mimeType: "application/gzip", size: 5_000_000 };
+  expect(content).toContainEqual(expect.objectContaining(file));
+  const probed = await call(stack.url, "probe_status", { job_names: ["screens.export.long"] });
+  expect(probed.content).toContainEqual(expect.objectContaining(file));
   expect((await readdir(folder, { recursive: true })).length - before).toBe(3);
 });
 

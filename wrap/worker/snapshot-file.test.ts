@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { Connection } from "./connection/connection.ts";
 import { AnswerLost } from "./connection/errors.ts";
-import { snapshotOf, waitingBeside } from "./snapshot-file.ts";
+import { readSnapshot, snapshotOf, waitingBeside } from "./snapshot-file.ts";
 
 /** A connection to a server whose list of tools has `pages` pages of `size` tools. */
 function paged(pages: number, size: number): Connection {
@@ -30,6 +30,12 @@ test.each([
   ["acme.ts", "acme.waiting.json"],
 ])("what waits beside the snapshot %s is in %s, so that servers of one folder do not share it", (snapshot, waiting) => {
   expect(waitingBeside(new URL(`file:///project/tools/${snapshot}`)).href).toBe(`file:///project/tools/${waiting}`);
+});
+
+test("a snapshot that cannot be read does not count as missing, because the first lists are accepted without asking", async () => {
+  const folder = new URL(".", import.meta.url);
+  expect(await readSnapshot(new URL("none.snapshot.ts", folder))).toBeUndefined();
+  await expect(readSnapshot(folder)).rejects.toThrow("EISDIR");
 });
 
 test("the list of tools may take as long as the server may take to start, and the message about a longer one names the option", async () => {

@@ -90,16 +90,28 @@ const HEADER = "// Written by durable-mcp-edge sync: what the server says of its
 export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<boolean> {
   const json = JSON.stringify(snapshot, undefined, 2);
   const text = file.pathname.endsWith(".json") ? `${json}\n` : `${HEADER}${json};\n`;
-  if ((await readFile(file, "utf8").catch(() => undefined)) === text) return false;
-  const temporary = new URL(`${file.href}.${process.pid}`);
-  await writeFile(temporary, text);
-  await rename(temporary, file);
+  if ((await textIn(file)) === text) return false;
+  await replaceFile(file, text);
   return true;
 }
 
+/** Writes a file of which no reader sees a part only, not even after a crash. */
+export async function replaceFile(file: URL, text: string): Promise<void> {
+  const temporary = new URL(`${file.href}.${process.pid}`);
+  await writeFile(temporary, text);
+  await rename(temporary, file);
+}
+
+/** The text of a file; undefined if the file does not exist. */
+const textIn = (file: URL): Promise<string | undefined> =>
+  readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+    return undefined;
+  });
+
 /** The snapshot in a file; undefined if the file does not exist. */
 export async function readSnapshot(file: URL): Promise<Snapshot | undefined> {
-  const text = await readFile(file, "utf8").catch(() => undefined);
+  const text = await textIn(file);
   const json = text?.replace(/^[^{]*export default/, "").replace(/;\s*$/, "");
   return json === undefined ? undefined : (JSON.parse(json) as Snapshot);
 }

@@ -138,3 +138,31 @@ test("a program whose connection is replaced goes on until its task has ended", 
   await before.closed;
   await server.close();
 });
+
+/** A program whose tools change while they are listed for the second time, which takes a while. */
+const CHANGING = `
+let listings = 0;
+const write = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+const capabilities = { tools: { listChanged: true } };
+const session = { protocolVersion: "2025-11-25", capabilities, serverInfo: { name: "acme", version: "1" } };
+const list = (id, name) => write({ id, result: { tools: [{ name, inputSchema: { type: "object" } }] } });
+require("node:readline").createInterface(process.stdin).on("line", (line) => {
+  const { id, method } = JSON.parse(line);
+  if (method === "initialize") write({ id, result: session });
+  if (method !== "tools/list") return;
+  listings += 1;
+  if (listings === 2) setTimeout(list, 1_000, id, "before");
+  else list(id, "now");
+  if (listings <= 2) write({ method: "notifications/tools/list_changed" });
+});`;
+
+test("of two changes of the tools, the later one counts, also if the answer about the earlier one comes last", async () => {
+  const program = { command: process.execPath, args: ["-e", CHANGING], revision: "2025-11-25" };
+  const server = new WrappedServer({ name: "acme", ...program }, {});
+  const seen: (string | undefined)[] = [];
+  server.onTools = ({ tools }) => void seen.push(tools[0]?.name);
+  const connection = await server.connection("acme.read.1", LOG);
+  await expect.poll(() => seen, { timeout: 5_000 }).toEqual(["now", "before", "now"]);
+  expect(connection.tools[0]?.name).toBe("now");
+  await server.close();
+});

@@ -285,11 +285,20 @@ export class WrappedServer {
   }
 
   async #open(target: Target, log: Log): Promise<Connection> {
-    const changed = async () => {
+    const read = async () => {
+      isWaiting = false;
       const snapshot = await snapshotOf(connection, this.#startTimeout).catch(() => undefined);
       if (!snapshot) return;
       connection.tools = snapshot.tools;
       this.onTools?.(snapshot, log);
+    };
+    let reading = Promise.resolve();
+    let isWaiting = false;
+    /** The lists are read one time after another: an answer about an earlier change must not come after one about a later. */
+    const changed = () => {
+      if (!isWaiting) reading = reading.then(read);
+      isWaiting = true;
+      return reading;
     };
     const connection = await Connection.open({
       target,

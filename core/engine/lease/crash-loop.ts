@@ -69,6 +69,7 @@ function hasOpenUntil(events: Journal["events"]): boolean {
   for (const { event } of events) {
     if (event.kind === "begin" && event.of === "until") open.add(event.op);
     else if (event.kind === "until") open.delete(event.op);
+    else if (event.kind === "heard") for (const path of event.givenUp ?? []) open.delete(path);
     else if (event.kind === "cancelled") open.clear();
   }
   return open.size > 0;

@@ -43,7 +43,10 @@ export class Replay {
         await this.heard(path, event);
         this.#refuseBroken(handed);
       }
-      if (event.kind === "heard") continue;
+      if (event.kind === "heard") {
+        for (const path of event.givenUp ?? []) commands.givenUp.delete(path);
+        continue;
+      }
       if (event.kind === "cancelled") {
         await this.cancel(record);
         handed = record.n;
@@ -123,7 +126,6 @@ export class Replay {
       }
     }
     const error = "error" in event ? event.error : undefined;
-    this.#parts.commands.givenUp.delete(command);
     if (event.kind === "emit") this.#parts.commands.outputs.delete(command);
     // The record of an `emit` holds the size of the output, which the function does not get.
     const value = event.kind === "emit" ? undefined : record.value;

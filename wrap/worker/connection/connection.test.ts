@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage as Request, type ServerResponse } fr
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { Connection } from "./connection.ts";
+import { CallRefused } from "./errors.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} } as never;
 
@@ -57,6 +58,42 @@ async function connected(isIgnored: (message: Record<string, unknown>) => boolea
 }
 
 const fakeTime = () => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+
+test("the resumption of a stream ends if the server says that it resumes none", async () => {
+  await using server = await connected(() => false);
+  const stream = { session: "s", request: "wrapped-1", event: "1", revision: "2025-11-25" };
+  await expect(server.connection.resume(stream, {}).result).rejects.toBeInstanceOf(CallRefused);
+});
+
+/** A program that says a thousand things before it answers a ping. */
+const CHATTY = `
+const write = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+require("node:readline").createInterface(process.stdin).on("line", (line) => {
+  const { id, method } = JSON.parse(line);
+  const params = { level: "info", data: "I am here" };
+  if (method === "ping") for (let n = 0; n < 1_000; n++) write({ method: "notifications/message", params });
+  const session = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: { name: "acme", version: "1" } };
+  if (id !== undefined) write({ id, result: method === "initialize" ? session : {} });
+});`;
+
+test("of a server's messages, 20 in a second are logged", async () => {
+  const says: unknown[] = [];
+  const info = (_message: string, fields: { says?: unknown }) => says.push(fields.says);
+  const program = { command: process.execPath, args: ["-e", CHATTY], env: {}, cwd: process.cwd(), hosted: undefined };
+  const connection = await Connection.open({
+    target: program,
+    log: { debug() {}, info } as never,
+    revision: "2025-11-25",
+    onListsChanged() {},
+    asked: undefined,
+    timeout: 5_000,
+  });
+  await connection.request("ping", {}).result;
+  await connection.close();
+  expect(says[0]).toBe("I am here");
+  // The messages may arrive in two seconds.
+  expect([20, 40]).toContain(says.length);
+});
 
 test("the connection of an answer to a server's request is closed if the server does not accept the answer", async () => {
   await using server = await connected(({ method }) => method === undefined);

@@ -33,7 +33,7 @@ import {
   type Session,
 } from "./open-request.ts";
 import { passOn } from "./server-requests.ts";
-import { logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
+import { lineLog, logLines, type Target, transportFor, transportOf } from "./target.ts";
 import { type Subscription, Updates } from "./updates.ts";
 
 const CONNECTION_LOST = "the connection to the server was lost";
@@ -68,6 +68,7 @@ export class Connection {
   readonly client: Client;
   readonly #target: Target;
   readonly #log: Log;
+  readonly #say: ReturnType<typeof lineLog>;
   #transport: Transport;
   readonly #pending = new Map<string, PendingRequest>();
   #isOpen = true;
@@ -84,6 +85,7 @@ export class Connection {
     this.#transport = transport;
     this.#target = target;
     this.#log = log;
+    this.#say = lineLog(log);
     this.updates = new Updates((uri) => this.#subscribe(uri));
     const closed = Promise.withResolvers<void>();
     this.closed = closed.promise;
@@ -126,8 +128,8 @@ export class Connection {
   ): Promise<Connection> {
     const client = clientOf(mode, asked, timeout, onListsChanged);
     const isProgram = transport instanceof StdioClientTransport || transport instanceof HostedTransport;
-    const lastLine = isProgram ? logLines(transport.stderr as Readable | null, log) : () => "";
     const connection = new Connection(client, transport, target, log);
+    const lastLine = isProgram ? logLines(transport.stderr as Readable | null, connection.#say) : () => "";
     try {
       await client.connect(transport, { timeout });
     } catch (error) {
@@ -407,7 +409,7 @@ export class Connection {
       const calls = [...this.#pending].filter(([id, { onLog }]) => onLog && (owner === undefined || id === owner));
       if (calls.length === 1) calls[0]?.[1].onLog?.(params);
       const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data);
-      this.#log.info("wrapped server says", { level: params.level, says: String(text).slice(0, MAX_LINE) });
+      this.#say(String(text), { level: params.level });
       return true;
     }
     return false;

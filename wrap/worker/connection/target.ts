@@ -1,6 +1,11 @@
 /** Transports to a wrapped server, and the log of a program's stderr. */
 import type { Readable } from "node:stream";
-import { StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
+import {
+  SdkErrorCode,
+  SdkHttpError,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../../core/definitions/context.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
@@ -9,9 +14,8 @@ import { HostedTransport } from "../host/hosted-transport.ts";
 import type { Fetch } from "./guarded-fetch.ts";
 import type { Session } from "./open-request.ts";
 
-/** How much of a line of stderr is logged, in characters. */
-export const MAX_LINE = 500;
-/** How many of those lines are logged in a second. */
+/** How much of a line is logged, in characters, and how many lines of a connection in a second. */
+const MAX_LINE = 500;
 const MAX_LINES = 20;
 
 /** How to reach a server, with all variables filled in. */
@@ -51,24 +55,39 @@ function httpTransport(
   { url, headers, fetch }: Extract<Target, { url: URL }>,
   session: Session = {},
 ): StreamableHTTPClientTransport {
-  return new StreamableHTTPClientTransport(url, { fetch, requestInit: { headers }, ...session });
+  // The SDK's transport would wait for a stream of a server that resumes none.
+  const resumed: Fetch = async (url, init) => {
+    const response = await fetch(url, init);
+    const { status, statusText } = response;
+    if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return response;
+    await response.text().catch(() => {});
+    throw new SdkHttpError(SdkErrorCode.ClientHttpFailedToOpenStream, statusText, { status });
+  };
+  return new StreamableHTTPClientTransport(url, { fetch: resumed, requestInit: { headers }, ...session });
 }
 
-/** Logs a program's stderr, up to a limit; the returned function gives the last line. */
-export function logLines(stderr: Readable | null, log: Log): () => string {
+/** Logs what a server says, up to a limit. */
+export function lineLog(log: Log): (says: string, more?: object) => void {
   let second = 0;
   let count = 0;
+  return (says, more) => {
+    const now = Math.floor(Date.now() / 1_000);
+    if (now !== second) [second, count] = [now, 0];
+    if (++count <= MAX_LINES) log.info("wrapped server says", { ...more, says: says.slice(0, MAX_LINE) });
+  };
+}
+
+/** Logs a program's stderr; the returned function gives the last line. */
+export function logLines(stderr: Readable | null, say: (line: string) => void): () => string {
   let rest = "";
   let last = "";
   stderr?.setEncoding("utf8").on("data", (chunk: string) => {
     const lines = (rest + chunk).split("\n");
     rest = (lines.pop() ?? "").slice(0, MAX_LINE);
     for (const line of lines) {
-      const now = Math.floor(Date.now() / 1_000);
-      if (now !== second) [second, count] = [now, 0];
-      if (line.trim() === "" || ++count > MAX_LINES) continue;
+      if (line.trim() === "") continue;
       last = line.trim().slice(0, MAX_LINE);
-      log.info("wrapped server says", { says: last });
+      say(last);
     }
   });
   return () => (rest.trim() === "" ? last : rest.trim());

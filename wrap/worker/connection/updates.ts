@@ -8,10 +8,9 @@ export interface Subscription {
   end(): void;
 }
 
-interface Watched {
-  subscription: Subscription;
-  /** The number of changes so far. */
-  count: number;
+interface Watched extends Subscription {
+  /** Differs after each change, and from the states of all other subscriptions. */
+  state: string;
   next: PromiseWithResolvers<void>;
   /** How many jobs wait for the next change. */
   waiting: number;
@@ -24,8 +23,6 @@ const LONGEST = 5 * 60_000;
 const IDLE = 60_000;
 
 export class Updates {
-  /** Distinguishes the states of this connection from those of other connections. */
-  readonly #epoch = crypto.randomUUID();
   readonly #watched = new Map<string, Watched>();
   readonly #subscribe: (uri: string) => Subscription;
 
@@ -36,22 +33,21 @@ export class Updates {
   /** Resolves with a token for the state of a resource, once that token differs from `since`, or after five minutes. */
   async next(uri: string, since: unknown, signal: AbortSignal): Promise<string> {
     const watched = this.#watched.get(uri) ?? this.#watch(uri);
-    const state = () => `${this.#epoch} ${watched.count}`;
     clearTimeout(watched.idle);
     watched.waiting += 1;
-    const begun = watched.subscription.begun.catch((error) => {
+    const begun = watched.begun.catch((error) => {
       if (this.#watched.get(uri) === watched) this.#watched.delete(uri);
       throw error;
     });
     try {
       // A server may never say that it has begun the subscription.
       await within(
-        begun.then(() => (since === state() ? watched.next.promise : undefined)),
+        begun.then(() => (since === watched.state ? watched.next.promise : undefined)),
         LONGEST,
         signal,
       );
       signal.throwIfAborted();
-      return state();
+      return watched.state;
     } finally {
       watched.waiting -= 1;
       if (watched.waiting === 0) watched.idle = setTimeout(() => this.#drop(uri, watched), IDLE).unref();
@@ -62,7 +58,7 @@ export class Updates {
   heard(uri: string): void {
     for (const [each, watched] of this.#watched) {
       if (!uri.startsWith(each)) continue;
-      watched.count += 1;
+      watched.state = crypto.randomUUID();
       watched.next.resolve();
       watched.next = Promise.withResolvers();
     }
@@ -77,25 +73,26 @@ export class Updates {
   }
 
   #watch(uri: string): Watched {
-    const subscription = this.#subscribe(uri);
-    subscription.begun.catch(() => {});
-    const watched: Watched = { subscription, count: 0, next: Promise.withResolvers(), waiting: 0 };
+    const next = Promise.withResolvers<void>();
+    const { begun, end } = this.#subscribe(uri);
+    const watched = { begun: Promise.race([begun, next.promise]), end, state: crypto.randomUUID(), next, waiting: 0 };
+    watched.begun.catch(() => {});
     this.#watched.set(uri, watched);
     return watched;
   }
 
   #fail(uri: string, why: Error): void {
-    const { subscription, next, idle } = this.#watched.get(uri) ?? {};
+    const { end, next, idle } = this.#watched.get(uri) ?? {};
     clearTimeout(idle);
     this.#watched.delete(uri);
-    subscription?.end();
     next?.promise.catch(() => {});
     next?.reject(why);
+    end?.();
   }
 
   #drop(uri: string, watched: Watched): void {
     if (watched.waiting > 0 || this.#watched.get(uri) !== watched) return;
     this.#watched.delete(uri);
-    watched.subscription.end();
+    watched.end();
   }
 }

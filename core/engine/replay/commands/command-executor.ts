@@ -69,7 +69,7 @@ export class CommandExecutor {
         continue;
       }
       await this.#writeOutputs();
-      if (!pass.end && !pass.isTold) await this.#endGivenUp();
+      if (!pass.end && !pass.isTold) await this.#recordGivenUp();
       await writer.pin((window) =>
         commands.open.values().some((command) => isNew(command) && command.window >= window),
       );
@@ -151,13 +151,12 @@ export class CommandExecutor {
     await Promise.all(left.map(write));
   }
 
-  /** Records the end of `until`s that were given up: crash-loop detection takes an open one for a reason to record nothing. */
-  async #endGivenUp(): Promise<void> {
+  /** Records which `until`s were given up: for crash-loop detection, an open one is a reason to record nothing. */
+  async #recordGivenUp(): Promise<void> {
     const { commands, writer } = this.#parts;
-    for (const command of commands.givenUp) {
-      commands.givenUp.delete(command);
-      if (command.begun) await writer.record({ kind: "until", op: command.path });
-    }
+    const givenUp = [...commands.givenUp].filter((path) => commands.get(path)?.begun);
+    commands.givenUp.clear();
+    if (givenUp.length > 0) await writer.record({ kind: "heard", op: "", givenUp });
   }
 
   /** Begins the work of new commands, and of those whose pause is over. */
