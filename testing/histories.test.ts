@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type Implementation, implement } from "../core/author/implement.ts";
-import { type Context, HOUR, MINUTE } from "../core/definitions/context.ts";
+import { type Context, HOUR } from "../core/definitions/context.ts";
 import { event } from "../core/definitions/event.ts";
 import { defineJob } from "../core/definitions/job.ts";
 import type { History } from "../core/engine/history.ts";
 import { replayHistories } from "./histories.ts";
-import { entryIn, JOB, recordsIn, SEED, SimulatedJob } from "./simulation/simulated-job.ts";
+import { JOB, recordsIn, SEED, SimulatedJob } from "./simulation/simulated-job.ts";
 
 test("the history of a job that gave up an output is compared to its end", async () => {
   const code = (result: string) => async (ctx: Context) => {
@@ -26,24 +26,6 @@ test("the history of a job that gave up an output is compared to its end", async
   const racing = defineJob({ kind: "racing", args: z.object({}), id: () => "", deadline: HOUR });
   expect(await replayed(saved, implement(racing, code("as it was")))).toBe(1);
   await expect(replayed(saved, implement(racing, code("changed")))).rejects.toThrow('returns "changed"');
-});
-
-test("the history of a job that gave up an `until` is compared to its end, also if an earlier release did not record that", async () => {
-  const code = (result: string) => async (ctx: Context) => {
-    const paid = (c: Context) => c.until("paid", { every: MINUTE }, () => false);
-    await ctx.race({ paid, late: (c) => c.sleep("late", HOUR) });
-    await ctx.sleep("rest", HOUR);
-    return result;
-  };
-  const { records, ...saved } = await historyOf(new SimulatedJob(code("as it was")), "waiting");
-  const before = records.filter(({ param }) => entryIn(param.data).kind !== "heard");
-  expect(before).toHaveLength(records.length - 1);
-  const waiting = defineJob({ kind: "waiting", args: z.object({}), id: () => "", deadline: HOUR });
-  for (const each of [records, before]) {
-    const history = { ...saved, records: each };
-    expect(await replayed(history, implement(waiting, code("as it was")))).toBe(1);
-    await expect(replayed(history, implement(waiting, code("changed")))).rejects.toThrow('returns "changed"');
-  }
 });
 
 test("the history of a job that sent an event fits its definition", async () => {

@@ -7,7 +7,6 @@ import type { History, HistoryEnd } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type OfAttempt, type Runnable } from "../core/engine/runtime.ts";
 import { attemptFiles } from "../core/jobs/files/attempt-files.ts";
-import { encodeValue } from "../core/store/codec.ts";
 import type { PromiseRecord } from "../core/store/connection/protocol.ts";
 import { isOutput, runId } from "../core/store/ids.ts";
 import { storedError } from "../worker/execution/ending.ts";
@@ -72,9 +71,8 @@ async function problemOf(
   const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
   const lease: Lease = {
     ...{ id, run: runId(id, run?.n ?? 1), version: 1 },
-    // The outputs of calls that the function gave up have no record, and earlier releases wrote none of an `until` given up.
-    create: async (of, param) =>
-      isOutput(of, id) || "givenUp" in Object(param) ? { ...pending(of), param: encodeValue(param) } : over(),
+    // The outputs of calls that the function gave up have no record.
+    create: async (of) => (isOutput(of, id) ? pending(of) : over()),
     get,
     watch: get,
     suspend: over,

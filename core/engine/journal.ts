@@ -40,9 +40,9 @@ export type JournalEntry = {
   | { kind: "retry"; attempt: number; since: number; error: StoredError }
   /**
    * The outcomes of `after` reached the function, and work that depends on them is about to begin; `op` is the last of
-   * them. An empty `op` only shows that the job makes progress, or that it gave up these `until`s: see `crash-loop.ts`.
+   * them. An empty `op` only shows that the job makes progress: see `crash-loop.ts`.
    */
-  | { kind: "heard"; givenUp?: string[] }
+  | { kind: "heard" }
   /**
    * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
    * are the open commands that certainly had no effect. `whole`: the open groups end with their last item or branch; in

@@ -43,10 +43,7 @@ export class Replay {
         await this.heard(path, event);
         this.#refuseBroken(handed);
       }
-      if (event.kind === "heard") {
-        for (const path of event.givenUp ?? []) commands.givenUp.delete(path);
-        continue;
-      }
+      if (event.kind === "heard") continue;
       if (event.kind === "cancelled") {
         await this.cancel(record);
         handed = record.n;

@@ -69,7 +69,6 @@ export class CommandExecutor {
         continue;
       }
       await this.#writeOutputs();
-      if (!pass.end && !pass.isTold) await this.#recordGivenUp();
       await writer.pin((window) =>
         commands.open.values().some((command) => isNew(command) && command.window >= window),
       );
@@ -149,14 +148,6 @@ export class CommandExecutor {
       journal.outputs.add(path);
     };
     await Promise.all(left.map(write));
-  }
-
-  /** Records which `until`s were given up: for crash-loop detection, an open one is a reason to record nothing. */
-  async #recordGivenUp(): Promise<void> {
-    const { commands, writer } = this.#parts;
-    const givenUp = [...commands.givenUp].filter((path) => commands.get(path)?.begun);
-    commands.givenUp.clear();
-    if (givenUp.length > 0) await writer.record({ kind: "heard", op: "", givenUp });
   }
 
   /** Begins the work of new commands, and of those whose pause is over. */
