@@ -203,8 +203,10 @@ function jobTool<Input, Args, Result, Output extends object>(
         const output = await options.answer(startedOf(promise), input, context);
         const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
         const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING };
-        const answer = structured({ ...output, ...how }, { job: promise.name, isView: promise_id === promise.name });
-        const { note } = promise;
+        const { name: job, note } = promise;
+        const isView = promise_id === job;
+        const view_url = isView ? await context.pageOf(job) : undefined;
+        const answer = structured({ ...output, ...how, ...(view_url !== undefined && { view_url }) }, { job, isView });
         return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
       },
     };
@@ -259,7 +261,7 @@ interface WaitOptions {
  */
 export async function waitFor(
   launching: Promise<DurablePromise>,
-  { store, signal, now, until, patience, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
+  { store, signal, now, until, patience, pageOf, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
   { name: tool, consent = [], passes = false, onResult }: WaitOptions = {},
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
@@ -300,7 +302,7 @@ export async function waitFor(
   const over = new AbortController();
   const present = async (promise: DurablePromise) => {
     onResult?.(promise.value);
-    return presentJob(await withMedia(store, promise, signal));
+    return presentJob(await withMedia(store, promise, signal), await pageOf(promise.name));
   };
   let following: Promise<void> | undefined;
   let started: DurablePromise;
@@ -330,7 +332,7 @@ export async function waitFor(
     how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
   const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
-    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note },
+    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note, view_url: await pageOf(name) },
     { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
   );
 }
