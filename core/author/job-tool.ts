@@ -1,17 +1,17 @@
 /** Tools whose work is a job. */
 import type * as z from "zod";
 import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../definitions/job.ts";
-import type { DurablePromise } from "../jobs/durable-promise.ts";
 import {
+  type CurrentJob,
   countOf,
+  currentJobOf,
   howToAnswer,
   inputRequestsOf,
-  type JobSnapshot,
-  jobSnapshotOf,
   lineOf,
   tellingOf,
   withoutFeed,
-} from "../jobs/snapshot.ts";
+} from "../jobs/current-job.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { startJob } from "../jobs/starting/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
 import { awaitSettled } from "../jobs/waiting/waiting.ts";
@@ -261,25 +261,25 @@ export async function waitFor(
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
   let settled: DurablePromise | undefined;
-  let snapshot: JobSnapshot | undefined;
+  let current: CurrentJob | undefined;
   /** Ends the wait early: the job asks a question. */
   const asks = new AbortController();
-  const look = async (known: JobSnapshot) => {
-    // The snapshot is an addition: if the server does not give it, the call goes on.
-    snapshot = await jobSnapshotOf(store, known.promise, signal).catch(() => snapshot ?? known);
-    if (snapshot.questions.size > 0) asks.abort();
-    return snapshot;
+  const look = async (known: CurrentJob) => {
+    // An addition: if the server does not say what the job does, the call goes on.
+    current = await currentJobOf(store, known.promise, signal).catch(() => current ?? known);
+    if (current.questions.size > 0) asks.abort();
+    return current;
   };
   let passed = "";
   /** Passes on the job's own report, unchanged. */
-  const pass = async (job: JobSnapshot) => {
+  const pass = async (job: CurrentJob) => {
     const { progress, message } = (await look(job)).feed.entry ?? {};
     const news = JSON.stringify([progress, message]);
     if (!progress || news === passed) return;
     passed = news;
     reportProgress?.(progress.done, progress.total, message);
   };
-  const follow = async (job: JobSnapshot, over: AbortSignal) => {
+  const follow = async (job: CurrentJob, over: AbortSignal) => {
     const began = Date.now();
     while (!over.aborted) {
       await pause(Math.min(Math.max((Date.now() - began) * PASS_SHARE, PASS_FIRST), PROGRESS_INTERVAL), over);
@@ -289,9 +289,9 @@ export async function waitFor(
   const report = () => {
     if (passed !== "") return;
     const at = Date.now();
-    const { done, total } = snapshot ? countOf(snapshot, at) : { done: 0 };
-    reportProgress?.(done, total, snapshot ? lineOf(snapshot, at) : "starting");
-    if (snapshot) void look(snapshot);
+    const { done, total } = current ? countOf(current, at) : { done: 0 };
+    reportProgress?.(done, total, current ? lineOf(current, at) : "starting");
+    if (current) void look(current);
   };
   const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL) : undefined;
   const over = new AbortController();
@@ -304,8 +304,8 @@ export async function waitFor(
   try {
     started = await launching;
     if (started.state !== "pending") return await present(started);
-    snapshot = withoutFeed(started);
-    if (reportProgress && passes) following = follow(snapshot, over.signal);
+    current = withoutFeed(started);
+    if (reportProgress && passes) following = follow(current, over.signal);
     await awaitSettled(store, [started.name], {
       timeout: Math.max(0, now + timeout - Date.now()),
       signal: AbortSignal.any([signal, asks.signal]),
@@ -320,7 +320,7 @@ export async function waitFor(
   // The last report must be sent before the answer.
   await following;
   if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
-  const last = signal.aborted ? snapshot : await look(snapshot);
+  const last = signal.aborted ? current : await look(current);
   const { name } = started;
   const how = howToAnswer(name, last);
   const agree =

@@ -32,14 +32,9 @@ export function createApp(deployment: Deployment): App {
   const app: App = new Hono();
   const edges = new WeakMap<object, Edge>();
 
-  const edgeOf = (env: object): Edge => {
-    const edge = edges.get(env) ?? createParts(deployment, readConfig(env), env);
-    edges.set(env, edge);
-    return edge;
-  };
-
   app.use(async (c, next) => {
-    const edge = edgeOf(c.env);
+    const edge = edges.get(c.env) ?? createParts(deployment, readConfig(c.env), c.env);
+    edges.set(c.env, edge);
     c.set("edge", edge);
     if (edge.deploy) c.executionCtx.waitUntil(edge.deploy());
     if (c.req.path === "/health") return next();

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { builtInTool, refusal, ToolError } from "../../core/author/tool.ts";
+import { currentJobOf } from "../../core/jobs/current-job.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { jsonOf } from "../../core/store/json.ts";
 import { jobName } from "../../core/tools/arguments.ts";
 import { ABOUT } from "../../core/tools/present.ts";
@@ -59,7 +59,7 @@ export async function giveAnswer(
   const promise = await store.get(job_name, signal);
   if (!promise)
     throw refused(`job_name: ${JSON.stringify(job_name)} names no job. Accepted: a name as tools returned it.`);
-  const { questions } = await jobSnapshotOf(store, promise, signal);
+  const { questions } = await currentJobOf(store, promise, signal);
   const open = questions.get(key);
   if (!open) {
     const keys = [...questions.keys()].join(", ");

@@ -1,9 +1,9 @@
 /** What a card shows of a job. */
 import type { CallContext } from "../../core/author/tool.ts";
 import { filesIn, referringPart } from "../../core/definitions/file.ts";
+import { currentJobOf, doingOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
-import { doingOf, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { viewOf } from "../../core/jobs/status.ts";
 
@@ -26,9 +26,9 @@ export async function cardOf(promise: DurablePromise, { store, signal }: CallCon
       ...(files.length > 0 && { [CARD_FILES]: files }),
     };
   }
-  const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
-  const { progress, step } = snapshot.feed.entry ?? {};
-  const questions = [...snapshot.questions].map(([question, asked]) => ({ ...asked.question, question }));
-  const partial = await latestOf(store, promise.id, snapshot.feed.entry, signal);
-  return { ...shown, partial, doing: doingOf(snapshot, Date.now()), progress, step, questions };
+  const current = await currentJobOf(store, promise, signal, "recent");
+  const { progress, step } = current.feed.entry ?? {};
+  const questions = [...current.questions].map(([question, asked]) => ({ ...asked.question, question }));
+  const partial = await latestOf(store, promise.id, current.feed.entry, signal);
+  return { ...shown, partial, doing: doingOf(current, Date.now()), progress, step, questions };
 }

@@ -2,8 +2,8 @@ import * as z from "zod";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 import { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf, wordsOf } from "../../core/jobs/caller/own-jobs.ts";
+import { currentJobOf, tellingOf } from "../../core/jobs/current-job.ts";
 import { cleansUp, type RemoteStore } from "../../core/jobs/remote-store.ts";
-import { jobSnapshotOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { JobStatus, JobView, stateOf, viewOf } from "../../core/jobs/status.ts";
 import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
 
@@ -144,7 +144,7 @@ async function list(
   const { status, finished_at, cleanup } = viewOf(name, found);
   if (wanted !== undefined && status !== wanted) return undefined;
   const started_at = new Date(startedAt).toISOString();
-  const telling = status === "running" && tellingOf(await jobSnapshotOf(store, found, signal, "recent"), Date.now());
+  const telling = status === "running" && tellingOf(await currentJobOf(store, found, signal, "recent"), Date.now());
   const times = { started_at, ...(finished_at !== undefined && { finished_at }) };
   return {
     job_name: name,

@@ -2,10 +2,10 @@ import * as z from "zod";
 import { PROGRESS_INTERVAL } from "../../core/author/job-tool.ts";
 import { builtInTool, type ToolContext } from "../../core/author/tool.ts";
 import { referringPart } from "../../core/definitions/file.ts";
+import { type CurrentJob, countOf, currentJobOf, lineOf, tellingOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { partialOf } from "../../core/jobs/feed/partial.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { countOf, type JobSnapshot, jobSnapshotOf, lineOf, tellingOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import {
   JobStatus,
@@ -115,15 +115,15 @@ async function look(
     const partial = about.from === undefined ? undefined : await partialOf(store, promise.id, about, signal);
     return { promise, view: { ...view, ...(await newerOf(store, promise, signal)), ...(partial && { partial }) } };
   }
-  const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
-  const partial = await partialIn(store, snapshot, about, signal);
-  return { promise, view: { ...view, ...tellingOf(snapshot, Date.now()), ...(partial && { partial }) } };
+  const current = await currentJobOf(store, promise, signal, "recent");
+  const partial = await partialIn(store, current, about, signal);
+  return { promise, view: { ...view, ...tellingOf(current, Date.now()), ...(partial && { partial }) } };
 }
 
 /** The partial results of a running job, where it is known to have emitted some. */
 async function partialIn(
   store: RemoteStore,
-  { promise, feed }: JobSnapshot,
+  { promise, feed }: CurrentJob,
   about: PartialRange,
   signal: AbortSignal,
 ): Promise<Partial | undefined> {
@@ -270,18 +270,18 @@ function reportOn(
   signal: AbortSignal,
   reportProgress: NonNullable<ToolContext["reportProgress"]>,
 ): () => void {
-  let snapshot: JobSnapshot | undefined;
+  let current: CurrentJob | undefined;
   const look = async () => {
     const promise = await store.get(name, signal);
-    snapshot = promise && (await jobSnapshotOf(store, promise, signal, "recent"));
+    current = promise && (await currentJobOf(store, promise, signal, "recent"));
   };
   // Reports are optional: a slow server does not fail the call.
   const lookOn = () => void look().catch(() => {});
   lookOn();
   return () => {
     const now = Date.now();
-    const { done, total } = snapshot ? countOf(snapshot, now) : { done: 0 };
-    reportProgress(done, total, snapshot ? lineOf(snapshot, now) : `${name}: not known yet`);
+    const { done, total } = current ? countOf(current, now) : { done: 0 };
+    reportProgress(done, total, current ? lineOf(current, now) : `${name}: not known yet`);
     lookOn();
   };
 }
@@ -300,9 +300,9 @@ async function toldBy(
   try {
     const promise = await store.get(name, signal);
     if (!promise) return {};
-    const snapshot = await jobSnapshotOf(store, promise, signal);
-    const { waiting_for } = tellingOf(snapshot, Date.now());
-    const partial = await partialIn(store, snapshot, about, signal);
+    const current = await currentJobOf(store, promise, signal);
+    const { waiting_for } = tellingOf(current, Date.now());
+    const partial = await partialIn(store, current, about, signal);
     return { ...(waiting_for && { waiting_for }), ...(partial && { partial }) };
   } catch {
     // The results are known: a server that fails now must not take them away.

@@ -1,11 +1,11 @@
 /** Serves browsers: the files of the pages, and the data that MCP does not have. Pages do everything else at `/mcp`. */
 import type { Caller } from "../../core/definitions/caller.ts";
 import { mayHaveFiles, referringPart } from "../../core/definitions/file.ts";
+import { currentJobOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
 import type { Visit } from "../app/parts.ts";
@@ -100,7 +100,7 @@ interface Look {
 async function jobPage(store: RemoteStore, promise: DurablePromise, { from, open }: Look, signal: AbortSignal) {
   const { job, args, deadline } = promise;
   const [{ feed, questions }, newer, timeline, waits] = await Promise.all([
-    jobSnapshotOf(store, promise, signal, "recent"),
+    currentJobOf(store, promise, signal, "recent"),
     newerGeneration(store, promise, signal),
     timelineOf(promise.id, from, (id) => store.child(id, signal), open),
     store.isOffered(promise, signal),

@@ -132,9 +132,13 @@ export class ToolCalls {
     const advise = (words: string) => {
       advice = words;
     };
-    const labels = labelsGiven(request.labels);
-    if ("problem" in labels) return errorResult(refusal(name, [labels.problem]));
-    const context = { ...this.#contextOf(request, tasks !== undefined, tool, labels.given), advise };
+    let labels: readonly string[];
+    try {
+      labels = labelsIn(request.labels ?? []);
+    } catch (error) {
+      return errorResult(refusal(name, [`_meta["${LABELS_META}"]: ${(error as Error).message}`]));
+    }
+    const context = { ...this.#contextOf(request, tasks !== undefined, tool, labels), advise };
     // A user who can be asked is asked: the model's statement that the user agreed does not count.
     const heard =
       context.asks && !this.#options.rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
@@ -304,15 +308,6 @@ export function reporting(token: string | number | undefined, notify: NonNullabl
 
 /** A request that says nothing about its client. */
 const NO_CALL = { ...abilitiesOf(), inputResponses: {}, cancelsByLeaving: false };
-
-/** The labels that a call gives its jobs, or what is wrong with them. */
-function labelsGiven(given: unknown): { given: readonly string[] } | { problem: string } {
-  try {
-    return { given: labelsIn(given ?? []) };
-  } catch (error) {
-    return { problem: `_meta["${LABELS_META}"]: ${(error as Error).message}` };
-  }
-}
 
 /** Whether a call reads or writes jobs. A tool that starts jobs writes, even if it declares itself read-only. */
 export function accessOf({ job, listing }: Tool): Access {

@@ -1,5 +1,5 @@
+import { currentJobOf } from "../../core/jobs/current-job.ts";
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
-import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { newerGeneration } from "../../core/jobs/starting/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
 import { isRoot, splitKey } from "../../core/store/ids.ts";
@@ -24,7 +24,7 @@ export async function oneJob(edge: Edge, job: string, values: boolean, request: 
     return record;
   };
   const [{ feed, questions }, newer, timeline, task] = await Promise.all([
-    jobSnapshotOf(store, promise, signal),
+    currentJobOf(store, promise, signal),
     newerGeneration(store, promise, signal),
     timelineOf(promise.id, 1, get),
     edge.client.send("task.get", { id: promise.id }, { origin: promise.id, signal }).catch(() => undefined),

@@ -1,8 +1,8 @@
 /** Checks answers to questions of jobs, and answers the questions of a task. */
 
+import { currentJobOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
-import { jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import { promiseOf, type TaskRequest, type TaskService } from "./service.ts";
 
@@ -62,7 +62,7 @@ export async function answerTask(
 ): Promise<{ promise: DurablePromise; misfit?: { key: string; reason: string } }> {
   const promise = await promiseOf(service, taskId, request);
   const { store, signal } = request;
-  const { questions } = await jobSnapshotOf(store, promise, signal);
+  const { questions } = await currentJobOf(store, promise, signal);
   const answers: { promiseId: string; answer: AnswerEntry }[] = [];
   for (const [key, { promiseId, question }] of questions) {
     if (!Object.hasOwn(responses, key)) continue;

@@ -1,8 +1,8 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import { filesIn } from "../../core/definitions/file.ts";
+import { currentJobOf, withoutFeed } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { jobSnapshotOf, withoutFeed } from "../../core/jobs/snapshot.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import { referringIn } from "../../core/tools/present.ts";
@@ -58,9 +58,9 @@ export function getTask(
   const { store, signal, showsForms, caller } = request;
   const read = async () => {
     const promise = await withMedia(store, await promiseOf(service, taskId, request), signal);
-    const snapshot = await jobSnapshotOf(store, promise, signal, "recent");
+    const current = await currentJobOf(store, promise, signal, "recent");
     const page = await service.links.urlOf(promise.name, caller);
-    const task = detailedTask(String(taskId), snapshot, { now: Date.now(), showsForms, kept: service.kept, page });
+    const task = detailedTask(String(taskId), current, { now: Date.now(), showsForms, kept: service.kept, page });
     return { ...(await withFiles(service, task, promise, caller)) };
   };
   return orUnavailable(service, read());

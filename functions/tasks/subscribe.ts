@@ -3,10 +3,10 @@
  * and reports each change of a resource.
  */
 import * as z from "zod";
+import { type CurrentJob, currentJobOf, doingOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { Settlement } from "../../core/jobs/settlements.ts";
-import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
@@ -172,18 +172,18 @@ function watcher(
   let reported: string | undefined;
 
   const look = async (channel: Channel | undefined) => {
-    const snapshot = await (channel ? listenAndRead(store, name, channel, signal) : read(store, name, signal));
-    if (!snapshot) return true;
-    const promise = await withMedia(store, snapshot.promise, signal);
-    const task = detailedTask(taskId, { ...snapshot, promise }, { ...audience, page, now: Date.now() });
+    const current = await (channel ? listenAndRead(store, name, channel, signal) : read(store, name, signal));
+    if (!current) return true;
+    const promise = await withMedia(store, current.promise, signal);
+    const task = detailedTask(taskId, { ...current, promise }, { ...audience, page, now: Date.now() });
     const { taskId: _, createdAt, ttlMs, pollIntervalMs, lastUpdatedAt, ...changing } = task;
     const report = JSON.stringify(changing);
     // The client knows already that the task is working.
-    const isNews = reported !== undefined || task.status !== "working" || doingOf(snapshot, Date.now()) !== undefined;
+    const isNews = reported !== undefined || task.status !== "working" || doingOf(current, Date.now()) !== undefined;
     // The files' addresses differ each time, and are no news.
     if (isNews && report !== reported) await onChange(task, promise);
     reported = report;
-    return snapshot.promise.state !== "pending";
+    return current.promise.state !== "pending";
   };
 
   return (channel) => {
@@ -193,9 +193,9 @@ function watcher(
   };
 }
 
-async function read(store: RemoteStore, name: string, signal: AbortSignal): Promise<JobSnapshot | undefined> {
+async function read(store: RemoteStore, name: string, signal: AbortSignal): Promise<CurrentJob | undefined> {
   const promise = await store.get(name, signal);
-  return promise && jobSnapshotOf(store, promise, signal);
+  return promise && currentJobOf(store, promise, signal);
 }
 
 /** Listens before it reads, so that no change in between goes unnoticed. */
@@ -204,16 +204,16 @@ async function listenAndRead(
   name: string,
   channel: Channel,
   signal: AbortSignal,
-): Promise<JobSnapshot | undefined> {
+): Promise<CurrentJob | undefined> {
   for (;;) {
     const promise = await store.listen(name, channel, signal);
     if (!promise) return undefined;
-    const snapshot = await jobSnapshotOf(store, promise, signal);
-    if (!mayTell(promise, Date.now())) return snapshot;
+    const current = await currentJobOf(store, promise, signal);
+    if (!mayTell(promise, Date.now())) return current;
     const moved = await Promise.all([
-      store.feeds.listenToEntry(promise, snapshot.feed.n + 1, channel, signal),
-      ...[...snapshot.questions.values()].map(({ promiseId }) => store.feeds.listen(promiseId, channel, signal)),
+      store.feeds.listenToEntry(promise, current.feed.n + 1, channel, signal),
+      ...[...current.questions.values()].map(({ promiseId }) => store.feeds.listen(promiseId, channel, signal)),
     ]);
-    if (!moved.includes(true)) return snapshot;
+    if (!moved.includes(true)) return current;
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { withoutFeed } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { withoutFeed } from "../../core/jobs/snapshot.ts";
 import { detailedTask } from "./task.ts";
 
 const DAY = 86_400_000;

@@ -1,8 +1,8 @@
 /** A task is the promise of a job. Its description for the Tasks extension is derived from the promise each time. */
 
 import { HOUR } from "../../core/definitions/context.ts";
+import { type CurrentJob, howToAnswer, inputRequestsOf, lineOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { howToAnswer, inputRequestsOf, type JobSnapshot, lineOf } from "../../core/jobs/snapshot.ts";
 import { answersOf } from "../../core/tools/answers.ts";
 import type { RpcFailure } from "../../core/tools/content.ts";
 import { CARD, type CallToolResult, ErrorCode, TASKS, UI } from "../../core/tools/mcp.ts";
@@ -84,10 +84,10 @@ const withPage = (message: string, page: string | undefined) =>
  */
 export function detailedTask(
   taskId: string,
-  snapshot: JobSnapshot,
+  current: CurrentJob,
   { now, showsForms, kept, page }: Audience,
 ): DetailedTask {
-  const { promise, questions, updatedAt } = snapshot;
+  const { promise, questions, updatedAt } = current;
   const base: TaskBase = {
     taskId,
     createdAt: new Date(promise.createdAt).toISOString(),
@@ -96,13 +96,13 @@ export function detailedTask(
   };
   switch (promise.state) {
     case "pending": {
-      const pollIntervalMs = pollInterval(snapshot, now);
+      const pollIntervalMs = pollInterval(current, now);
       if (questions.size === 0 || !showsForms) {
-        const statusMessage = howToAnswer(promise.name, snapshot) ?? lineOf(snapshot, now);
+        const statusMessage = howToAnswer(promise.name, current) ?? lineOf(current, now);
         return { ...base, status: "working", pollIntervalMs, statusMessage: withPage(statusMessage, page) };
       }
       const statusMessage = [...questions.values()].map(({ question }) => question.message).join("\n");
-      const inputRequests = inputRequestsOf(snapshot);
+      const inputRequests = inputRequestsOf(current);
       return { ...base, status: "input_required", pollIntervalMs, statusMessage, inputRequests };
     }
     case "rejected_canceled":
@@ -147,7 +147,7 @@ function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
  * When to ask again, in milliseconds: after half of the remaining time for a job that knows its end, otherwise after half of
  * the time since the last change.
  */
-function pollInterval({ promise, updatedAt }: JobSnapshot, now: number): number {
+function pollInterval({ promise, updatedAt }: CurrentJob, now: number): number {
   const expected = promise.job.expectedAt?.(promise.args);
   if (expected !== undefined) return clamp((expected - now) / 2, 500, HOUR);
   return clamp((now - updatedAt) / 2, 500, 30_000);

@@ -52,7 +52,6 @@ export async function awaitSettled(
     await Promise.all(asked);
     failure = undefined;
   };
-  const open = (onSettlement: (news: Settlement) => void, until: AbortSignal) => store.open(names, onSettlement, until);
   const look = async (channel: Channel | undefined) => {
     if (channel) return ask((name) => store.listen(name, channel, signal));
     try {
@@ -69,6 +68,7 @@ export async function awaitSettled(
     // A promise that is too large to be pushed is read.
     if (!isChild && pending.has(name)) settle(name, promise ?? (await store.get(name, signal)));
   };
+  const open = store.open.bind(store, names);
   await followPromises({ open, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
   if (pending.size === 0 || caller.aborted) return [...pending];
   if (!over.signal.aborted) {

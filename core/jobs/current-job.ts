@@ -8,7 +8,7 @@ import { type JobView, mayTell } from "./status.ts";
 
 type OpenQuestions = Map<string, { promiseId: string; question: QuestionEntry }>;
 
-export interface JobSnapshot {
+export interface CurrentJob {
   promise: DurablePromise;
   feed: NewestEntry;
   questions: OpenQuestions;
@@ -20,12 +20,12 @@ export interface JobSnapshot {
  * Reads the newest entry of a job's progress feed, and which of its questions are open. With `recent` the entry may be a second
  * old.
  */
-export async function jobSnapshotOf(
+export async function currentJobOf(
   store: RemoteStore,
   promise: DurablePromise,
   signal?: AbortSignal,
   how: "newest" | "recent" = "newest",
-): Promise<JobSnapshot> {
+): Promise<CurrentJob> {
   if (!mayTell(promise, Date.now())) return withoutFeed(promise);
   const feed = await store.feeds[how](promise, signal);
   const asked = Object.entries(feed.entry?.questions ?? {});
@@ -38,14 +38,14 @@ export async function jobSnapshotOf(
   };
 }
 
-/** The snapshot of a job that has just started, has ended, or never reports. */
-export function withoutFeed(promise: DurablePromise): JobSnapshot {
+/** A job that has just started, has ended, or never reports. */
+export function withoutFeed(promise: DurablePromise): CurrentJob {
   const updatedAt = promise.settledAt ?? promise.createdAt;
   return { promise, feed: NO_ENTRY, questions: new Map(), updatedAt };
 }
 
 /** What a running job does, in one line for people; undefined if it reports nothing. */
-export function doingOf({ feed: { entry }, questions }: JobSnapshot, now: number): string | undefined {
+export function doingOf({ feed: { entry }, questions }: CurrentJob, now: number): string | undefined {
   return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 
@@ -56,7 +56,7 @@ interface Count {
 }
 
 /** The progress of a job: in seconds of the time until its expected end, if it has one, otherwise as the job reports it. */
-export function countOf({ promise, feed: { entry } }: JobSnapshot, now: number): Count {
+export function countOf({ promise, feed: { entry } }: CurrentJob, now: number): Count {
   const end = promise.job.expectedAt?.(promise.args);
   if (end === undefined || end <= promise.createdAt) return entry?.progress ?? { done: 0 };
   const seconds = (ms: number) => Math.round(ms / 1_000);
@@ -64,24 +64,24 @@ export function countOf({ promise, feed: { entry } }: JobSnapshot, now: number):
 }
 
 /** The name of a running job and what it does, even if it reports nothing. */
-export function lineOf(snapshot: JobSnapshot, now: number): string {
-  const { name, job, args } = snapshot.promise;
+export function lineOf(current: CurrentJob, now: number): string {
+  const { name, job, args } = current.promise;
   const end = job.expectedAt?.(args);
   const expected = end === undefined ? "running" : `running, due at ${new Date(end).toISOString()}`;
-  return `${name}: ${doingOf(snapshot, now) ?? expected}`;
+  return `${name}: ${doingOf(current, now) ?? expected}`;
 }
 
 /** What a running job does and asks, as fields of a tool's result. */
-export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "doing" | "run" | "waiting_for"> {
-  const { promise, questions } = snapshot;
-  const text = doingOf(snapshot, now);
+export function tellingOf(current: CurrentJob, now: number): Pick<JobView, "doing" | "run" | "waiting_for"> {
+  const { promise, questions } = current;
+  const text = doingOf(current, now);
   const until = new Date(promise.deadline).toISOString();
   const waiting_for = [...questions].map(([key, { question }]) => {
     const { message, requestedSchema, answeredBy = "user" } = question;
     const form = answeredBy === "anyone" && { answer_schema: requestedSchema };
     return { question: key, message, answered_by: answeredBy, ...form, until };
   });
-  const run = snapshot.feed.entry?.run;
+  const run = current.feed.entry?.run;
   return {
     ...(text !== undefined && { doing: text }),
     ...(run !== undefined && { run }),
@@ -90,7 +90,7 @@ export function tellingOf(snapshot: JobSnapshot, now: number): Pick<JobView, "do
 }
 
 /** The open questions of a job as elicitation requests to a client's user, by key. */
-export function inputRequestsOf({ questions }: JobSnapshot) {
+export function inputRequestsOf({ questions }: CurrentJob) {
   const asked = [...questions].map(([key, { question }]) => {
     const { answeredBy, ...form } = question;
     return [key, { method: "elicitation/create" as const, params: { mode: "form" as const, ...form } }] as const;
@@ -99,7 +99,7 @@ export function inputRequestsOf({ questions }: JobSnapshot) {
 }
 
 /** How to answer a job's open questions, in words; undefined if it has none. */
-export function howToAnswer(jobName: string, { questions, promise }: JobSnapshot): string | undefined {
+export function howToAnswer(jobName: string, { questions, promise }: CurrentJob): string | undefined {
   if (questions.size === 0) return undefined;
   const asked = [...questions].map(([key, { question }]) => `${key}: ${question.message}`).join("; ");
   const isOpenToAll = [...questions.values()].every(({ question }) => question.answeredBy === "anyone");
