@@ -67,7 +67,7 @@ export async function outcomeOf(
   step: Step,
   event: CallEvent,
   { request }: AwaitedRequest,
-  { session, logs }: Pick<CallInFlight, "session" | "logs">,
+  { options: { session }, logs }: Pick<CallInFlight, "options" | "logs">,
   server: string | undefined,
 ): Promise<StepOutcome> {
   if (event.kind !== "result") return event;

@@ -26,7 +26,7 @@ const RESUMABLE_AFTER = 3_000;
 /** How long a finished call is kept for its job, in milliseconds. */
 const KEPT = 5 * 60_000;
 
-export interface CallOptions {
+interface CallOptions {
   /** The number of the first event; numbers are unique within a job. */
   base: number;
   /** The answers to questions that the call asked in an earlier process, by event number. */
@@ -48,13 +48,9 @@ const MAX_LOGS = 1_000;
 const MAX_LOG_SIZE = 100_000;
 
 export class CallInFlight {
-  readonly base: number;
-  readonly session: Session;
-  readonly isResumed: boolean;
-  readonly isRepeated: boolean;
+  readonly options: CallOptions;
   readonly #events: PromiseWithResolvers<CallEvent>[] = [];
   readonly #questions: (ServerQuestion | undefined)[] = [];
-  readonly #answers: ReadonlyMap<number, JsonObject>;
   readonly request: OpenRequest;
   /** The server's log messages for the caller. */
   readonly logs: LogMessage[] = [];
@@ -78,13 +74,9 @@ export class CallInFlight {
 
   /** `send` makes the request. */
   constructor(options: CallOptions, send: (hooks: RequestHooks) => OpenRequest) {
-    const { base, questions } = options;
-    this.base = base;
-    this.session = options.session;
-    this.isResumed = options.isResumed;
-    this.isRepeated = options.isRepeated;
+    const { base, questions, answers } = options;
+    this.options = options;
     this.#next = base;
-    this.#answers = options.answers;
     const recordPosition = (event: string | undefined) => {
       const position = this.#isResumable ? undefined : options.position(event);
       if (!position) return;
@@ -112,7 +104,7 @@ export class CallInFlight {
         this.#questions[n] = question;
         this.seat?.leave();
         if (known === undefined) this.#emit({ kind: "question", id: question.id, params: question.params });
-        const answer = this.#answers.get(n);
+        const answer = answers.get(n);
         if (answer) this.answer(n, answer);
       },
     });
@@ -127,7 +119,7 @@ export class CallInFlight {
 
   /** Whether event `n` has happened here, or still can happen. */
   knows(n: number): boolean {
-    return n >= this.base && (!this.#isDone || n < this.#next);
+    return n >= this.options.base && (!this.#isDone || n < this.#next);
   }
 
   /** Resolves with event `n`; rejects if the call is lost before that. */
@@ -161,7 +153,7 @@ export class CallInFlight {
   }
 
   #at(n: number): PromiseWithResolvers<CallEvent> {
-    const index = n - this.base;
+    const index = n - this.options.base;
     let event = this.#events[index];
     if (!event) {
       event = Promise.withResolvers<CallEvent>();
@@ -187,8 +179,8 @@ export class CallInFlight {
       return;
     }
     this.failed = error;
-    for (let n = this.#next; n < this.base + this.#events.length; n++) this.#at(n).reject(error);
-    this.#at(this.#next).reject(error);
+    this.#at(this.#next);
+    for (const event of this.#events) event?.reject(error);
   }
 }
 
@@ -223,9 +215,7 @@ export class CallsInFlight {
   /** Makes a job's call once, even if two steps of the job request it at the same time. */
   begin(job: string, base: number, make: () => Promise<CallInFlight>): Promise<CallInFlight> {
     const key = `${base} ${job}`;
-    const beginning = this.#beginning.get(key);
-    if (beginning) return beginning;
-    const begun = make().finally(() => this.#beginning.delete(key));
+    const begun = this.#beginning.get(key) ?? make().finally(() => this.#beginning.delete(key));
     this.#beginning.set(key, begun);
     return begun;
   }

@@ -50,8 +50,6 @@ const CONFIRM = 5_000;
 /** How long a server may take to accept the answer to its request, in milliseconds. */
 const ACCEPT = 30_000;
 
-type Era = "modern" | "legacy";
-
 interface ConnectionOptions {
   target: Target;
   log: Log;
@@ -69,9 +67,9 @@ export class Connection {
   readonly #target: Target;
   readonly #log: Log;
   readonly #say: ReturnType<typeof lineLog>;
-  #transport: Transport;
+  readonly #transport: Transport;
   readonly #pending = new Map<string, PendingRequest>();
-  #isOpen = true;
+  isOpen = true;
   /** The server's tools, as last listed. */
   tools: readonly ListedTool[] = [];
   /** The changes of resources that jobs wait for. */
@@ -91,7 +89,7 @@ export class Connection {
     this.closed = closed.promise;
     let why = CONNECTION_LOST;
     client.onclose = () => {
-      this.#isOpen = false;
+      this.isOpen = false;
       for (const { reject, isApart } of [...this.#pending.values()]) if (!isApart) reject(new AnswerLost(why));
       this.updates.close(new AnswerLost(why));
       closed.resolve();
@@ -144,15 +142,11 @@ export class Connection {
     return connection;
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
   get isIdle(): boolean {
     return this.#pending.size === 0;
   }
 
-  get era(): Era {
+  get era(): "modern" | "legacy" {
     return this.client.getProtocolEra() === "modern" ? "modern" : "legacy";
   }
 
@@ -226,9 +220,8 @@ export class Connection {
     const begun = Promise.withResolvers<void>();
     const params = { notifications: { resourceSubscriptions: [uri] } };
     const open = this.request("subscriptions/listen", params, { onAcknowledged: () => begun.resolve() });
-    open.result
-      .then(() => begun.reject(new AnswerLost(STREAM_ENDED)), begun.reject)
-      .finally(() => this.updates.forget(uri));
+    const end = (why: Error) => this.updates.fail(uri, why);
+    open.result.then(() => end(new AnswerLost("the server has ended the subscription")), end);
     return { begun: begun.promise, end: () => open.cancel("nobody waits for its changes") };
   }
 
@@ -276,7 +269,7 @@ export class Connection {
   ): OpenRequest {
     const answer = Promise.withResolvers<Record<string, unknown>>();
     answer.promise.catch(() => {});
-    if (!this.#isOpen) {
+    if (!this.isOpen) {
       answer.reject(new NotSent(CONNECTION_LOST));
       return { result: answer.promise, cancel: () => {}, leave: () => {}, recorded: () => {} };
     }

@@ -64,12 +64,8 @@ export class Updates {
     }
   }
 
-  forget(uri: string): void {
-    this.#fail(uri, new Error("the server has ended the subscription"));
-  }
-
   close(why: Error): void {
-    for (const uri of [...this.#watched.keys()]) this.#fail(uri, why);
+    for (const uri of [...this.#watched.keys()]) this.fail(uri, why);
   }
 
   #watch(uri: string): Watched {
@@ -81,7 +77,8 @@ export class Updates {
     return watched;
   }
 
-  #fail(uri: string, why: Error): void {
+  /** Ends the subscription, and says why to those who wait for changes. */
+  fail(uri: string, why: Error): void {
     const { end, next, idle } = this.#watched.get(uri) ?? {};
     clearTimeout(idle);
     this.#watched.delete(uri);
