@@ -326,12 +326,10 @@ export class WrappedServer {
       const all = filledAll({ ...headers, ...own }, this.#env, name);
       return { url: new URL(filled(url, this.#env, name)), headers: all, fetch: this.#fetch };
     }
-    const given = { ...filledAll(env, this.#env, name), ...own };
-    const all = args.map((each) => filled(each, this.#env, name));
     return {
       command: filled(command ?? "", this.#env, name),
-      args: all,
-      env: programEnvironment(given, this.#env),
+      args: args.map((each) => filled(each, this.#env, name)),
+      env: programEnvironment({ ...filledAll(env, this.#env, name), ...own }, this.#env),
       cwd: cwd ?? process.cwd(),
       hosted: this.#isHosted ? { keep: this.options.keep ?? KEEP, deployment: deploymentOf(this.#env) } : undefined,
     };

@@ -3,8 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { Step } from "../../../core/definitions/context.ts";
 import { LEVELS, type LogMessage } from "../../behind/logs.ts";
 import { RpcError } from "../connection/errors.ts";
-import type { OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
 import { MAX_MESSAGE, told } from "./outcome.ts";
 import { isTooDeep } from "./readable.ts";
 import type { Seat, Slot } from "./slots.ts";
@@ -201,12 +200,6 @@ export class CallsInFlight {
    */
   readonly #permits = new Map<string, Permit>();
 
-  /** The job's call in this process that knows event `n`, if there is one. */
-  find(job: string, n: number): CallInFlight | undefined {
-    const call = this.#calls.get(job);
-    return call?.knows(n) ? call : undefined;
-  }
-
   /** The job's last call in this process. */
   of(job: string): CallInFlight | undefined {
     return this.#calls.get(job);
@@ -251,18 +244,13 @@ export class CallsInFlight {
   }
 
   /**
-   * The permit to send the call whose record has this time. A permit for another record is dropped: this worker lost the job before
-   * its own record was written, and the worker that wrote the present record may have sent the call.
+   * Takes the permit to send the call whose record has this time. A permit for another record is dropped: this worker lost the job
+   * before its own record was written, and the worker that wrote the present record may have sent the call.
    */
-  permitOf(job: string, at: string | undefined): Permit | undefined {
+  takePermit(job: string, at: string | undefined): Permit | undefined {
     const permit = this.#permits.get(job);
-    if (permit?.at === at) return permit;
-    this.#dropPermit(job);
-    return undefined;
-  }
-
-  /** Uses up the permit, because the call is being sent. */
-  usePermit(job: string): void {
-    this.#permits.delete(job);
+    if (permit?.at === at) this.#permits.delete(job);
+    else this.#dropPermit(job);
+    return permit?.at === at ? permit : undefined;
   }
 }

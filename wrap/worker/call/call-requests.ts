@@ -8,8 +8,7 @@ import { splitKey } from "../../../core/store/ids.ts";
 import { type CallArgs, isMethod, NOT_DONE, type Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown } from "../connection/errors.ts";
-import { ID_PREFIX, type ResumableStream, requestId } from "../connection/open-request.ts";
-import type { JsonObject } from "../json.ts";
+import { ID_PREFIX, type JsonObject, type ResumableStream, requestId } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import { type AwaitedRequest, isMadeAsTask, isSessionOver, outcomeOf, type StepOutcome } from "./awaited-request.ts";
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
@@ -58,7 +57,8 @@ export class CallRequests {
     const { request, sentAt } = awaited;
     // A request that reports only new events begins with the event that is waited for.
     const next = this.#reportsNewOnly(awaited) ? { ...awaited, base: n } : awaited;
-    const call = calls.find(jobName, n) ?? (await calls.begin(jobName, awaited.base, () => this.begin(step, next)));
+    const known = calls.of(jobName);
+    const call = known?.knows(n) ? known : await calls.begin(jobName, awaited.base, () => this.begin(step, next));
     const abandoned = Promise.withResolvers<never>();
     abandoned.promise.catch(() => {});
     // After a stream is resumed, the server may send further events over another stream; resuming again gets all of them.
@@ -186,17 +186,17 @@ export class CallRequests {
     const { calls, options } = this.#server;
     const { jobName, signal } = this.#job;
     const { kept, sentAt } = awaited;
-    const permit = calls.permitOf(jobName, sentAt);
+    const permit = calls.takePermit(jobName, sentAt);
     if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !permit) {
       throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
     }
-    const slot = permit?.slot ?? (await this.#server.takeSlot(jobName, signal, step));
+    let slot = permit?.slot;
     try {
+      slot ??= await this.#server.takeSlot(jobName, signal, step);
       if (signal.aborted) throw new Error("the job is no longer run here");
       const connection = await this.connect(step);
       const { log } = this.#job.args;
       if (log !== undefined) await connection.logFrom(log);
-      calls.usePermit(jobName);
       const call = this.#send(connection, awaited, permit ? undefined : kept?.keeper);
       calls.put(jobName, call);
       // The call outlives this execution, and gets its answer from the next one.
@@ -210,8 +210,8 @@ export class CallRequests {
       });
       return call;
     } catch (error) {
-      if (calls.permitOf(jobName, sentAt)) calls.permit(jobName, sentAt);
-      slot.free();
+      if (permit) calls.permit(jobName, sentAt);
+      slot?.free();
       throw explained(error);
     }
   }

@@ -14,7 +14,7 @@ import { outside } from "../../../core/engine/guard/guard.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
 import type { CallArgs } from "../../call-job.ts";
 import { AnswerLost, OutcomeUnknown, RpcError } from "../connection/errors.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import { type AwaitedRequest, continuable, questionOf, type RemoteTask, type StepOutcome } from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";

@@ -12,7 +12,6 @@ import {
   type Transport,
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/definitions/context.ts";
 import { within } from "../../../core/store/pacing/backoff.ts";
@@ -125,9 +124,9 @@ export class Connection {
     { target, log, onListsChanged, timeout, asked }: ConnectionOptions,
   ): Promise<Connection> {
     const client = clientOf(mode, asked, timeout, onListsChanged);
-    const isProgram = transport instanceof StdioClientTransport || transport instanceof HostedTransport;
+    const { stderr = null } = transport as { stderr?: Readable | null };
     const connection = new Connection(client, transport, target, log);
-    const lastLine = isProgram ? logLines(transport.stderr as Readable | null, connection.#say) : () => "";
+    const lastLine = logLines(stderr, connection.#say);
     try {
       await client.connect(transport, { timeout });
     } catch (error) {
