@@ -96,7 +96,8 @@ export function wrappedTool(
       const { done, total, message } = told.progress ?? {};
       if (done !== undefined) context.reportProgress?.(done, total, message);
       tellLogs(told.answer, context);
-      return presentJob({ name, job: job as Job, state: "resolved", value: told.answer } as DurablePromise);
+      const settled = { name, job: job as Job, state: "resolved", value: told.answer } as DurablePromise;
+      return presentJob(settled, await context.pageOf(name));
     }
     const launched = launch({ ...wanted, ...(told?.sent && { sent: told.sent }) }, context).then((promise) => {
       advise();

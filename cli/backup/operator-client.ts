@@ -7,7 +7,7 @@ const TIMEOUT = 60_000;
 
 /** Reads rows page by page. `next` of a page is the position after which the next page begins. */
 export async function* paged<Row, Position>(
-  read: (after: Position | undefined) => MaybePromise<{ rows: Row[]; next?: Position }>,
+  read: (after: Position | undefined) => Promise<{ rows: Row[]; next?: Position }>,
 ): AsyncGenerator<Row[]> {
   let after: Position | undefined;
   do {
@@ -17,7 +17,7 @@ export async function* paged<Row, Position>(
   } while (after);
 }
 
-type MaybePromise<T> = T | Promise<T>;
+const SET_TOKEN = "Set OPERATOR_TOKEN: `npm run deploy -- --operator NAME` makes one.";
 
 /** The deployment has no Resonate server of its own, or does not make it public. */
 export class NoServer extends Error {}
@@ -25,14 +25,14 @@ export class NoServer extends Error {}
 /** The server refused a request, and so did nothing. */
 export class Refused extends Error {}
 
-/** A client of the operators' API of callers' objects and of the account's own Resonate server, through the edge. */
+/** A client of the operators' API of the edge, and through it of the account's own Resonate server. */
 export class OperatorClient {
   readonly #edge: string;
   readonly #token: string;
 
-  /** @throws {Error} without a token */
-  constructor(edge: string, token = process.env.OPERATOR_TOKEN) {
-    if (!token) throw new Error("Set OPERATOR_TOKEN: `npm run deploy -- --operator NAME` makes one.");
+  /** `token`: empty for a stack on this machine, which needs none. @throws {Error} without a token */
+  constructor(edge: string, token = process.env.OPERATOR_TOKEN || undefined) {
+    if (token === undefined) throw new Error(SET_TOKEN);
     this.#edge = edge.replace(/\/+$/, "");
     this.#token = token;
   }
@@ -43,18 +43,22 @@ export class OperatorClient {
    * @throws {Error} with a message for users, if the request is refused or the server is unreachable
    */
   // biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the answer
-  async ask(method: string, path: string, query: Record<string, string> = {}, body?: string): Promise<any> {
-    const base = path.startsWith("/") ? this.#edge : `${this.#edge}/resonate/operate/`;
-    const url = `${base}${path}?${new URLSearchParams(query)}`;
+  async ask(method: string, path: string, query: object = {}, body?: string): Promise<any> {
+    const isEdges = path.startsWith("/");
+    const base = isEdges ? this.#edge : `${this.#edge}/resonate/operate/`;
+    const given = JSON.parse(JSON.stringify(query)); // without undefined values
+    const url = `${base}${path}?${new URLSearchParams(given)}`;
     const response = await fetch(url, {
       method,
-      headers: { authorization: `Bearer ${this.#token}` },
+      headers: { "content-type": "application/json", ...(this.#token && { authorization: `Bearer ${this.#token}` }) },
       ...(body !== undefined && { body }),
       signal: AbortSignal.timeout(TIMEOUT),
     }).catch((error) => Promise.reject(new Error(`${url} cannot be reached: ${error.cause ?? error}`)));
     const text = await response.text();
-    if (response.status === 401) throw new Error("The server does not know the token in OPERATOR_TOKEN.");
-    const said = jsonOf(text) as { refused?: string } | undefined;
+    if (response.status === 401)
+      throw new Error(this.#token ? "The server does not know the token in OPERATOR_TOKEN." : SET_TOKEN);
+    const said = jsonOf(text) as { refused?: string; error?: string } | undefined;
+    if (isEdges && said?.error !== undefined) throw new Error(said.error);
     if (response.status === 404 && said?.refused === undefined) {
       throw new NoServer(
         `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or another server runs there.`,

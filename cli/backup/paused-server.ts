@@ -131,24 +131,24 @@ async function openFolder(data: string, restores: boolean): Promise<PausedServer
     head: { key },
     hasJobs: true,
     async *pages() {
-      yield* paged<BackupRow, BackupPosition>((after) => readRows(sql, after));
+      yield* paged<BackupRow, BackupPosition>(async (after) => readRows(sql, after));
       if (!existsSync(join(data, "objects"))) return;
-      await using rooms = await openRooms(data);
-      yield* rooms.client.roomPages();
+      await using made = new Cleanups();
+      yield* (await openRooms(data, made)).roomPages();
     },
     async restore({ key }, rows) {
       const draft = join(data, RESTORING);
       if (!isEmpty(sql) && !existsSync(draft)) throw new Error(`${data} has jobs already.`);
       let count = 0;
       await using made = new Cleanups();
-      let rooms: Rooms | undefined;
+      let rooms: OperatorClient | undefined;
       for await (const batch of batches(rows)) {
         await writeFile(draft, "");
         writeRows(sql, batch.filter((line) => !("room" in line)) as BackupRow[]);
         const others = batch.filter((line) => "room" in line);
         if (others.length > 0) {
-          rooms ??= made.use(await openRooms(data));
-          await rooms.client.putRooms(others);
+          rooms ??= await openRooms(data, made);
+          await rooms.putRooms(others);
         }
         count += batch.length;
       }
@@ -179,18 +179,13 @@ async function* batches(rows: AsyncIterable<Line>): AsyncGenerator<Line[]> {
 /** An address at which nothing listens, so that the objects put off the work that needs a Resonate server. */
 const NOWHERE = "http://127.0.0.1:9";
 
-interface Rooms extends AsyncDisposable {
-  client: OperatorClient;
-}
-
 /**
  * Opens the callers' objects of a data directory through a temporary edge, since only workerd can read their storage. No stack
- * may use the directory at the same time.
+ * may use the directory at the same time. `made` ends the edge.
  */
-async function openRooms(data: string): Promise<Rooms> {
-  await using opened = new Cleanups();
+async function openRooms(data: string, made: Cleanups): Promise<OperatorClient> {
   const folder = await mkdtemp(join(tmpdir(), "rooms-"));
-  opened.defer(() => rm(folder, { recursive: true, force: true }));
+  made.defer(() => rm(folder, { recursive: true, force: true }));
   const server = { name: "rooms", version: "1.0.0" };
   await writeFile(join(folder, FILES.options), JSON.stringify({ name: "rooms", url: NOWHERE }));
   await writeFile(join(folder, FILES.snapshot), JSON.stringify({ server, revision: "", resources: false, tools: [] }));
@@ -207,7 +202,6 @@ async function openRooms(data: string): Promise<Rooms> {
     LOG_LEVEL: "error",
   };
   const bundle = await prebuiltEdge(folder);
-  const { url } = opened.use(await serveBundle(bundle, { port: 0, data: join(data, "objects"), bindings }));
-  const all = opened.move();
-  return { client: new OperatorClient(url, token), [Symbol.asyncDispose]: () => all[Symbol.asyncDispose]() };
+  const { url } = made.use(await serveBundle(bundle, { port: 0, data: join(data, "objects"), bindings }));
+  return new OperatorClient(url, token);
 }

@@ -145,11 +145,11 @@ interface ModuleOptions {
   cronAt?: string | undefined;
 }
 
-/** Leaves the package `name` out of a bundle, which imports it from the module `path` instead. */
-const besides = (name: string, path: string): Plugin => ({
-  name: "besides",
+/** Leaves `cron-parser` out of a bundle, which imports it from the module `path` instead. */
+const cronFrom = (path: string): Plugin => ({
+  name: "cron",
   setup({ onResolve }) {
-    onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path, external: true }));
+    onResolve({ filter: /^cron-parser$/ }, () => ({ path, external: true }));
   },
 });
 
@@ -171,7 +171,7 @@ export async function bundleModules(
   const { outputFiles, metafile } = await esbuild.build({
     absWorkingDir: root,
     entryPoints: names.map((name) => ({ in: `entry:${name}`, out: name.slice(0, -".js".length) })),
-    plugins: [entered(entries, root), ...(cronAt === undefined ? [] : [besides("cron-parser", cronAt)])],
+    plugins: [entered(entries, root), ...(cronAt === undefined ? [] : [cronFrom(cronAt)])],
     bundle: true,
     splitting: names.length > 1,
     chunkNames: `${CHUNK}[hash]`,

@@ -2,12 +2,15 @@
 import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
-import type { BuildOptions } from "esbuild";
+import type { BuildOptions, BuildResult } from "esbuild";
 import { isCheckout, thisPackage } from "../package.ts";
 import { hashFiles, loadEsbuild } from "./esbuild.ts";
 
 /** The output folder in a checkout, which wrangler.toml refers to. */
 const OUT = ".build/pages";
+
+/** The folder of the card's sources. */
+const CARD = "pages/card";
 
 const COPIED = [".svg", ".png"];
 
@@ -46,9 +49,10 @@ export async function buildPages(): Promise<string[]> {
   return sources;
 }
 
-/** Builds the pages of the checkout at `root` into the folder `out`. */
+/** Builds the pages of the checkout at `root` into the folder `out`. @throws {Error} with esbuild's message */
 export async function writePages(root: string, out: string): Promise<void> {
-  const esbuild = await loadEsbuild(root);
+  const { build } = await loadEsbuild(root);
+  const bundle = (more: BuildOptions) => build({ ...OPTIONS, absWorkingDir: root, ...more });
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
   const names = await readdir(join(root, "pages"));
@@ -60,13 +64,22 @@ export async function writePages(root: string, out: string): Promise<void> {
     await writeFile(join(out, `${script}.html`), frame.replace("{{title}}", title).replace("{{script}}", script));
   }
   const entryPoints = [...Object.keys(PAGES).map((script) => `pages/${script}.tsx`), "pages/style.css"];
-  await esbuild.build({ ...options(root), entryPoints, splitting: true, outdir: out });
-  await writeFile(join(out, "card.html"), await cardOf(esbuild, options(root)));
-  await writeFile(join(out, "card-chart.js"), await cardChart(esbuild, options(root)));
+  await bundle({ entryPoints, splitting: true, outdir: out });
+  const card = await bundle({ entryPoints: [`${CARD}/main.tsx`, `${CARD}/card.css`], write: false, outdir: "out" });
+  const page = await readFile(join(root, CARD, "card.html"), "utf8");
+  const html = page
+    .replace("<style></style>", () => `<style>${textOf(card, ".css")}</style>`)
+    .replace('<script type="module"></script>', () => `<script type="module">${textOf(card, ".js")}</script>`);
+  await writeFile(join(out, "card.html"), html);
+  // The program that draws charts in cards.
+  const chart = await bundle({ entryPoints: [`${CARD}/chart.ts`], write: false, outdir: "out", format: "iife" });
+  await writeFile(join(out, "card-chart.js"), textOf(chart, ".js"));
 }
 
-const options = (root: string): BuildOptions => ({
-  absWorkingDir: root,
+const textOf = ({ outputFiles = [] }: BuildResult, ending: string): string =>
+  outputFiles.find(({ path }) => path.endsWith(ending))?.text ?? "";
+
+const OPTIONS: BuildOptions = {
   bundle: true,
   minify: true,
   format: "esm",
@@ -76,34 +89,10 @@ const options = (root: string): BuildOptions => ({
   jsxImportSource: "hono/jsx/dom",
   legalComments: "none",
   logLevel: "silent",
-});
+};
 
 async function sourcesOf(root: string): Promise<string[]> {
   const entries = await readdir(join(root, "pages"), { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile() && !entry.name.endsWith(".test.ts"));
   return files.map((entry) => join(entry.parentPath, entry.name)).sort();
-}
-
-const FOLDER = "pages/card";
-
-/** The program that draws charts in cards. @throws {Error} with esbuild's message, if it does not compile */
-async function cardChart(esbuild: typeof import("esbuild"), options: BuildOptions): Promise<string> {
-  const entryPoints = [`${FOLDER}/chart.ts`];
-  const { outputFiles } = await esbuild.build({ ...options, format: "iife", entryPoints, write: false });
-  return outputFiles?.[0]?.text ?? "";
-}
-
-/** @throws {Error} with esbuild's message, if the card does not compile */
-async function cardOf(esbuild: typeof import("esbuild"), options: BuildOptions): Promise<string> {
-  const built = await esbuild.build({
-    ...options,
-    entryPoints: [`${FOLDER}/main.tsx`, `${FOLDER}/card.css`],
-    outdir: "out",
-    write: false,
-  });
-  const textOf = (ending: string) => built.outputFiles?.find(({ path }) => path.endsWith(ending))?.text ?? "";
-  const page = await readFile(join(options.absWorkingDir ?? "", FOLDER, "card.html"), "utf8");
-  return page
-    .replace("<style></style>", () => `<style>${textOf(".css")}</style>`)
-    .replace('<script type="module"></script>', () => `<script type="module">${textOf(".js")}</script>`);
 }

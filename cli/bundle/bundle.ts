@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
@@ -56,7 +56,7 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   const config = configurationOf(readProject(root));
   const cache = join(root, CACHE);
   const [, sources] = await Promise.all([buildPages(), buildModules(root)]);
-  const known = `inputs-${hash(entry ?? "")}.json`;
+  const known = `inputs-${encodeURIComponent(entry ?? "")}.json`;
   const own = sources.map((source) => relative(root, source));
   const folderOf = (inputs: readonly string[]) => join(cache, bundleName([...inputs, ...own], config, root));
   const inputs: string[] | undefined = await readJson(join(cache, known));
@@ -198,5 +198,3 @@ async function removeOldBundles(cache: string): Promise<void> {
     if (info && Date.now() - info.mtimeMs > DAY) await rm(path, { recursive: true, force: true });
   }
 }
-
-const hash = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 8);

@@ -15,6 +15,8 @@ import { edgeOptions, isForWrangler } from "./edge-options.ts";
 /** The sources do not compile; the message names the file and the line. */
 export class CompileError extends Error {}
 
+const isAuthors = ({ message }: Error) => Promise.reject(new CompileError(message));
+
 export interface Built<T> {
   readonly version: string;
   readonly program: T;
@@ -58,15 +60,10 @@ export async function devBundler(project: Project, name: string) {
   return {
     /** @throws {CompileError} */
     async edge(): Promise<Built<Bundle>> {
-      const built = Promise.all([buildPages(), buildModules(root)]);
-      const [pages, sources] = await built.catch((error: Error) => {
-        throw new CompileError(error.message);
-      });
+      const [pages, sources] = await Promise.all([buildPages(), buildModules(root)]).catch(isAuthors);
       const current = await configuration();
       if (isForWrangler(current)) {
-        const bundle = await bundleEdge(undefined, root).catch((error: Error) => {
-          throw new CompileError(error.message);
-        });
+        const bundle = await bundleEdge(undefined, root).catch(isAuthors);
         return { version: bundle.dir, program: bundle, inputs: [config, ...pages, ...sources] };
       }
       if (current.main === undefined)

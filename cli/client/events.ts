@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import * as z from "zod";
 import { flag, option, optionList, usageOf } from "../arguments.ts";
-import { CLIENT_OPTIONS, connectionTo, endpointOf, TOKEN_USAGE } from "./options.ts";
+import { CLIENT_OPTIONS, connectionTo, TOKEN_USAGE } from "./options.ts";
 
 const OPTIONS = {
   follow: flag("print new events until it is interrupted"),
@@ -35,7 +35,7 @@ const Page = z.looseObject({
 
 export async function run(args: string[]): Promise<void> {
   const { values: options, positionals: types } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
-  const connection = connectionTo(endpointOf(options.url));
+  const connection = connectionTo(options.url);
   const request = <T>(method: string, params: object, schema: z.ZodType<T>) =>
     connection.ask(async (client) =>
       schema.parse(await client.request({ method, params } as never, z.looseObject({}))),
@@ -47,11 +47,7 @@ export async function run(args: string[]): Promise<void> {
       z.looseObject({ events: z.array(z.looseObject({ name: z.string() })) }),
     );
     const names = types.length > 0 ? types : listed.events.map(({ name }) => name);
-    const narrowing = {
-      ...(options.job && { job_names: options.job }),
-      ...(options.kind && { kinds: options.kind }),
-      ...(options.label && { labels: options.label }),
-    };
+    const narrowing = { job_names: options.job, kinds: options.kind, labels: options.label };
     // With a cursor that belongs to no log, the server begins with the oldest event that it keeps.
     const begin = options.cursor ?? (options.follow ? null : "oldest");
     const cursors = new Map<string, string | null>(names.map((name) => [name, begin]));

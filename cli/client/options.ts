@@ -10,13 +10,9 @@ export const CLIENT_OPTIONS = {
 
 export const TOKEN_USAGE = "MCP_TOKEN in the environment is the caller's token, where the server wants one.";
 
-/** The endpoint that the options name. @throws {WrongArguments} for text that is not a URL */
-export function endpointOf(given = localEndpoint()): URL {
+/** A connection to the endpoint that the options name. @throws {WrongArguments} for text that is not a URL */
+export function connectionTo(given = localEndpoint()): Connection {
   if (!URL.canParse(given)) throw new WrongArguments(`--url: ${given} is not a URL.`);
-  return new URL(given);
-}
-
-export function connectionTo(url: URL): Connection {
   const caller = { name: "durable-mcp-edge", version: packageVersion(), token: process.env.MCP_TOKEN };
-  return new Connection({ url, ...caller, advice: ": set MCP_TOKEN to one of its callers'" });
+  return new Connection({ url: new URL(given), ...caller, advice: ": set MCP_TOKEN to one of its callers'" });
 }

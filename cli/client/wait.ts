@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { ended, WAIT, withResult } from "../../client/jobs.ts";
 import { option, usageOf, WrongArguments } from "../arguments.ts";
-import { CLIENT_OPTIONS, connectionTo, endpointOf, TOKEN_USAGE } from "./options.ts";
+import { CLIENT_OPTIONS, connectionTo, TOKEN_USAGE } from "./options.ts";
 
 const OPTIONS = { timeout: option("S", "wait for so many seconds at most"), ...CLIENT_OPTIONS };
 
@@ -33,12 +33,11 @@ export async function run(args: string[]): Promise<void> {
   if (!(seconds > 0)) throw new WrongArguments("--timeout must be a number of seconds above 0.");
   const names = [...new Set(positionals)];
   const until = Date.now() + seconds * 1_000;
-  const endpoint = endpointOf(values.url);
   const codes = new Map<string, number>();
   // A server that does not answer is asked again for longer than that.
   const limit = seconds < LONGEST_TIMER ? AbortSignal.timeout(seconds * 1_000 + GRACE) : undefined;
   const waitFor = async (some: readonly string[]) => {
-    const connection = connectionTo(endpoint);
+    const connection = connectionTo(values.url);
     const running = () => some.filter((name) => !codes.has(name));
     try {
       while (running().length > 0 && Date.now() < until) {

@@ -39,6 +39,9 @@ export const usage = usageOf(
   OPTIONS,
 );
 
+/** The only file that others may read. */
+const PUBLIC = "public.pem";
+
 /** EdDSA with Ed25519: the smallest keys that the Resonate server accepts. */
 const ALGORITHM = "EdDSA";
 
@@ -61,14 +64,11 @@ function parseOptions(args: string[]) {
   return { ...values, namespace, out, days, hasTaskKey: values.key === undefined || values["task-key"] };
 }
 
-/** The owner of a token, for the Resonate server's log; it grants no rights. */
-type Part = "edge" | "worker" | "operator";
-
 /**
  * Signs a token for the Resonate server, limited to ids that begin with `prefix`. An empty prefix opens all ids; the server
- * refuses a token without a prefix.
+ * refuses a token without a prefix. `part` is its owner for the server's log, and grants no rights.
  */
-function sign(key: CryptoKey, part: Part, prefix: string, expires: Date): Promise<string> {
+function sign(key: CryptoKey, part: string, prefix: string, expires: Date): Promise<string> {
   return new SignJWT({ prefix, role: part })
     .setProtectedHeader({ alg: ALGORITHM, typ: "JWT" })
     .setSubject(part)
@@ -77,26 +77,18 @@ function sign(key: CryptoKey, part: Part, prefix: string, expires: Date): Promis
     .sign(key);
 }
 
-interface OutputFile {
-  name: string;
-  content: string;
-  /** The file mode; by default readable only by the owner. */
-  mode?: number;
-}
-
+/** The contents of the files, by their names. */
 async function make(
   { namespace, key, hasTaskKey, operator, encrypt }: ReturnType<typeof parseOptions>,
   expires: Date,
-): Promise<OutputFile[]> {
-  const files: OutputFile[] = [];
+): Promise<Record<string, string>> {
+  const files: Record<string, string> = {};
   let signing: CryptoKey;
   if (key === undefined) {
     const pair = await generateKeyPair(ALGORITHM, { crv: "Ed25519", extractable: true });
     signing = pair.privateKey;
-    files.push(
-      { name: "private.pem", content: `${await exportPKCS8(pair.privateKey)}\n` },
-      { name: "public.pem", content: `${await exportSPKI(pair.publicKey)}\n`, mode: 0o644 },
-    );
+    files["private.pem"] = `${await exportPKCS8(pair.privateKey)}\n`;
+    files[PUBLIC] = `${await exportSPKI(pair.publicKey)}\n`;
   } else {
     signing = await importPKCS8(await readFile(key, "utf8"), ALGORITHM).catch(() => {
       throw new Error(`${key} is not an Ed25519 private key in PEM (PKCS #8), such as this program writes.`);
@@ -105,19 +97,15 @@ async function make(
   // Each namespace has its own worker group, so that workers are sent only jobs that their token opens.
   const encryption = encrypt ? { ENCRYPTION_KEYS: randomBytes(32).toString("base64") } : {};
   const common = { RESONATE_NAMESPACE: namespace, RESONATE_GROUP: namespace.slice(0, -1), ...encryption };
-  const [edge, worker] = await Promise.all([
-    sign(signing, "edge", namespace, expires),
-    sign(signing, "worker", namespace, expires),
-  ]);
+  const edge = await sign(signing, "edge", namespace, expires);
+  const worker = await sign(signing, "worker", namespace, expires);
   const secret = () => randomBytes(32).toString("hex");
   const sealing = hasTaskKey ? { TASK_KEY: secret(), VIEW_KEY: secret() } : {};
-  files.push(
-    { name: "edge.env", content: dotenv({ ...common, RESONATE_TOKEN: edge, ...sealing }) },
-    { name: "worker.env", content: dotenv({ ...common, RESONATE_TOKEN: worker }) },
-  );
+  files["edge.env"] = dotenv({ ...common, RESONATE_TOKEN: edge, ...sealing });
+  files["worker.env"] = dotenv({ ...common, RESONATE_TOKEN: worker });
   if (operator) {
     const RESONATE_TOKEN = await sign(signing, "operator", "", expires);
-    files.push({ name: "operator.env", content: dotenv({ ...common, RESONATE_TOKEN }) });
+    files["operator.env"] = dotenv({ ...common, RESONATE_TOKEN });
   }
   return files;
 }
@@ -127,15 +115,13 @@ const dotenv = (values: Record<string, string>) =>
     .map(([name, value]) => `${name}=${value}\n`)
     .join("");
 
-async function write(dir: string, files: OutputFile[]): Promise<void> {
+async function write(dir: string, files: Record<string, string>): Promise<void> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  for (const { name } of files) {
-    if (existsSync(join(dir, name)))
-      throw new Error(`${join(dir, name)} is already there. Nothing was written; choose another --out.`);
-  }
-  for (const { name, content, mode = 0o600 } of files) {
-    await writeFile(join(dir, name), content, { flag: "wx", mode });
-  }
+  const there = Object.keys(files).find((name) => existsSync(join(dir, name)));
+  if (there !== undefined)
+    throw new Error(`${join(dir, there)} is already there. Nothing was written; choose another --out.`);
+  for (const [name, content] of Object.entries(files))
+    await writeFile(join(dir, name), content, { flag: "wx", mode: name === PUBLIC ? 0o644 : 0o600 });
 }
 
 export async function run(args: string[]): Promise<void> {
@@ -144,5 +130,5 @@ export async function run(args: string[]): Promise<void> {
   const files = await make(options, expires);
   await write(options.out, files);
   console.log(`Tokens for the namespace ${options.namespace}, valid until ${expires.toISOString().slice(0, 10)}:`);
-  for (const { name } of files) console.log(`  ${join(options.out, name)}`);
+  for (const name of Object.keys(files)) console.log(`  ${join(options.out, name)}`);
 }

@@ -57,7 +57,7 @@ export async function run(args: string[]): Promise<void> {
  * before mcp-remote is imported, which reads `fetch` from undici at its import.
  */
 function nameTasks(program: string): void {
-  const undici = createRequire(program)("undici") as { fetch: (url: unknown, init?: Init) => unknown };
+  const undici = createRequire(program)("undici") as { fetch: (url: unknown, init?: RequestInit) => unknown };
   const { fetch } = undici;
   undici.fetch = (url, init) => {
     const taskId = taskIn(init?.body);
@@ -66,11 +66,6 @@ function nameTasks(program: string): void {
     if (!headers.has("mcp-name")) headers.set("mcp-name", taskId);
     return fetch(url, { ...init, headers: [...headers] });
   };
-}
-
-interface Init {
-  body?: unknown;
-  headers?: HeadersInit;
 }
 
 /** The task id in a message about a task, if a header can hold it. */

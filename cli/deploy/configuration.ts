@@ -9,19 +9,14 @@ import { readRaw } from "../bundle/configuration.ts";
  */
 const LIMITS = { cpu_ms: 5_000, subrequests: 10_000 };
 
-interface Additions {
-  /** Whether the account has the paid plan, which allows limits. */
-  readonly isPaid: boolean;
-  /** The containers' Worker, if it exists; the Resonate object wakes the containers through it. */
-  readonly containers: string | undefined;
-}
-
-interface DeployedConfiguration extends AsyncDisposable {
-  readonly args: readonly string[];
-}
-
-/** Writes the configuration beside the project's own, so that relative paths stay valid. Disposing of it removes the file. */
-export async function withAdditions(config: string, { isPaid, containers }: Additions): Promise<DeployedConfiguration> {
+/**
+ * Writes the configuration beside the project's own, so that relative paths stay valid. `isPaid`: the account has the paid plan,
+ * which allows limits. `containers`: the containers' Worker, if it exists, through which the Resonate object wakes them.
+ */
+export async function withAdditions(
+  config: string,
+  { isPaid, containers }: { isPaid: boolean; containers: string | undefined },
+): Promise<AsyncDisposable & { args: readonly string[] }> {
   const none = { args: [], async [Symbol.asyncDispose]() {} };
   if (!isPaid && containers === undefined) return none;
   const raw = await readRaw<{ limits?: object; durable_objects?: { bindings?: object[] } }>(config);

@@ -19,7 +19,10 @@ const OWN = {
     "NAME",
     "let workers on your own machines take jobs: makes a token for one, and shows the line to run",
   ),
-  operator: option("NAME", "make a token for commands that use the Resonate server directly (usage, backup, move)"),
+  operator: option(
+    "NAME",
+    "make an operator's token: for /operate, and for commands with --url (backup, move and more)",
+  ),
   location: option("HINT", "the first time: where the Resonate server runs (wnam, enam, weur, eeur, apac and more)"),
   jurisdiction: option("NAME", "the first time: where its data must stay (eu, us, fedramp)"),
   paid: flag("set limits for requests, which needs the paid plan (default: if the account has Containers)"),

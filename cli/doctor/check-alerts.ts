@@ -1,28 +1,19 @@
 /** Reports the alerts of a deployment to its operators. */
 import type { Alert } from "../../functions/operate/calls.ts";
-import { type Finding, findings, whyNot } from "./finding.ts";
+import { OperatorClient } from "../backup/operator-client.ts";
+import { type Finding, findings } from "./finding.ts";
 
-const TIMEOUT = 10_000;
-
-/** `token` is an operator's token; undefined for the stack on this machine. */
-export async function checkAlerts(edge: URL, token: string | undefined): Promise<Finding[]> {
+/** `token` is an operator's token; empty for the stack on this machine. */
+export async function checkAlerts(edge: URL, token: string): Promise<Finding[]> {
   const { ok, skipped, warning, failed } = findings("alerts");
   try {
-    const response = await fetch(new URL("/operate/overview", edge), {
-      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-      signal: AbortSignal.timeout(TIMEOUT),
-    });
-    if (!response.ok) {
-      await response.body?.cancel();
-      return [skipped(`/operate answers ${response.status}: give an operator's token in OPERATOR_TOKEN`)];
-    }
-    const { alerts } = (await response.json()) as { alerts: Alert[] };
+    const { alerts } = await new OperatorClient(edge.origin, token).ask("GET", "/operate/overview");
     if (alerts.length === 0) return [ok("none")];
-    return alerts.map(({ name, says }) => {
+    return alerts.map(({ name, says }: Alert) => {
       const isFault = name === "mixed-versions";
       return (isFault ? failed : warning)(says, `See docs/operations.md#${name}.`);
     });
   } catch (error) {
-    return [skipped(`/operate does not answer: ${whyNot(error)}`)];
+    return [skipped((error as Error).message)];
   }
 }

@@ -36,15 +36,12 @@ export async function checkResonate(options: ResonateOptions): Promise<Finding[]
   findings.push(checkClock("Resonate's clock", open));
   findings.push(checkProtection(url, open, token));
   const due = Date.now() + ((open.status !== undefined && open.skew) || 0) - late;
-  if (token === undefined) {
-    if (open.status === 401) return findings;
-    const client = new ResonateClient({ url: url.href });
-    return [...findings, ...(await checkRelease(client, namespace)), await checkTimers(client, namespace, due)];
-  }
   const client = new ResonateClient({ url: url.href, token });
-  const access = checkToken(await get(client, id));
-  findings.push(...(isSecret ? [] : [checkClaims(token, namespace)]), access);
-  if (access.status !== "ok") return findings;
+  if (token !== undefined) {
+    const access = checkToken(await get(client, id));
+    findings.push(...(isSecret ? [] : [checkClaims(token, namespace)]), access);
+    if (access.status !== "ok") return findings;
+  } else if (open.status === 401) return findings;
   const release = await checkRelease(client, namespace);
   return [...findings, ...release, await checkTimers(client, namespace, due), await checkPush(client)];
 }

@@ -106,7 +106,7 @@ async function* examine(options: ReturnType<typeof parseOptions>): AsyncGenerato
   else yield findings("Resonate").skipped("RESONATE_URL is not set: give --env-file");
   if (workerUrl) yield* await checkWorker(workerUrl);
   else yield findings("worker").skipped("give --worker-url to ask it; the timer needs it in any case");
-  const { OPERATOR_TOKEN: operator } = process.env;
+  const { OPERATOR_TOKEN: operator = "" } = process.env;
   if (isLocal || operator) yield* await checkAlerts(url, operator);
   if (!isLocal && operator) yield* await checkPlan(url, operator);
   yield* checkWrapped(project);

@@ -58,7 +58,7 @@ export async function develop(options: DevOptions): Promise<void> {
   process.on("exit", () => rmSync(join(project.root, ".build", bundles), { recursive: true, force: true }));
 
   const programs = [
-    new WatchedProgram<string>(
+    watched<string>(
       "the worker",
       () => build("worker"),
       async () => {
@@ -67,7 +67,7 @@ export async function develop(options: DevOptions): Promise<void> {
         await worker.replace({ ...stack.worker(HOST, port), onLine: listening("worker") }, port, { waits: true });
       },
     ),
-    new WatchedProgram<Bundle>(
+    watched<Bundle>(
       "the edge",
       () => build("edge"),
       async (bundle) => {
@@ -103,7 +103,9 @@ export async function develop(options: DevOptions): Promise<void> {
     began = undefined;
     const text = [...problems].join("\n\n");
     if (text !== shown && text !== "") {
-      const before = programs.every(({ isUp }) => isUp) ? "The previous version goes on." : "Waiting for an edit.";
+      const before = programs.every((program) => program.isUp())
+        ? "The previous version goes on."
+        : "Waiting for an edit.";
       say(`The sources do not run as they are. ${before}\n\n${text}\n`);
     }
     shown = text;
@@ -120,11 +122,11 @@ export async function develop(options: DevOptions): Promise<void> {
       await updating;
     }
     updating = undefined;
-    if (programs.every(({ isUp }) => isUp)) up.resolve();
+    if (programs.every((program) => program.isUp())) up.resolve();
   };
 
   const ignored = options.data === undefined ? [] : [resolve(options.data)];
-  const matters = (path: string) => CODE.test(extname(path)) || programs.some(({ inputs }) => inputs.has(path));
+  const matters = (path: string) => CODE.test(extname(path)) || programs.some((program) => program.includes(path));
   const watcher = watchFiles(
     project.root,
     ignored,
@@ -137,35 +139,26 @@ export async function develop(options: DevOptions): Promise<void> {
 }
 
 /** The edge or the worker: its running version, and how to build and start another. */
-class WatchedProgram<T> {
-  readonly name: string;
-  readonly #build: () => Promise<Built<T>>;
-  readonly #replace: (program: T) => Promise<void>;
-  #running: string | undefined;
-  inputs: ReadonlySet<string> = new Set();
-
-  constructor(name: string, build: () => Promise<Built<T>>, replace: (program: T) => Promise<void>) {
-    this.name = name;
-    this.#build = build;
-    this.#replace = replace;
-  }
-
-  get isUp(): boolean {
-    return this.#running !== undefined;
-  }
-
-  /**
-   * Builds the sources and, if the result differs, replaces the running version; resolves to whether it did.
-   *
-   * @throws {Error} with the problem in the sources
-   */
-  async update(): Promise<boolean> {
-    const { version, program, inputs } = await this.#build();
-    this.inputs = new Set(inputs);
-    if (version === this.#running) return false;
-    await this.#replace(program);
-    const isFirst = this.#running === undefined;
-    this.#running = version;
-    return !isFirst;
-  }
+function watched<T>(name: string, build: () => Promise<Built<T>>, replace: (program: T) => Promise<void>) {
+  let running: string | undefined;
+  let sources: ReadonlySet<string> = new Set();
+  return {
+    name,
+    isUp: () => running !== undefined,
+    includes: (path: string) => sources.has(path),
+    /**
+     * Builds the sources and, if the result differs, replaces the running version; resolves to whether it did.
+     *
+     * @throws {Error} with the problem in the sources
+     */
+    async update(): Promise<boolean> {
+      const { version, program, inputs } = await build();
+      sources = new Set(inputs);
+      if (version === running) return false;
+      await replace(program);
+      const isFirst = running === undefined;
+      running = version;
+      return !isFirst;
+    },
+  };
 }

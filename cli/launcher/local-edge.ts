@@ -62,8 +62,8 @@ export async function serveBundle(bundle: Bundle, options: EdgeOptions): Promise
 }
 
 /**
- * Starts workerd on a bundle. `listening` resolves with the port once workerd listens, and rejects if it ends before that.
- * `ports` does the same for the ports of all isolates. `removed` resolves when workerd has ended and its temporary folder is gone.
+ * Starts workerd on a bundle. `ports` resolves with the ports of all isolates once workerd listens, and rejects if it ends before
+ * that. `removed` resolves when workerd has ended and its temporary folder is gone.
  */
 export async function spawnEdge(
   bundle: Bundle,
@@ -105,9 +105,8 @@ export async function spawnEdge(
     data === undefined ? rm(objects, { recursive: true, force: true }) : undefined,
   );
   const ports = listeningPorts(process, port, isolates.length).finally(() => rm(config, { force: true }));
-  const listening = ports.then(([port = 0]) => port);
-  listening.catch(() => {}); // A caller may watch the process instead.
-  return { process, listening, ports, removed };
+  ports.catch(() => {}); // A caller may watch the process instead.
+  return { process, ports, removed };
 }
 
 /** The path of the executable of workerd, which is an optional dependency of this package. */

@@ -36,10 +36,12 @@ export function parseOptions(args: string[], services: readonly LocalService[], 
   }
   // Port 0 means any free port, as if the option were left out.
   if (ports.worker === undefined && HEALTH_PORT && HEALTH_PORT !== "0") ports.worker = port("HEALTH_PORT", HEALTH_PORT);
+  const isOn = ({ option }: LocalService) => (values as Record<string, unknown>)[option.name] === true;
   return {
     ports,
-    /** The project's services that are turned on. */
-    services: services.filter(({ option }) => (values as Record<string, unknown>)[option.name] === true),
+    /** The project's services that are turned on, and its others. */
+    services: services.filter(isOn),
+    others: services.filter((service) => !isOn(service)),
     /** The embedded server's data directory; undefined to keep the state in memory. */
     data: values.memory ? undefined : (values.data ?? DATA),
     config,
@@ -65,16 +67,14 @@ export function swallowedByNpm(
 ): string | undefined {
   if (env.npm_lifecycle_event === undefined) return undefined;
   const given = (name: string) => env[`npm_config_${name.replaceAll("-", "_")}`];
-  const options = Object.entries(optionsOf(services));
-  const flags = options.flatMap(([name, { type }]) => (type === "boolean" && given(name) === "true" ? name : []));
-  const named = options.flatMap(([name, { type }]) => (type === "string" && given(name) ? name : []));
+  const options: [string, { type: string; what?: string }][] = Object.entries(optionsOf(services));
+  const flags = options.filter(([name, { type }]) => type === "boolean" && given(name) === "true");
+  const named = options.filter(([name, { type }]) => type === "string" && given(name));
   if (flags.length + named.length === 0) return undefined;
   const alone = named.length === 1 && args.length === 1 ? args[0] : undefined;
-  const values = named.map((name) => {
+  const values = named.map(([name, { what }]) => {
     const value = given(name);
-    return `--${name} ${value === "true" ? (alone ?? PLACEHOLDERS[name] ?? "PORT") : value}`;
+    return `--${name} ${value === "true" ? (alone ?? what) : value}`;
   });
-  return [...flags.map((name) => `--${name}`), ...values].join(" ");
+  return [...flags.map(([name]) => `--${name}`), ...values].join(" ");
 }
-
-const PLACEHOLDERS: Record<string, string> = { data: "DIR", config: "CLIENT" };

@@ -1,7 +1,6 @@
 /** `start` and `dev`: run Resonate, the worker and the edge on this machine until Ctrl-C. */
 import { randomBytes } from "node:crypto";
 import getPort from "get-port";
-import type { LocalService } from "../../core/author/local-service.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import { readArguments, usageOf } from "../arguments.ts";
@@ -77,16 +76,10 @@ export async function start(
   if (options.config !== undefined) return printConfiguration(project, options, options.config);
   out = new Console({ detail: detailOf(command, process.env), plain: options.plain });
   watchSignals();
-  await runStack(project, command, options, services, prepare).catch(fail);
+  await runStack(project, command, options, prepare).catch(fail);
 }
 
-async function runStack(
-  project: Project,
-  command: Command,
-  options: Options,
-  services: readonly LocalService[],
-  prepare?: () => Promise<void>,
-) {
+async function runStack(project: Project, command: Command, options: Options, prepare?: () => Promise<void>) {
   const { data } = options;
   const { env } = process;
   const worker = command === "wrap" ? programPath("cli/wrap/wrapped-worker") : workerOf(project);
@@ -138,7 +131,7 @@ async function runStack(
   if (options.open) await (await import("open")).default(edgeUrl).catch(() => say(`no browser opens: ${edgeUrl}`));
   const pageOf = await pagesAt(edgeUrl);
   out.follow(hasEnded(stack.resonateUrl, stack.resonate ? secret : env.RESONATE_TOKEN, env.RESONATE_NAMESPACE), pageOf);
-  for (const service of services.filter((service) => !options.services.includes(service))) {
+  for (const service of options.others) {
     const lines = (await service.check?.(env)) ?? [];
     if (!stoppingSince) for (const line of lines) say(line);
   }

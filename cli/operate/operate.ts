@@ -1,9 +1,9 @@
 /** `operate`: the functions of the page `/operate` in the command line. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { jsonOf } from "../../core/store/json.ts";
 import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../functions/operate/calls.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
+import { OperatorClient } from "../backup/operator-client.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 
 const OPTIONS = {
@@ -42,9 +42,6 @@ line) and --caller (its name in logs). With it, retry and cancel only count, and
   OPTIONS,
 );
 
-/** How long one answer may take, in milliseconds. */
-const TIMEOUT = 60_000;
-
 type Ask = <T>(path: string, query?: object, body?: Action) => Promise<T>;
 
 /** @throws {WrongArguments} if neither an option nor a local stack names an edge */
@@ -52,23 +49,9 @@ function askAt(url: string | undefined, data: string): Ask {
   const edge = url ?? stackRecordIn(data)?.url;
   if (edge === undefined)
     throw new WrongArguments(`Name the edge with --url: ${data} has no record of a stack on this machine.`);
-  const { OPERATOR_TOKEN: token } = process.env;
-  return async <T>(path: string, query: object = {}, body?: Action): Promise<T> => {
-    const given = JSON.parse(JSON.stringify(query));
-    const response = await fetch(new URL(`/operate/${path}?${new URLSearchParams(given)}`, edge), {
-      method: body ? "POST" : "GET",
-      headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
-      ...(body && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(TIMEOUT),
-    }).catch((error) => Promise.reject(new Error(`${edge} cannot be reached: ${error.cause ?? error}`)));
-    const text = await response.text();
-    const said = jsonOf(text);
-    if (response.ok) return said as T;
-    if (response.status === 401) throw new Error("Set OPERATOR_TOKEN to an operator's token of this deployment.");
-    throw new Error(
-      (said as { error?: string } | undefined)?.error ?? `The edge answered ${response.status} ${text.slice(0, 200)}`,
-    );
-  };
+  const client = new OperatorClient(new URL(edge).origin, process.env.OPERATOR_TOKEN ?? "");
+  return (path, query, body) =>
+    client.ask(body ? "POST" : "GET", `/operate/${path}`, query, body && JSON.stringify(body));
 }
 
 interface Asked {
@@ -85,7 +68,7 @@ export async function run(args: string[]): Promise<void> {
   const { values, positionals } = read(args);
   const [what = "overview", ...names] = positionals;
   const { state, kind, reason, caller } = values;
-  const filter = JSON.parse(JSON.stringify({ state, kind, reason, caller })) as Filter;
+  const filter = { state, kind, reason, caller } as Filter;
   const answer = await does({ ask: askAt(values.url, values.data), what, names, filter, values });
   if (answer !== undefined) console.log(values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
 }

@@ -19,7 +19,6 @@ interface ConsoleOptions {
   /** Whether lines never change in place. */
   plain?: boolean;
   output?: Output;
-  env?: NodeJS.ProcessEnv;
 }
 
 /** Resolves with undefined while a job runs, then with an object. `word` is the outcome, if no worker reports it. */
@@ -39,10 +38,10 @@ export class Console {
   #linkTo: (job: string) => string | undefined = () => undefined;
   #isClosed = false;
 
-  constructor({ detail = "news", plain = false, output = process.stdout, env = process.env }: ConsoleOptions = {}) {
+  constructor({ detail = "news", plain = false, output = process.stdout }: ConsoleOptions = {}) {
     this.#out = output;
     this.#detail = detail;
-    this.#screen = !plain && canChange(output, env) ? new Screen(output) : undefined;
+    this.#screen = !plain && canChange(output) ? new Screen(output) : undefined;
     this.#jobs = new RunningJobs((job) => this.#linkTo(job));
   }
 
@@ -141,8 +140,7 @@ type Output = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?
 const WRAP = { off: "\u001b[?7l", on: "\u001b[?7h" };
 
 /** Whether written lines can still be changed. */
-const canChange = ({ isTTY }: Output, { TERM, CI }: NodeJS.ProcessEnv): boolean =>
-  isTTY === true && TERM !== "dumb" && !CI;
+const canChange = ({ isTTY }: Output): boolean => isTTY === true && process.env.TERM !== "dumb" && !process.env.CI;
 
 /** A terminal whose last lines change in place, below the permanent ones. */
 class Screen {

@@ -39,18 +39,6 @@ export const OPTIONS = {
   "allow-private": flag("allow a URL in a private network, or on this machine"),
 };
 
-export interface WrapArguments {
-  options: WrapOptions;
-  /** Whether the user has given the server's name. */
-  isNamed: boolean;
-  /** The arguments for `start`. */
-  rest: string[];
-  /** The values of the variables that the options refer to, so that no file contains secrets. */
-  secrets: Record<string, string>;
-  /** Whether the arguments themselves contain values of headers or variables, or of a URL's query. */
-  isExposed: boolean;
-}
-
 /** Matches the name and password in a URL, and the values of its query. */
 const URL_VALUES = /(?<=:\/\/)[^/?#]+(?=@)|(?<=[?&][^=&#]*=)[^&#]+/g;
 const isPlain = (value: string) => !value.includes("$(");
@@ -60,11 +48,7 @@ const isPlain = (value: string) => !value.includes("$(");
  *
  * @throws {Error} that names the wrong argument
  */
-export function wrapArguments(
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  { hidesUrl = false } = {},
-): WrapArguments {
+export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv, { hidesUrl = false } = {}) {
   const end = args.indexOf("--");
   const before = end < 0 ? args : args.slice(0, end);
   const command = end < 0 ? [] : args.slice(end + 1);
@@ -149,7 +133,17 @@ export function wrapArguments(
     values.header !== undefined ||
     url?.match(URL_VALUES)?.some(isPlain) === true ||
     values.env?.some((each) => each.includes("=")) === true;
-  return { options, isNamed: values.name !== undefined, rest, secrets, isExposed };
+  return {
+    options,
+    /** Whether the user has given the server's name. */
+    isNamed: values.name !== undefined,
+    /** The arguments for `start`. */
+    rest,
+    /** The values of the variables that the options refer to, so that no file contains secrets. */
+    secrets,
+    /** Whether the arguments themselves contain values of headers or variables, or of a URL's query. */
+    isExposed,
+  };
 }
 
 function numberOf(values: Readonly<Record<string, unknown>>, name: string): number | undefined {
@@ -159,7 +153,7 @@ function numberOf(values: Readonly<Record<string, unknown>>, name: string): numb
 }
 
 /** Hides exposed arguments from the list of processes, and tells how to give them without exposing them. */
-export function hideArguments({ isExposed }: Pick<WrapArguments, "isExposed">): void {
+export function hideArguments({ isExposed }: { isExposed: boolean }): void {
   if (!isExposed) return;
   process.title = "durable-mcp-edge";
   console.error(

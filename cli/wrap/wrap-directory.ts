@@ -9,16 +9,11 @@ import { readSnapshot, replaceFile, type Update, writeUpdate } from "../../wrap/
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { FILES } from "./wrap-files.ts";
 
-export interface WrapDirectory {
-  /** The data directory of the stack in front of the server. */
-  data: string;
-  name: string;
-  /** Whether another server in this folder already has the intended name. */
-  isTaken: boolean;
-}
-
-/** The data directory of a server, and its name. `isNamed` tells whether the user has given the name. */
-export function directoryOf(options: WrapOptions, isNamed: boolean): WrapDirectory {
+/**
+ * The data directory of the stack in front of a server, and the server's name. `isNamed`: the user has given that name;
+ * `isTaken`: another server in this folder already has it.
+ */
+export function directoryOf(options: WrapOptions, isNamed: boolean) {
   const id = identityOf(options);
   const known = servers();
   const own = known.find((each) => each.id === id);

@@ -176,18 +176,24 @@ function jobTool<Input, Args, Result, Output extends object>(
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
   // Calls with the same arguments find the same job.
   const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };
-  const argsOf = async (input: Input, context: ToolContext) =>
-    (options.args ? await refusing(options.name, () => options.args?.(input, context)) : input) as Args;
-  const launch = async (input: Input, context: CallContext): Promise<DurablePromise> => {
-    const promise = await startJob(context.store, job, await argsOf(input, context), context.now);
-    await options.onStarted?.(startedOf(promise), input, context);
+  const argsOf = async (given: unknown, context: ToolContext) => {
+    try {
+      return (options.args ? await options.args(given as Input, context) : given) as Args;
+    } catch (error) {
+      if (error instanceof ToolError) throw new ToolError(refusal(options.name, [error.message]), { cause: error });
+      throw error;
+    }
+  };
+  const launch = async (given: unknown, context: CallContext): Promise<DurablePromise> => {
+    const promise = await startJob(context.store, job, await argsOf(given, context), context.now);
+    await options.onStarted?.(startedOf(promise), given as Input, context);
     return promise;
   };
   const common = {
     job,
     ...(schedule && { schedule }),
-    find: async (args: unknown, context: ToolContext) => context.jobs.find(job, await argsOf(args as Input, context)),
-    argsOf: (args: unknown, context: ToolContext) => argsOf(args as Input, context),
+    argsOf,
+    find: async (given: unknown, context: ToolContext) => context.jobs.find(job, await argsOf(given, context)),
   };
   if ("answer" in options) {
     const about = describeTool(described, options.output);
@@ -197,14 +203,15 @@ function jobTool<Input, Args, Result, Output extends object>(
       ...common,
       waits: false,
       returnsAtOnce: true,
-      async call(args, context) {
-        const input = args as Input;
-        const promise = await launch(input, context);
-        const output = await options.answer(startedOf(promise), input, context);
+      async call(given, context) {
+        const promise = await launch(given, context);
+        const output = await options.answer(startedOf(promise), given as Input, context);
         const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
         const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING };
-        const answer = structured({ ...output, ...how }, { job: promise.name, isView: promise_id === promise.name });
-        const { note } = promise;
+        const { name: job, note } = promise;
+        const isView = promise_id === job;
+        const view_url = isView ? await context.pageOf(job) : undefined;
+        const answer = structured({ ...output, ...how, ...(view_url !== undefined && { view_url }) }, { job, isView });
         return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
       },
     };
@@ -216,8 +223,8 @@ function jobTool<Input, Args, Result, Output extends object>(
     ...common,
     waits: !options.tasksOnly,
     ...(options.tasksOnly && { tasksOnly: true }),
-    start: (args, context) => launch(args as Input, context),
-    call: (args, context) => waitFor(launch(args as Input, context), context, options),
+    start: launch,
+    call: (given, context) => waitFor(launch(given, context), context, options),
     resume: (promise, context) => waitFor(Promise.resolve(promise), context, options),
   };
 }
@@ -232,16 +239,6 @@ export function startedOf<Args, Result>(promise: DurablePromise): Started<Args, 
     startedAt: createdAt,
     ...(state === "resolved" && { result: value as Result }),
   };
-}
-
-/** Converts a tool's arguments before anything is started. @throws {ToolError} whose message says that nothing was done */
-async function refusing<T>(tool: string, make: () => T): Promise<Awaited<T>> {
-  try {
-    return await make();
-  } catch (error) {
-    if (error instanceof ToolError) throw new ToolError(refusal(tool, [error.message]), { cause: error });
-    throw error;
-  }
 }
 
 interface WaitOptions {
@@ -259,7 +256,7 @@ interface WaitOptions {
  */
 export async function waitFor(
   launching: Promise<DurablePromise>,
-  { store, signal, now, until, patience, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
+  { store, signal, now, until, patience, pageOf, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
   { name: tool, consent = [], passes = false, onResult }: WaitOptions = {},
 ) {
   const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
@@ -300,7 +297,7 @@ export async function waitFor(
   const over = new AbortController();
   const present = async (promise: DurablePromise) => {
     onResult?.(promise.value);
-    return presentJob(await withMedia(store, promise, signal));
+    return presentJob(await withMedia(store, promise, signal), await pageOf(promise.name));
   };
   let following: Promise<void> | undefined;
   let started: DurablePromise;
@@ -330,7 +327,7 @@ export async function waitFor(
     how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
   const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
-    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note },
+    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note, view_url: await pageOf(name) },
     { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
   );
 }

@@ -27,11 +27,10 @@ export type JournalEntry = {
   /** The version of the job's task under which it was written; only entries that are not written yet lack it. */
   v?: number;
 } & (
-  | { kind: "sleep" }
-  /** An `until` without a value and an error was given up with its branch or item. */
   | { kind: "step" | "start" | "until" | "emit"; value?: unknown; error?: StoredError }
   /** `failed`: the branch that ended first or all of `ctx.any` failed, or the time of `ctx.timeout` was up. */
   | { kind: "race"; winner: string; failed?: true }
+  | { kind: "sleep" }
   /** A question that the job had no room for holds the error in its place. */
   | { kind: "ask"; question: Question; error?: never }
   | { kind: "ask"; question?: never; error: StoredError }

@@ -43,10 +43,10 @@ import { labelsIn } from "./caller/labels.ts";
 import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
 import { exceeded, reservationFor, tagOf } from "./caller/reservation.ts";
 import type { DurablePromise, Resumption } from "./durable-promise.ts";
-import type { JobsEndpoint, Settlement } from "./endpoint.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
 import type { TellStart } from "./operating/starts.ts";
+import type { JobsEndpoint, Settlement } from "./settlements.ts";
 import { Claims } from "./starting/claims.ts";
 import { loadOrder } from "./starting/load-order.ts";
 import type { Orders } from "./starting/order.ts";
@@ -84,10 +84,12 @@ interface Scope {
   storage: number;
   /** The record of the caller with a key; undefined where the deployment keeps none, and for a worker. */
   records: ((key: string, charge?: (calls: number) => void) => CallerRecord) | undefined;
-  /** Counts calls to the Resonate server that other objects made for the request. */
+  /** How many calls to the Resonate server the request has made so far. */
+  calls: () => number;
+  /** Adds calls that other objects made for the request. */
   charge: (calls: number) => void;
   /** Charges a start for the further jobs that it counts as, which workers start later. Throws when they are too many for now. */
-  admit: (count: number) => Promise<void>;
+  chargeStarts: (count: number) => Promise<void>;
   /** Whether starts are recorded for events even where callers are not told apart. */
   isHeard: () => boolean;
   /** The id of the current request; empty outside of one. */
@@ -105,8 +107,9 @@ interface Scope {
 const UNBOUNDED: Scope = {
   ...{ key: "", claimant: "", request: "", quota: 0, storage: 0, labels: [] },
   ...{ records: undefined, refuses: undefined, tellStart: undefined },
+  calls: () => 0,
   charge() {},
-  async admit() {},
+  async chargeStarts() {},
   isHeard: () => false,
   trace: () => undefined,
 };
@@ -141,17 +144,18 @@ export class RemoteStore {
     this.feeds = new ProgressFeeds(client, shared.read);
   }
 
-  /** The same store for one request of a caller; `fanOut` bounds its calls to the Resonate server. */
+  /** The same store for one request of a caller, which has a bounded number of calls to the Resonate server under way. */
   as(
     { key }: Caller,
     request: string,
-    fanOut = new FanOut(),
-    of: Partial<Pick<Scope, "trace" | "admit" | "refuses">> = {},
+    of: Partial<Pick<Scope, "trace" | "chargeStarts" | "refuses">> = {},
   ): RemoteStore {
-    const charge = (calls: number) => {
-      fanOut.count += calls;
+    const fanOut = new FanOut();
+    const calls = () => fanOut.count;
+    const charge = (more: number) => {
+      fanOut.count += more;
     };
-    const scope = { ...this.scope, key, claimant: key, request, ...of, charge };
+    const scope = { ...this.scope, key, claimant: key, request, ...of, calls, charge };
     return new RemoteStore(this.#endpoint, this.#names.jobs, scope, fanOut.bounded(this.#client), this.#shared);
   }
 
@@ -524,7 +528,7 @@ export class RemoteStore {
    * @throws {NotStarted} for a job that does not exist, when the caller has reached a limit
    */
   async #reserve(name: string, started: StartedJob, countOf: () => number) {
-    const { quota, storage, admit } = this.scope;
+    const { quota, storage, chargeStarts } = this.scope;
     const record = this.#record;
     if (!record) {
       if (quota > 0) throw new NotStarted(NO_RECORD);
@@ -538,7 +542,7 @@ export class RemoteStore {
     const answer = isPossible ? await record.reserve({ ...started, ...reservation }, most) : "full";
     if (answer !== "reserved" && answer !== "known" && !(await this.get(name))) throw exceeded(answer, most, start);
     // If this throws, the reservation is released by itself, as its job does not exist.
-    if (answer === "reserved" && start.count > 1) await admit(start.count);
+    if (answer === "reserved" && start.count > 1) await chargeStarts(start.count);
     return { tag: tagOf(reservation), isKnown: answer === "known" };
   }
 

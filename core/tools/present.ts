@@ -16,7 +16,7 @@ export const ABOUT = Symbol("about");
 export interface About {
   /** The job, by its promise's name. */
   job?: string;
-  /** Whether the structured content describes the job, so that the address of the job's page belongs there. */
+  /** Whether the structured content describes the job. */
   isView?: boolean;
   /** Links to results that the answer summarizes. */
   links?: readonly ResourceLink[];
@@ -49,11 +49,11 @@ export function structured(content: object, about?: About): ToolAnswer {
 }
 
 /**
- * The answer of a tool whose work is one job, once its promise has settled.
+ * The answer of a tool whose work is one job, once its promise has settled. `view_url`: the address of the job's page.
  *
  * @throws {ProtocolError} if a wrapped server answered with one
  */
-export function presentJob(promise: DurablePromise): ToolAnswer {
+export function presentJob(promise: DurablePromise, view_url?: string): ToolAnswer {
   const job = promise.name;
   const limit = limitOf(promise.job);
   const answers = answersOf(promise.job);
@@ -68,11 +68,11 @@ export function presentJob(promise: DurablePromise): ToolAnswer {
   const view: JobView = fitted.views[0] ?? { job_name: job, status: statusOf(promise) };
   const cut = fitted.leftOut > 0 ? "The rest does not fit into this answer: probe_status returns it." : noteOn(fitted);
   const note = [promise.note, cut].filter((each) => each !== undefined).join(" ");
+  const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
   const files = promise.job.answers ? referringPart(promise) : undefined;
   const answer = structured(
-    { ...view, ...(note !== "" && { note }) },
+    { ...view, ...(note !== "" && { note }), ...(!isError && { view_url }) },
     { job, isView: true, links: linksTo([view.summary]), media: answered?.media ?? [], files },
   );
-  const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
   return isError ? { ...answer, isError: true } : answer;
 }

@@ -1,9 +1,9 @@
 /** Identifies the caller of a request and applies the caller's limits, for MCP and for the pages' data alike. */
 import { ToolError } from "../../core/author/tool.ts";
-import { FanOut } from "../../core/store/pacing/fan-out.ts";
 import { blockedResponse, isBlocked } from "../auth/blocked.ts";
 import { clientAddress } from "../http/client-address.ts";
 import { isStream, LONGEST_STREAM } from "../http/event-stream.ts";
+import { limitedResponse } from "../http/rate-limit.ts";
 import type { RequestLog } from "../http/request-log.ts";
 import type { RequestScope } from "../http/scope.ts";
 import type { StreamSlot } from "../http/stream-slots.ts";
@@ -35,22 +35,21 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   const key = caller.key || (clientAddress(request) ?? caller.label);
   // The request itself, before its body is read; the rest of its weight is charged once it is known.
   const limited = await rateLimit?.(key, { weight: 1 });
-  if (limited) return limited;
-  const fanOut = new FanOut();
-  const own = store.as(caller, line.requestId, fanOut, {
+  if (limited) return limitedResponse(limited);
+  const own = store.as(caller, line.requestId, {
     refuses: starts_stopped ? STOPPED : undefined,
     trace: () => line.traceparent,
-    async admit(count) {
+    async chargeStarts(count) {
       const tooMany = await rateLimit?.(key, { weight: count - 1, of: count });
-      if (tooMany) throw new ToolError(((await tooMany.json()) as { error_description: string }).error_description);
+      if (tooMany) throw new ToolError(tooMany.words);
     },
   });
-  return { request, caller, scopes, expires, key, fanOut, store: own };
+  return { request, caller, scopes, expires, key, store: own };
 }
 
 /** Answers an identified caller's MCP request within the caller's limits. */
-export async function admitted(
-  { request, caller, scopes, expires, key, store, fanOut }: Identified,
+export async function answerMcp(
+  { request, caller, scopes, expires, key, store }: Identified,
   { auth, rateLimit, slots, callers, mcp }: Edge,
   line: RequestLog,
   waitUntil: RequestScope["waitUntil"],
@@ -58,8 +57,8 @@ export async function admitted(
   let slot: StreamSlot | undefined;
   let paid = 1;
   /** Charges what the request has taken beyond its weight. */
-  const settle = async () => {
-    const weight = Math.ceil(fanOut.count / CALLS) - paid;
+  const pay = async () => {
+    const weight = Math.ceil(store.scope.calls() / CALLS) - paid;
     if (weight <= 0) return undefined;
     paid += weight;
     return rateLimit?.(key, { weight, of: paid, isDone: true });
@@ -67,14 +66,14 @@ export async function admitted(
   const release = () => {
     slot?.release();
     slot = undefined;
-    void settle();
+    void pay();
   };
   let until = Math.min(Date.now() + LONGEST_STREAM, expires);
   let asked = Date.now();
   /** Called while a stream is open. */
   const renew = () => {
     slot?.renew();
-    void settle();
+    void pay();
     if (!callers || caller.key === "" || Date.now() - asked < BLOCKS) return;
     asked = Date.now();
     callers.isBlocked(caller).then((is) => {
@@ -96,12 +95,11 @@ export async function admitted(
       slot ??= slots.enter(key);
       return { renew, release };
     },
-    pay: settle,
+    pay,
     async admit({ weight, access, streams }) {
       paid = Math.max(paid, weight);
-      const refusal =
-        (weight > 1 ? await rateLimit?.(key, { weight: weight - 1, of: weight }) : undefined) ??
-        (await auth.authorize(request, scopes, access));
+      const limited = weight > 1 ? await rateLimit?.(key, { weight: weight - 1, of: weight }) : undefined;
+      const refusal = limited ? limitedResponse(limited) : await auth.authorize(request, scopes, access);
       if (refusal || !streams) return refusal;
       slot = slots.take(key);
       return slot ? undefined : slots.refusal();

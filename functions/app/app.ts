@@ -4,7 +4,7 @@ import { EdgeLog } from "../http/log.ts";
 import { checkHost, checkOrigin } from "../http/origins.ts";
 import { RequestLog } from "../http/request-log.ts";
 import { loadLazy } from "../load-lazy.ts";
-import { admitted } from "./admission.ts";
+import { answerMcp, identify } from "./admission.ts";
 import { createParts, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
@@ -124,9 +124,9 @@ export function createApp(deployment: Deployment): App {
 
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;
-    const identified = await edge.identify(c.req.raw, line);
+    const identified = await identify(c.req.raw, edge, line);
     if (identified instanceof Response) return identified;
-    return admitted(identified, edge, line, (work) => c.executionCtx.waitUntil(work));
+    return answerMcp(identified, edge, line, (work) => c.executionCtx.waitUntil(work));
   });
 
   app.notFound((c) => c.json({ error: "Not found. The MCP endpoint is /mcp." }, 404));

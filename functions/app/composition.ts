@@ -23,7 +23,7 @@ import { createMcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
 import { LegacyRevision } from "../mcp/message.ts";
 import { ToolCalls } from "../mcp/tool-calls.ts";
-import type { Settings } from "../operate/calls.ts";
+import { OperatorSettings } from "../operate/operator-settings.ts";
 import { Pages } from "../pages/sessions.ts";
 import { Cards } from "../resources/cards.ts";
 import { TaskHandles } from "../tasks/handle.ts";
@@ -39,16 +39,10 @@ export interface Deployment {
 }
 
 /** How long the operators' settings are cached, in milliseconds. */
-const SETTINGS = { fresh: 5_000, failed: 1_000, turn: 3_000 };
+const SETTINGS = 5_000;
 
 /** How long the readiness of the Resonate server is cached, in milliseconds. */
 const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
-
-/**
- * When making the schedules of definitions is tried again: after a failure, and if the request that tried has ended without an
- * outcome; in milliseconds.
- */
-const SCHEDULES = { failed: 1_000, turn: 30_000 };
 
 /** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
 const PATIENCE = 5_000;
@@ -102,29 +96,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   };
   const calls = new ToolCalls(cards?.tools ?? tools, { ...answering, tasks, rules });
   const origins = config.CORS_ORIGINS ?? [];
-  const fromOperators = new SharedValue<Settings>(SETTINGS);
-  let known: Settings | undefined;
-  const settings = async (): Promise<Settings> => {
-    try {
-      known = operated && (await fromOperators.get(() => operated.operate("settings"))).value;
-    } catch {
-      // The last known settings hold while the object cannot be reached.
-    }
-    const { starts_stopped = false, blocked = [] } = known ?? {};
-    return { starts_stopped, blocked: [...(config.BLOCKED_CALLERS ?? []), ...blocked] };
-  };
-  let schedulesDue = 0;
-  const makeSchedules = async () => {
-    if (!callers || Date.now() < schedulesDue) return;
-    schedulesDue = Date.now() + SCHEDULES.turn;
-    try {
-      await callers.makeSchedules();
-      schedulesDue = Number.POSITIVE_INFINITY;
-    } catch (error) {
-      schedulesDue = Date.now() + SCHEDULES.failed;
-      log.warn("schedules of definitions are not made yet", { reason: String((error as Error).message) });
-    }
-  };
   const edge: Edge = {
     config,
     identify: (request, line) => identify(request, edge, line),
@@ -148,10 +119,10 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     },
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
-    settings,
+    settings: new OperatorSettings(config, callers, SETTINGS).get,
     refused: new RefusedTries(),
     ready: new SharedValue(READY),
-    deploy: tools.some(({ schedule }) => schedule) ? makeSchedules : undefined,
+    deploy: callers && tools.some(({ schedule }) => schedule) ? () => callers.makeSchedules(log) : undefined,
     missing,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
     cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,

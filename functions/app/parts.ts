@@ -4,7 +4,6 @@ import type { Hono } from "hono/tiny";
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
-import type { FanOut } from "../../core/store/pacing/fan-out.ts";
 import type { Auth } from "../auth/auth.ts";
 import type { Callers } from "../caller/callers.ts";
 import type { LoadFiles } from "../files/files.ts";
@@ -40,8 +39,6 @@ export interface Identified {
   key: string;
   /** The jobs as the caller sees them, for this request alone. */
   store: RemoteStore;
-  /** Counts the request's own calls to the Resonate server. */
-  fanOut: FanOut;
 }
 
 export interface Edge {

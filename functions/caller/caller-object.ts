@@ -23,10 +23,10 @@ import { deployed } from "../app/deployed.ts";
 import { isBlocked, isKeyBlocked } from "../auth/blocked.ts";
 import { keptFilesOf } from "../files/kept.ts";
 import { EdgeLog } from "../http/log.ts";
-import { SharedValue } from "../http/shared-value.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
-import type { OperateCalls, Settings } from "../operate/calls.ts";
+import type { OperateCalls } from "../operate/calls.ts";
 import { Operating } from "../operate/operating.ts";
+import { OperatorSettings } from "../operate/operator-settings.ts";
 import { Pages } from "../pages/sessions.ts";
 import { schedule } from "../schedules/schedule.ts";
 import { type Answer, type CallerMethods, Callers, callersOf, type EventPage, type EventQuery } from "./callers.ts";
@@ -72,7 +72,7 @@ const FORGOTTEN = 5;
 const DELIVERING = 5_000;
 
 /** How long the operators' settings are cached, in milliseconds. */
-const SETTINGS = { fresh: 10_000, failed: 1_000, turn: 3_000 };
+const SETTINGS = 10_000;
 
 /**
  * The record of one caller of a deployment, which the class that is bound as `CALLER` loads: see `lazy-caller-object.ts`.
@@ -108,9 +108,7 @@ export class CallerObject implements CallerMethods {
   /** The calls to the Resonate server: all of them, and those that were charged to the caller. */
   readonly #asked = { all: 0, charged: 0 };
   readonly #env: object;
-  readonly #settings = new SharedValue<Settings>(SETTINGS);
-  /** The callers blocked by the configuration or by operators. */
-  #blocked: readonly string[];
+  readonly #settings: OperatorSettings;
   #operating: Operating | undefined;
   /** The objects of the deployment's callers; undefined where `CALLER` is not bound. */
   readonly #callers: Callers | undefined;
@@ -129,7 +127,7 @@ export class CallerObject implements CallerMethods {
     this.#config = config;
     this.#callers = callersOf(config);
     this.#env = env;
-    this.#blocked = config.BLOCKED_CALLERS ?? [];
+    this.#settings = new OperatorSettings(config, this.#callers, SETTINGS);
     this.#jobs = new JobTable(sql, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
     this.#log = new EventLog(sql);
     this.#feeds = new ProgressFeeds(this.#client);
@@ -168,7 +166,7 @@ export class CallerObject implements CallerMethods {
       store: (isOwn) => this.#store(isOwn),
       log: new EdgeLog(config.LOG_LEVEL),
       nameOf: (id) => this.#nameOf(id),
-      isBlocked: () => isKeyBlocked(this.#key, this.#blocked, issuerIn(config)),
+      isBlocked: () => isKeyBlocked(this.#key, this.#settings.known.blocked, issuerIn(config)),
     });
     this.#figures = new Figures({
       callers: config.isOperated ? this.#callers : undefined,
@@ -254,17 +252,7 @@ export class CallerObject implements CallerMethods {
   }
 
   async isBlocked(caller: Caller): Promise<boolean> {
-    await this.#askForBlocks();
-    return isBlocked(caller, this.#blocked);
-  }
-
-  /** Asks whom operators have blocked, unless the cached answer is fresh. */
-  async #askForBlocks(): Promise<void> {
-    const { BLOCKED_CALLERS = [], isOperated } = this.#config;
-    const callers = this.#callers;
-    if (!isOperated || !callers) return;
-    const found = await this.#settings.get(() => callers.operate("settings")).catch(() => undefined);
-    if (found) this.#blocked = [...BLOCKED_CALLERS, ...found.value.blocked];
+    return isBlocked(caller, (await this.#settings.get()).blocked);
   }
 
   list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>> {
@@ -405,7 +393,7 @@ export class CallerObject implements CallerMethods {
 
   /** Delivers in the background what is due. */
   #deliver(): void {
-    const over = this.#askForBlocks().then(() => this.#hooks.run());
+    const over = this.#settings.get().then(() => this.#hooks.run());
     over.then(() => this.#arm()).catch(() => {}); // The alarm tries again.
   }
 
@@ -436,7 +424,7 @@ export class CallerObject implements CallerMethods {
   /** Why the caller's subscriptions to a type of events must end; undefined while they continue. */
   #endOf({ id, label }: Caller, name: string): SubscriptionError | undefined {
     const { auth, EVENT_ERRORS } = this.#config;
-    if (isBlocked({ id, label }, this.#blocked)) return this.#forbidden("the caller is blocked");
+    if (isBlocked({ id, label }, this.#settings.known.blocked)) return this.#forbidden("the caller is blocked");
     const isGone = auth.AUTH_MODE === "bearer" && !auth.BEARER_TOKENS.some(({ name }) => name === label);
     if (isGone || auth.AUTH_MODE === "none") return this.#forbidden("the caller has no token any more");
     const isOffered =
@@ -510,7 +498,7 @@ export class CallerObject implements CallerMethods {
       await this.#doChores(now);
     }
     await this.#subscriptionLooks.run(now);
-    await this.#askForBlocks();
+    await this.#settings.get();
     await Promise.all([Promise.race([this.#hooks.run(), pause(DELIVERING)]), isDeployed && this.#schedules.run()]);
     this.#figures.send();
     await this.#arm();

@@ -14,6 +14,7 @@ import { seldom, type TellStart } from "../../core/jobs/operating/starts.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { callerName, operateName } from "../../core/store/object-address.ts";
+import type { EdgeLog } from "../http/log.ts";
 import type { OperateCalls } from "../operate/calls.ts";
 import type { Narrowed } from "./event-log.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "./room-rows.ts";
@@ -89,12 +90,19 @@ export interface CallerMethods extends Room, RoomListMethods {
 }
 
 /**
+ * When making the schedules of definitions is tried again: after a failure, and if the request that tried has ended without an
+ * outcome; in milliseconds.
+ */
+const SCHEDULES = { failed: 1_000, turn: 30_000 };
+
+/**
  * The objects of a deployment's callers, and those for operators and backups. The namespace at the Resonate server identifies
  * the deployment. Calls throw {@link ResonateUnavailable} where an object cannot be reached.
  */
 export class Callers {
   readonly #objects: CallerNamespace;
   readonly #namespace: string;
+  #schedulesDue = 0;
 
   constructor(objects: CallerNamespace, namespace: string) {
     this.#objects = objects;
@@ -140,9 +148,17 @@ export class Callers {
     return reached(() => this.of(caller.key).isBlocked(caller)).catch(() => false);
   }
 
-  /** Makes the schedules of the deployment's definitions. */
-  makeSchedules(): Promise<void> {
-    return ask(() => this.of("").deploy());
+  /** Makes the schedules of the deployment's definitions, once. After a failure a later call tries again. */
+  async makeSchedules(log: EdgeLog): Promise<void> {
+    if (Date.now() < this.#schedulesDue) return;
+    this.#schedulesDue = Date.now() + SCHEDULES.turn;
+    try {
+      await ask(() => this.of("").deploy());
+      this.#schedulesDue = Number.POSITIVE_INFINITY;
+    } catch (error) {
+      this.#schedulesDue = Date.now() + SCHEDULES.failed;
+      log.warn("schedules of definitions are not made yet", { reason: String((error as Error).message) });
+    }
   }
 
   /** Calls the object through which operators see and act. */

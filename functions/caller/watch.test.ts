@@ -1,7 +1,7 @@
 /** When a caller's jobs and their progress feeds are looked at. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { SettlementSource } from "../../core/jobs/endpoint.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import type { SettlementSource } from "../../core/jobs/settlements.ts";
 import { feedEntryId } from "../../core/store/ids.ts";
 import { ObjectSql } from "../../core/store/object-storage.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";

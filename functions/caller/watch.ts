@@ -1,5 +1,5 @@
 /** Follows a caller's jobs while somebody wants to know how they end. */
-import type { SettlementChannel, SettlementSource } from "../../core/jobs/endpoint.ts";
+import type { SettlementChannel, SettlementSource } from "../../core/jobs/settlements.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";

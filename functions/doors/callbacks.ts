@@ -8,6 +8,7 @@ import { jsonOf } from "../../core/store/json.ts";
 import { readBytes } from "../../core/store/read-bytes.ts";
 import type { Edge } from "../app/parts.ts";
 import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
+import { limitedResponse } from "../http/rate-limit.ts";
 
 /** The largest body, in bytes. */
 const MAX_BODY = 100_000;
@@ -30,7 +31,7 @@ export async function receive(request: Request, edge: Edge): Promise<Response> {
     return answer(404, "This address is void, or its time is over.");
   }
   const limited = await edge.rateLimit?.(`callback ${found.value}`, { weight: 1 });
-  return limited ?? settle(edge, request, String(found.value), found.until);
+  return limited ? limitedResponse(limited) : settle(edge, request, String(found.value), found.until);
 }
 
 /** Settles the promise of a callback, whose job times out at `until`, with the request's body. Only the first body counts. */

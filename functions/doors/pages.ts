@@ -12,6 +12,7 @@ import type { Visit } from "../app/parts.ts";
 import { bearerIn } from "../auth/secret.ts";
 import { assetResponse } from "../http/assets.ts";
 import { clientAddress } from "../http/client-address.ts";
+import { limitedResponse } from "../http/rate-limit.ts";
 import { aboutOf } from "../pages/about.ts";
 import { endOfSession, follow, linked, session } from "../pages/cookies.ts";
 import { isOwnPage } from "../pages/sessions.ts";
@@ -70,9 +71,9 @@ async function showJob(c: Visit): Promise<Response> {
   const caller = (own?.caller ?? link) as Caller;
   // Views by a link are not the owner's requests.
   const key = own?.key ?? clientAddress(c.req.raw) ?? `link of ${caller.key}`;
-  const refused =
-    (await rateLimit?.(key, { weight: WEIGHT })) ??
-    (own && (await edge.auth.authorize(own.request, own.scopes, ["read"])));
+  const limited = await rateLimit?.(key, { weight: WEIGHT });
+  if (limited) return limitedResponse(limited);
+  const refused = own && (await edge.auth.authorize(own.request, own.scopes, ["read"]));
   if (refused) return refused;
   const store = own?.store ?? edge.store.as(caller, line.requestId);
   const { signal } = c.req.raw;

@@ -227,8 +227,8 @@ export class Events {
               beat = Date.now();
             }
             wait = page.hasMore ? 0 : HEARTBEAT;
-            const refusal = page.hasMore ? await scope.pay() : undefined;
-            if (refusal) await pause(Number(refusal.headers.get("retry-after")) * 1_000, signal);
+            const limited = page.hasMore ? await scope.pay() : undefined;
+            if (limited?.seconds) await pause(limited.seconds * 1_000, signal);
           } catch (error) {
             if (!(error instanceof ResonateUnavailable)) throw error;
             const { message } = error;

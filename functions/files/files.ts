@@ -10,7 +10,7 @@ import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { isBlocked } from "../auth/blocked.ts";
 import { CARD_FILES } from "../built-in/card-of.ts";
 import { clientAddress } from "../http/client-address.ts";
-import type { RateLimit, RefusedTries } from "../http/rate-limit.ts";
+import { limitedResponse, type RateLimit, type RefusedTries } from "../http/rate-limit.ts";
 import type { Seal } from "../pages/seal.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 
@@ -122,7 +122,7 @@ export class Files {
       return refused(404, "This address is void, or its time is over.");
     }
     const limited = await door.rateLimit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
-    if (limited) return limited;
+    if (limited) return limitedResponse(limited);
     const found = await this.#find(door.store.as(caller, crypto.randomUUID()), uri, request.signal);
     if (!found) return refused(404, "The file is gone.");
     const { key, about } = found;

@@ -5,8 +5,14 @@ import { clientAddress } from "./client-address.ts";
 /** The period of limits, in seconds. */
 const PERIOD = 60;
 
-/** Charges a caller; returns the response that refuses the request when the limit is exceeded. */
-export type RateLimit = (caller: string, charge: Charge) => Promise<Response | undefined>;
+/** Charges a caller; returns why the request is refused when the limit is exceeded. */
+export type RateLimit = (caller: string, charge: Charge) => Promise<Limited | undefined>;
+
+/** A refusal in words, and when to try again, in seconds; undefined where trying again does not help. */
+export interface Limited {
+  words: string;
+  seconds?: number;
+}
 
 interface Charge {
   /** The weight that is counted now. */
@@ -68,7 +74,7 @@ export class RefusedTries {
     const address = clientAddress(request);
     return address === undefined || this.#counts.of(address) < MAX_REFUSED
       ? undefined
-      : tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, this.#counts.secondsLeft);
+      : limitedResponse(tooManyRequests(`${MAX_REFUSED} refused tokens`, 1, this.#counts.secondsLeft));
   }
 }
 
@@ -100,20 +106,22 @@ class Counts {
   }
 }
 
-function tooManyRequests(most: string, weight: number, seconds = PERIOD, advice = ""): Response {
+function tooManyRequests(most: string, weight: number, seconds: number, advice = ""): Limited {
   const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.${advice}` : "";
-  const words = `too many requests; a caller may make ${most} in ${PERIOD} seconds. Try again in ${seconds} seconds.${counted}`;
-  return refusal(words, { "retry-after": String(seconds) });
+  const limit = `a caller may make ${most} in ${PERIOD} seconds`;
+  return {
+    words: `Nothing was done: too many requests; ${limit}. Try again in ${seconds} seconds.${counted}`,
+    seconds,
+  };
 }
 
-/** The response to a request that exceeds the limit by itself, so repeating it does not help. */
-const tooMuch = (most: number, weight: number): Response =>
-  refusal(
-    `this request counts as ${weight}, for what it touches, and a caller may make ${most} in ${PERIOD} seconds. Trying again does not help. Ask for at most ${most} at once: for fewer jobs, or for a long range in several shorter ones.`,
-  );
+/** For a request that exceeds the limit by itself. */
+const tooMuch = (most: number, weight: number): Limited => ({
+  words: `Nothing was done: this request counts as ${weight}, for what it touches, and a caller may make ${most} in ${PERIOD} seconds. Trying again does not help. Ask for at most ${most} at once: for fewer jobs, or for a long range in several shorter ones.`,
+});
 
-const refusal = (words: string, headers: Record<string, string> = {}): Response =>
+export const limitedResponse = ({ words, seconds }: Limited): Response =>
   Response.json(
-    { error: "rate_limit_exceeded", error_description: `Nothing was done: ${words}` },
-    { status: 429, headers },
+    { error: "rate_limit_exceeded", error_description: words },
+    { status: 429, headers: seconds === undefined ? {} : { "retry-after": String(seconds) } },
   );

@@ -1,6 +1,7 @@
 import type { Caller } from "../../core/definitions/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { StreamTerms } from "./event-stream.ts";
+import type { Limited } from "./rate-limit.ts";
 import type { RequestLog } from "./request-log.ts";
 
 /** Whether a request only looks at jobs, or starts, answers or stops them. */
@@ -31,8 +32,8 @@ export interface RequestScope extends StreamTerms {
   links: boolean;
   /** Whether the client reads structured content, so that text need not repeat it: its address ends with `?text=once`. */
   textOnce: boolean;
-  /** Charges what a stream has taken so far. Above the limit, returns the refusal with the time until it is allowed again. */
-  pay(): Promise<Response | undefined>;
+  /** Charges what a stream has taken so far. Above the limit, returns the time until it is allowed again. */
+  pay(): Promise<Limited | undefined>;
   /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
   admit(demand: Demand): Promise<Response | undefined>;
 }

@@ -1,5 +1,5 @@
 /** Subscribes to settlements at the deployment's listeners: see `listener.ts`. */
-import type { SettlementChannel, SettlementSource } from "../../core/jobs/endpoint.ts";
+import type { SettlementChannel, SettlementSource } from "../../core/jobs/settlements.ts";
 import { ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 

@@ -58,13 +58,13 @@ export function createSdk(
       server.setRequestHandler(method as "tools/list", () => result as never);
     }
     server.setRequestHandler("tools/call", ({ params }, context) => {
-      return calls.call(params.name, params.arguments ?? {}, callOf(context, scope)) as never;
+      return calls.call(params.name, params.arguments ?? {}, callOfSdk(context, scope)) as never;
     });
     for (const method of Object.keys(passed?.methods ?? {})) {
       server.setRequestHandler(
         method,
         { params: ANY },
-        (params, context) => calls.pass(method, params, callOf(context, scope)) as Promise<Result>,
+        (params, context) => calls.pass(method, params, callOfSdk(context, scope)) as Promise<Result>,
       );
     }
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
@@ -73,7 +73,7 @@ export function createSdk(
         const card = await cards?.read(uri);
         if (card) return { ...card, ...CACHE };
         if (passed?.weightOfRead(uri))
-          return (await calls.pass("resources/read", { uri }, callOf(context, scope))) as never;
+          return (await calls.pass("resources/read", { uri }, callOfSdk(context, scope))) as never;
         if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
         const file = await (await files()).resource(store, uri, caller, signal);
         if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });
@@ -114,7 +114,7 @@ async function brief(response: Response): Promise<Response> {
   return Response.json({ ...refusal, error: { code, message: `${message.slice(0, 500)}…` } }, { status: 400 });
 }
 
-function callOf(context: ServerContext, scope: RequestScope): CallRequest {
+function callOfSdk(context: ServerContext, scope: RequestScope): CallRequest {
   const { signal, _meta, envelope, inputResponses = {}, notify } = context.mcpReq;
   const declared = capabilitiesOf(context);
   const { [LOG_LEVEL]: logLevel } = { ...envelope } as { [LOG_LEVEL]?: unknown };

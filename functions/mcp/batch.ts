@@ -48,7 +48,15 @@ export async function serveBatch(
   const responses: unknown[] = [];
   for (const { member, message, demand } of members) {
     const line = scope.line.member();
-    const response = await server.answer(member, message, demand, { ...scope, line });
+    const own = {
+      ...scope,
+      line,
+      // It may change while a call waits.
+      get until() {
+        return scope.until;
+      },
+    };
+    const response = await server.answer(member, message, demand, own);
     line.answered(response.status);
     responses.push(...(await responsesIn(response)));
   }

@@ -6,7 +6,7 @@ import { serveBatch } from "./batch.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";
 import { CallsInFlight } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
-import { answerIn, createMethods, demandOf, type Offered } from "./methods.ts";
+import { answerIn, createMethods, type Offered } from "./methods.ts";
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export function createMcp(offered: Offered): (request: Request, scope: RequestScope) => Promise<Response> {
@@ -29,8 +29,10 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
   };
 
   /** The demands of a message; `message` is undefined for an answer to a question, and for all else that is no request. */
-  const demanded = (message: Message | undefined, parsed: unknown): Demand =>
-    message ? demandOf(methods, message) : { weight: 1, access: answerIn(parsed) ? ["write"] : [], streams: false };
+  const demandOf = (message: Message | undefined, parsed: unknown): Demand => ({
+    ...{ weight: 1, access: !message && answerIn(parsed) ? ["write"] : [], streams: false },
+    ...(message && methods.get(message.method)?.demand?.(message.params)),
+  });
 
   /** Answers one message: by its method's row in the table, or else by the SDK. */
   const answer = async (
@@ -72,7 +74,7 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
     const { parsed } = body;
     if (Array.isArray(parsed)) {
       return serveBatch(parsed, body.weight, request.headers, scope, {
-        demandOf: demanded,
+        demandOf,
         answer: (member, message, demand, memberScope) => {
           if (message) note(memberScope, message);
           return answer(request, member, message, demand, memberScope);
@@ -81,7 +83,7 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
     }
     const message = asMessage(parsed);
     if (message) note(scope, message);
-    const demand = demanded(message, parsed);
+    const demand = demandOf(message, parsed);
     const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, body.weight) });
     return refused ?? answer(request, parsed, message, demand, scope);
   };

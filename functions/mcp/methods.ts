@@ -47,12 +47,6 @@ interface Method {
 
 export type Methods = ReadonlyMap<string, Method>;
 
-/** What a request demands before it is answered. */
-export const demandOf = (methods: Methods, { method, params }: Message): Demand => ({
-  ...{ weight: 1, access: [], streams: false },
-  ...methods.get(method)?.demand?.(params),
-});
-
 const reads = (): Partial<Demand> => ({ access: ["read"] });
 const writes = (): Partial<Demand> => ({ access: ["write"] });
 
@@ -73,12 +67,14 @@ export interface Offered {
 export function createMethods({ identity, calls, tasks, events }: Offered, inFlight: CallsInFlight): Methods {
   const { info, instructions } = identity;
   const { passed } = calls;
+  const answering = answeringAs(info);
+  const { respond, complete } = answering;
 
   /** A method whose result is always the same: by era, serialized once. */
   const constant = (legacy: object | undefined, modern: object | undefined): Method => {
     const results = {
       legacy: JSON.stringify(legacy),
-      modern: modern && JSON.stringify(complete({ ...modern, ...CACHE }, info)),
+      modern: modern && JSON.stringify(complete({ ...modern, ...CACHE })),
     };
     return {
       form: { params: [] },
@@ -127,14 +123,14 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
           return weight ? { access: ["write"], weight } : reads();
         },
       },
-      "tools/call": toolCall(calls, info, inFlight),
+      "tools/call": toolCall(calls, answering, inFlight),
       "tasks/get": {
         form: { params: ["taskId"], namedBy: "taskId" },
         demand: reads,
         async answer({ message: { id, params }, plain, request: { signal }, scope }) {
           if (!tasks || plain?.era !== "modern" || !plain.declaresTasks) return undefined;
           const { showsForms } = plain;
-          return respond(id, plain, info, () => getTask(tasks, params.taskId, { ...scope, signal, showsForms }));
+          return respond(id, plain, () => getTask(tasks, params.taskId, { ...scope, signal, showsForms }));
         },
       },
       "tasks/update": { demand: writes },
@@ -158,19 +154,19 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
           return subscribe(tasks, info, scope, { request, message, watch: calls.watching(scope) }, sdk);
         },
       },
-      ...(events && eventMethods(events, calls, info)),
+      ...(events && eventMethods(events, calls, answering)),
     }),
   ]);
 }
 
-function eventMethods(events: Events, calls: ToolCalls, info: object): Record<string, Method> {
+function eventMethods(events: Events, calls: ToolCalls, { respond }: Answering): Record<string, Method> {
   const params = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
   const answered = (name: keyof Events["answers"], params: string[], weight = 1): Record<string, Method> => ({
     [name]: {
       form: { params },
       demand: () => ({ ...reads(), weight }),
       answer: ({ message: { id, params }, plain, request: { signal }, scope }) =>
-        plain && respond(id, plain, info, () => calls.explained(events.answers[name](params, scope), signal)),
+        plain && respond(id, plain, () => calls.explained(events.answers[name](params, scope), signal)),
     },
   });
   return {
@@ -182,7 +178,7 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
       form: { params },
       demand: () => ({ ...reads(), streams: true }),
       async answer({ message: { id, params }, plain, request, scope, sdk }) {
-        const judged = plain ? await respond(id, plain, info, async () => events.check(params)) : await sdk();
+        const judged = plain ? await respond(id, plain, async () => events.check(params)) : await sdk();
         // An error is the whole answer; otherwise the stream follows.
         if (!judged || !/"result":/.test(await judged.clone().text())) return judged;
         return events.stream(id, params, scope, request.signal);
@@ -192,7 +188,7 @@ function eventMethods(events: Events, calls: ToolCalls, info: object): Record<st
 }
 
 /** `tools/call`. A tool that waits is answered with a stream, by the SDK if the tool may ask its caller something. */
-function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Method {
+function toolCall(calls: ToolCalls, { respond, answerTo }: Answering, inFlight: CallsInFlight): Method {
   return {
     form: { params: ["name", "arguments"], namedBy: "name" },
     demand(params) {
@@ -209,7 +205,7 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
       const isOurs = plain && isRecord(args) && !(isLong && plain.showsForms && tool.start);
       const { line } = scope;
       if (isOurs && !isLong) {
-        const response = await respond(id, plain, info, () => calls.call(name, args, callOf(plain, scope, signal)));
+        const response = await respond(id, plain, () => calls.call(name, args, callOfPlain(plain, scope, signal)));
         if (response) return response;
       }
       // The response begins before the tool is done.
@@ -225,9 +221,11 @@ function toolCall(calls: ToolCalls, info: object, inFlight: CallsInFlight): Meth
         const asks = await calls.asksInSession(tool, request.headers.get("mcp-session-id"), scope.caller);
         const run = async (send: (message: object) => void, aborted: AbortSignal) => {
           const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params });
-          const call = { ...callOf(plain, scope, aborted), notify, ...reporting(plain.progressToken, notify) };
+          const call = { ...callOfPlain(plain, scope, aborted), notify, ...reporting(plain.progressToken, notify) };
           const again = (more: Partial<CallRequest>) => calls.call(name, args, { ...call, ...more });
-          const answer = await answerTo(id, plain, info, () => (asks ? asking(again, call, send) : again({})));
+          const answer = await answerTo(id, plain, () =>
+            asks ? asking(again, call, send) : calls.call(name, args, call),
+          );
           if (answer && !open.signal.aborted) send(answer.message);
         };
         return eventStream((send, aborted) => run(send, aborted).finally(release), until, scope);
@@ -270,7 +268,7 @@ export function answerIn(parsed: unknown): { requestState: string; responses: Re
   return { requestState, responses: { [key]: result } };
 }
 
-function callOf(
+function callOfPlain(
   { era, declaresTasks, showsForms, showsCards, meta = {} }: Plain,
   scope: RequestScope,
   signal: AbortSignal,
@@ -287,39 +285,41 @@ function callOf(
   };
 }
 
-/** The JSON response to a call; undefined where the SDK has to answer. */
-async function respond(id: Message["id"], plain: Plain, info: object, call: () => Promise<object>) {
-  const answer = await answerTo(id, plain, info, call);
-  return answer && json(JSON.stringify(answer.message), answer.status);
-}
+type Answering = ReturnType<typeof answeringAs>;
 
-/** The JSON-RPC response to a call and its HTTP status; undefined where the SDK has to answer. */
-async function answerTo(
-  id: Message["id"],
-  { era }: Plain,
-  info: object,
-  call: () => Promise<object>,
-): Promise<{ message: object; status: number } | undefined> {
-  try {
-    const result = await call();
-    // The SDK calls again, and checks that the client can answer the questions.
-    if (isInputRequired(result)) return undefined;
-    return { message: { jsonrpc: "2.0", id, result: era === "modern" ? complete(result, info) : result }, status: 200 };
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    const { code, message, data } = error;
-    return {
-      message: { jsonrpc: "2.0", id, error: { code, message, data } },
-      // The only error for which the protocol has an HTTP status.
-      status: code === ErrorCode.MissingRequiredClientCapability ? 400 : 200,
-    };
-  }
-}
+/** The answers of a server that describes itself so. */
+function answeringAs(info: object) {
+  /** A result in the form of the 2026-07-28 revision. */
+  const complete = (result: object): object => {
+    const { _meta } = result as { _meta?: object };
+    return { resultType: "complete", ...result, _meta: { ..._meta, [SERVER_INFO]: info } };
+  };
 
-/** A result in the form of the 2026-07-28 revision. */
-function complete(result: object, info: object): object {
-  const { _meta } = result as { _meta?: object };
-  return { resultType: "complete", ...result, _meta: { ..._meta, [SERVER_INFO]: info } };
+  /** The JSON-RPC response to a call and its HTTP status; undefined where the SDK has to answer. */
+  const answerTo = async (id: Message["id"], { era }: Plain, call: () => Promise<object>) => {
+    try {
+      const result = await call();
+      // The SDK calls again, and checks that the client can answer the questions.
+      if (isInputRequired(result)) return undefined;
+      return { message: { jsonrpc: "2.0", id, result: era === "modern" ? complete(result) : result }, status: 200 };
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      const { code, message, data } = error;
+      return {
+        message: { jsonrpc: "2.0", id, error: { code, message, data } },
+        // The only error for which the protocol has an HTTP status.
+        status: code === ErrorCode.MissingRequiredClientCapability ? 400 : 200,
+      };
+    }
+  };
+
+  /** The same as a JSON response. */
+  const respond = async (...given: Parameters<typeof answerTo>) => {
+    const answer = await answerTo(...given);
+    return answer && json(JSON.stringify(answer.message), answer.status);
+  };
+
+  return { complete, answerTo, respond };
 }
 
 function json(body: string, status = 200): Response {

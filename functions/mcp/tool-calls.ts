@@ -1,5 +1,4 @@
 import { callerJobs } from "../../core/author/caller-jobs.ts";
-import { withoutConsent } from "../../core/author/consent.ts";
 import {
   type CallContext,
   type Passed,
@@ -25,7 +24,7 @@ import {
   ProtocolError,
   type ToolAnnotations,
 } from "../../core/tools/mcp.ts";
-import { ABOUT, type About, referringIn, structured, type ToolAnswer } from "../../core/tools/present.ts";
+import { ABOUT, type About, referringIn, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
 import { printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
@@ -33,6 +32,7 @@ import type { Access, RequestScope } from "../http/scope.ts";
 import { answerTask } from "../tasks/answer.ts";
 import { type Answering, createTask, missingTasksCapability, type TaskService } from "../tasks/service.ts";
 import { type Abilities, abilitiesOf } from "../tasks/task.ts";
+import { withoutConsent } from "./consent.ts";
 
 /** A `tools/call` request apart from the tool's name and arguments. */
 export interface CallRequest
@@ -126,7 +126,8 @@ export class ToolCalls {
     const checked = await check(tool.input, args);
     if ("problems" in checked) return errorResult(refusal(name, checked.problems));
     const { note } = checked;
-    const { caller, line, store, links } = request.scope;
+    const { scope, signal, requestState, inputResponses } = request;
+    const { caller, line, store, links } = scope;
     let advice = mayRepeat(tool) ? undefined : "The call may have had its effect.";
     const advise = (words: string) => {
       advice = words;
@@ -139,20 +140,20 @@ export class ToolCalls {
       context.asks && !this.#options.rules.trusts ? withoutKeys(checked.args, tool.consent ?? []) : checked.args;
     try {
       if (!tasks || !tool.start) {
-        const answered = tool.resume && (await this.#answered(request));
+        const isAnswer = tool.resume && requestState !== undefined;
+        const answered = isAnswer ? await this.answer(requestState, inputResponses, scope, signal) : undefined;
         const calling = answered && tool.resume ? tool.resume(answered, context) : tool.call(heard, context);
         // When its client cancels the call by disconnecting, the call still has to end what it has started.
         const isNoted = tool.waits && request.cancelsByLeaving;
-        if (isNoted) request.scope.waitUntil(calling.then(undefined, () => {}));
+        if (isNoted) scope.waitUntil(calling.then(undefined, () => {}));
         const result = await calling;
         if (isInputRequired(result)) return result;
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
         if (about?.asks && context.asks) return await this.#asking(about.asks, caller);
-        const paged = tool.job ? await this.#withPage(result, caller) : result;
-        const hasFiles = filesIn(referringIn(paged, tool.job), 1).length > 0;
-        const shown = hasFiles ? await this.#withFiles(paged, tool, request.scope) : paged;
-        const said = request.scope.textOnce ? withoutTwin(shown) : shown;
+        const hasFiles = filesIn(referringIn(result, tool.job), 1).length > 0;
+        const shown = hasFiles ? await this.#withFiles(result, tool, scope) : result;
+        const said = scope.textOnce ? withoutTwin(shown) : shown;
         const content = [...said.content];
         if (links) content.push(...(about?.links ?? []));
         if (note !== undefined) content.push({ type: "text", text: note });
@@ -165,7 +166,7 @@ export class ToolCalls {
       return await createTask(tasks, caller, started, note);
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
-      const why = this.#explain(error, request.signal, advice);
+      const why = this.#explain(error, signal, advice);
       return errorResult(note === undefined ? why : `${why}\n${note}`);
     }
   }
@@ -191,11 +192,6 @@ export class ToolCalls {
   async #asking({ promise, inputRequests }: NonNullable<About["asks"]>, caller: Caller): Promise<InputRequiredResult> {
     const requestState = await this.#options.tasks?.handles.seal(promise.name, caller.id, promise.createdAt);
     return { resultType: "input_required", inputRequests, requestState } as InputRequiredResult;
-  }
-
-  async #answered(request: CallRequest): Promise<DurablePromise | undefined> {
-    const { requestState, inputResponses, scope, signal } = request;
-    return requestState === undefined ? undefined : this.answer(requestState, inputResponses, scope, signal);
   }
 
   /**
@@ -237,19 +233,12 @@ export class ToolCalls {
       until,
       client,
       tasks,
+      pageOf: (job) => this.#options.links.urlOf(job, scope.caller),
       asks: showsForms && (tasks || isAskedInCalls),
       isCancelled: () =>
         scope.cancelled?.aborted === true ||
         (request.cancelsByLeaving && request.signal.aborted && Date.now() < scope.until),
     };
-  }
-
-  /** The result about a job, with the address of its page. */
-  async #withPage(result: ToolAnswer, caller: Caller): Promise<ToolAnswer> {
-    const { job, isView } = result[ABOUT] ?? {};
-    const view_url = job && isView && !result.isError ? await this.#options.links.urlOf(job, caller) : undefined;
-    if (view_url === undefined) return result;
-    return structured({ ...(result.structuredContent as object), view_url }, result[ABOUT]);
   }
 
   /** The answer with the addresses of the files that it refers to. */

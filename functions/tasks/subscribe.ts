@@ -4,8 +4,8 @@
  */
 import * as z from "zod";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import type { Settlement } from "../../core/jobs/endpoint.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { Settlement } from "../../core/jobs/settlements.ts";
 import { doingOf, type JobSnapshot, jobSnapshotOf } from "../../core/jobs/snapshot.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";

@@ -1,10 +1,10 @@
 /** The schemas and descriptions of the listed tools: every client can read them, and the tools behave as they say. */
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
-import { withoutConsent } from "../../core/author/consent.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { answerForUser, jobCard } from "../../functions/built-in/card.ts";
 import { builtIn } from "../../functions/built-in/index.ts";
+import { withoutConsent } from "../../functions/mcp/consent.ts";
 import { byGemini, generally } from "../../lab/clients/drivers/javascript/vendors.ts";
 import { tools } from "../../tools/index.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
-import { spawnEdge, startEdge } from "../../cli/launcher/local-edge.ts";
+import { serveBundle, startEdge } from "../../cli/launcher/local-edge.ts";
 import { startChild } from "../../cli/process/child.ts";
 import { until, watch } from "../../testing/simulation/program.ts";
 import { CLIENTS } from "../support/clients.ts";
@@ -69,35 +69,30 @@ test("a connection with its first requests and a call are answered without loadi
   try {
     await cp(bundle.dir, dir, { recursive: true });
     await writeFile(join(dir, "modules/sdk.js"), 'throw new Error("the SDK was loaded");');
-    const { process, listening } = await spawnEdge({ ...bundle, dir }, { port: 0, bindings });
-    try {
-      const url = `http://127.0.0.1:${await listening}/mcp`;
-      for (const { connect } of CLIENTS) {
-        await using client = await connect(url);
-        expect((await client.listTools()).length).toBeGreaterThan(5);
-        const { isError, text } = await client.callTool("get_timer_status", { timer_name: "tea" });
-        expect([isError, text]).toEqual([true, expect.stringContaining("could not be reached")]);
-      }
-      const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-      const ask = async (message: object) => {
-        const response = await fetch(url, {
-          method: "POST",
-          headers,
-          body: JSON.stringify({ jsonrpc: "2.0", ...message }),
-        });
-        return [response.status, await response.text()];
-      };
-      expect(await ask({ method: "notifications/initialized" })).toEqual([202, ""]);
-      expect(await ask({ id: 1, method: "ping" })).toEqual([200, '{"jsonrpc":"2.0","id":1,"result":{}}']);
-      const listed = ["resources/list", "resources/templates/list"].map((method) => ask({ id: 1, method }));
-      expect((await Promise.all(listed)).map(([status]) => status)).toEqual([200, 200]);
-      expect((await fetch(url, { headers: { accept: "text/event-stream" } })).status).toBe(405);
-      // An odd request needs the SDK for its answer.
-      expect((await ask({ id: 1, method: "ping", params: { foreign: 1 } }))[0]).toBe(500);
-    } finally {
-      process.stop();
-      await process.exited;
+    await using edge = await serveBundle({ ...bundle, dir }, { port: 0, bindings });
+    const url = `${edge.url}/mcp`;
+    for (const { connect } of CLIENTS) {
+      await using client = await connect(url);
+      expect((await client.listTools()).length).toBeGreaterThan(5);
+      const { isError, text } = await client.callTool("get_timer_status", { timer_name: "tea" });
+      expect([isError, text]).toEqual([true, expect.stringContaining("could not be reached")]);
     }
+    const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+    const ask = async (message: object) => {
+      const response = await fetch(url, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ jsonrpc: "2.0", ...message }),
+      });
+      return [response.status, await response.text()];
+    };
+    expect(await ask({ method: "notifications/initialized" })).toEqual([202, ""]);
+    expect(await ask({ id: 1, method: "ping" })).toEqual([200, '{"jsonrpc":"2.0","id":1,"result":{}}']);
+    const listed = ["resources/list", "resources/templates/list"].map((method) => ask({ id: 1, method }));
+    expect((await Promise.all(listed)).map(([status]) => status)).toEqual([200, 200]);
+    expect((await fetch(url, { headers: { accept: "text/event-stream" } })).status).toBe(405);
+    // An odd request needs the SDK for its answer.
+    expect((await ask({ id: 1, method: "ping", params: { foreign: 1 } }))[0]).toBe(500);
   } finally {
     await rm(dir, { recursive: true });
   }

@@ -223,12 +223,15 @@ class Scope implements ContextCalls {
   readonly #model: Model;
   readonly #prefix: string;
   readonly #path: (name: string) => string;
+  /** Whether it belongs to a branch or an item that was given up: its calls never settle. */
+  readonly #isGivenUp: () => boolean;
   #drawn = 0;
 
-  constructor(model: Model, prefix: string) {
+  constructor(model: Model, prefix: string, isGivenUp = () => false) {
     this.#model = model;
     this.#prefix = prefix;
     this.#path = pathsWithin(prefix);
+    this.#isGivenUp = isGivenUp;
   }
 
   noted(name: string, what: string): void {
@@ -259,7 +262,7 @@ class Scope implements ContextCalls {
   }
 
   spend(amount: number, of: keyof typeof BUDGET): Promise<Spent> {
-    return this.#model.spend(amount, of);
+    return this.#isGivenUp() ? never() : this.#model.spend(amount, of);
   }
 
   random(): number {
@@ -308,8 +311,11 @@ class Scope implements ContextCalls {
     concurrency: number,
     fn: (calls: ContextCalls, i: number) => Promise<unknown>,
   ) {
+    if (this.#isGivenUp()) return never();
     const path = this.#path(name);
-    const scopes = Array.from({ length: count }, (_, i) => new Scope(this.#model, `${path}/${i}/`));
+    let isOver = false;
+    const isGivenUp = () => isOver || this.#isGivenUp();
+    const scopes = Array.from({ length: count }, (_, i) => new Scope(this.#model, `${path}/${i}/`, isGivenUp));
     const endsWhole = this.#model.group();
     const results: unknown[] = [];
     let next = 0;
@@ -324,9 +330,15 @@ class Scope implements ContextCalls {
         }
       }
     };
-    await Promise.all(Array.from({ length: Math.min(concurrency, count) }, lane));
-    if (failed) throw (failed as { error: unknown }).error;
-    return results;
+    try {
+      await Promise.all(Array.from({ length: Math.min(concurrency, count) }, lane));
+      if (failed) throw (failed as { error: unknown }).error;
+      return this.#isGivenUp() ? never() : results;
+    } catch (error) {
+      if (this.#isGivenUp()) return never();
+      isOver = true;
+      throw error;
+    }
   }
 
   race(name: string, branches: Record<string, (calls: ContextCalls) => Promise<unknown>>): Promise<unknown> {
@@ -338,7 +350,9 @@ class Scope implements ContextCalls {
     let succeeded: BranchEnd | undefined;
     let told: BranchEnd | undefined;
     for (const [winner, branch] of Object.entries(branches)) {
-      const promise = branch(new Scope(this.#model, `${path}/${winner}/`));
+      const isGivenUp = () => (won !== undefined && won.winner !== winner) || this.#isGivenUp();
+      const scope = new Scope(this.#model, `${path}/${winner}/`, isGivenUp);
+      const promise = (async () => branch(scope))();
       const end = { winner, promise };
       const over = () => {
         left -= 1;
@@ -391,5 +405,7 @@ async function attempts(fn: (step: { attempt: number }) => unknown, { retry }: S
 
 export const stored = (value: unknown): unknown =>
   value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+
+const never = () => new Promise<never>(() => {});
 
 const drained = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -210,12 +210,12 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   };
   const launchEdge = async () => {
     const bundle = await bundleEdge(await movableEntry(options.edge, root), root);
-    const { process, listening } = await spawnEdge(bundle, {
+    const { process, ports } = await spawnEdge(bundle, {
       ...{ port: edgePort, data: join(state, "objects") },
       bindings: { ...local, ...bindings, ...address },
     });
     const edge = watch(process);
-    await listening;
+    await ports;
     await setEdge(origin, time.ahead);
     return edge;
   };

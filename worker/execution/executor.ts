@@ -7,7 +7,6 @@ import { beginRun } from "../../core/engine/runs.ts";
 import { type JobEnd, LeaseLost, type Runtime, SETTLED } from "../../core/engine/runtime.ts";
 import { turnOf } from "../../core/jobs/starting/order.ts";
 import { AFTER, CLEANED_UP, STARTER } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { isLate } from "../../core/store/deadline.ts";
 import { localId, splitKey } from "../../core/store/ids.ts";
 import { startedIn } from "./child-jobs.ts";
@@ -70,7 +69,8 @@ export class Executor {
     if (found === AFTER) return void (await inSpan(() => this.#cleanUp.run(acquired, log)));
     const lease = this.#setup.leaseOn(acquired);
     if (await this.#isPaused(lease, found.implementation.job.kind, log)) return;
-    await inSpan(() => this.#untilDeadline({ acquired, found, lease, job, log }));
+    const reporter = new Reporter(this.#setup.options.store.feeds, promise, log);
+    await inSpan(() => this.#untilDeadline({ acquired, found, lease, reporter, job, log }));
   }
 
   /** Suspends a job if it is paused; returns whether this worker is done with it. */
@@ -88,8 +88,8 @@ export class Executor {
   }
 
   /** Runs the job's function until the deadline, unless the job has been given up. */
-  async #untilDeadline(execution: Omit<JobExecution, "cached" | "reporter">): Promise<Ending> {
-    const { acquired, found, lease, job, log } = execution;
+  async #untilDeadline(execution: Omit<JobExecution, "cached">): Promise<Ending> {
+    const { acquired, found, lease, reporter, job, log } = execution;
     const { task, promise } = acquired;
     const { kind } = found.implementation.job;
     if (await this.#setup.childJobs.isGivenUp(promise)) {
@@ -104,21 +104,19 @@ export class Executor {
       log.warn("job still running at its deadline");
       stop.abort();
     });
-    let reporter: Reporter | undefined;
     try {
-      if (task.version === 1) log.info(expectedEnd(found), "job started");
-      else log.debug({ version: task.version }, "job continued");
-      const { feeds } = this.#setup.options.store;
-      const none = task.version === 1 ? { n: 0, text: "", at: 0 } : undefined;
-      reporter = new Reporter(feeds, promise, none, log);
+      if (task.version === 1) {
+        log.info(expectedEnd(found), "job started");
+        reporter.newest = { n: 0, text: "", at: 0 };
+      } else log.debug({ version: task.version }, "job continued");
       // The clean-up may undo the steps that the job would keep, so it must have ended before the earlier journal is read.
-      if (await this.#waitsForCleanUp(promise, lease, reporter)) {
+      if (await this.#waitsForCleanUp(execution)) {
         figures?.waits({ job, kind, ...reporter.waits });
         return "asleep";
       }
       const cached = await this.#setup.journalOf(acquired, lease, log);
-      if (!none) reporter = new Reporter(feeds, promise, cached.newestEntry, log);
-      return await this.#executeOnce({ ...execution, cached, reporter }, stop);
+      reporter.newest ??= cached.newestEntry;
+      return await this.#executeOnce({ ...execution, cached }, stop);
     } catch (error) {
       const reason = reasonOf(error);
       const isSettled = stop.signal.reason === SETTLED;
@@ -127,14 +125,14 @@ export class Executor {
       if (reason.startsWith(REFUSES)) {
         log.error({ reason }, "job blocked");
         figures?.waits({ job, kind, state: "blocked", says: reason });
-        await reporter?.blocked(reason).catch(() => {});
+        await reporter.blocked(reason).catch(() => {});
         return "blocked";
       }
       log.info({ reason: isSettled ? SETTLED : reason }, "job left");
       return "left";
     } finally {
       cancelDeadline();
-      reporter?.close();
+      reporter.close();
       stop.abort(ENDED);
     }
   }
@@ -216,31 +214,33 @@ export class Executor {
   }
 
   /** Waits for a job's turn among the jobs with its key; undefined when it may begin. @throws {LeaseLost} */
-  async #takeTurn(
-    { acquired, lease, reporter }: JobExecution,
-    terms: { limit: number; cleanupTime: number },
-  ): Promise<JobEnd | undefined> {
-    const { promise } = acquired;
+  async #takeTurn(execution: JobExecution, terms: { limit: number; cleanupTime: number }): Promise<JobEnd | undefined> {
+    const { acquired, lease } = execution;
     for (;;) {
-      const ahead = await turnOf(promise, terms, lease, Date.now());
+      const ahead = await turnOf(acquired.promise, terms, lease, Date.now());
       if (ahead === "now") return undefined;
       if (ahead === "late") {
         const words = "its start took so long that later jobs have passed it: start it again";
         return { kind: "failed", error: new Error(words) };
       }
-      if (await this.#suspend(ahead, "waiting for its turn", lease, reporter)) return { kind: "asleep" };
+      if (await this.#suspend(execution, ahead, "waiting for its turn")) return { kind: "asleep" };
     }
   }
 
   /** Suspends a job until the clean-up of the cancelled attempt has ended; false if there is nothing to wait for. */
-  async #waitsForCleanUp({ tags }: PromiseRecord, lease: TaskLease, reporter: Reporter): Promise<boolean> {
-    const id = tags[CLEANED_UP];
+  async #waitsForCleanUp(execution: Omit<JobExecution, "cached">): Promise<boolean> {
+    const { acquired, lease } = execution;
+    const id = acquired.promise.tags[CLEANED_UP];
     if (id === undefined || (await lease.get(id))?.state !== "pending") return false;
-    return this.#suspend([id], "waiting for the clean-up of the cancelled attempt", lease, reporter);
+    return this.#suspend(execution, [id], "waiting for the clean-up of the cancelled attempt");
   }
 
   /** Suspends a job before its function begins, and reports why; false if it has to go on at once. */
-  async #suspend(ids: readonly string[], message: string, lease: TaskLease, reporter: Reporter): Promise<boolean> {
+  async #suspend(
+    { lease, reporter }: Pick<JobExecution, "lease" | "reporter">,
+    ids: readonly string[],
+    message: string,
+  ): Promise<boolean> {
     reporter.tell({ steps: [], awaiting: ids.length, callbacks: [], questions: [], progress: { message } });
     await reporter.beforeSleep({ quiet: false, patience: this.#setup.options.leaseTime });
     return lease.suspend(ids);

@@ -22,12 +22,8 @@ function begun() {
     write: async (_id: string, _n: number, entry: FeedEntry) => entries.push(entry) > 0,
   };
   const promise = { id: "job", createdAt: Date.now(), timeoutAt: Date.now() + 400 * DAY };
-  const reporter = new Reporter(
-    journals as unknown as ProgressFeeds,
-    promise,
-    { n: 0, text: "", at: 0 },
-    createLogger("silent"),
-  );
+  const reporter = new Reporter(journals as unknown as ProgressFeeds, promise, createLogger("silent"));
+  reporter.newest = { n: 0, text: "", at: 0 };
   return { entries, reporter };
 }
 

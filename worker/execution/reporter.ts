@@ -41,23 +41,21 @@ export class Reporter {
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  /** `newest`: the newest entry, if it is known. */
-  constructor(
-    feeds: ProgressFeeds,
-    promise: { id: string; createdAt: number; timeoutAt: number },
-    newest: LastWritten | undefined,
-    log: LineLog,
-  ) {
+  constructor(feeds: ProgressFeeds, promise: { id: string; createdAt: number; timeoutAt: number }, log: LineLog) {
     this.#feeds = feeds;
     this.#promise = promise;
-    this.#n = newest?.n;
-    this.#written = newest?.text ?? "";
-    this.#lastWrite = newest?.at ?? 0;
     this.#log = log;
   }
 
+  /** The newest entry, if it is known. */
   get newest(): LastWritten | undefined {
     return this.#n === undefined ? undefined : { n: this.#n, text: this.#written, at: this.#lastWrite };
+  }
+
+  set newest(entry: LastWritten | undefined) {
+    this.#n = entry?.n;
+    this.#written = entry?.text ?? "";
+    this.#lastWrite = entry?.at ?? 0;
   }
 
   /** What the job waits for, for operators; without a state if it waits only briefly. */

@@ -28,14 +28,12 @@ export function checkSqlite(db: DatabaseSync, file: string): void {
 
 /** The beginning of a script for `psql`, which aborts the script for an unknown schema. */
 export function checkPostgres(): string {
-  const checks = Object.entries(COLUMNS).map(
-    ([
-      table,
-      columns,
-    ]) => `  IF (SELECT string_agg(column_name, ',' ORDER BY column_name COLLATE "C") FROM information_schema.columns
-      WHERE table_schema = current_schema() AND table_name = '${table}') IS DISTINCT FROM '${columns}'
-  THEN RAISE EXCEPTION 'this is not a database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs'; END IF;`,
-  );
+  const checks = Object.entries(COLUMNS).map(([table, columns]) => {
+    const found = `(SELECT string_agg(column_name, ',' ORDER BY column_name COLLATE "C") FROM information_schema.columns
+      WHERE table_schema = current_schema() AND table_name = '${table}')`;
+    const message = `this is not a database of the Resonate server ${SUPPORTED_RELEASE}: its table ${table} differs`;
+    return `  IF ${found} IS DISTINCT FROM '${columns}' THEN RAISE EXCEPTION '${message}'; END IF;`;
+  });
   return `\\set ON_ERROR_STOP on
 \\set QUIET on
 DO $$ BEGIN

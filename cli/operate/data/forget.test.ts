@@ -73,10 +73,10 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
 
   test("is removed with its tasks, listeners and callbacks, but only with `apply`", async () => {
     await fill();
-    const wanted = { caller: "ada", namespace: NAMESPACE, source: source() };
-    expect(await forget({ ...wanted, apply: false })).toBe(HERS.length);
-    expect(await forget({ ...wanted, apply: true })).toBe(HERS.length);
-    expect(await forget({ ...wanted, apply: true })).toBe(0);
+    const ada = { caller: "ada", namespace: NAMESPACE };
+    expect(await forget(ada, source(), false)).toBe(HERS.length);
+    expect(await forget(ada, source(), true)).toBe(HERS.length);
+    expect(await forget(ada, source(), true)).toBe(0);
     const db = open();
     expect(idsIn(db, "promises")).toEqual(OTHERS);
     expect(idsIn(db, "tasks")).toEqual(OTHERS.filter((id) => isRoot(id)));
@@ -88,19 +88,17 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
   test("is found by the name that the log gives to the caller of an OAuth token", async () => {
     await fill();
     const caller = key.slice(1, -1);
-    expect(await forget({ caller, namespace: NAMESPACE, source: source(), apply: false })).toBe(HERS.length);
+    expect(await forget({ caller, namespace: NAMESPACE }, source(), false)).toBe(HERS.length);
   });
 
   test("is not looked for in a missing file", async () => {
-    await expect(forget({ caller: "ada", namespace: "", source: source(), apply: true })).rejects.toThrow(
-      "There is no ",
-    );
+    await expect(forget({ caller: "ada", namespace: "" }, source(), true)).rejects.toThrow("There is no ");
   });
 });
 
 test("forget refuses the data of an embedded server that runs", async () => {
   const { db } = openDatabase(dir);
-  const wanted = { caller: "ada", namespace: "", source: { data: dir }, apply: true };
-  await expect(forget(wanted)).rejects.toThrow("in use by another Resonate server");
+  const forgotten = forget({ caller: "ada", namespace: "" }, { data: dir }, true);
+  await expect(forgotten).rejects.toThrow("in use by another Resonate server");
   db.close();
 });

@@ -46,23 +46,21 @@ async function condition({ caller, namespace }: Owner): Promise<string> {
 const selection = (where: string) =>
   `CREATE TEMP TABLE forgotten AS SELECT id, row_number() OVER (ORDER BY id) AS n FROM promises WHERE ${where}`;
 
-interface Wanted extends Owner {
-  /** A file of a standalone server, or a data directory of the embedded one. */
-  source: { sqlite: string } | { data: string };
-  /** Whether to remove the promises, not only count them. */
-  apply: boolean;
-}
-
 /**
- * Removes or counts a caller's promises in a database; returns their number.
+ * Removes a caller's promises in a database, or only counts them; returns their number. `source`: the file of a standalone
+ * server, or a data directory of the embedded one.
  *
  * @throws {Error} for an unknown schema, or if the embedded server runs
  */
-export async function forget({ source, apply, ...owner }: Wanted): Promise<number> {
-  const isEmbedded = "data" in source;
-  const file = isEmbedded ? join(source.data, "resonate.db") : source.sqlite;
+export async function forget(
+  owner: Owner,
+  source: { sqlite?: string; data?: string },
+  apply: boolean,
+): Promise<number> {
+  const { sqlite, data = DATA } = source;
+  const file = sqlite ?? join(data, "resonate.db");
   if (!existsSync(file)) throw new Error(`There is no ${file}.`);
-  return isEmbedded ? forgetEmbedded(source.data, owner, apply) : forgetReal(file, owner, apply);
+  return sqlite === undefined ? forgetEmbedded(data, owner, apply) : forgetReal(sqlite, owner, apply);
 }
 
 async function forgetEmbedded(data: string, owner: Owner, apply: boolean): Promise<number> {
@@ -123,9 +121,8 @@ export async function run(args: string[]): Promise<void> {
   if (url !== undefined && namespace !== "") throw new WrongArguments("The deployment knows its own namespace.");
   const owner = { caller, namespace };
   if (postgres) return console.log(await postgresScript(owner, apply));
-  const source = sqlite !== undefined ? { sqlite } : { data: data ?? DATA };
   const count = await (url === undefined
-    ? forget({ ...owner, source, apply })
+    ? forget(owner, values, apply)
     : forgetDeployed(new OperatorClient(url), caller, apply));
   console.log(`${count} promises ${apply ? "were removed." : "of this caller: nothing was removed. Add --apply."}`);
 }

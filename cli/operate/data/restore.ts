@@ -38,7 +38,10 @@ export async function run(args: string[]): Promise<void> {
     console.log(`It is restored. To undo this: --bookmark ${undo}`);
     return;
   }
-  const backup = from === undefined ? await inBucket(new OperatorClient(url ?? ""), bucket ?? "") : await inFile(from);
+  const backup =
+    from === undefined
+      ? await inBucket(new OperatorClient(url ?? ""), bucket ?? "")
+      : { head: await readHead(from), rows: readBackup(from) };
   await using server = await openServer(options, true);
   const count = await server.restore(backup.head, backup.rows);
   if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
@@ -52,8 +55,6 @@ async function restoreFiles(beside: string, data: string | undefined): Promise<v
   else if (existsSync(beside))
     console.log(`Files of jobs are in ${beside}: copy them to the deployment's folder or bucket (FILES_URL).`);
 }
-
-const inFile = async (file: string) => ({ head: await readHead(file), rows: readBackup(file) });
 
 async function inBucket(operator: OperatorClient, name: string) {
   const { pages, key } = await operator.ask("GET", "bucket", { name, page: "whole" });

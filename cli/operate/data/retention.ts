@@ -148,10 +148,7 @@ function defineIdFunctions(db: DatabaseSync): void {
  * Creates the numbered table `expired_bookkeeping` by the rules of `server/engine/retention.ts`, as if the jobs in
  * `expired_jobs` were removed.
  */
-function expiredBookkeeping(
-  { namespace, now }: { namespace: string; now: number },
-  dialect: keyof typeof ID_PARTS,
-): string {
+function expiredBookkeeping({ namespace, now }: Wanted, dialect: keyof typeof ID_PARTS): string {
   const { chain, link, isPeriodOver } = ID_PARTS[dialect];
   const entry = dialect === "sqlite" ? `json_extract(tags, '$."${ENTRY}"')` : `tags->>'${ENTRY}'`;
   const position = dialect === "sqlite" ? "instr" : "strpos";

@@ -61,17 +61,11 @@ test("executions that are lost at one point are detected, and the rest before th
 
 const paid = (ctx: Context) => ctx.until("paid", { every: HOUR }, () => false);
 const late = (ctx: Context) => ctx.sleep("late", 2 * HOUR);
-const aloneOrLate = async (ctx: Context, item: string) => {
-  if (item === "a") return paid(ctx);
-  await late(ctx);
-  throw new Error("late");
-};
 
 test.each<[suspected: boolean, what: string, Fn]>([
   [true, "has lost a race", (ctx) => ctx.race({ paid, late })],
   [true, "has lost within a branch that lost", (ctx) => ctx.race({ both: (c) => c.any({ paid, never: paid }), late })],
   [true, "took too long", (ctx) => ctx.timeout(2 * HOUR, paid).catch(() => {})],
-  [true, "was given up with its list", (ctx) => ctx.all(["a", "b"], aloneOrLate).catch(() => {})],
   [false, "is open beside a race", (ctx) => Promise.all([paid(ctx), ctx.race({ soon: late, late })])],
 ])("losing its executions makes a job suspect: %j where its `until` %s", async (expected, _what, ends) => {
   const simulated = new SimulatedJob(async (ctx: Context) => {

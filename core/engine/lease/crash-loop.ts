@@ -63,13 +63,24 @@ function unseen({ events, run }: Journal, version: number): number {
   return versions < UNSEEN || hasOpenUntil(events) ? 0 : versions;
 }
 
-/** Whether an `until` is open: its looks leave no records, and a lost look is not repeated before the next one is due. */
+/**
+ * Whether an `until` is open: its looks leave no records, and a lost look is not repeated before the next one is due. One that was
+ * given up leaves no record of its end: it has lost a race, or the job was cancelled.
+ */
 function hasOpenUntil(events: Journal["events"]): boolean {
   const open = new Set<string>();
+  const races = new Set<string>();
   for (const { event } of events) {
     if (event.kind === "begin" && event.of === "until") open.add(event.op);
     else if (event.kind === "until") open.delete(event.op);
+    else if (event.kind === "race") races.add(event.op);
     else if (event.kind === "cancelled") open.clear();
   }
-  return open.size > 0;
+  return [...open].some((path) => !above(path).some((each) => races.has(each)));
+}
+
+/** The paths of the calls that a call is part of. */
+function above(path: string): string[] {
+  const names = path.split("/");
+  return names.slice(1).map((_, i) => names.slice(0, i + 1).join("/"));
 }

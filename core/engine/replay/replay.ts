@@ -123,7 +123,6 @@ export class Replay {
       }
     }
     const error = "error" in event ? event.error : undefined;
-    this.#parts.commands.givenUp.delete(command);
     if (event.kind === "emit") this.#parts.commands.outputs.delete(command);
     // The record of an `emit` holds the size of the output, which the function does not get.
     const value = event.kind === "emit" ? undefined : record.value;

@@ -1,8 +1,8 @@
 import type { Channel } from "../../store/connection/connections.ts";
 import { ResonateRefused } from "../../store/connection/failures.ts";
 import type { DurablePromise } from "../durable-promise.ts";
-import type { Settlement } from "../endpoint.ts";
 import type { RemoteStore } from "../remote-store.ts";
+import type { Settlement } from "../settlements.ts";
 import { followPromises } from "./follow.ts";
 
 /** How long the last look may take once the time is up, in milliseconds. */

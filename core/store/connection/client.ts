@@ -81,13 +81,18 @@ export class ResonateClient {
   readonly #timeout: number;
   readonly #onRequest: ClientOptions["onRequest"];
   readonly #fetcher: typeof fetch;
-  readonly #exchange: Exchange | undefined;
+  readonly #exchange: Exchange;
   readonly #sealing: Sealing;
   /** The connections over which the server pushes messages. */
   readonly connections: Connections;
 
   constructor({ url, token, encryptionKeys, fetch: fetcher, exchange, timeout = TIMEOUT, onRequest }: ClientOptions) {
-    this.#exchange = exchange;
+    this.#exchange =
+      exchange ??
+      (async (_url, body, options) => {
+        const response = await this.#post(body, options);
+        return { status: response.status, text: await response.text() };
+      });
     this.#fetcher = (...request) => (fetcher ?? fetch)(...request);
     this.#url = url.replace(/\/+$/, "");
     this.#token = token;
@@ -193,13 +198,6 @@ export class ResonateClient {
     return JSON.stringify({ kind, head, data: withHeads(sent) });
   }
 
-  async #answered(kind: OperationKind, data: object, options: SendOptions): ReturnType<Exchange> {
-    const body = await this.#written(kind, data, options);
-    if (this.#exchange) return this.#exchange(this.#url, body, { timeout: this.#timeout, signal: options.signal });
-    const response = await this.#post(body, options);
-    return { status: response.status, text: await response.text() };
-  }
-
   /** Decrypts a record. @throws {Error} if no key fits */
   opened(record: PromiseRecord): Promise<PromiseRecord> {
     return this.#sealing.record(record);
@@ -213,9 +211,10 @@ export class ResonateClient {
   ): Promise<OperationAnswer<K>> {
     let status: number | undefined;
     try {
-      const { status: code, text } = await this.#answered(kind, data, options).catch((error) =>
-        Promise.reject(unreachable(error)),
-      );
+      const asked = { timeout: this.#timeout, signal: options.signal };
+      const { status: code, text } = await this.#written(kind, data, options)
+        .then((body) => this.#exchange(this.#url, body, asked))
+        .catch((error) => Promise.reject(unreachable(error)));
       const envelope = parseEnvelope(text);
       status = envelope?.head.status ?? code;
       if (!envelope || !isAnswer(status)) throw refusal(status);

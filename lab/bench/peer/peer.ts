@@ -8,8 +8,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
-import { bundleEdge } from "../../../cli/bundle/bundle.ts";
-import { spawnEdge } from "../../../cli/launcher/local-edge.ts";
+import { startEdge } from "../../../cli/launcher/local-edge.ts";
 import { startChild } from "../../../cli/process/child.ts";
 import { startResonate } from "../../../test/support/resonate.ts";
 import { until, watch } from "../../../testing/simulation/program.ts";
@@ -159,19 +158,11 @@ async function startOurs(use: AsyncDisposableStack, data: string, env: Record<st
     RATE_LIMIT: "0",
     TASK_KEY: "0123456789abcdef0123456789abcdef",
   };
-  const { process: edge, listening } = await spawnEdge(await bundleEdge("lab/bench/peer/fetch-edge.ts"), {
-    port: 0,
-    bindings,
-  });
-  use.defer(async () => {
-    edge.kill("SIGKILL");
-    await edge.exited;
-  });
-  const url = `http://127.0.0.1:${await listening}/mcp`;
+  const edge = use.use(await startEdge({ entry: "lab/bench/peer/fetch-edge.ts", port: 0, bindings }));
   const script = join(FOLDER, "fetch-worker.ts");
   const worker = use.use(await startWorker({ ...resonate.env, ...group.env, ...env }, { script }));
-  const pids = { edge: edge.pid ?? Number.NaN, Resonate: resonate.program.pid, worker: worker.pid };
-  return { name: "here", url, pids };
+  const pids = { edge: edge.process.pid ?? Number.NaN, Resonate: resonate.program.pid, worker: worker.pid };
+  return { name: "here", url: `${edge.url}/mcp`, pids };
 }
 
 async function startPeer(

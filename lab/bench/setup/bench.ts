@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { Codec, type Request } from "@resonatehq/sdk";
 import { type Bundle, bundleEdge } from "../../../cli/bundle/bundle.ts";
-import { type EdgeProcess, spawnEdge } from "../../../cli/launcher/local-edge.ts";
+import { type EdgeProcess, serveBundle } from "../../../cli/launcher/local-edge.ts";
 import { creationOf, type Resonate, startResonate } from "../../../test/support/resonate.ts";
 import { ownGroup } from "../../../testing/stack/worker-process.ts";
 import { answerRequest as weather } from "../../../tools/weather/sample-archive/archive.ts";
@@ -80,21 +80,8 @@ export async function startBench(): Promise<Bench> {
     namespace,
     group,
     bundles,
-    async serve(entry, more, inspectorPort) {
-      const options = { port: 0, inspectorPort, bindings: { ...bindings, ...more } };
-      const { process, listening } = await spawnEdge(bundles[entry], options);
-      const port = await listening;
-      return {
-        url: `http://127.0.0.1:${port}`,
-        port,
-        beside: [],
-        process,
-        async [Symbol.asyncDispose]() {
-          process.kill("SIGKILL");
-          await process.exited;
-        },
-      };
-    },
+    serve: (entry, more, inspectorPort) =>
+      serveBundle(bundles[entry], { port: 0, inspectorPort, bindings: { ...bindings, ...more } }),
     envelope,
     creation: (name, func, args) =>
       envelope("promise.create", creationOf({ id: namespace + name, func, args, group, timeoutAt: Date.now() + DAY })),

@@ -1,6 +1,5 @@
 import { machineClock } from "../../../core/engine/clock.ts";
-import type { Limit } from "../../../core/engine/runtime.ts";
-import { LeaseLost } from "../../../core/engine/runtime.ts";
+import { LeaseLost, type Limit } from "../../../core/engine/runtime.ts";
 import { limitId } from "../../../core/store/ids.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
 import { Turns } from "../../../core/store/pacing/fair-semaphore.ts";
@@ -104,25 +103,18 @@ class LimitQueue {
   /** Gives a reserved slot to the next waiting attempt, or frees it. */
   #use(slot: LimitSlot): void {
     const next = this.#next();
-    if (!next || !slot.fits(next.limit.time)) return void this.#free(slot);
+    if (!next || !slot.fits(next.limit.time)) return void this.#free(slot, slot.release());
     this.#waiting.delete(next);
     const { per } = next.limit;
     const ended = per === undefined ? () => this.#use(slot) : () => {};
-    if (per !== undefined) machineClock.after(per, () => this.#over(slot));
+    if (per !== undefined) machineClock.after(per, () => void this.#free(slot, slot.over()));
     this.#turns.began(next.priority);
     next.resolve(ended);
   }
 
-  /** Makes a slot of a rate available again after its span. */
-  #over(slot: LimitSlot): void {
-    slot.over();
-    this.#reserved.delete(slot);
-    this.#freed.resolve();
-    if (this.#waiting.size > 0) void this.#fill();
-  }
-
-  async #free(slot: LimitSlot): Promise<void> {
-    await slot.release();
+  /** Makes a slot available again when its reservation is over. */
+  async #free(slot: LimitSlot, over: Promise<void> | void): Promise<void> {
+    await over;
     this.#reserved.delete(slot);
     this.#freed.resolve();
     if (this.#waiting.size > 0) void this.#fill();

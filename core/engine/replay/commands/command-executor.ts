@@ -69,7 +69,6 @@ export class CommandExecutor {
         continue;
       }
       await this.#writeOutputs();
-      if (!pass.end && !pass.isTold) await this.#endGivenUp();
       await writer.pin((window) =>
         commands.open.values().some((command) => isNew(command) && command.window >= window),
       );
@@ -149,15 +148,6 @@ export class CommandExecutor {
       journal.outputs.add(path);
     };
     await Promise.all(left.map(write));
-  }
-
-  /** Records the end of `until`s that were given up: crash-loop detection takes an open one for a reason to record nothing. */
-  async #endGivenUp(): Promise<void> {
-    const { commands, writer } = this.#parts;
-    for (const command of commands.givenUp) {
-      commands.givenUp.delete(command);
-      if (command.begun) await writer.record({ kind: "until", op: command.path });
-    }
   }
 
   /** Begins the work of new commands, and of those whose pause is over. */

@@ -104,16 +104,10 @@ export class Commands {
     this.#named.get(command.path.replace(/#\d+$/, ""))?.open.delete(command);
   }
 
-  /** The `until`s that were given up, without a record of their end. */
-  readonly givenUp = new Set<Command>();
-
   /** Closes the open commands of a context and of the contexts inside of it; returns them. */
   closeWithin(path: string): Command[] {
     const within = [...this.open].filter((command) => command.path.startsWith(path));
-    for (const command of within) {
-      this.close(command);
-      if (command.kind === "until") this.givenUp.add(command);
-    }
+    for (const command of within) this.close(command);
     return within;
   }
 }

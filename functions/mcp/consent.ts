@@ -1,7 +1,7 @@
 /** Removes arguments by which a model says that the user agreed, for deployments that do not take a model's word for it. */
 import * as z from "zod";
-import type { JsonSchema } from "../definitions/job.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool } from "../../core/author/tool.ts";
+import type { JsonSchema } from "../../core/definitions/job.ts";
 
 /** The tool without its arguments of consent: they are not advertised, and are treated as unknown if a client sends them. */
 export function withoutConsent(tool: Tool): Tool {

@@ -1,0 +1,34 @@
+import type { Config } from "../app/config.ts";
+import type { Callers } from "../caller/callers.ts";
+import { SharedValue } from "../http/shared-value.ts";
+import type { Settings } from "./calls.ts";
+
+/** The operators' settings, with the callers whom the configuration blocks. */
+export class OperatorSettings {
+  /** The settings as they were last known. */
+  known: Settings;
+  readonly #blocked: readonly string[];
+  readonly #callers: Callers | undefined;
+  readonly #shared: SharedValue<Settings>;
+
+  /** @param fresh how long they are cached, in milliseconds */
+  constructor({ BLOCKED_CALLERS = [], isOperated }: Config, callers: Callers | undefined, fresh: number) {
+    this.#blocked = BLOCKED_CALLERS;
+    this.known = { starts_stopped: false, blocked: [...BLOCKED_CALLERS] };
+    this.#callers = isOperated ? callers : undefined;
+    this.#shared = new SharedValue({ fresh, failed: 1_000, turn: 3_000 });
+  }
+
+  /** The settings, asked for unless the cached ones are fresh. */
+  readonly get = async (): Promise<Settings> => {
+    const callers = this.#callers;
+    if (!callers) return this.known;
+    try {
+      const { value } = await this.#shared.get(() => callers.operate("settings"));
+      this.known = { ...value, blocked: [...this.#blocked, ...value.blocked] };
+    } catch {
+      // The last known settings hold while the object cannot be reached.
+    }
+    return this.known;
+  };
+}
