@@ -7,6 +7,8 @@ import { type Asked, asked } from "./asking.ts";
 const PATIENCE = 6 * 60_000;
 /** The pause after a failure, in milliseconds. */
 const PAUSE = 10_000;
+/** The pause after a change, in milliseconds. Those that follow within it count as one. */
+const BETWEEN = 1_000;
 
 /** Calls `onUpdated` at each change of a resource, until the context's `signal` is aborted. */
 export async function watchResource(
@@ -34,7 +36,10 @@ export async function watchResource(
       await pause(PAUSE, signal);
       continue;
     }
-    if (since !== undefined && since !== at) onUpdated();
+    const isChanged = since !== undefined && since !== at;
     since = at;
+    if (!isChanged) continue;
+    onUpdated();
+    await pause(BETWEEN, signal);
   }
 }

@@ -10,11 +10,9 @@ import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { SENT, type Told, type Worker } from "../at-once.ts";
 import { CallArgs, type Sent } from "../call-job.ts";
 import type { CallEvent, CallInFlight } from "./call/call-in-flight.ts";
-import { CallRequests } from "./call/call-requests.ts";
+import { CallRequests, recordOf } from "./call/call-requests.ts";
 import { revisionFails } from "./call/other-revision.ts";
 import { protocolError, storedAnswer } from "./call/outcome.ts";
-import type { Slot } from "./call/slots.ts";
-import { requestId } from "./connection/open-request.ts";
 import type { WrappedServer } from "./wrapped-server.ts";
 
 /** How long a call may wait to be sent, and then for its answer, before it becomes a job; in milliseconds. */
@@ -69,20 +67,22 @@ async function answer(callee: Callee, request: IncomingMessage, response: Server
 
 /** Makes a call. @throws {Error} if it cannot be sent at once */
 async function make(callee: Callee, jobName: string, args: CallArgs, sending: (sent: Sent) => void): Promise<Told> {
-  const { server, log } = callee;
+  const { server, log, mayRun } = callee;
   const left = new AbortController();
   const { signal } = left;
   const step = { signal, deadline: Number.POSITIVE_INFINITY, log, progress() {} } as unknown as Step;
-  const { slot, host } = await ready(callee, jobName, step, left);
   const request = { ...{ jobName, deadline: 0, signal, args }, answers: new Map(), questions: new Map() };
   const requests = new CallRequests(server, request);
-  const kept = args.once && host !== undefined ? { kept: { keeper: host, request: requestId() } } : {};
-  const sent: Sent = { at: new Date().toISOString(), ...kept };
-  server.calls.permit(jobName, args.once ? sent.at : undefined, slot);
+  const prepared = mayRun(jobName).then((isFree) => (isFree ? requests.prepare(step) : undefined));
+  const sent = await within(prepared, UNSENT);
+  if (!sent) {
+    left.abort();
+    throw new Error("it has to wait");
+  }
   sending(sent);
   // If the call was not sent or is lost, its job decides what to do: the job finds it here.
   const call = await requests
-    .begin(step, { base: 0, request: { kind: "call" }, ...(args.once && { sentAt: sent.at }), ...kept })
+    .begin(step, { base: 0, request: { kind: "call" }, ...recordOf(sent, args) })
     .catch(() => undefined);
   if (!call) return { sent };
   const answered = call.event(0).catch(() => undefined);
@@ -99,31 +99,6 @@ async function make(callee: Callee, jobName: string, args: CallArgs, sending: (s
   return { answer, progress: { done, total, message } };
 }
 
-/** Waits a little for a connection and a slot. */
-async function ready(
-  { server, mayRun }: Callee,
-  jobName: string,
-  step: Step,
-  left: AbortController,
-): Promise<{ slot: Slot; host: string | undefined }> {
-  const timer = setTimeout(() => left.abort(), UNSENT);
-  const late = new Promise<never>((_, reject) => {
-    left.signal.addEventListener("abort", () => reject(new Error("it has to wait")));
-  });
-  let slot: Slot | undefined;
-  const getReady = async () => {
-    if (!(await mayRun(jobName))) throw new Error("it is held back");
-    await server.connection(jobName, step.log);
-    slot = await server.takeSlot(jobName, left.signal, step);
-    const { host } = await server.connection(jobName, step.log);
-    left.signal.throwIfAborted();
-    return { slot, host };
-  };
-  const getting = getReady();
-  getting.catch(() => slot?.free());
-  return Promise.race([getting, late]).finally(() => clearTimeout(timer));
-}
-
 /** The result that a job would have, if the call has ended and its answer is small. */
 async function answerIn(
   event: CallEvent,
@@ -131,7 +106,7 @@ async function answerIn(
   step: Step,
   name: string,
 ): Promise<Record<string, unknown> | undefined> {
-  if (call.session.protocolVersion === undefined && revisionFails(event)) return undefined;
+  if (call.options.session.protocolVersion === undefined && revisionFails(event)) return undefined;
   if (event.kind === "error") return protocolError(event);
   if (event.kind !== "result") return undefined;
   const { result } = event;

@@ -101,6 +101,16 @@ test("a call does not wait for a server that never sets its log level", { timeou
   await server.close();
 });
 
+test.each([true, false])(
+  "it is told in words that there is no such program, with a program host: %s",
+  async (hosted) => {
+    const server = new WrappedServer({ name: "acme", command: "no-such-program" }, { ...process.env }, hosted);
+    await expect(server.connection("acme.read.1", LOG)).rejects.toThrow(
+      "acme cannot be reached: there is no such program",
+    );
+  },
+);
+
 /** A program whose tool becomes a task of eight seconds. */
 const TASK = `
 let end;

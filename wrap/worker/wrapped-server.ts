@@ -7,6 +7,7 @@ import { callerOf } from "../../core/definitions/caller.ts";
 import { HOUR, type Log, RetryableError, type Step } from "../../core/definitions/context.ts";
 import { splitKey } from "../../core/store/ids.ts";
 import { jsonOf } from "../../core/store/json.ts";
+import type { Fetch } from "../../worker/public-fetch.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { CallsInFlight } from "./call/call-in-flight.ts";
@@ -14,7 +15,7 @@ import { type Slot, Slots } from "./call/slots.ts";
 import { Connection } from "./connection/connection.ts";
 import { type Environment, filled, filledAll, programEnvironment } from "./connection/environment.ts";
 import { AnswerLost, NotSent, notOpened, Unsendable } from "./connection/errors.ts";
-import { type Fetch, guardedFetch } from "./connection/guarded-fetch.ts";
+import { guardedFetch } from "./connection/guarded-fetch.ts";
 import type { Target } from "./connection/target.ts";
 import { canHost } from "./host/host-connection.ts";
 import { snapshotOf } from "./snapshot-file.ts";
@@ -180,7 +181,6 @@ export class WrappedServer {
       if (error instanceof RetryableError) {
         throw new RetryableError(`${name} cannot be reached: ${error.message}`, { retryAfter: error.retryAfter });
       }
-      if (error instanceof NotSent) throw error;
       throw new NotSent(`${name} cannot be reached: ${reason(error)}`, { cause: error });
     }
   }
@@ -326,12 +326,10 @@ export class WrappedServer {
       const all = filledAll({ ...headers, ...own }, this.#env, name);
       return { url: new URL(filled(url, this.#env, name)), headers: all, fetch: this.#fetch };
     }
-    const given = { ...filledAll(env, this.#env, name), ...own };
-    const all = args.map((each) => filled(each, this.#env, name));
     return {
       command: filled(command ?? "", this.#env, name),
-      args: all,
-      env: programEnvironment(given, this.#env),
+      args: args.map((each) => filled(each, this.#env, name)),
+      env: programEnvironment({ ...filledAll(env, this.#env, name), ...own }, this.#env),
       cwd: cwd ?? process.cwd(),
       hosted: this.#isHosted ? { keep: this.options.keep ?? KEEP, deployment: deploymentOf(this.#env) } : undefined,
     };

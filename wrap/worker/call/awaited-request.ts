@@ -4,8 +4,7 @@ import { isRecord } from "../../../core/store/json.ts";
 import type { Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { CallRefused } from "../connection/errors.ts";
-import type { ResumableStream, Session } from "../connection/open-request.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject, ResumableStream, Session } from "../connection/open-request.ts";
 import type { CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { storedAnswer } from "./outcome.ts";
 
@@ -67,7 +66,7 @@ export async function outcomeOf(
   step: Step,
   event: CallEvent,
   { request }: AwaitedRequest,
-  { session, logs }: Pick<CallInFlight, "session" | "logs">,
+  { options: { session }, logs }: Pick<CallInFlight, "options" | "logs">,
   server: string | undefined,
 ): Promise<StepOutcome> {
   if (event.kind !== "result") return event;

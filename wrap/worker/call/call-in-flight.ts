@@ -3,8 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { Step } from "../../../core/definitions/context.ts";
 import { LEVELS, type LogMessage } from "../../behind/logs.ts";
 import { RpcError } from "../connection/errors.ts";
-import type { OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
 import { MAX_MESSAGE, told } from "./outcome.ts";
 import { isTooDeep } from "./readable.ts";
 import type { Seat, Slot } from "./slots.ts";
@@ -26,7 +25,7 @@ const RESUMABLE_AFTER = 3_000;
 /** How long a finished call is kept for its job, in milliseconds. */
 const KEPT = 5 * 60_000;
 
-export interface CallOptions {
+interface CallOptions {
   /** The number of the first event; numbers are unique within a job. */
   base: number;
   /** The answers to questions that the call asked in an earlier process, by event number. */
@@ -48,13 +47,9 @@ const MAX_LOGS = 1_000;
 const MAX_LOG_SIZE = 100_000;
 
 export class CallInFlight {
-  readonly base: number;
-  readonly session: Session;
-  readonly isResumed: boolean;
-  readonly isRepeated: boolean;
+  readonly options: CallOptions;
   readonly #events: PromiseWithResolvers<CallEvent>[] = [];
   readonly #questions: (ServerQuestion | undefined)[] = [];
-  readonly #answers: ReadonlyMap<number, JsonObject>;
   readonly request: OpenRequest;
   /** The server's log messages for the caller. */
   readonly logs: LogMessage[] = [];
@@ -78,13 +73,9 @@ export class CallInFlight {
 
   /** `send` makes the request. */
   constructor(options: CallOptions, send: (hooks: RequestHooks) => OpenRequest) {
-    const { base, questions } = options;
-    this.base = base;
-    this.session = options.session;
-    this.isResumed = options.isResumed;
-    this.isRepeated = options.isRepeated;
+    const { base, questions, answers } = options;
+    this.options = options;
     this.#next = base;
-    this.#answers = options.answers;
     const recordPosition = (event: string | undefined) => {
       const position = this.#isResumable ? undefined : options.position(event);
       if (!position) return;
@@ -112,7 +103,7 @@ export class CallInFlight {
         this.#questions[n] = question;
         this.seat?.leave();
         if (known === undefined) this.#emit({ kind: "question", id: question.id, params: question.params });
-        const answer = this.#answers.get(n);
+        const answer = answers.get(n);
         if (answer) this.answer(n, answer);
       },
     });
@@ -127,7 +118,7 @@ export class CallInFlight {
 
   /** Whether event `n` has happened here, or still can happen. */
   knows(n: number): boolean {
-    return n >= this.base && (!this.#isDone || n < this.#next);
+    return n >= this.options.base && (!this.#isDone || n < this.#next);
   }
 
   /** Resolves with event `n`; rejects if the call is lost before that. */
@@ -161,7 +152,7 @@ export class CallInFlight {
   }
 
   #at(n: number): PromiseWithResolvers<CallEvent> {
-    const index = n - this.base;
+    const index = n - this.options.base;
     let event = this.#events[index];
     if (!event) {
       event = Promise.withResolvers<CallEvent>();
@@ -187,8 +178,8 @@ export class CallInFlight {
       return;
     }
     this.failed = error;
-    for (let n = this.#next; n < this.base + this.#events.length; n++) this.#at(n).reject(error);
-    this.#at(this.#next).reject(error);
+    this.#at(this.#next);
+    for (const event of this.#events) event?.reject(error);
   }
 }
 
@@ -209,12 +200,6 @@ export class CallsInFlight {
    */
   readonly #permits = new Map<string, Permit>();
 
-  /** The job's call in this process that knows event `n`, if there is one. */
-  find(job: string, n: number): CallInFlight | undefined {
-    const call = this.#calls.get(job);
-    return call?.knows(n) ? call : undefined;
-  }
-
   /** The job's last call in this process. */
   of(job: string): CallInFlight | undefined {
     return this.#calls.get(job);
@@ -223,9 +208,7 @@ export class CallsInFlight {
   /** Makes a job's call once, even if two steps of the job request it at the same time. */
   begin(job: string, base: number, make: () => Promise<CallInFlight>): Promise<CallInFlight> {
     const key = `${base} ${job}`;
-    const beginning = this.#beginning.get(key);
-    if (beginning) return beginning;
-    const begun = make().finally(() => this.#beginning.delete(key));
+    const begun = this.#beginning.get(key) ?? make().finally(() => this.#beginning.delete(key));
     this.#beginning.set(key, begun);
     return begun;
   }
@@ -261,18 +244,13 @@ export class CallsInFlight {
   }
 
   /**
-   * The permit to send the call whose record has this time. A permit for another record is dropped: this worker lost the job before
-   * its own record was written, and the worker that wrote the present record may have sent the call.
+   * Takes the permit to send the call whose record has this time. A permit for another record is dropped: this worker lost the job
+   * before its own record was written, and the worker that wrote the present record may have sent the call.
    */
-  permitOf(job: string, at: string | undefined): Permit | undefined {
+  takePermit(job: string, at: string | undefined): Permit | undefined {
     const permit = this.#permits.get(job);
-    if (permit?.at === at) return permit;
-    this.#dropPermit(job);
-    return undefined;
-  }
-
-  /** Uses up the permit, because the call is being sent. */
-  usePermit(job: string): void {
-    this.#permits.delete(job);
+    if (permit?.at === at) this.#permits.delete(job);
+    else this.#dropPermit(job);
+    return permit?.at === at ? permit : undefined;
   }
 }

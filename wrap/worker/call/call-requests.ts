@@ -5,18 +5,17 @@ import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/
 import { machineClock } from "../../../core/engine/clock.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { splitKey } from "../../../core/store/ids.ts";
-import { type CallArgs, isMethod, NOT_DONE } from "../../call-job.ts";
+import { type CallArgs, isMethod, NOT_DONE, type Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown } from "../connection/errors.ts";
-import { ID_PREFIX, type ResumableStream, requestId } from "../connection/open-request.ts";
-import type { JsonObject } from "../json.ts";
+import { ID_PREFIX, type JsonObject, type ResumableStream, requestId } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import { type AwaitedRequest, isMadeAsTask, isSessionOver, outcomeOf, type StepOutcome } from "./awaited-request.ts";
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { isRefusal, revisionFails, withAdvice } from "./other-revision.ts";
 import { explained, failure, unknownEffect } from "./outcome.ts";
 import { ask, checkTask, TaskEnded, watchLegacyTask } from "./remote-tasks.ts";
-import { Seat } from "./slots.ts";
+import { Seat, type Slot } from "./slots.ts";
 
 /** How long a resumed stream may be silent before it is resumed again, in milliseconds. */
 const RESUME_AGAIN = 10 * SECOND;
@@ -33,6 +32,9 @@ interface RequestingJob {
   /** The event numbers of the questions, by question id. */
   questions: ReadonlyMap<string | number, number>;
 }
+
+/** The record that a call was sent, if the call must not be sent again. */
+export const recordOf = ({ at, kept }: Sent, { once }: CallArgs) => (once ? { sentAt: at, ...(kept && { kept }) } : {});
 
 export class CallRequests {
   readonly #server: WrappedServer;
@@ -53,13 +55,14 @@ export class CallRequests {
     const { calls, options } = this.#server;
     const { jobName } = this.#job;
     const { request, sentAt } = awaited;
-    const call =
-      calls.find(jobName, n) ??
-      (await calls.begin(jobName, awaited.base, () => this.begin(step, this.#continuedAt(awaited, n))));
+    // A request that reports only new events begins with the event that is waited for.
+    const next = this.#reportsNewOnly(awaited) ? { ...awaited, base: n } : awaited;
+    const known = calls.of(jobName);
+    const call = known?.knows(n) ? known : await calls.begin(jobName, awaited.base, () => this.begin(step, next));
     const abandoned = Promise.withResolvers<never>();
     abandoned.promise.catch(() => {});
     // After a stream is resumed, the server may send further events over another stream; resuming again gets all of them.
-    const silence = call.isResumed
+    const silence = call.options.isResumed
       ? setTimeout(() => abandoned.reject(new Error("nothing came of it")), RESUME_AGAIN)
       : undefined;
     call.onProgress = (...progress) => {
@@ -101,7 +104,7 @@ export class CallRequests {
       cancelTimeout?.();
       call.onProgress = undefined;
     }
-    const isNewest = call.session.protocolVersion === undefined;
+    const isNewest = call.options.session.protocolVersion === undefined;
     if (isNewest && revisionFails(event) && this.#server.speakOlder(step.log)) {
       const why = `${options.name} does not serve this in the revision that was spoken`;
       if (sentAt === undefined || isRefusal(event)) return { kind: "lost", why };
@@ -122,7 +125,8 @@ export class CallRequests {
     call.request.leave();
     if (request.kind !== "call") return this.#lost(error, request);
     const isOver = isSessionOver(error);
-    if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.isRepeated) calls.permit(jobName, sentAt);
+    if ((isOver || error instanceof NotSent) && sentAt !== undefined && !call.options.isRepeated)
+      calls.permit(jobName, sentAt);
     if (isOver) return new Error(`${NOT_DONE}: ${options.name} has forgotten the session`);
     // The job counts the losses of a call. One that has asked is made again by the step, which has the answers to its questions.
     if (error instanceof AnswerLost && sentAt === undefined && n === base) return new OutcomeUnknown(error.message);
@@ -146,11 +150,6 @@ export class CallRequests {
       : error;
   }
 
-  /** The request for event `n`. A request that reports only new events begins with that event. */
-  #continuedAt(awaited: AwaitedRequest, n: number): AwaitedRequest {
-    return this.#reportsNewOnly(awaited) ? { ...awaited, base: n } : awaited;
-  }
-
   #reportsNewOnly({ request, kept }: AwaitedRequest): boolean {
     return kept !== undefined || (request.kind === "task" && this.#streamOf(request) === undefined);
   }
@@ -161,22 +160,43 @@ export class CallRequests {
     return stream && !this.#deadStreams.has(stream) ? stream : undefined;
   }
 
+  /** Waits for a connection and a slot, so that the call goes out right after the record of its sending. */
+  async prepare(step: Step): Promise<Sent> {
+    const { jobName, args, signal } = this.#job;
+    let slot: Slot | undefined;
+    try {
+      await this.connect(step);
+      slot = await this.#server.takeSlot(jobName, step.signal, step);
+      // The connection may have ended while the call waited for its slot.
+      const { host } = await this.connect(step);
+      // If the job has moved to another worker, that worker permits its own call.
+      step.signal.throwIfAborted();
+      // The slot outlasts the step: without the job, nobody else would free it.
+      const at = new Date().toISOString();
+      this.#server.calls.permit(jobName, args.once ? at : undefined, slot, signal);
+      return { at, ...(args.once && host !== undefined && { kept: { keeper: host, request: requestId() } }) };
+    } catch (error) {
+      slot?.free();
+      throw explained(error);
+    }
+  }
+
   /** Waits for a slot and makes a request; resolves when the request is in flight. */
   async begin(step: Step, awaited: AwaitedRequest): Promise<CallInFlight> {
     const { calls, options } = this.#server;
     const { jobName, signal } = this.#job;
     const { kept, sentAt } = awaited;
-    const permit = calls.permitOf(jobName, sentAt);
+    const permit = calls.takePermit(jobName, sentAt);
     if (awaited.request.kind === "call" && sentAt !== undefined && !kept && !permit) {
       throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
     }
-    const slot = permit?.slot ?? (await this.#server.takeSlot(jobName, signal, step));
+    let slot = permit?.slot;
     try {
+      slot ??= await this.#server.takeSlot(jobName, signal, step);
       if (signal.aborted) throw new Error("the job is no longer run here");
       const connection = await this.connect(step);
       const { log } = this.#job.args;
       if (log !== undefined) await connection.logFrom(log);
-      calls.usePermit(jobName);
       const call = this.#send(connection, awaited, permit ? undefined : kept?.keeper);
       calls.put(jobName, call);
       // The call outlives this execution, and gets its answer from the next one.
@@ -190,8 +210,8 @@ export class CallRequests {
       });
       return call;
     } catch (error) {
-      if (calls.permitOf(jobName, sentAt)) calls.permit(jobName, sentAt);
-      slot.free();
+      if (permit) calls.permit(jobName, sentAt);
+      slot?.free();
       throw explained(error);
     }
   }
@@ -199,7 +219,7 @@ export class CallRequests {
   /** Drops the connection if the call ends because the server has forgotten the connection's session. */
   async #dropLostSession(call: CallInFlight, connection: Connection, { log }: Step): Promise<void> {
     await call.ended;
-    const isCurrent = call.session.sessionId === connection.session.sessionId;
+    const isCurrent = call.options.session.sessionId === connection.session.sessionId;
     if (isCurrent && isSessionOver(call.failed)) {
       await this.#server.drop(this.#job.jobName, connection, log).catch(() => {});
     }

@@ -13,8 +13,8 @@ import { LOGS, type LogMessage } from "../../behind/logs.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
+import type { JsonObject } from "../connection/open-request.ts";
 import { MAX_KEPT_ANSWER, tooLong } from "../host/host-config.ts";
-import type { JsonObject } from "../json.ts";
 import { isTooDeep, readable } from "./readable.ts";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */

@@ -4,11 +4,10 @@ import { NonRetryableError, RetryableError, SECOND, type Step } from "../../../c
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import { isFinal } from "../../../core/engine/values.ts";
 import { backoff, pause, within } from "../../../core/store/pacing/backoff.ts";
-import type { RpcFailure } from "../../../core/tools/content.ts";
 import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
-import type { JsonObject } from "../json.ts";
-import type { RemoteTask } from "./awaited-request.ts";
+import type { JsonObject } from "../connection/open-request.ts";
+import type { RemoteTask, StepOutcome } from "./awaited-request.ts";
 import type { CallInFlight } from "./call-in-flight.ts";
 import { MAX_MESSAGE, storedAnswer, told } from "./outcome.ts";
 
@@ -61,9 +60,7 @@ export async function watchTask(
   answered: ReadonlySet<string>,
   server: string,
   timeout: number,
-): Promise<
-  { kind: "result"; result: JsonObject } | ({ kind: "error" } & RpcFailure) | { kind: "input"; requests: JsonObject }
-> {
+): Promise<StepOutcome> {
   const { taskId, every } = task;
   const { signal } = step;
   const report = reporter(step);

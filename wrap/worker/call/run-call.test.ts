@@ -19,7 +19,7 @@ test("a replay tells the program host that a call's answer is recorded, and says
   const calls = new CallsInFlight();
   const told: string[] = [];
   const request = { recorded: () => told.push("recorded") };
-  calls.put("acme.read.1", { base: 1, request, ended: new Promise(() => {}) } as unknown as CallInFlight);
+  calls.put("acme.read.1", { options: { base: 1 }, request, ended: new Promise(() => {}) } as unknown as CallInFlight);
   const answer = Promise.withResolvers<StepOutcome>();
   const outcomes: Record<string, StepOutcome | Promise<StepOutcome>> = {
     call: { kind: "lost", why: "acme: the program has ended" },

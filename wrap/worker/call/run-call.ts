@@ -12,17 +12,15 @@ import {
 } from "../../../core/definitions/context.ts";
 import { outside } from "../../../core/engine/guard/guard.ts";
 import { pause } from "../../../core/store/pacing/backoff.ts";
-import type { CallArgs, Sent } from "../../call-job.ts";
+import type { CallArgs } from "../../call-job.ts";
 import { AnswerLost, OutcomeUnknown, RpcError } from "../connection/errors.ts";
-import { requestId } from "../connection/open-request.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import { type AwaitedRequest, continuable, questionOf, type RemoteTask, type StepOutcome } from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";
-import { CallRequests } from "./call-requests.ts";
-import { explained, protocolError } from "./outcome.ts";
+import { CallRequests, recordOf } from "./call-requests.ts";
+import { protocolError } from "./outcome.ts";
 import { ask, watchTask } from "./remote-tasks.ts";
-import type { Slot } from "./slots.ts";
 
 /** How long an unreachable server is retried. */
 const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
@@ -63,8 +61,6 @@ function awaitUpdate(
     { retry: RETRIES },
   );
 }
-
-const keptIn = ({ kept }: Sent) => kept && { kept };
 
 class Call {
   readonly #server: WrappedServer;
@@ -146,7 +142,7 @@ class Call {
   /** The outcome that event `n` brought is recorded. In a replay, the call in this process may be a later one, and still open. */
   #recorded(n: number): void {
     const call = this.#server.calls.of(this.#ctx.jobName);
-    if (call && call.base <= n) call.request.recorded();
+    if (call && call.options.base <= n) call.request.recorded();
   }
 
   /**
@@ -155,40 +151,13 @@ class Call {
    */
   async #send(n: number, request: AwaitedRequest["request"], wait = 0): Promise<StepOutcome> {
     const number = (n === 0 ? "" : ` ${n}`) + this.#attempt;
-    this.#awaited = { base: n, request };
-    const { sent } = this.#args;
     // Only the first request of the first generation was sent before the job; the job sends the others itself.
-    if (sent && number === "") {
-      this.#awaited = this.#args.once ? { ...this.#awaited, sentAt: sent.at, ...keptIn(sent) } : this.#awaited;
-    } else if (this.#args.once) {
-      // After a crash, the record means that the call may have been sent: only the process that wrote the record knows.
-      const own = await this.#ctx.step(`send${number}`, (step) => this.#prepareToSend(step), { retry: RETRIES });
-      this.#awaited = { base: n, request, sentAt: own.at, ...keptIn(own) };
-    }
+    let sent = number === "" ? this.#args.sent : undefined;
+    // After a crash, the record means that the call may have been sent: only the process that wrote the record knows.
+    if (this.#args.once)
+      sent ??= await this.#ctx.step(`send${number}`, (step) => this.#requests.prepare(step), { retry: RETRIES });
+    this.#awaited = { base: n, request, ...(sent && recordOf(sent, this.#args)) };
     return this.#next(this.#ctx, n, `call${number}`, { wait });
-  }
-
-  /** Waits for a connection and a slot, so that the call goes out right after the record. */
-  async #prepareToSend(step: Step): Promise<Sent> {
-    const { jobName } = this.#ctx;
-    const { signal } = step;
-    const connect = () => this.#requests.connect(step);
-    let slot: Slot | undefined;
-    try {
-      await connect();
-      slot = await this.#server.takeSlot(jobName, signal, step);
-      // The connection may have ended while the call waited for its slot.
-      const { host } = await connect();
-      // If the job has moved to another worker, that worker permits its own call.
-      signal.throwIfAborted();
-      // The slot outlasts the step: without the job, nobody else would free it.
-      const at = new Date().toISOString();
-      this.#server.calls.permit(jobName, at, slot, this.#ctx.signal);
-      return { at, ...(host !== undefined && { kept: { keeper: host, request: requestId() } }) };
-    } catch (error) {
-      slot?.free();
-      throw explained(error);
-    }
   }
 
   /** Asks the caller a question; waits for the answer, or for the call's next event if the call goes on without it. */

@@ -12,7 +12,6 @@ import {
   type Transport,
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/definitions/context.ts";
 import { within } from "../../../core/store/pacing/backoff.ts";
@@ -50,8 +49,6 @@ const CONFIRM = 5_000;
 /** How long a server may take to accept the answer to its request, in milliseconds. */
 const ACCEPT = 30_000;
 
-type Era = "modern" | "legacy";
-
 interface ConnectionOptions {
   target: Target;
   log: Log;
@@ -69,9 +66,9 @@ export class Connection {
   readonly #target: Target;
   readonly #log: Log;
   readonly #say: ReturnType<typeof lineLog>;
-  #transport: Transport;
+  readonly #transport: Transport;
   readonly #pending = new Map<string, PendingRequest>();
-  #isOpen = true;
+  isOpen = true;
   /** The server's tools, as last listed. */
   tools: readonly ListedTool[] = [];
   /** The changes of resources that jobs wait for. */
@@ -91,7 +88,7 @@ export class Connection {
     this.closed = closed.promise;
     let why = CONNECTION_LOST;
     client.onclose = () => {
-      this.#isOpen = false;
+      this.isOpen = false;
       for (const { reject, isApart } of [...this.#pending.values()]) if (!isApart) reject(new AnswerLost(why));
       this.updates.close(new AnswerLost(why));
       closed.resolve();
@@ -127,9 +124,9 @@ export class Connection {
     { target, log, onListsChanged, timeout, asked }: ConnectionOptions,
   ): Promise<Connection> {
     const client = clientOf(mode, asked, timeout, onListsChanged);
-    const isProgram = transport instanceof StdioClientTransport || transport instanceof HostedTransport;
+    const { stderr = null } = transport as { stderr?: Readable | null };
     const connection = new Connection(client, transport, target, log);
-    const lastLine = isProgram ? logLines(transport.stderr as Readable | null, connection.#say) : () => "";
+    const lastLine = logLines(stderr, connection.#say);
     try {
       await client.connect(transport, { timeout });
     } catch (error) {
@@ -144,15 +141,11 @@ export class Connection {
     return connection;
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen;
-  }
-
   get isIdle(): boolean {
     return this.#pending.size === 0;
   }
 
-  get era(): Era {
+  get era(): "modern" | "legacy" {
     return this.client.getProtocolEra() === "modern" ? "modern" : "legacy";
   }
 
@@ -226,9 +219,8 @@ export class Connection {
     const begun = Promise.withResolvers<void>();
     const params = { notifications: { resourceSubscriptions: [uri] } };
     const open = this.request("subscriptions/listen", params, { onAcknowledged: () => begun.resolve() });
-    open.result
-      .then(() => begun.reject(new AnswerLost(STREAM_ENDED)), begun.reject)
-      .finally(() => this.updates.forget(uri));
+    const end = (why: Error) => this.updates.fail(uri, why);
+    open.result.then(() => end(new AnswerLost("the server has ended the subscription")), end);
     return { begun: begun.promise, end: () => open.cancel("nobody waits for its changes") };
   }
 
@@ -276,7 +268,7 @@ export class Connection {
   ): OpenRequest {
     const answer = Promise.withResolvers<Record<string, unknown>>();
     answer.promise.catch(() => {});
-    if (!this.#isOpen) {
+    if (!this.isOpen) {
       answer.reject(new NotSent(CONNECTION_LOST));
       return { result: answer.promise, cancel: () => {}, leave: () => {}, recorded: () => {} };
     }

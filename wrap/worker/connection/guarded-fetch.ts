@@ -4,8 +4,6 @@ import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/public-fetch.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 
-export type { Fetch };
-
 const NO_BODY = [204, 205, 304];
 
 const UNPACKED = { gzip: createGunzip, "x-gzip": createGunzip, deflate: createInflate, br: createBrotliDecompress };

@@ -1,6 +1,9 @@
 /** Requests to a wrapped server while they are open. */
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 
+/** A value as it arrives from a wrapped server. */
+export type JsonObject = Record<string, unknown>;
+
 /** A question that a server asks during a call. */
 export interface ServerQuestion {
   /** The id of the server's request. */

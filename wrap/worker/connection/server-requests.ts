@@ -23,10 +23,8 @@ export function passOn({ id, method, params = {} }: IncomingMessage, { pending, 
     log.warn("wrapped server is refused", { method, reason: message });
     send({ error: { code: METHOD_NOT_FOUND, message } });
   };
-  if (method !== "elicitation/create") {
+  if (method !== "elicitation/create" || (params.mode ?? "form") !== "form") {
     refuse(`durable-mcp-edge offers no ${method}: only questions of the form mode are passed on`);
-  } else if (params.mode !== undefined && params.mode !== "form") {
-    refuse("durable-mcp-edge passes on questions of the form mode only");
   } else {
     // Over stdio nothing says which call asks, and a question must not reach another call's caller.
     const calls = candidates(pending, owner, params);

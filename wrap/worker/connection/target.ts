@@ -8,10 +8,10 @@ import {
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../../core/definitions/context.ts";
+import type { Fetch } from "../../../worker/public-fetch.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
-import type { Fetch } from "./guarded-fetch.ts";
 import type { Session } from "./open-request.ts";
 
 /** How much of a line is logged, in characters, and how many lines of a connection in a second. */

@@ -40,3 +40,19 @@ test("a change between two subscriptions to a resource, of which nobody has hear
     expect.not.stringMatching(`^(${since}|it still waits)$`),
   );
 });
+
+test("jobs that different workers run wait for a change, too, instead of telling one after another", async () => {
+  vi.useFakeTimers();
+  const [here, there] = [1, 2].map(() => new Updates(() => ({ begun: Promise.resolve(), end() {} }))) as [
+    Updates,
+    Updates,
+  ];
+  const { signal } = new AbortController();
+  const first = await here.next("acme://a", undefined, signal);
+  const both = await there.next("acme://a", first, signal);
+  const next = here.next("acme://a", both, signal);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await Promise.race([next, "it waits"])).toBe("it waits");
+  here.heard("acme://a");
+  expect(await next).not.toBe(both);
+});

@@ -21,6 +21,8 @@ interface Watched extends Subscription {
 const LONGEST = 5 * 60_000;
 /** How long a subscription outlasts its last waiting job, in milliseconds, so that the next job finds it. */
 const IDLE = 60_000;
+/** How many states a token holds. */
+const MOST_STATES = 20;
 
 export class Updates {
   readonly #watched = new Map<string, Watched>();
@@ -30,8 +32,12 @@ export class Updates {
     this.#subscribe = subscribe;
   }
 
-  /** Resolves with a token for the state of a resource, once that token differs from `since`, or after five minutes. */
+  /**
+   * Resolves with a token for the state of a resource, once the token `since` does not hold that state, or after five minutes. Each
+   * worker has states of its own, so a token also holds earlier ones: jobs that wait one after another may run on several workers.
+   */
   async next(uri: string, since: unknown, signal: AbortSignal): Promise<string> {
+    const known = typeof since === "string" ? since.split(" ") : [];
     const watched = this.#watched.get(uri) ?? this.#watch(uri);
     clearTimeout(watched.idle);
     watched.waiting += 1;
@@ -42,12 +48,12 @@ export class Updates {
     try {
       // A server may never say that it has begun the subscription.
       await within(
-        begun.then(() => (since === watched.state ? watched.next.promise : undefined)),
+        begun.then(() => (known.includes(watched.state) ? watched.next.promise : undefined)),
         LONGEST,
         signal,
       );
       signal.throwIfAborted();
-      return watched.state;
+      return [...new Set([...known, watched.state])].slice(-MOST_STATES).join(" ");
     } finally {
       watched.waiting -= 1;
       if (watched.waiting === 0) watched.idle = setTimeout(() => this.#drop(uri, watched), IDLE).unref();
@@ -64,12 +70,8 @@ export class Updates {
     }
   }
 
-  forget(uri: string): void {
-    this.#fail(uri, new Error("the server has ended the subscription"));
-  }
-
   close(why: Error): void {
-    for (const uri of [...this.#watched.keys()]) this.#fail(uri, why);
+    for (const uri of [...this.#watched.keys()]) this.fail(uri, why);
   }
 
   #watch(uri: string): Watched {
@@ -81,7 +83,8 @@ export class Updates {
     return watched;
   }
 
-  #fail(uri: string, why: Error): void {
+  /** Ends the subscription, and says why to those who wait for changes. */
+  fail(uri: string, why: Error): void {
     const { end, next, idle } = this.#watched.get(uri) ?? {};
     clearTimeout(idle);
     this.#watched.delete(uri);

@@ -141,7 +141,7 @@ function use(socket: Socket): void {
   program.once("spawn", hello);
   program.once("error", (error: NodeJS.ErrnoException) => {
     if (program?.pid !== undefined) return;
-    socket.end(`x${JSON.stringify({ message: error.message, code: error.code })}\n`, quit);
+    socket.end(`x${JSON.stringify({ message: error.message, code: error.code, syscall: error.syscall })}\n`, quit);
   });
   program.stdout?.on("data", lineReader(MAX_MESSAGE, fromProgram, dropped));
   program.stderr?.setEncoding("utf8").on("data", (chunk: string) => say(user, "s", JSON.stringify(chunk)));

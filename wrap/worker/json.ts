@@ -1,2 +1,0 @@
-/** Values as they arrive from a wrapped server. */
-export type JsonObject = Record<string, unknown>;
