@@ -14,6 +14,7 @@ import { seldom, type TellStart } from "../../core/jobs/operating/starts.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { callerName, operateName } from "../../core/store/object-address.ts";
+import { within } from "../../core/store/pacing/backoff.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { OperateCalls } from "../operate/calls.ts";
 import type { Narrowed } from "./event-log.ts";
@@ -95,6 +96,9 @@ export interface CallerMethods extends Room, RoomListMethods {
  */
 const SCHEDULES = { failed: 1_000, turn: 30_000 };
 
+/** How long a start waits until operators know of it, in milliseconds. */
+const TELLING = 2_000;
+
 /**
  * The objects of a deployment's callers, and those for operators and backups. The namespace at the Resonate server identifies
  * the deployment. Calls throw {@link ResonateUnavailable} where an object cannot be reached.
@@ -168,8 +172,10 @@ export class Callers {
     return answer as Promise<Awaited<ReturnType<OperateCalls[K]>>>;
   }
 
-  /** Reports a start of each kind to operators, once in a while. */
-  readonly tellStart: TellStart = seldom((kind, job) => this.operate("started", kind, job).catch(() => {}));
+  /** Reports a start of each kind to operators, once in a while. The start does not wait long for it. */
+  readonly tellStart: TellStart = seldom((kind, job) =>
+    within(this.operate("started", kind, job).catch(() => {}), TELLING),
+  );
 }
 
 /** Undefined where no Durable Object is bound as `CALLER`. */

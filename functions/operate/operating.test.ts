@@ -322,6 +322,12 @@ test.each(["retry", "cancel"] as const)(
   },
 );
 
+test("the trail has a caller's call whose arguments are null", () => {
+  const { operating } = scene();
+  operating.heard("ada", "cancel_job", { arguments: null });
+  expect(operating.trail({})).toMatchObject([{ who: "ada", what: "cancel_job", about: { jobs: "[]" } }]);
+});
+
 test("a pause that the server refuses ends, the operator learns why, and later actions are done", async () => {
   const { operating } = scene();
   const jobs = Array.from({ length: 10_000 }, (_, i) => `tea_${i}_${"x".repeat(400)}`);

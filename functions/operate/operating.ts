@@ -109,7 +109,8 @@ export class Operating implements OperateCalls {
   }
 
   heard(caller: string, what: string, params: object): void {
-    const { arguments: args = {}, taskId } = params as { arguments?: Record<string, unknown>; taskId?: unknown };
+    const { arguments: given, taskId } = params as { arguments?: unknown; taskId?: unknown };
+    const args = Object(given);
     const named = [args.job_names, args.job_name, taskId === undefined ? undefined : nameInTask(String(taskId))];
     const jobs = named.filter((each) => each !== undefined).flat();
     this.#tables.noteCall(caller, what, {

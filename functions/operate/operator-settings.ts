@@ -1,7 +1,11 @@
 import type { Config } from "../app/config.ts";
 import type { Callers } from "../caller/callers.ts";
+import { within } from "../../core/store/pacing/backoff.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import type { Settings } from "./calls.ts";
+
+/** How long the operators' object may take to answer, in milliseconds: requests wait for it. */
+const PATIENCE = 2_000;
 
 /** The operators' settings, with the callers whom the configuration blocks. */
 export class OperatorSettings {
@@ -16,7 +20,7 @@ export class OperatorSettings {
     this.#blocked = BLOCKED_CALLERS;
     this.known = { starts_stopped: false, blocked: [...BLOCKED_CALLERS] };
     this.#callers = isOperated ? callers : undefined;
-    this.#shared = new SharedValue({ fresh, failed: 1_000, turn: 3_000 });
+    this.#shared = new SharedValue({ fresh, failed: fresh, turn: 3_000 });
   }
 
   /** The settings, asked for unless the cached ones are fresh. */
@@ -24,10 +28,13 @@ export class OperatorSettings {
     const callers = this.#callers;
     if (!callers) return this.known;
     try {
-      const { value } = await this.#shared.get(() => callers.operate("settings"));
+      const { value } = await this.#shared.get(async () => {
+        const answer = await within(callers.operate("settings"), PATIENCE);
+        return answer ?? Promise.reject(new Error("no answer in time"));
+      });
       this.known = { ...value, blocked: [...this.#blocked, ...value.blocked] };
     } catch {
-      // The last known settings hold while the object cannot be reached.
+      // The last known settings hold while the object does not answer.
     }
     return this.known;
   };
