@@ -50,6 +50,34 @@ test("every list follows an index from its cursor on", () => {
   expect(plans.filter((plan) => plan.includes("kind=? AND state=?")).length).toBe(6);
 });
 
+test("a one-time schedule that an earlier edge had fired and not ended is due", () => {
+  const { sql, ...storage } = createStorage();
+  const exec: typeof sql.exec = (statement, ...values) => {
+    // Its row before the last version of the tables.
+    if (statement.startsWith("UPDATE schedules SET next_at = 0"))
+      sql.exec("INSERT INTO schedules VALUES ('s', 9007199254740991, 1, NULL, NULL, '[]')").toArray();
+    return sql.exec(statement, ...values);
+  };
+  new JobTable(new ObjectSql({ ...storage, sql: { exec } }));
+  expect(sql.exec("SELECT next_at FROM schedules").toArray()).toEqual([{ next_at: 0 }]);
+});
+
+test("a job that is started again after the retention takes its own bytes, and not those of the earlier one", () => {
+  const table = new JobTable(new ObjectSql(createStorage()));
+  const job = { id: "timer_a", kind: "timer", due: 1e15, period: "", count: 0, isEarlier: false, labels: [] };
+  const start = (startedAt: number) =>
+    table.reserve(
+      { ...job, state: "pending", startedAt, settledAt: null, bytes: 1_000 },
+      { jobs: 0, bytes: 0 },
+      startedAt,
+    );
+  start(1);
+  table.note({ ...job, state: "resolved", startedAt: 1, settledAt: 2, bytes: 9_000_000 }, 3);
+  expect(table.stored).toBe(9_000_000);
+  start(4);
+  expect(table.stored).toBe(1_000);
+});
+
 /** A caller with 25,000 timers, of which only `timer_needle`, one of the oldest, still has its promise. */
 async function startMany() {
   const table = new JobTable(new ObjectSql(createStorage()));

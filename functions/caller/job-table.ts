@@ -363,16 +363,16 @@ export class JobTable {
     // A job keeps the labels of its first start.
     if (labels.length > 0 && this.kindOf(id) === undefined)
       for (const label of labels) this.#sql.all("INSERT OR IGNORE INTO labels VALUES (?, ?)", id, label);
-    // The promise of an open job shows when it times out, which may be long after its expected end. A start after the end of
-    // the row's job begins another job of the name, unless that end turns out to be its answer.
+    // A start after the end of the row's job begins another job of the name, unless that end turns out to be its answer.
+    const isAnother = "excluded.state = 'pending' AND settled_at < excluded.started_at";
+    // The promise of an open job shows when it times out, which may be long after its expected end.
     this.#sql.all(
       `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET
-         started_at = iif(excluded.state = 'pending' AND settled_at < excluded.started_at,
-           excluded.started_at, min(started_at, excluded.started_at)),
+         started_at = iif(${isAnother}, excluded.started_at, min(started_at, excluded.started_at)),
          state = excluded.state, settled_at = excluded.settled_at,
          due = iif(state = 'pending' AND excluded.state = 'pending', min(due, excluded.due), excluded.due),
          period = excluded.period, count = excluded.count, earlier = excluded.earlier,
-         looked_at = excluded.looked_at, bytes = iif(child, 0, max(bytes, excluded.bytes))`,
+         looked_at = excluded.looked_at, bytes = iif(child, 0, iif(${isAnother}, excluded.bytes, max(bytes, excluded.bytes)))`,
       ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
       ...[isChild ? 0 : bytes, Number(isChild)],
     );
