@@ -17,7 +17,7 @@ import {
 } from "../store/codec.ts";
 import { type Requests, ResonateClient } from "../store/connection/client.ts";
 import type { Channel } from "../store/connection/connections.ts";
-import { ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
+import { ResonateRefused, ResonateUnavailable, unreadIn } from "../store/connection/failures.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import {
   cleanUpId,
@@ -437,11 +437,11 @@ export class RemoteStore {
       const rows = await record.list({ ...filter, after });
       const names = rows.map(({ id }) => this.#names.nameIn(id));
       const promises = await Promise.all(
-        rows.map(({ passed }, i) => (passed ? undefined : this.get(names[i] ?? "", signal))),
+        rows.map(({ passed }, i) => (passed ? undefined : this.get(names[i] ?? "", signal).catch(unread))),
       );
       const changed = rows.flatMap(({ id, state, passed }, i): SeenJob[] => {
         const promise = promises[i];
-        if (passed || promise?.state === state) return [];
+        if (passed || promise === "unread" || promise?.state === state) return [];
         if (promise) return [this.#entryOf(promise)];
         // Jobs of other kinds are not read: an earlier or later deployment may have those kinds.
         return this.#names.find(id) ? [{ id }] : [];
@@ -449,8 +449,9 @@ export class RemoteStore {
       if (changed.length > 0) await record.note(changed, true);
       for (const [i, { startedAt, labels, passed }] of rows.entries()) {
         const [name = "", promise] = [names[i], promises[i]];
-        const job = promise && { name, job: promise.job, startedAt, promise, labels };
-        yield { job, cursor: { startedAt, name }, ...(passed && { passed }) };
+        const isUnread = promise === "unread";
+        const job = promise && !isUnread ? { name, job: promise.job, startedAt, promise, labels } : undefined;
+        yield { job, cursor: { startedAt, name }, isUnread, ...(passed && { passed }) };
       }
       const last = rows.at(-1);
       if (!last || (rows.length < filter.limit && !last.passed)) return true;
@@ -571,6 +572,12 @@ export class RemoteStore {
 /** Whether a promise says all about its job. Otherwise {@link RemoteStore.get} also reads its resumption and clean-up. */
 const isWhole = ({ earlier, state, job }: DurablePromise): boolean =>
   earlier === undefined && (state !== "rejected_canceled" || !cleansUp(job));
+
+/** In place of a promise that cannot be decrypted. @throws {unknown} any other error */
+const unread = (error: unknown) => {
+  if (!unreadIn(error)) throw error;
+  return "unread" as const;
+};
 
 const withoutSeed = (resumption: Resumption) => ("from" in resumption ? { from: resumption.from } : resumption);
 

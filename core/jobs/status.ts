@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { PromiseRecord } from "../store/connection/protocol.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
 /**
@@ -138,6 +139,15 @@ export function viewOf(
       break;
   }
   return view;
+}
+
+/** The view of a job whose promise cannot be decrypted: whether it runs is known nevertheless. */
+export function unreadView(name: string, { createdAt, settledAt, ...record }: PromiseRecord): JobView {
+  const state = record.state === "resolved" ? "rejected" : record.state;
+  const value =
+    "Its result cannot be read: it is encrypted with a key that this server does not have, was changed, or is in clear. " +
+    "It is not lost, but starting the job again does not help until the operator of this server has looked into it.";
+  return viewOf(name, { state, value, createdAt, settledAt });
 }
 
 function notFound(name: string): JobView {

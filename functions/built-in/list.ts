@@ -69,15 +69,20 @@ export function listJobs(jobs: readonly Job[]): Tool {
       const page = search !== undefined && status ? Math.max(limit, DEFAULT_LIMIT) : limit;
       // One job more than an answer holds shows whether there are others.
       const steps = store.started({ kind, state, search, cursor: from, limit: page + 1 }, signal);
-      const [{ jobs, next, complete }, stored] = await Promise.all([
+      const [{ jobs, unread, next, complete }, stored] = await Promise.all([
         take(store, steps, limit, status, signal),
         from ? undefined : store.stored(),
       ]);
+      const note = [
+        !complete && "There are more jobs than can be listed: filter by kind.",
+        unread.length > 0 &&
+          `Left out are ${unread.length} that cannot be decrypted, such as ${unread[0]}: tell the operator of this server.`,
+      ].filter(Boolean);
       return {
         jobs,
         ...(stored && { stored }),
         ...(next && { next_cursor: textOf(next) }),
-        ...(!complete && { note: "There are more jobs than can be listed: filter by kind." }),
+        ...(note.length > 0 && { note: note.join(" ") }),
       };
     },
   });
@@ -92,6 +97,7 @@ async function take(
   signal: AbortSignal,
 ) {
   const taken = new Map<string, z.infer<typeof ListedJob>>();
+  const unread: string[] = [];
   let room = MAX_ANSWER - 1_000;
   let last: Cursor | undefined;
   let isPassed = false;
@@ -101,7 +107,7 @@ async function take(
       const { done, value } = await steps.next();
       if (done) {
         const isFull = await takeFrom(batch);
-        return { jobs: [...taken.values()], next: isFull ? last : undefined, complete: value };
+        return { jobs: [...taken.values()], unread, next: isFull ? last : undefined, complete: value };
       }
       isPassed = value.passed === true;
       seen = isPassed ? MAX_SEEN : seen + 1;
@@ -111,13 +117,14 @@ async function take(
     if (!isFull && taken.size < limit && seen < MAX_SEEN) continue;
     // A step after the passed job would search on.
     const isAll = !isFull && !isPassed && (await steps.next()).done;
-    return { jobs: [...taken.values()], next: isAll ? undefined : last, complete: true };
+    return { jobs: [...taken.values()], unread, next: isAll ? undefined : last, complete: true };
   }
 
   /** Returns whether the answer holds no more. */
   async function takeFrom(batch: readonly OwnStep[]): Promise<boolean> {
     const listed = await Promise.all(batch.map(({ job }) => job && list(store, job, status, signal)));
-    for (const [i, { cursor }] of batch.entries()) {
+    for (const [i, { cursor, isUnread }] of batch.entries()) {
+      if (isUnread) unread.push(cursor.name);
       const job = listed[i];
       if (job && !taken.has(job.job_name)) {
         room -= costOf(job) + 1;

@@ -14,10 +14,13 @@ import {
   Partial,
   ResultSummary,
   statusOf,
+  unreadView,
   viewOf,
   WaitingFor,
 } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
+import { unreadIn } from "../../core/store/connection/failures.ts";
+import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { partsIn } from "../../core/store/parts.ts";
 import { answersOf, viewOfRange, withMedia } from "../../core/tools/answers.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
@@ -79,7 +82,12 @@ export const probeStatus = builtInTool({
     // Each result is cut to its largest size as soon as it is read: an isolate has no room for a hundred whole results.
     const held = await Promise.all(
       job_names.map(async (name) => {
-        const { promise, view: seen } = await look(store, name, selected, partial, signal);
+        const looking = look(store, name, selected, partial, signal);
+        const { promise, view: seen } = await looking.catch((error): Awaited<typeof looking> => {
+          const unread = job_names.length > 1 ? unreadIn(error) : undefined;
+          if (!unread) throw error;
+          return { view: unreadView(name, unread) };
+        });
         if (promise?.job.answers) foreign.set(name, referringPart(promise));
         const { partial: told, ...view } = seen;
         const one = hold(view, selected, MAX_ANSWER);
@@ -180,13 +188,15 @@ export const awaitResult = builtInTool({
     let room = MAX_MEDIA;
     const large: DurablePromise[] = [];
     /** Holds a job that has ended for the answer. Takes media out of its result. */
-    const take = (name: string, promise: DurablePromise | undefined) => {
+    const take = (name: string, promise: DurablePromise | undefined, unread?: PromiseRecord) => {
       if (promise?.job.answers) foreign.set(name, referringPart(promise));
       const isKnown = promise?.state === "resolved" && !partsIn(promise.value);
       const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room, promise.job) : undefined;
       media.push(...(answer?.media ?? []));
       room -= answer?.size ?? 0;
-      const view = viewOf(name, promise && answer ? { ...promise, value: answer.shown } : promise);
+      const view = unread
+        ? unreadView(name, unread)
+        : viewOf(name, promise && answer ? { ...promise, value: answer.shown } : promise);
       held.set(name, hold(view, {}, MAX_ANSWER));
       return view;
     };
@@ -205,8 +215,8 @@ export const awaitResult = builtInTool({
       const running = await awaitSettled(store, job_names, {
         timeout,
         signal,
-        onSettled(name, promise) {
-          const view = take(name, promise);
+        onSettled(name, promise, unread) {
+          const view = take(name, promise, unread);
           if (partsIn(view.result)?.media) large.push(promise as DurablePromise);
           if (promise && view.status !== "complete") ended.push(promise);
           settled += 1;

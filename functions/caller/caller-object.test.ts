@@ -429,7 +429,7 @@ async function subscribed(receive: (id: string, url: string) => Response | Promi
     vi.setSystemTime(until);
     return alarms;
   };
-  return { ...deployment, storage, object, awake, alarm, start, pass, caller, request: { ...request, ...more } };
+  return { ...deployment, env, storage, object, awake, alarm, start, pass, caller, request: { ...request, ...more } };
 }
 
 test("a web hook that a crash cuts off is sent again, as the next attempt is stored before anything is sent", async () => {
@@ -694,6 +694,27 @@ test.each(["has expired", "was ended by its owner", "was ended and its receiver 
     await object.subscribe(caller, { ...request, cursor: page.done.cursor });
     await object.alarm();
     expect(received).toEqual(["ended_timer_a"]);
+  },
+);
+
+test.each(["goes on", "has ended"])(
+  "a subscription that %s, and whose secret and event cannot be decrypted any more, rests until it is made again",
+  async (how) => {
+    const keyOf = (letter: string) => ({ ENCRYPTION_KEYS: `${letter.repeat(43)}=` });
+    const received: string[] = [];
+    const receive = (id: string) => new Response(null, { status: received.push(id) && 204 });
+    const { env, storage, start, end, idOf, alarm, caller, request } = await subscribed(receive, keyOf("A"));
+    const object = new CallerObject({ storage }, { ...env, ...keyOf("B") });
+    const seen = await object.seen(KEY);
+    if (how === "has ended") await object.seen(KEY, undefined, "done" in seen ? seen.done.subscriptions[0]?.id : "");
+    await start("timer_a", 10); // in clear, which is not accepted either
+    await end("timer_a");
+    await object.heard(KEY, [idOf("timer_a")], []);
+    await object.alarm();
+    expect([received, alarm.at > Date.now() + MINUTE]).toEqual([[], true]);
+    expect(await object.subscribe(caller, request)).toMatchObject({ done: { id: expect.any(String) } });
+    await object.alarm();
+    if (how === "goes on") expect(received).toEqual(["ended_timer_a"]);
   },
 );
 

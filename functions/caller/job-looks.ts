@@ -6,6 +6,7 @@ import type { Reported } from "../../core/jobs/reports.ts";
 import { getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
 import type { Channel } from "../../core/store/connection/connections.ts";
+import { unreadIn } from "../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { cleanUpId, isRoot, outputId, storedMarkId } from "../../core/store/ids.ts";
 import { besideIn, MOST_OF_A_JOB, markedBytes } from "../../core/store/size.ts";
@@ -224,7 +225,9 @@ export class JobLooks {
   ): Promise<(PromiseRecord | undefined)[]> {
     const look = (job: Reported) =>
       typeof job === "string" ? this.#client.call(getOf(job)) : this.#client.opened(job);
-    const found = await Promise.all(jobs.map(look));
+    // Of a promise that cannot be decrypted the state is known: it must not keep others from being looked at.
+    const unread = (error: unknown) => unreadIn(error) ?? Promise.reject(error);
+    const found = await Promise.all(jobs.map((job) => look(job).catch(unread)));
     const ids = jobs.map(idOf);
     const key = this.#world.key();
     const seen = ids.map((id, i): SeenJob => {

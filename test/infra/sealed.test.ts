@@ -74,4 +74,15 @@ test("works as before, stores nothing in clear text, and still reads data encryp
     true,
     expect.stringContaining("encrypted with a key that this deployment does not have"),
   ]);
+  // It does not keep the results of other jobs from the caller.
+  const job_names = [first.name, second.name];
+  const unread = expect.stringContaining("cannot be read");
+  expect((await client.callTool("probe_status", { job_names })).content).toMatchObject({
+    statuses: [{ status: "complete" }, { job_name: second.name, status: "failed", error: unread }],
+  });
+  expect((await client.callTool("await_result", { job_names })).content).toMatchObject({
+    results: { [first.name]: { latitude: 47.6062 } },
+    errors: { [second.name]: unread },
+    running: [],
+  });
 });

@@ -23,6 +23,8 @@ export type Cursor = Pick<OwnJob, "startedAt" | "name">;
 /** One step through a caller's jobs: a job, or undefined if its promise is gone, and the place at which the list goes on. */
 export interface OwnStep {
   job: OwnJob | undefined;
+  /** Whether the promise is there, and cannot be decrypted. */
+  isUnread?: boolean;
   cursor: Cursor;
   /** The search has gone through many jobs in this step, and the next step goes through as many. */
   passed?: boolean;

@@ -1,5 +1,6 @@
 import type { Channel } from "../../store/connection/connections.ts";
-import { ResonateRefused } from "../../store/connection/failures.ts";
+import { ResonateRefused, unreadIn } from "../../store/connection/failures.ts";
+import type { PromiseRecord } from "../../store/connection/protocol.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { RemoteStore } from "../remote-store.ts";
 import type { Settlement } from "../settlements.ts";
@@ -13,8 +14,11 @@ interface AwaitOptions {
   timeout: number;
   /** Aborts the wait when the caller goes away. */
   signal: AbortSignal;
-  /** Called once for each name whose promise has settled, and for each without one. */
-  onSettled(name: string, promise: DurablePromise | undefined): void;
+  /**
+   * Called once for each name whose promise has settled, and for each without one. `unread`: in place of a promise that cannot be
+   * decrypted, where several names are awaited.
+   */
+  onSettled(name: string, promise: DurablePromise | undefined, unread?: PromiseRecord): void;
   /** How long the connection may be silent before the promises are read, in milliseconds. Default: 30 s. */
   quiet?: number;
 }
@@ -36,18 +40,23 @@ export async function awaitSettled(
   const over = new AbortController();
   const signal = AbortSignal.any([caller, over.signal, AbortSignal.timeout(timeout)]);
 
-  const settle = (name: string, promise: DurablePromise | undefined) => {
-    if (promise?.state === "pending" || !pending.delete(name)) return;
-    onSettled(name, promise);
+  const settle = (name: string, promise: DurablePromise | undefined, unread?: PromiseRecord) => {
+    if ((promise ?? unread)?.state === "pending" || !pending.delete(name)) return;
+    onSettled(name, promise, unread);
     if (pending.size === 0) over.abort();
   };
   let reached = false;
   let failure: unknown;
   const ask = async (read: (name: string) => Promise<DurablePromise | undefined>) => {
     const asked = [...pending].map(async (name) => {
-      const promise = await read(name);
+      let unread: PromiseRecord | undefined;
+      const promise = await read(name).catch((error) => {
+        unread = names.length > 1 ? unreadIn(error) : undefined;
+        if (!unread) throw error;
+        return undefined;
+      });
       reached = true;
-      settle(name, promise);
+      settle(name, promise, unread);
     });
     await Promise.all(asked);
     failure = undefined;

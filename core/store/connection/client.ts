@@ -198,9 +198,9 @@ export class ResonateClient {
     return JSON.stringify({ kind, head, data: withHeads(sent) });
   }
 
-  /** Decrypts a record. @throws {Error} if no key fits */
+  /** Decrypts a record. @throws {ResonateRefused} if that fails */
   opened(record: PromiseRecord): Promise<PromiseRecord> {
-    return this.#sealing.record(record);
+    return this.#sealing.record(record).catch(() => unreadable(record));
   }
 
   /** @throws {ResonateUnavailable} */
@@ -219,7 +219,9 @@ export class ResonateClient {
       status = envelope?.head.status ?? code;
       if (!envelope || !isAnswer(status)) throw refusal(status);
       const opened =
-        this.#sealing.isOn || maySeal(text) ? await this.#sealing.open(envelope.data).catch(unreadable) : envelope.data;
+        this.#sealing.isOn || maySeal(text)
+          ? await this.#sealing.open(envelope.data).catch(() => unreadable(Object(envelope.data).promise))
+          : envelope.data;
       return { status, data: opened } as OperationAnswer<K>;
     } finally {
       this.#onRequest?.(kind, status);

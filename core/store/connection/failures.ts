@@ -1,4 +1,5 @@
 /** How requests to the Resonate server fail. */
+import type { PromiseRecord } from "./protocol.ts";
 
 interface Failure {
   cause?: unknown;
@@ -48,10 +49,17 @@ export function unreachable(error: unknown): ResonateUnavailable {
   return new ResonateUnavailable(reason, { cause, inPassing: true });
 }
 
-export function unreadable(): never {
-  throw new ResonateRefused(
+/** @param promise what cannot be decrypted, if it is one promise */
+export function unreadable(promise?: PromiseRecord): never {
+  const error = new ResonateRefused(
     "what it keeps is encrypted with a key that this deployment does not have, was changed, or is in clear",
   );
+  throw Object.assign(error, { unread: promise && { ...promise, param: {}, value: {} } });
+}
+
+/** The promise that could not be decrypted, without its content, if that is why a request failed. */
+export function unreadIn(error: unknown): PromiseRecord | undefined {
+  return error instanceof ResonateRefused ? (error as { unread?: PromiseRecord }).unread : undefined;
 }
 
 export function isTimeout(error: unknown): boolean {

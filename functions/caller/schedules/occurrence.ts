@@ -8,6 +8,7 @@ import { Names } from "../../../core/jobs/names.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
 import { decodeValue, getOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
+import { unreadIn } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { endOf } from "../../../core/store/deadline.ts";
 import { outputId } from "../../../core/store/ids.ts";
@@ -112,12 +113,17 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   };
 }
 
+/** What cannot be decrypted is told as if it were removed. @throws {unknown} any other error */
+const asRemoved = (error: unknown): undefined => {
+  if (!unreadIn(error)) throw error;
+};
+
 const namesOf = ({ jobs, namespace, key }: Telling) => new Names(jobs, namespace, key);
 
 async function jobEnd(event: LoggedEvent, telling: Telling, name: string): Promise<object> {
   const { client, isLast } = telling;
   const { state, startedAt, settledAt } = JSON.parse(event.data);
-  const found = await client.call(getOf(event.job));
+  const found = await client.call(getOf(event.job)).catch(asRemoved);
   // A job that was removed may have been followed by another one of its name, whose promise says nothing about this end.
   const record = isLast && found?.state !== "pending" ? found : undefined;
   // A job of an earlier deployment may have no definition here.
@@ -135,7 +141,7 @@ async function jobEnd(event: LoggedEvent, telling: Telling, name: string): Promi
 /** The content of a question or of a progress entry; without details once the job is removed. */
 async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
   const { n, key } = JSON.parse(event.data) as { n: number; key?: string };
-  const entry = (await feeds.entry(event.job, n))?.entry;
+  const entry = (await feeds.entry(event.job, n).catch(asRemoved))?.entry;
   if (key === undefined) return { ...(entry?.message !== undefined && { message: entry.message }), ...entry?.progress };
   const asked = entry?.questions[key]?.question;
   if (!asked) return { question: key };
@@ -146,7 +152,7 @@ async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
 /** A partial result with its offset, or the payload of an author's event; without its value once the job is removed. */
 async function toldOf(event: LoggedEvent, { client }: Telling): Promise<object> {
   const { told } = JSON.parse(event.data) as { told: number };
-  const record = await client.call(getOf(outputId(event.job, told)));
+  const record = await client.call(getOf(outputId(event.job, told))).catch(asRemoved);
   const value = record && decodeValue(record.param);
   if (event.name !== JOB_OUTPUT) return value ? { payload: (value as { payload: unknown }).payload } : {};
   if (!record) return { offset: told - 1 };

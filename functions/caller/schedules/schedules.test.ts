@@ -386,18 +386,21 @@ test("a nightly schedule shows a next firing to come, also if its firings are no
 test.each([
   ["whose tool throws at its arguments", { tool: "odd" }],
   ["with a time that cannot be read any more", { when: { cron: "odd" } }],
-])("a schedule %s does not stop the others of its caller", async (_, change) => {
+  ["that cannot be decrypted", {}],
+])("a schedule %s does not stop the others of its caller, and is tried once in minutes", async (how, change) => {
   const error = vi.spyOn(console, "error").mockImplementation(() => {});
   const schema = z.object({ of: z.string() }).transform(() => {
     throw new TypeError("odd");
   });
   const odd = { ...report, name: "odd", input: { ...report.input, schema } };
-  const { store, spec, alarm, pass, end, fired } = await deploy({}, 100, [odd]);
+  const { sim, store, spec, alarm, pass, end, fired } = await deploy({}, 100, [odd]);
   await startJob(store, schedule as Job, { ...spec, ...change, name: "odd" }, Date.now());
+  const record = sim.get(`${KEY}schedule_odd`);
+  if (record && how === "that cannot be decrypted") record.param.data = "sealed:none:AAAA";
   await pass(0);
   await pass(1);
   await end("23T130000Z");
-  expect(alarm.at).toBeGreaterThan(Date.now());
+  expect(alarm.at).toBeGreaterThanOrEqual(Date.now() + 240_000);
   await pass(1);
   expect(await fired()).toEqual(["23T130000Z", "23T140000Z"]);
   error.mockRestore();

@@ -12,7 +12,7 @@ import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { decodeValue, getOf, resolveOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
-import { ResonateUnavailable } from "../../../core/store/connection/failures.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { escapeId, splitGeneration } from "../../../core/store/ids.ts";
 import type { ObjectSql, SqlValue } from "../../../core/store/object-storage.ts";
@@ -146,7 +146,7 @@ export class Schedules {
         this.#fire(row).catch((error) => {
           // The others must fire all the same.
           const { sql, log } = this.#world;
-          const isOutage = error instanceof ResonateUnavailable;
+          const isOutage = error instanceof ResonateUnavailable && !(error instanceof ResonateRefused);
           if (!isOutage) log.error("schedule not fired", { job: row.id, reason: log.describe(error) });
           const again = Date.now() + (isOutage ? AGAIN : AFTER_FAILURE);
           sql.all("UPDATE schedules SET next_at = ? WHERE id = ?", again, row.id);

@@ -126,9 +126,9 @@ export class WebHooks {
       this.#table.verify(url, Date.now() + VERIFIED);
     }
     const sealed = await this.#seal(id, secret);
-    const before = this.#table.get(id);
-    const earlier = before?.ended === null ? before.secret : undefined;
-    const isRotated = earlier !== undefined && (await this.#open(id, earlier)) !== secret;
+    const earlier = this.#table.get(id)?.secret;
+    // A secret that cannot be decrypted signs no more.
+    const isRotated = earlier !== undefined && (await this.#open(id, earlier).catch(() => secret)) !== secret;
     // Others may have come first while this one was checked. From here on nothing is awaited.
     if (this.#isFull(id)) return exhausted("subscriptions");
     // A subscription that has ended does not continue, also if its receiver has not been told yet.
@@ -285,7 +285,10 @@ export class WebHooks {
       return this.#tellGap(subscription.id, Date.now());
     }
     const { id, url } = subscription;
-    const hook = { url, id: delivery.message_id, subscription: id, body, secrets: await this.#secretsOf(subscription) };
+    const secrets = await this.#secretsOf(subscription).catch(() => undefined);
+    // It is left alone until its client, who can see that, gives its secret again.
+    if (!secrets) return this.#table.change(id, { active: 0 });
+    const hook = { url, id: delivery.message_id, subscription: id, body, secrets };
     this.#note(delivery, await post(this.#world.fetchTo(url), hook));
   }
 
