@@ -9,13 +9,13 @@ import { referringIn } from "../../core/tools/present.ts";
 import type { LoadFiles } from "../files/files.ts";
 import type { EdgeLog } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
-import type { Pages } from "../pages/sessions.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask } from "./task.ts";
 
 /** The parts of an edge with which answers about jobs are made. */
 export interface Answering {
-  pages: Pick<Pages, "urlOf">;
+  /** `urlOf`: the address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
+  pages: { urlOf(job: string, caller: Caller): Promise<string | undefined> };
   log: EdgeLog;
   files: LoadFiles;
 }
