@@ -1,12 +1,22 @@
-import { mkdtemp, open } from "node:fs/promises";
+import { mkdtemp, open, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { writeProject } from "./wrap-directory.ts";
+import { agreedIn, writeProject } from "./wrap-directory.ts";
+
+const snapshot = { server: { name: "acme", version: "1" }, revision: "2025-11-25", resources: false, tools: [] };
+
+test("the accepted tools of a server are known also if its options cannot be read", async () => {
+  const root = await mkdtemp(join(tmpdir(), "wrap-"));
+  const options = { name: "acme", url: "https://acme.example" };
+  await writeProject(root, options, snapshot);
+  expect(await agreedIn(root, { ...options, url: "https://other.example" })).toBeUndefined();
+  await writeFile(join(root, "options.json"), "");
+  expect(await agreedIn(root, options)).toEqual(snapshot);
+});
 
 test("the options of a server are replaced at once, as a half-written file would make its accepted tools unknown", async () => {
   const root = await mkdtemp(join(tmpdir(), "wrap-"));
-  const snapshot = { server: { name: "acme", version: "1" }, revision: "2025-11-25", resources: false, tools: [] };
   const write = (name: string) => writeProject(root, { name, url: "https://acme.example" }, snapshot);
   await write("first");
   await using reader = await open(join(root, "options.json"));

@@ -40,7 +40,7 @@ function servers(): { id: string; name: string; data: string }[] {
 /** The snapshot of a server in the folder of its files; undefined if the folder is new or another server's. */
 export async function agreedIn(root: string, options: WrapOptions): Promise<Snapshot | undefined> {
   const there = optionsIn(root);
-  if (!there || identityOf(there) !== identityOf(options)) return undefined;
+  if (there && identityOf(there) !== identityOf(options)) return undefined;
   return readSnapshot(pathToFileURL(join(root, FILES.snapshot)));
 }
 

@@ -86,7 +86,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     return loadedFiles;
   };
   const kept = config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS);
-  const answering = { links: pages, log, files };
+  const answering = { pages, log, files };
   const tasks = handles && { ...answering, handles, kept };
   const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
   const rules = {

@@ -61,7 +61,7 @@ export interface EventPage {
 }
 
 /** The methods of the object that lists the callers' objects, for those objects and for operators. */
-export interface RoomListMethods {
+interface RoomListMethods {
   listRoom(key: string): Promise<void>;
   readRooms(after: RoomPosition | undefined): Promise<RoomPage>;
   writeRooms(rows: readonly RoomRow[]): Promise<void>;

@@ -75,7 +75,6 @@ export class Files {
   ): Promise<Result> {
     const until = Date.now() + VALID;
     const files = filesIn(value, MOST);
-    if (files.length === 0) return result;
     const content = await Promise.all(
       files.map(async ({ uri, name, mimeType, size }) => {
         const url = await this.#urlOf(uri, caller, until);

@@ -85,7 +85,8 @@ export class Listener extends DurableObject {
   readonly #waiters = new Set<Waiter>();
   readonly #byId = new Map<string, Set<Waiter>>();
   #connection: Connection | undefined;
-  #failed: { error: ResonateUnavailable; until: number } | undefined;
+  /** Until when no connection is tried after one has failed, in milliseconds since the epoch. */
+  #failedUntil = 0;
   #calling: ReturnType<typeof setInterval> | undefined;
   #leaving: ReturnType<typeof setTimeout> | undefined;
 
@@ -106,7 +107,10 @@ export class Listener extends DurableObject {
   async listen(wait: Wait, tell: Told): Promise<Joined> {
     clearTimeout(this.#leaving);
     try {
-      const { address } = await this.#connect();
+      if (Date.now() < this.#failedUntil) return { status: 503 };
+      // All waiters share the connection, as requests of one object may.
+      this.#connection ??= this.#open();
+      const { address } = await this.#connection.channel;
       if (this.#countOf(wait.caller) >= MAX_OF_ONE) return { status: 429 };
       if (this.#waiters.size >= MAX_WAITING) return { status: 503 };
       return {
@@ -140,15 +144,6 @@ export class Listener extends DurableObject {
     }
   }
 
-  /** The open connection, or a new one. All waiters share it, as requests of one object may share a connection. */
-  async #connect(): Promise<Channel> {
-    const now = Date.now();
-    if (this.#failed && now < this.#failed.until) throw this.#failed.error;
-    this.#connection ??= this.#open();
-    const { channel } = this.#connection;
-    return channel;
-  }
-
   #open(): Connection {
     const end = new AbortController();
     const channel = this.#client.connections.open({
@@ -160,8 +155,8 @@ export class Listener extends DurableObject {
     const connection = { channel, end };
     channel.then(
       ({ closed }) => closed.then(() => this.#lost(connection)),
-      (error) => {
-        this.#failed = { error, until: Date.now() + PAUSE };
+      () => {
+        this.#failedUntil = Date.now() + PAUSE;
         this.#lost(connection);
       },
     );

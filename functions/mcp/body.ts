@@ -20,10 +20,12 @@ const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
 /** Reads a request's body once, as JSON. */
 export async function readBody(request: Request): Promise<Body> {
   const { method, url, headers, signal } = request;
-  if (method !== "POST" || !(await isJsonType(headers.get("content-type")))) return request;
+  const type = headers.get("content-type");
+  const isJson = JSON_TYPE.test(type ?? "") || (await loadSdk()).isJsonContentType(type);
+  if (method !== "POST" || !isJson) return request;
   const body = await readBytes(request, MAX_BODY);
-  if (body === 413) return tooLarge();
-  if (body === 408) return tooSlow();
+  if (body === 413) return refusal(413, `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`);
+  if (body === 408) return refusal(408, `Request Timeout: the body must come within ${BODY_TIME / 1_000} seconds`);
   const text = new TextDecoder().decode(body);
   const parsed = jsonOf(text);
   if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
@@ -42,21 +44,12 @@ export function invalidRequest(reason: string, parsed?: unknown): Response {
   );
 }
 
-async function isJsonType(type: string | null): Promise<boolean> {
-  if (type !== null && JSON_TYPE.test(type)) return true;
-  const { isJsonContentType } = await loadSdk();
-  return isJsonContentType(type);
-}
-
 /** The response that the SDK would give, without loading it. */
 export function notAllowed(): Response {
   const response = refusal(405, "Method not allowed.");
   response.headers.set("allow", "POST");
   return response;
 }
-
-const tooLarge = () => refusal(413, `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`);
-const tooSlow = () => refusal(408, `Request Timeout: the body must come within ${BODY_TIME / 1_000} seconds`);
 
 function refusal(status: number, message: string): Response {
   return Response.json({ jsonrpc: "2.0", error: { code: -32000, message }, id: null }, { status });

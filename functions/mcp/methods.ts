@@ -336,15 +336,11 @@ const OF_A_CALL: ReadonlyMap<unknown, number> = new Map([
   ["schedule_job", 6],
 ]);
 
-/** The cost of a `tools/call`: 1 or more. */
+/** The cost of a `tools/call`, by the jobs that it names; that of one where its arguments will be refused. */
 function weightOfCall({ name, arguments: args }: Record<string, unknown>): number {
-  return OF_A_CALL.get(name) ?? (OF_A_NAME.get(name) ?? 1) * (typeof name === "string" ? namesIn(args) : 1);
-}
-
-/** The number of jobs that a call names; 1 where its arguments will be refused. */
-function namesIn(args: unknown): number {
-  if (!isRecord(args) || !Object.hasOwn(args, "job_names")) return 1;
-  return jobNames.safeParse(args.job_names).data?.length ?? 1;
+  const { job_names } = Object(args);
+  const names = job_names === undefined ? 1 : (jobNames.safeParse(job_names).data?.length ?? 1);
+  return OF_A_CALL.get(name) ?? (OF_A_NAME.get(name) ?? 1) * names;
 }
 
 /** The members of a list in a request, up to the most that it may have. */

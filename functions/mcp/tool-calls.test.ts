@@ -20,7 +20,7 @@ test("the answer to a start that finds a job with other arguments says so, and h
     ...{ ...abilitiesOf(), inputResponses: {}, cancelsByLeaving: true, signal: new AbortController().signal },
     scope: { caller: {}, line: {}, store },
   } as unknown as CallRequest;
-  const options = { links: { urlOf: async (job: string) => `https://edge.example/${job}` }, rules: {} };
+  const options = { pages: { urlOf: async (job: string) => `https://edge.example/${job}` }, rules: {} };
   const calls = new ToolCalls([startForecast], options as never);
   const { content, structuredContent } = (await calls.call("start_forecast", { city: "Rome" }, request)) as never;
   expect(structuredContent).toMatchObject({

@@ -155,8 +155,9 @@ export class ToolCalls {
         const about = result[ABOUT];
         if (about?.job !== undefined) line.job = store.logName(about.job);
         if (about?.asks && context.asks) return await this.#asking(about.asks, caller);
-        const hasFiles = filesIn(referringIn(result, tool.job), 1).length > 0;
-        const shown = hasFiles ? await this.#withFiles(result, tool, scope) : result;
+        const referring = referringIn(result, tool.job);
+        const hasFiles = filesIn(referring, 1).length > 0;
+        const shown = hasFiles ? await this.#withFiles(result, referring, scope) : result;
         const said = scope.textOnce ? withoutTwin(shown) : shown;
         const content = [...said.content];
         if (links) content.push(...(about?.links ?? []));
@@ -237,7 +238,7 @@ export class ToolCalls {
       until,
       client,
       tasks,
-      pageOf: (job) => this.#options.links.urlOf(job, scope.caller),
+      pageOf: (job) => this.#options.pages.urlOf(job, scope.caller),
       asks: showsForms && (tasks || isAskedInCalls),
       isCancelled: () =>
         scope.cancelled?.aborted === true ||
@@ -245,11 +246,10 @@ export class ToolCalls {
     };
   }
 
-  /** The answer with the addresses of the files that it refers to. */
-  async #withFiles(answer: ToolAnswer, { job }: Tool, { caller, links }: RequestScope): Promise<ToolAnswer> {
+  /** The answer with the addresses of the files that `referring` names. */
+  async #withFiles(answer: ToolAnswer, referring: unknown, { caller, links }: RequestScope): Promise<ToolAnswer> {
     const files = await this.#options.files();
-    if (answer[ABOUT]?.isCard) return files.addressed(answer, caller);
-    return files.shown(answer, referringIn(answer, job), caller, links);
+    return answer[ABOUT]?.isCard ? files.addressed(answer, caller) : files.shown(answer, referring, caller, links);
   }
 
   /** Resolves as `answer` does. @throws {ProtocolError} with the message of a tool's error */

@@ -12,15 +12,10 @@ import { outageIn } from "../http/outage.ts";
 import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask } from "./task.ts";
 
-/** Knows the addresses of jobs' pages. */
-interface JobLinks {
-  /** The address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
-  urlOf(job: string, caller: Caller): Promise<string | undefined>;
-}
-
 /** The parts of an edge with which answers about jobs are made. */
 export interface Answering {
-  links: JobLinks;
+  /** `urlOf`: the address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
+  pages: { urlOf(job: string, caller: Caller): Promise<string | undefined> };
   log: EdgeLog;
   files: LoadFiles;
 }
@@ -59,7 +54,7 @@ export function getTask(
   const read = async () => {
     const promise = await withMedia(store, await promiseOf(service, taskId, request), signal);
     const current = await currentJobOf(store, promise, signal, "recent");
-    const page = await service.links.urlOf(promise.name, caller);
+    const page = await service.pages.urlOf(promise.name, caller);
     const task = detailedTask(String(taskId), current, { now: Date.now(), showsForms, kept: service.kept, page });
     return { ...(await withFiles(service, task, promise, caller)) };
   };
@@ -100,14 +95,14 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
  * @param note what else there is to say about the call
  */
 export async function createTask(
-  { handles, kept, links }: TaskService,
+  { handles, kept, pages }: TaskService,
   caller: Caller,
   promise: DurablePromise,
   note: string | undefined,
 ) {
   const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
   // The result is not part of a created task, even of one that has ended: clients collect it with `tasks/get`.
-  const page = await links.urlOf(promise.name, caller);
+  const page = await pages.urlOf(promise.name, caller);
   const { result, error, inputRequests, ...task } = {
     ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
   } as Record<string, unknown>;

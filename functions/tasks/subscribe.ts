@@ -73,7 +73,7 @@ export async function subscribe(
   const find = async (taskId: string): Promise<Watched[]> => {
     const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });
     if (!promise) return [];
-    return [{ taskId, name: promise.name, page: await service.links.urlOf(promise.name, scope.caller) }];
+    return [{ taskId, name: promise.name, page: await service.pages.urlOf(promise.name, scope.caller) }];
   };
   let tasks: Watched[];
   try {

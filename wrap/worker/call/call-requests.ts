@@ -70,10 +70,9 @@ export class CallRequests {
       step.progress(...progress);
     };
     if (call.progress) step.progress(...call.progress);
-    const watches: Promise<never>[] =
-      request.kind === "task"
-        ? [watchLegacyTask(() => this.connect(step), step, request, call, timeout === undefined)]
-        : [];
+    const connect = () => this.connect(step);
+    const isTask = request.kind === "task";
+    const lost = isTask ? watchLegacyTask(connect, step, request, call, timeout === undefined) : abandoned.promise;
     const onAbort = () => {
       const isEnded = step.signal.reason === SETTLED || Date.now() >= step.deadline - SECOND;
       if (isEnded) call.request.cancel("the job was cancelled");
@@ -92,9 +91,9 @@ export class CallRequests {
     const cancelTimeout = timeout === undefined ? undefined : machineClock.after(timeout, onTimeout);
     let event: CallEvent;
     try {
-      event = await Promise.race([call.event(n), abandoned.promise, ...watches]);
+      event = await Promise.race([call.event(n), abandoned.promise, lost]);
       // The error may be the task's result, or mean that the server does not know the task.
-      if (event.kind === "error" && request.kind === "task") await checkTask(() => this.connect(step), request);
+      if (event.kind === "error" && isTask) await checkTask(connect, request);
     } catch (error) {
       if (step.signal.aborted) throw error;
       throw this.#failed(error, n, call, awaited);

@@ -65,24 +65,28 @@ test("the resumption of a stream ends if the server says that it resumes none", 
   await expect(server.connection.resume(stream, {}).result).rejects.toBeInstanceOf(CallRefused);
 });
 
-/** A program that says a thousand things before it answers a ping. */
+/** A program that says a thousand things, and asks as many, before it answers a ping. */
 const CHATTY = `
 const write = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
 require("node:readline").createInterface(process.stdin).on("line", (line) => {
   const { id, method } = JSON.parse(line);
   const params = { level: "info", data: "I am here" };
-  if (method === "ping") for (let n = 0; n < 1_000; n++) write({ method: "notifications/message", params });
+  for (let n = 0; method === "ping" && n < 1_000; n++) {
+    write({ method: "notifications/message", params });
+    write({ id: n, method: "sampling/createMessage", params: {} });
+  }
   const session = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: { name: "acme", version: "1" } };
-  if (id !== undefined) write({ id, result: method === "initialize" ? session : {} });
+  if (method && id !== undefined) write({ id, result: method === "initialize" ? session : {} });
 });`;
 
-test("of a server's messages, 20 in a second are logged", async () => {
+test("of a server's messages and refused requests, 20 each in a second are logged", async () => {
   const says: unknown[] = [];
   const info = (_message: string, fields: { says?: unknown }) => says.push(fields.says);
+  const warn = vi.fn<() => void>();
   const program = { command: process.execPath, args: ["-e", CHATTY], env: {}, cwd: process.cwd(), hosted: undefined };
   const connection = await Connection.open({
     target: program,
-    log: { debug() {}, info } as never,
+    log: { debug() {}, info, warn } as never,
     revision: "2025-11-25",
     onListsChanged() {},
     asked: undefined,
@@ -93,6 +97,7 @@ test("of a server's messages, 20 in a second are logged", async () => {
   expect(says[0]).toBe("I am here");
   // The messages may arrive in two seconds.
   expect([20, 40]).toContain(says.length);
+  expect([20, 40]).toContain(warn.mock.calls.length);
 });
 
 test("the connection of an answer to a server's request is closed if the server does not accept the answer", async () => {

@@ -32,7 +32,7 @@ import {
   type Session,
 } from "./open-request.ts";
 import { passOn } from "./server-requests.ts";
-import { lineLog, logLines, type Target, transportFor, transportOf } from "./target.ts";
+import { limited, logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
 import { type Subscription, Updates } from "./updates.ts";
 
 const CONNECTION_LOST = "the connection to the server was lost";
@@ -65,7 +65,6 @@ export class Connection {
   readonly client: Client;
   readonly #target: Target;
   readonly #log: Log;
-  readonly #say: ReturnType<typeof lineLog>;
   readonly #transport: Transport;
   readonly #pending = new Map<string, PendingRequest>();
   isOpen = true;
@@ -82,7 +81,6 @@ export class Connection {
     this.#transport = transport;
     this.#target = target;
     this.#log = log;
-    this.#say = lineLog(log);
     this.updates = new Updates((uri) => this.#subscribe(uri));
     const closed = Promise.withResolvers<void>();
     this.closed = closed.promise;
@@ -121,12 +119,13 @@ export class Connection {
   static async #open(
     transport: Transport,
     mode: VersionNegotiationMode,
-    { target, log, onListsChanged, timeout, asked }: ConnectionOptions,
+    { target, log: whole, onListsChanged, timeout, asked }: ConnectionOptions,
   ): Promise<Connection> {
+    const log = limited(whole);
     const client = clientOf(mode, asked, timeout, onListsChanged);
     const { stderr = null } = transport as { stderr?: Readable | null };
     const connection = new Connection(client, transport, target, log);
-    const lastLine = logLines(stderr, connection.#say);
+    const lastLine = logLines(stderr, log);
     try {
       await client.connect(transport, { timeout });
     } catch (error) {
@@ -180,9 +179,8 @@ export class Connection {
 
   request(method: string, params: Record<string, unknown>, hooks: RequestHooks = {}): OpenRequest {
     const { isKept, id = requestId(), session } = hooks;
-    const meta = { ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
     const given = params._meta as Record<string, unknown> | undefined;
-    const _meta = { ...given, ...meta };
+    const _meta = { ...given, ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
     // MCP carries the trace in `_meta`, so that it continues in the server over every transport.
     propagation.inject(context.active(), _meta);
     const whole = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
@@ -401,7 +399,7 @@ export class Connection {
       const calls = [...this.#pending].filter(([id, { onLog }]) => onLog && (owner === undefined || id === owner));
       if (calls.length === 1) calls[0]?.[1].onLog?.(params);
       const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data);
-      this.#say(String(text), { level: params.level });
+      this.#log.info("wrapped server says", { level: params.level, says: String(text).slice(0, MAX_LINE) });
       return true;
     }
     return false;

@@ -1,14 +1,14 @@
 import { PassThrough } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { HostedTransport } from "../host/hosted-transport.ts";
-import { lineLog, logLines } from "./target.ts";
+import { logLines } from "./target.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const WORDS = "größer als 10 €";
 
 test("a line of stderr that arrives byte by byte is logged as it was written", async () => {
   const stderr = new PassThrough();
-  const lastLine = logLines(stderr, lineLog(log));
+  const lastLine = logLines(stderr, log);
   for (const byte of Buffer.from(`${WORDS}\n`)) stderr.write(Buffer.of(byte));
   await new Promise((resolve) => stderr.end().once("close", resolve));
   expect(lastLine()).toBe(WORDS);
@@ -23,7 +23,7 @@ test("so is a line of a program that outlives its worker", async () => {
   const transport = await HostedTransport.use({ ...program, deployment: crypto.randomUUID(), keep: 60_000 });
   onTestFinished(() => transport.close());
   const said = Promise.withResolvers<unknown>();
-  logLines(transport.stderr, said.resolve);
+  logLines(transport.stderr, { ...log, info: (_message, fields) => said.resolve(fields?.says) });
   await transport.start();
   expect(await said.promise).toBe(WORDS);
 });

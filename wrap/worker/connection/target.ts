@@ -14,8 +14,8 @@ import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import type { Session } from "./open-request.ts";
 
-/** How much of a line is logged, in characters, and how many lines of a connection in a second. */
-const MAX_LINE = 500;
+/** How much of a line is logged, in characters, and how many lines of each level in a second. */
+export const MAX_LINE = 500;
 const MAX_LINES = 20;
 
 /** How to reach a server, with all variables filled in. */
@@ -66,19 +66,22 @@ function httpTransport(
   return new StreamableHTTPClientTransport(url, { fetch: resumed, requestInit: { headers }, ...session });
 }
 
-/** Logs what a server says, up to a limit. */
-export function lineLog(log: Log): (says: string, more?: object) => void {
-  let second = 0;
-  let count = 0;
-  return (says, more) => {
-    const now = Math.floor(Date.now() / 1_000);
-    if (now !== second) [second, count] = [now, 0];
-    if (++count <= MAX_LINES) log.info("wrapped server says", { ...more, says: says.slice(0, MAX_LINE) });
+/** The log for one connection, with a limit, because the server decides how many lines there are. */
+export function limited(log: Log): Log {
+  const level = (name: keyof Log): Log[keyof Log] => {
+    let second = 0;
+    let count = 0;
+    return (message, fields) => {
+      const now = Math.floor(Date.now() / 1_000);
+      if (now !== second) [second, count] = [now, 0];
+      if (++count <= MAX_LINES) log[name](message, fields);
+    };
   };
+  return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
 }
 
 /** Logs a program's stderr; the returned function gives the last line. */
-export function logLines(stderr: Readable | null, say: (line: string) => void): () => string {
+export function logLines(stderr: Readable | null, log: Log): () => string {
   let rest = "";
   let last = "";
   stderr?.setEncoding("utf8").on("data", (chunk: string) => {
@@ -87,7 +90,7 @@ export function logLines(stderr: Readable | null, say: (line: string) => void): 
     for (const line of lines) {
       if (line.trim() === "") continue;
       last = line.trim().slice(0, MAX_LINE);
-      say(last);
+      log.info("wrapped server says", { says: last });
     }
   });
   return () => (rest.trim() === "" ? last : rest.trim());
