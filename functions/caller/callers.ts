@@ -174,7 +174,10 @@ export class Callers {
 
   /** Reports a start of each kind to operators, once in a while. The start does not wait long for it. */
   readonly tellStart: TellStart = seldom((kind, job) =>
-    within(this.operate("started", kind, job).catch(() => {}), TELLING),
+    within(
+      this.operate("started", kind, job).catch(() => {}),
+      TELLING,
+    ),
   );
 }
 

@@ -1,6 +1,6 @@
+import { within } from "../../core/store/pacing/backoff.ts";
 import type { Config } from "../app/config.ts";
 import type { Callers } from "../caller/callers.ts";
-import { within } from "../../core/store/pacing/backoff.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import type { Settings } from "./calls.ts";
 
