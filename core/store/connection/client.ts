@@ -93,7 +93,7 @@ export class ResonateClient {
         const response = await this.#post(body, options);
         return { status: response.status, text: await response.text() };
       });
-    this.#fetcher = (...request) => (fetcher ?? fetch)(...request);
+    this.#fetcher = async (...request) => (fetcher ?? fetch)(...request);
     this.#url = url.replace(/\/+$/, "");
     this.#token = token;
     this.#timeout = timeout;
@@ -214,7 +214,7 @@ export class ResonateClient {
       const asked = { timeout: this.#timeout, signal: options.signal };
       const { status: code, text } = await this.#written(kind, data, options)
         .then((body) => this.#exchange(this.#url, body, asked))
-        .catch((error) => Promise.reject(unreachable(error)));
+        .catch(unreachable);
       const envelope = parseEnvelope(text);
       status = envelope?.head.status ?? code;
       if (!envelope || !isAnswer(status)) throw refusal(status);
@@ -228,12 +228,8 @@ export class ResonateClient {
     }
   }
 
-  async #fetch(path: string, init: RequestInit): Promise<Response> {
-    try {
-      return await this.#fetcher(this.#url + path, init);
-    } catch (error) {
-      throw unreachable(error);
-    }
+  #fetch(path: string, init: RequestInit): Promise<Response> {
+    return this.#fetcher(this.#url + path, init).catch(unreachable);
   }
 }
 

@@ -42,11 +42,11 @@ export class SearchRefused extends Error {
   override name = "SearchRefused";
 }
 
-/** The error of a request that was not answered. */
-export function unreachable(error: unknown): ResonateUnavailable {
+/** Throws the error of a request that was not answered. */
+export function unreachable(error: unknown): never {
   const reason = isTimeout(error) ? "it did not answer in time" : "it could not be reached";
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return new ResonateUnavailable(reason, { cause, inPassing: true });
+  throw new ResonateUnavailable(reason, { cause, inPassing: true });
 }
 
 /** @param promise what cannot be decrypted, if it is one promise */
