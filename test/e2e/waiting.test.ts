@@ -170,16 +170,24 @@ test.concurrent("a connection that dies silently is noticed, and the waiting cal
   expect((await answer).content).toEqual({ results: results([name]), errors: {}, running: [] });
 });
 
-test.each(["2025-11-25", "2026-07-28"])(
-  "a stream of %s ends without an answer when its call is cancelled, and the job goes on",
-  async (revision) => {
+/** Names in a request's `_meta` that leave the request to the SDK. */
+const FOR_SDK = { "io.modelcontextprotocol/odd": true };
+
+test.each([
+  ["2025-11-25", {}],
+  ["2025-11-25", FOR_SDK],
+  ["2026-07-28", {}],
+  ["2026-07-28", FOR_SDK],
+])(
+  "a stream of %s (%j) ends without an answer when its call is cancelled, and the job goes on",
+  async (revision, more) => {
     const client = await currentClient.connect(stack.url);
     const [job = ""] = await pendingJobs(client, 1);
-    const id = `cancelled ${revision}`;
+    const id = `cancelled ${revision} ${JSON.stringify(more)}`;
     const post = (message: { id?: string; method: string; params: object }) => {
       const { _meta, ...plain } = message.params as { _meta?: object };
       const isPlain = revision < "2026";
-      const meta = { ...(!isPlain && _meta), ...(message.method === "tools/call" && { progressToken: id }) };
+      const meta = { ...more, ...(!isPlain && _meta), ...(message.method === "tools/call" && { progressToken: id }) };
       const headers = { ...rpcHeaders(message.method, plain), "mcp-protocol-version": revision };
       const body = JSON.stringify({ ...message, params: { ...plain, _meta: meta } });
       return fetch(stack.url, { method: "POST", headers, body });

@@ -520,6 +520,14 @@ describe.runIf(browser)("in a browser", () => {
     expect(await saved(jobPath(job_name), "Download JSON")).toMatchObject(result);
     const all = await saved("/jobs", "Download all");
     expect(all.find((each: { job_name: string }) => each.job_name === job_name)).toMatchObject({ result });
+    // A job that is removed while its parts are read is left out.
+    await own.context.route("**/mcp", async (route) => {
+      if (!route.request().postData()?.includes('"probe_status"')) return route.continue();
+      await own.context.route(/pages\/job\?/, (gone) => gone.fulfill({ status: 404, json: { error: "None." } }));
+      await route.fulfill({ json: { jsonrpc: "2.0", id: 1, result: { isError: true, content: [] } } });
+    });
+    const others = await saved("/jobs", "Download all");
+    expect(others.map((each: { job_name: string }) => each.job_name)).not.toContain(job_name);
   });
 
   test("the list shows schedules and clients that listen, and ends a schedule", async () => {
