@@ -176,7 +176,7 @@ export class CallerObject implements CallerMethods {
     });
     this.#rooms = new RoomList(sql, (key) => (this.#callers as Callers).of(key));
     this.#subscriptionLooks = new SubscriptionLooks({
-      ...{ jobs: this.#jobs, looks: this.#looks, feeds: this.#feeds, watch: this.#watch },
+      ...{ jobs: this.#jobs, looks: this.#looks, watch: this.#watch },
       names: () => this.#hooks.names,
       isLocal: isLocal(config),
     });

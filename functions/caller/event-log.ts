@@ -121,9 +121,17 @@ export class EventLog {
    * job's start where the promise says it: that in the table may be a later request for the same job.
    */
   lastTold(job: string, startedAt = Number.MAX_VALUE): number {
-    const since = Math.min(startedAt, this.#startOf(job));
-    const select = "SELECT max(json_extract(data, '$.told')) AS told FROM events WHERE job = ? AND logged_at >= ?";
-    return Number(this.#sql.all(select, job, since)[0]?.told ?? 0);
+    return this.#last("told", job, Math.min(startedAt, this.#startOf(job)));
+  }
+
+  /** The number of the last entry of a job's progress feed that has events in the log; 0 where there is none. */
+  lastEntry(job: string): number {
+    return this.#last("n", job, this.#startOf(job));
+  }
+
+  #last(field: "told" | "n", job: string, since: number): number {
+    const select = `SELECT max(json_extract(data, '$.${field}')) AS last FROM events WHERE job = ? AND logged_at >= ?`;
+    return Number(this.#sql.all(select, job, since)[0]?.last ?? 0);
   }
 
   /** Whether no later event has the same type and job name. */

@@ -1,7 +1,7 @@
 /** Keeps the record of a caller's jobs correct: looks at their promises, and logs their progress and outputs. */
 
 import { type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller/caller-record.ts";
-import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { getOf } from "../../core/store/codec.ts";
 import type { ResonateClient } from "../../core/store/connection/client.ts";
@@ -192,18 +192,20 @@ export class JobLooks {
   /** Logs what is new in a job's progress feed, and has the next entry pushed. */
   async readFeed(job: Running, channel: Channel): Promise<void> {
     for (let read = -1; ; ) {
-      const newest = await this.#world.feeds.newest(job);
+      const n = await this.noteFeed(job);
       // Beyond the deadline of its job an entry counts as settled, but is none.
-      if (newest.n === read) return;
-      read = newest.n;
-      await this.noteFeed(job.id, newest);
+      if (n === read) return;
+      read = n;
       if (!(await this.#world.feeds.listenToEntry(job, read + 1, channel))) return;
     }
   }
 
-  async noteFeed(id: string, newest: NewestEntry): Promise<void> {
+  /** Logs what is new in a job's progress feed. Returns the number of its newest entry. */
+  async noteFeed(job: Running): Promise<number> {
+    const { id } = job;
+    const newest = await this.#world.feeds.newestFrom(job, this.#log.lastEntry(id));
     const [name, kind] = [this.#world.nameOf(id), this.#jobs.kindOf(id)];
-    if (kind === undefined) return;
+    if (kind === undefined) return newest.n;
     const now = Date.now();
     const isNew = this.#jobs.transaction(() =>
       tellingEvents({ id, name, kind }, newest)
@@ -213,6 +215,7 @@ export class JobLooks {
     if (isNew.includes(true)) this.#world.onNews();
     const { emitted = 0, events = 0 } = newest.entry ?? {};
     if (emitted + events > this.#log.lastTold(id) && this.#world.isToldWanted()) await this.#noteTold(id);
+    return newest.n;
   }
 
   /**

@@ -1,5 +1,4 @@
 /** Looks at a caller's running jobs for the sake of its subscriptions, so that their events are found and delivered. */
-import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
 import { type JobLooks, LOOKS } from "./job-looks.ts";
 import type { JobTable } from "./job-table.ts";
@@ -19,7 +18,6 @@ const SOON = 1_000;
 interface Looked {
   jobs: JobTable;
   looks: JobLooks;
-  feeds: ProgressFeeds;
   watch: Watch;
   /** The types of events that somebody is subscribed to. */
   names(): readonly string[];
@@ -94,7 +92,7 @@ export class SubscriptionLooks {
 
   /** Looks if it is time to. */
   async run(now: number): Promise<void> {
-    const { names, jobs, looks, feeds, isLocal } = this.#looked;
+    const { names, jobs, looks, isLocal } = this.#looked;
     if (now < (this.#next?.at ?? 0)) return;
     if (names().length === 0) return this.begin(); // Otherwise an alarm would follow at once, for the look that is due.
     // Each expected end has a look: to look at others each time would cost too much.
@@ -103,7 +101,7 @@ export class SubscriptionLooks {
     const areFeedsWanted = this.#areFeedsWanted;
     if (areFeedsWanted) {
       const note = async (job: PromiseRecord | undefined) => {
-        if (job?.state === "pending") await looks.noteFeed(job.id, await feeds.newest(job));
+        if (job?.state === "pending") await looks.noteFeed(job);
       };
       await Promise.all((found ?? []).map(note)).catch(() => {});
     }

@@ -22,6 +22,9 @@ export const NO_ENTRY: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
  */
 const DISTANCES = [1, 4, 14, 30, 62, 94, 126, 158, 206, 257];
 
+/** The same for a reader that knows the number of an entry: what follows an entry is mostly nothing. */
+const FROM = [1, 2, 18];
+
 /** The same for a feed that was read a short while ago, in milliseconds: mostly nothing new has come. */
 const NEXT = [1, 18];
 const SHORT_WHILE = 60_000;
@@ -87,6 +90,16 @@ export class ProgressFeeds {
     const get = (n: number) => this.entry(job.id, n, signal);
     const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);
     return this.#cache.put(job, entry);
+  }
+
+  /** The newest entry, for a reader that has seen the `n`th (0: none): mostly two requests. */
+  async newestFrom(job: OneJob, n: number): Promise<NewestEntry> {
+    if (this.#cache.get(job)) return this.newest(job);
+    const before = { n: Math.max(n - 1, 0), entry: NO_ENTRY };
+    const get = (n: number) => this.entry(job.id, n);
+    const { n: found, entry = NO_ENTRY } = await lastInRounds(get, before, [FROM, DISTANCES]);
+    // It may have been an entry of an earlier job of this name.
+    return found < n ? this.newest(job) : this.#cache.put(job, entry);
   }
 
   /**
