@@ -1,5 +1,6 @@
-import type { RequestListener } from "node:http";
+import type { RequestListener, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import type { Finding } from "../../cli/doctor/finding.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
@@ -28,7 +29,7 @@ export function serveLate(target: string) {
     const { kind, data } = JSON.parse(body || "{}");
     const answer = await fetch(target + req.url, { method: req.method ?? "GET", ...(body && { body }) });
     if (kind === "promise.get") pending.delete(data.id);
-    if (kind !== "promise.search") return void res.writeHead(answer.status).end(await answer.text());
+    if (kind !== "promise.search") return passOn(answer, res);
     const found = (await answer.json()) as { data: { promises: { id: string }[] } };
     for (const promise of found.data.promises) pending.set(promise.id, promise);
     const all = { ...found, data: { ...found.data, promises: [...pending.values()] } };
@@ -46,6 +47,12 @@ export function serveNewer(target: string) {
       return void res.writeHead(400).end(JSON.stringify({ kind, head: { corrId: "1", status: 400 }, data: reason }));
     }
     const answer = await fetch(target + req.url, { method: req.method ?? "GET", ...(body && { body }) });
-    return void res.writeHead(answer.status).end(await answer.text());
+    return passOn(answer, res);
   });
+}
+
+/** Passes on an answer, which may be a stream that the client leaves. */
+async function passOn({ status, headers, body }: Response, res: ServerResponse): Promise<void> {
+  res.writeHead(status, { "content-type": headers.get("content-type") ?? "" }).flushHeaders();
+  await pipeline(body ?? [], res).catch(() => {});
 }
