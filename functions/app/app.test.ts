@@ -55,7 +55,11 @@ test.each([
   const promise = { id: "timer_a", state: "pending", param: { data: "sealed:none:AAAA" }, value: {}, tags: {} };
   const found = { kind: "promise.get", head: { status: 200 }, data: { promise } };
   vi.stubGlobal("fetch", async () => (why === "is down" ? Promise.reject(new Error("refused")) : Response.json(found)));
-  const one = createApp({ jobs: [timer as Job], tools: [], identity: { info, description: "Tests.", instructions: "" } });
+  const one = createApp({
+    jobs: [timer as Job],
+    tools: [],
+    identity: { info, description: "Tests.", instructions: "" },
+  });
   const asked = new Request("https://edge.example/pages/job?name=timer_a", { headers: { host: "edge.example" } });
   const response = await one.fetch(asked, { ...BINDINGS, AUTH_MODE: "none" });
   expect([response.status, await response.json()]).toEqual([status, { error: expect.stringContaining(words) }]);
