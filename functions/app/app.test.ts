@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Job } from "../../core/definitions/job.ts";
+import { timer } from "../../tools/timer/timer.ts";
 import { createApp } from "./app.ts";
 
 const info = { name: "closed", title: "Closed", version: "1.0.0" };
@@ -44,6 +46,24 @@ describe("a client that guesses tokens", () => {
     expect([await guess("192.0.2.1"), asked]).toEqual([429, 0]);
     expect([await guess("192.0.2.2"), asked]).toEqual([401, 0]);
   });
+});
+
+test.each([
+  ["is down", 503, "is unavailable: it could not be reached"],
+  ["has a job that cannot be decrypted", 424, "encrypted with a key that this deployment does not have"],
+])("a page learns why it gets nothing while the Resonate server %s", async (why, status, words) => {
+  const promise = { id: "timer_a", state: "pending", param: { data: "sealed:none:AAAA" }, value: {}, tags: {} };
+  const found = { kind: "promise.get", head: { status: 200 }, data: { promise } };
+  vi.stubGlobal("fetch", async () => (why === "is down" ? Promise.reject(new Error("refused")) : Response.json(found)));
+  const one = createApp({
+    jobs: [timer as Job],
+    tools: [],
+    identity: { info, description: "Tests.", instructions: "" },
+  });
+  const asked = new Request("https://edge.example/pages/job?name=timer_a", { headers: { host: "edge.example" } });
+  const response = await one.fetch(asked, { ...BINDINGS, AUTH_MODE: "none" });
+  expect([response.status, await response.json()]).toEqual([status, { error: expect.stringContaining(words) }]);
+  vi.unstubAllGlobals();
 });
 
 describe("a body", () => {

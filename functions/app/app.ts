@@ -1,10 +1,12 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
+import { unreadIn } from "../../core/store/connection/failures.ts";
 import { EdgeLog } from "../http/log.ts";
 import { checkHost, checkOrigin } from "../http/origins.ts";
+import { outageIn } from "../http/outage.ts";
 import { RequestLog } from "../http/request-log.ts";
 import { loadLazy } from "../load-lazy.ts";
-import { answerMcp, identify } from "./admission.ts";
+import { answerMcp } from "./admission.ts";
 import { createParts, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { CACHE_CONTROL, DISCOVERY } from "./discovery.ts";
@@ -119,7 +121,7 @@ export function createApp(deployment: Deployment): App {
 
   app.all("/mcp", async (c) => {
     const { edge, line } = c.var;
-    const identified = await identify(c.req.raw, edge, line);
+    const identified = await edge.identify(c.req.raw, line);
     if (identified instanceof Response) return identified;
     return answerMcp(identified, edge, line, (work) => c.executionCtx.waitUntil(work));
   });
@@ -133,6 +135,9 @@ export function createApp(deployment: Deployment): App {
     }
     // Undefined where the edge could not be made.
     const log = (c.var as { edge?: Edge }).edge?.log ?? new EdgeLog("error");
+    const outage = outageIn(error, log, c.req.raw.signal);
+    // A page asks again after a 5xx, which is of no use for a job that cannot be decrypted.
+    if (outage !== undefined) return c.json({ error: outage }, unreadIn(error) ? 424 : 503);
     log.error("request failed", { error: log.describe(error) });
     return c.json({ error: "Something went wrong inside the server. Repeating the same request is safe." }, 500);
   });
