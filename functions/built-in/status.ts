@@ -243,7 +243,7 @@ export const awaitResult = builtInTool({
         running.map(async (name) => [name, await toldBy(store, name, about, signal)] as const),
       );
       const waiting = telling.flatMap(([name, { waiting_for }]) =>
-        waiting_for ? [[name, shortQuestions(waiting_for)] as const] : [],
+        waiting_for ? [[name, inShort({ waiting_for }).waiting_for ?? []] as const] : [],
       );
       const told = telling.flatMap(([name, { partial }]) => (partial ? [[name, partial] as const] : []));
       const cut = running.length > 0 && timeout < timeout_seconds * 1_000;
@@ -295,9 +295,6 @@ function reportOn(
     lookOn();
   };
 }
-
-const shortQuestions = (questions: NonNullable<JobView["waiting_for"]>) =>
-  inShort({ waiting_for: questions }).waiting_for ?? [];
 
 /** The open questions and partial results of a running job, where there are any and they can be read. */
 async function toldBy(

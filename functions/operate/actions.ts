@@ -144,8 +144,10 @@ export class Actions {
   async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<boolean> {
     const open = "SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?";
     const jobs = this.#options.tables.all<{ job: string }>(open, n, AT_ONCE).map(({ job }) => job);
+    const { client, config } = this.#options;
+    const server = { client, namespace: config.RESONATE_NAMESPACE };
     const does = (job: string) =>
-      action.do === "retry" ? this.#retry(job, action.from === "start") : this.#cancel(job);
+      action.do === "retry" ? retryJob(server, job, action.from === "start") : this.#cancel(job);
     const ends = await Promise.allSettled(
       jobs.map((job) => does(job).catch((error) => NOT_DONE + lastingReason(error))),
     );
@@ -162,11 +164,6 @@ export class Actions {
     const failed = ends.find((end) => end.status === "rejected");
     if (failed) throw failed.reason;
     return jobs.length === 0;
-  }
-
-  #retry(job: string, isFromStart: boolean): Promise<string> {
-    const { client, config } = this.#options;
-    return retryJob({ client, namespace: config.RESONATE_NAMESPACE }, job, isFromStart);
   }
 
   async #cancel(job: string): Promise<string> {

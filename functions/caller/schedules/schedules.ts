@@ -215,7 +215,8 @@ export class Schedules {
     const kept = told.slice(0, TOLD);
     await this.#tell(record, next, kept);
     this.#put({ ...row, next_at, after: now, running, queued, told: JSON.stringify(kept) });
-    if (isOver) await this.#settle(record, kept);
+    const settled = isOver && (await client.call(resolveOf(record.id, { firings: kept })));
+    if (settled) await looks.noteRecord(settled);
   }
 
   async #start(
@@ -262,12 +263,6 @@ export class Schedules {
     const { n, entry: newest, writtenAt } = await this.#world.feeds.newest(record);
     if (newest?.message !== message && now - writtenAt >= gap)
       await this.#world.feeds.write(record.id, n + 1, entry, record);
-  }
-
-  /** Ends a schedule that never fires again. */
-  async #settle(record: PromiseRecord, told: readonly string[]): Promise<void> {
-    const settled = await this.#world.client.call(resolveOf(record.id, { firings: told }));
-    if (settled) await this.#world.looks.noteRecord(settled);
   }
 
   #rows(where: string, ...values: SqlValue[]): Row[] {
