@@ -17,7 +17,7 @@ import {
 } from "../store/codec.ts";
 import { type Requests, ResonateClient } from "../store/connection/client.ts";
 import type { Channel } from "../store/connection/connections.ts";
-import { ResonateRefused, ResonateUnavailable, unreadIn } from "../store/connection/failures.ts";
+import { orUnread, ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
 import type { PromiseRecord } from "../store/connection/protocol.ts";
 import {
   cleanUpId,
@@ -437,7 +437,9 @@ export class RemoteStore {
       const rows = await record.list({ ...filter, after });
       const names = rows.map(({ id }) => this.#names.nameIn(id));
       const promises = await Promise.all(
-        rows.map(({ passed }, i) => (passed ? undefined : this.get(names[i] ?? "", signal).catch(unread))),
+        rows.map(({ passed }, i) =>
+          passed ? undefined : this.get(names[i] ?? "", signal).catch(orUnread("unread" as const)),
+        ),
       );
       const changed = rows.flatMap(({ id, state, passed }, i): SeenJob[] => {
         const promise = promises[i];
@@ -572,12 +574,6 @@ export class RemoteStore {
 /** Whether a promise says all about its job. Otherwise {@link RemoteStore.get} also reads its resumption and clean-up. */
 const isWhole = ({ earlier, state, job }: DurablePromise): boolean =>
   earlier === undefined && (state !== "rejected_canceled" || !cleansUp(job));
-
-/** In place of a promise that cannot be decrypted. @throws {unknown} any other error */
-const unread = (error: unknown) => {
-  if (!unreadIn(error)) throw error;
-  return "unread" as const;
-};
 
 const withoutSeed = (resumption: Resumption) => ("from" in resumption ? { from: resumption.from } : resumption);
 

@@ -278,24 +278,14 @@ export class JobTable {
     this.#used.clear();
   }
 
-  /** Removes everything that is stored for the caller. A new epoch makes readers of its log begin again. */
+  /** Removes everything that is stored for the caller; `reset` follows. A new epoch makes readers of its log begin again. */
   clear(): void {
     this.#sql.transaction(() => {
-      for (const table of [
-        "deliveries",
-        "subscriptions",
-        "verified",
-        "schedules",
-        "events",
-        "sealed",
-        "jobs",
-        "unsized",
-      ])
-        this.#sql.all(`DELETE FROM ${table}`);
+      const tables = ["deliveries", "subscriptions", "verified", "schedules", "events", "sealed", "jobs", "unsized"];
+      for (const table of tables) this.#sql.all(`DELETE FROM ${table}`);
       this.#sql.all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
       this.#sql.all("DELETE FROM notes WHERE name <> 'schema'");
     });
-    this.#used.clear();
   }
 
   /** Jobs that are not known to have ended, the earliest due first. */

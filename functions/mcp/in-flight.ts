@@ -5,17 +5,11 @@
  */
 import type { RequestScope } from "../http/scope.ts";
 
-interface WaitingCall {
-  /** Aborted when the client cancels the call. */
-  readonly signal: AbortSignal;
-  /** Removes the call, which has its answer. */
-  end(): void;
-}
-
 export class CallsInFlight {
   readonly #calls = new Map<string, Set<AbortController>>();
 
-  begin(scope: RequestScope, id: string | number): WaitingCall {
+  /** `signal` aborts when the client cancels the call; `end` removes the call, which has its answer. */
+  begin(scope: RequestScope, id: string | number) {
     const key = keyOf(scope, id);
     const controller = new AbortController();
     const calls = this.#calls.get(key) ?? new Set();

@@ -149,13 +149,13 @@ export class Engine {
       ...conditions.map(([, value]) => value),
       limit + 1,
     );
-    const found = ids
-      .slice(0, limit)
-      .map((id) => this.apply(now, { kind: get, head: HEAD, data: { id } } satisfies Operation).response.data);
-    const data = {
-      [list]: found.map((answer) => Object.values(answer as object)[0]),
-      ...(ids.length > limit && { cursor: ids[limit - 1] }),
-    };
+    const found = ids.slice(0, limit).map((id) => {
+      const read = this.apply(now, { kind: get, head: HEAD, data: { id } } satisfies Operation);
+      // The read handles a time-out that is still due.
+      changes.push(...read.changes);
+      return Object.values(read.response.data as object)[0];
+    });
+    const data = { [list]: found, ...(ids.length > limit && { cursor: ids[limit - 1] }) };
     return { response: { kind: request.kind, head: { status: 200 }, data }, changes };
   }
 

@@ -150,6 +150,21 @@ test("10,000 timers that are due together fire in order, with requests answered 
   resonate.close();
 });
 
+test("a search passes on the news of a time-out that only its own read handles", () => {
+  const { store } = openStore();
+  const engine = new Engine(store);
+  const listener = { awaited: "a", address: "poll://uni@edge/here" };
+  const { response, changes } = store.transaction(() => {
+    for (let n = 1; n <= 1_000; n++)
+      engine.apply(0, { kind: "promise.create", head, data: promise(`b${n}`, { timeoutAt: n }) });
+    engine.apply(0, { kind: "promise.create", head, data: promise("a", { timeoutAt: 2_000 }) });
+    engine.apply(0, { kind: "promise.register_listener", head, data: listener });
+    return engine.apply(3_000, { kind: "promise.search", head, data: { limit: 1 } });
+  });
+  expect(response.data).toMatchObject({ promises: [{ id: "a", state: "rejected_timedout" }] });
+  expect(changes).toContainEqual(expect.objectContaining({ kind: "unblock", address: listener.address }));
+});
+
 test("listeners without a connection are dropped, listeners of open connections stay", async () => {
   vi.useFakeTimers({ toFake: ["setInterval"] });
   const { store } = openStore();

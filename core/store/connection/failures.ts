@@ -62,6 +62,14 @@ export function unreadIn(error: unknown): PromiseRecord | undefined {
   return error instanceof ResonateRefused ? (error as { unread?: PromiseRecord }).unread : undefined;
 }
 
+/** Catches the error of a promise that cannot be decrypted, for `instead`. */
+export const orUnread = <T>(instead: T): ((error: unknown) => T) => {
+  return (error) => {
+    if (!unreadIn(error)) throw error;
+    return instead;
+  };
+};
+
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === "TimeoutError";
 }

@@ -8,7 +8,7 @@ import { Names } from "../../../core/jobs/names.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
 import { decodeValue, getOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
-import { unreadIn } from "../../../core/store/connection/failures.ts";
+import { orUnread } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { endOf } from "../../../core/store/deadline.ts";
 import { outputId } from "../../../core/store/ids.ts";
@@ -113,10 +113,8 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   };
 }
 
-/** What cannot be decrypted is told as if it were removed. @throws {unknown} any other error */
-const asRemoved = (error: unknown): undefined => {
-  if (!unreadIn(error)) throw error;
-};
+/** What cannot be decrypted is told as if it were removed. */
+const asRemoved = orUnread(undefined);
 
 const namesOf = ({ jobs, namespace, key }: Telling) => new Names(jobs, namespace, key);
 

@@ -323,6 +323,30 @@ test("a definition's schedule with an invalid time is not made, and the log says
   error.mockRestore();
 });
 
+test.each(["is something else's", "cannot be decrypted"])(
+  "a definition's schedule whose promise %s does not keep others from being made, and the log says so",
+  async (why) => {
+    const { env, sim } = begin();
+    const error = vi.spyOn(console, "error").mockImplementation(() => {});
+    const first = { ...report, schedule: { cron: "0 1 * * *" } };
+    const deployWith = async (tools: Tool[]) => {
+      Object.assign(deployed, { tools });
+      const object = new CallerObject({ storage: createStorage() }, env);
+      expect(await object.deploy()).toEqual({ done: undefined });
+      return object;
+    };
+    await deployWith([first]);
+    const [id = ""] = sim.promises().filter((id) => id.startsWith("schedule_"));
+    const record = sim.get(id);
+    if (record) record.param.data = why === "cannot be decrypted" ? "sealed:none:AAAA" : btoa("{}");
+    const object = await deployWith([first, { ...report, name: "other", schedule: { cron: "0 2 * * *" } }]);
+    const listed = await object.list("", { limit: 10 });
+    expect("done" in listed && listed.done.map(({ id }) => id)).toContainEqual(expect.stringContaining("other"));
+    expect(JSON.stringify(error.mock.calls)).toContain("schedule not made");
+    error.mockRestore();
+  },
+);
+
 test("a caller has a bounded number of schedules, and is told how to make room for another", async () => {
   const { store } = await deploy({});
   const make = (n: number) => {

@@ -12,7 +12,7 @@ import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/starting/start.ts";
 import { decodeValue, getOf, resolveOf } from "../../../core/store/codec.ts";
 import type { ResonateClient } from "../../../core/store/connection/client.ts";
-import { ResonateRefused, ResonateUnavailable } from "../../../core/store/connection/failures.ts";
+import { orUnread, ResonateRefused, ResonateUnavailable, unreadIn } from "../../../core/store/connection/failures.ts";
 import type { PromiseRecord } from "../../../core/store/connection/protocol.ts";
 import { escapeId, splitGeneration } from "../../../core/store/ids.ts";
 import type { ObjectSql, SqlValue } from "../../../core/store/object-storage.ts";
@@ -95,6 +95,7 @@ export class Schedules {
     const wanted = new Set<string>();
     for (const tool of this.#world.tools) {
       if (!tool.schedule) continue;
+      const refuse = (reason: string) => this.#world.log.error("schedule not made", { tool: tool.name, reason });
       const spec = await specOf(tool.name, tool.schedule);
       const { cron, every, at } = tool.schedule;
       const isOne = [cron, every, at].filter((time) => time !== undefined).length === 1;
@@ -103,15 +104,20 @@ export class Schedules {
           ? problemIn({ ...spec.when, at: undefined, ...(at && { every: 60 }) }, Date.now())
           : "it has one of cron, every and at, a time in ISO 8601";
       if (problem !== undefined) {
-        this.#world.log.error("schedule not made", { tool: tool.name, reason: problem });
+        refuse(problem);
         continue;
       }
       wanted.add(await schedule.name(spec));
-      await startJob(store, schedule as Job, spec, Date.now());
+      await startJob(store, schedule as Job, spec, Date.now()).catch((error) => {
+        // The others are made all the same.
+        if (!(error instanceof NotStarted) && !unreadIn(error)) throw error;
+        refuse(error.message);
+      });
     }
     for (const { id } of this.#world.sql.all("SELECT id FROM schedules")) {
       const name = this.#world.nameOf(String(id));
-      if (isOfDefinition(name) && !wanted.has(splitGeneration(name).base)) await store.cancel(name);
+      if (isOfDefinition(name) && !wanted.has(splitGeneration(name).base))
+        await store.cancel(name).catch(orUnread(undefined));
     }
   }
 
