@@ -58,7 +58,8 @@ export class OperatorClient {
     if (response.status === 401)
       throw new Error(this.#token ? "The server does not know the token in OPERATOR_TOKEN." : SET_TOKEN);
     const said = jsonOf(text) as { refused?: string; error?: string } | undefined;
-    if (isEdges && said?.error !== undefined) throw new Error(said.error);
+    // An answer about a failed job has an `error`, too.
+    if (isEdges && !response.ok && said?.error !== undefined) throw new Error(said.error);
     if (response.status === 404 && said?.refused === undefined) {
       throw new NoServer(
         `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or another server runs there.`,

@@ -14,6 +14,6 @@ export async function checkAlerts(edge: URL, token: string): Promise<Finding[]> 
       return (isFault ? failed : warning)(says, `See docs/operations.md#${name}.`);
     });
   } catch (error) {
-    return [skipped((error as Error).message)];
+    return [skipped(`/operate: ${(error as Error).message}`)];
   }
 }

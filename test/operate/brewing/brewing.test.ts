@@ -65,6 +65,7 @@ test("the overview shows what jobs wait for and which kinds no worker takes; blo
   expect(wait).toMatchObject({ state: "blocked", says: expect.stringContaining("heat") });
   const ended = await operate("cancel", `${key}brew_black`);
   expect(ended.outcomes).toEqual({ [`${key}brew_black`]: "it is cancelled" });
+  expect(await operate("job", `${key}brew_black`)).toMatchObject({ status: "cancelled", error: expect.any(String) });
   expect(await waits()).toContain("1 brew blocked");
 
   await becomes("first");
