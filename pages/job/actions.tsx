@@ -75,10 +75,11 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
   );
 };
 
-/** Whether pages may make notifications. In Chrome on Android they may not; without permission, a try shows nothing. */
+/** Whether pages may make notifications. In Chrome on Android they may not; only without permission, a try shows nothing. */
 function canNotify(): boolean {
   try {
-    return Notification.permission === "granted" || Boolean(new Notification(""));
+    if (Notification.permission === "granted") return !/Android.*Chrome/.test(navigator.userAgent);
+    return Boolean(new Notification(""));
   } catch {
     return false;
   }

@@ -412,13 +412,17 @@ describe.runIf(browser)("in a browser", () => {
 
     // Chrome on Android has the class, and lets no page make one.
     await call("set_timer", { timer_name: "untold", seconds: 3_600 });
-    await using phone = await visit(browser as Browser, stack.origin);
-    await phone.context.addInitScript(`window.Notification = class {
-        constructor() { throw new TypeError("Illegal constructor"); }
-      };`);
-    const untold = await phone.open(jobPath("timer_untold"));
-    await untold.getByRole("button", { name: /Cancel/ }).waitFor();
-    expect(await untold.getByLabel("Tell me when it is done").count()).toBe(0);
+    const userAgent = "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/140.0.0.0 Mobile Safari/537.36";
+    for (const permission of ["default", "granted"]) {
+      await using phone = await visit(browser as Browser, stack.origin, { userAgent });
+      await phone.context.addInitScript(`window.Notification = class {
+          static permission = "${permission}";
+          constructor() { throw new TypeError("Illegal constructor"); }
+        };`);
+      const untold = await phone.open(jobPath("timer_untold"));
+      await untold.getByRole("button", { name: /Cancel/ }).waitFor();
+      expect(await untold.getByLabel("Tell me when it is done").count()).toBe(0);
+    }
   });
 
   test.each(["light", "dark"] as const)(
