@@ -26,7 +26,8 @@ export const SENT = "x-sent";
 
 /** Has the worker make a call; undefined if it was not sent. `job`: the name that the call's job would have, as in logs. */
 export async function callAtOnce(worker: Worker, job: string, args: CallArgs): Promise<Told | undefined> {
-  const response = await post(worker, { job, args });
+  // A worker that hangs may read this when its job has made the call. Its answer needs some of the time.
+  const response = await post(worker, { job, args, until: Date.now() + PATIENCE / 2 });
   const sent = response?.headers.get(SENT);
   if (!response?.ok || !sent) {
     await response?.body?.cancel();

@@ -10,8 +10,11 @@ import type { WrappedServer } from "./wrapped-server.ts";
 const ARGS = { tool: "read", arguments: {}, key: "1", once: false };
 const LOG = { debug() {}, info() {}, warn() {}, error() {} };
 
-test("an answer at once comes with the progress that the server has reported, and with nothing that it has not", async () => {
-  const request = (_method: string, _params: object, { onProgress }: RequestHooks) => {
+/** A worker before a server that answers each call; `sent` has the calls that reached it. */
+async function startCalls() {
+  const sent: string[] = [];
+  const request = (method: string, _params: object, { onProgress }: RequestHooks) => {
+    sent.push(method);
     onProgress?.({ progress: 1 });
     return { result: Promise.resolve({ content: [] }), cancel() {}, leave() {}, recorded() {} };
   };
@@ -25,8 +28,20 @@ test("an answer at once comes with the progress that the server has reported, an
   } as unknown as WrappedServer;
   const worker = { url: `http://127.0.0.1:${await freePort()}`, token: "t" };
   serveCalls(worker, { server, log: LOG, mayRun: async () => true });
+  return { worker, sent };
+}
+
+test("an answer at once comes with the progress that the server has reported, and with nothing that it has not", async () => {
+  const { worker } = await startCalls();
   const told = await callAtOnce(worker, "acme.read.1", ARGS);
   expect(told).toEqual({ answer: { content: [] }, progress: { done: 1 } });
+});
+
+test("a worker that hung does not send a call that its job makes by now", async () => {
+  const { worker, sent } = await startCalls();
+  const body = JSON.stringify({ job: "acme.read.1", args: ARGS, until: Date.now() - 1 });
+  const { status } = await fetch(worker.url, { method: "POST", headers: { authorization: "Bearer t" }, body });
+  expect([status, sent]).toEqual([503, []]);
 });
 
 test.each([

@@ -50,13 +50,13 @@ export function serveCalls({ url, token }: Worker, callee: Callee): void {
 }
 
 async function answer(callee: Callee, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { job, args } = (await json(request)) as { job: string; args?: unknown };
+  const { job, args, until } = (await json(request)) as { job: string; args?: unknown; until?: number };
   if (args === undefined) {
     callee.server.calls.of(job)?.request.cancel("the job was cancelled");
     return void response.writeHead(204).end();
   }
   const call = CallArgs.parse(args);
-  const told = await make(callee, job, call, (sent) => {
+  const told = await make(callee, job, call, until, (sent) => {
     // Without this header the edge treats the call as not sent, and its job sends it again. A call that is sent at most once
     // therefore needs the header before it is sent.
     response.writeHead(200, { "content-type": "application/json", [SENT]: JSON.stringify(sent) });
@@ -65,8 +65,14 @@ async function answer(callee: Callee, request: IncomingMessage, response: Server
   response.end(JSON.stringify(told));
 }
 
-/** Makes a call. @throws {Error} if it cannot be sent at once */
-async function make(callee: Callee, jobName: string, args: CallArgs, sending: (sent: Sent) => void): Promise<Told> {
+/** Makes a call, before `until` (in milliseconds since the epoch). @throws {Error} if it cannot be sent at once */
+async function make(
+  callee: Callee,
+  jobName: string,
+  args: CallArgs,
+  until = Number.POSITIVE_INFINITY,
+  sending: (sent: Sent) => void,
+): Promise<Told> {
   const { server, log, mayRun } = callee;
   const left = new AbortController();
   const { signal } = left;
@@ -75,7 +81,7 @@ async function make(callee: Callee, jobName: string, args: CallArgs, sending: (s
   const requests = new CallRequests(server, request);
   const prepared = mayRun(jobName).then((isFree) => (isFree ? requests.prepare(step) : undefined));
   const sent = await within(prepared, UNSENT);
-  if (!sent) {
+  if (!sent || Date.now() > until) {
     left.abort();
     throw new Error("it has to wait");
   }
