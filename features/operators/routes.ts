@@ -1,5 +1,6 @@
 /** Serves operators at `/operate`: the page, its data, and their actions. */
 import * as z from "zod";
+import { WAIT_STATES } from "../../core/jobs/worker-report.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
 import { assetResponse } from "../../functions/http/assets.ts";
@@ -10,7 +11,6 @@ import { RULES } from "./alerts.ts";
 import type { Action, Filter, Span } from "./calls.ts";
 import { oneJob } from "./one-job.ts";
 import { operatorOf, session } from "./rights.ts";
-import { WAIT_STATES } from "./worker-report.ts";
 
 const HEADERS = { "cache-control": "no-store", "referrer-policy": "no-referrer" };
 const MAX_BODY = 1_000_000;

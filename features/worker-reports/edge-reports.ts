@@ -1,26 +1,26 @@
 import { apart, FORM, FORM_HEADER } from "../../core/jobs/form.ts";
+import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
 import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken, UNREAD } from "../../core/jobs/reports.ts";
+import type { WorkerReport } from "../../core/jobs/worker-report.ts";
+import { type WorkerState, WorkerStats } from "../../core/jobs/worker-stats.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId, splitKey } from "../../core/resonate/ids.ts";
-import { type LineLog, type Reports, reasonOf } from "../../worker/execution/instruments.ts";
-import { type AboutWorker, Figures } from "../operators/figures.ts";
-import type { WorkerReport } from "../operators/worker-report.ts";
 
-/** The shortest time between two requests, and the longest one after failures, in milliseconds. It doubles with each failure. */
-const PAUSE = 1_000;
-const LONGEST_PAUSE = 60_000;
+/** The shortest time between two requests, and the longest one after failures. It doubles with each failure. */
+const MIN_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 60_000;
 
-/** How long reports are gathered before a request, and how long that request may take, in milliseconds. */
-const GATHER = 20;
-const PATIENCE = 5_000;
+/** How long reports are gathered before a request, and how long that request may take. */
+const GATHERING_MS = 20;
+const REQUEST_TIMEOUT_MS = 5_000;
 
 /** How often a worker without news reports; and how often it does if nobody reads reports, to learn whether that has changed. */
-const IDLE = 20_000;
-const UNREAD_IDLE = 600_000;
+const IDLE_INTERVAL_MS = 20_000;
+const UNREAD_INTERVAL_MS = 600_000;
 
 /** The largest number of ids in one request. Further ids are dropped. */
-const MOST_IDS = 900;
+const MAX_IDS = 900;
 
 interface EdgeReportsOptions {
   /** The edge's address, and the key that it shares with workers. */
@@ -29,20 +29,20 @@ interface EdgeReportsOptions {
   client: ResonateClient;
   namespace: string;
   log: LineLog;
-  about(): AboutWorker;
+  state(): WorkerState;
 }
 
 /**
  * Reports to the edge, with at most one request a second. Lost ids do not matter, as the edge also looks at jobs by itself.
- * Lost figures for operators are sent again.
+ * Lost statistics for operators are sent again.
  */
-export class EdgeReports implements Reports {
+export class EdgeReports {
   readonly #options: EdgeReportsOptions;
   #batch: Batch = {};
   #count = 0;
-  /** The figures for operators that are being gathered. */
-  readonly figures = new Figures(() => {
-    if (this.#isRead) this.#arm(PAUSE);
+  /** The statistics for operators that are being gathered. */
+  readonly stats = new WorkerStats(() => {
+    if (this.#isRead) this.#arm(MIN_PAUSE_MS);
   });
   /** Whether the edge has operators, by its last answer. */
   #isRead = true;
@@ -57,7 +57,7 @@ export class EdgeReports implements Reports {
   #sending: Promise<void> | undefined;
   /** When the next request may begin, by `performance.now()`. */
   #next = 0;
-  #pause = PAUSE;
+  #pause = MIN_PAUSE_MS;
 
   constructor(options: EdgeReportsOptions) {
     this.#options = options;
@@ -85,10 +85,10 @@ export class EdgeReports implements Reports {
     await this.#begin();
     if (this.#apart !== undefined) throw new Error(this.#apart);
     // By the time of this second report the worker is connected.
-    if (this.#isRead) this.#arm(GATHER);
+    if (this.#isRead) this.#arm(GATHERING_MS);
     this.#idle = setInterval(() => {
-      if (this.#isRead || performance.now() > this.#next + UNREAD_IDLE) this.#arm(GATHER);
-    }, IDLE).unref();
+      if (this.#isRead || performance.now() > this.#next + UNREAD_INTERVAL_MS) this.#arm(GATHERING_MS);
+    }, IDLE_INTERVAL_MS).unref();
   }
 
   async close(): Promise<void> {
@@ -96,16 +96,16 @@ export class EdgeReports implements Reports {
     clearTimeout(this.#timer);
     await this.#sending;
     do await this.#send();
-    while (this.#isRead && !this.#unsent && this.figures.hasNews);
+    while (this.#isRead && !this.#unsent && this.stats.hasNews);
   }
 
   #add(kind: "ended" | "started", key: string, id: string): void {
-    if (this.#count >= MOST_IDS) return;
+    if (this.#count >= MAX_IDS) return;
     this.#count += 1;
     const byCaller = this.#batch[kind] ?? {};
     this.#batch[kind] = byCaller;
     byCaller[key] = [...(byCaller[key] ?? []), id];
-    this.#arm(GATHER);
+    this.#arm(GATHERING_MS);
   }
 
   /** Schedules a request `within` so many milliseconds, or as soon as the pause between requests allows. */
@@ -123,14 +123,14 @@ export class EdgeReports implements Reports {
   #begin(): Promise<void> {
     this.#sending = this.#send().finally(() => {
       this.#sending = undefined;
-      if (this.#count > 0 || (this.#isRead && (this.figures.hasNews || this.#unsent))) this.#arm(GATHER);
+      if (this.#count > 0 || (this.#isRead && (this.stats.hasNews || this.#unsent))) this.#arm(GATHERING_MS);
     });
     return this.#sending;
   }
 
   async #send(): Promise<void> {
-    const { url, key, log, about } = this.#options;
-    this.#unsent ??= this.figures.take(about());
+    const { url, key, log, state } = this.#options;
+    this.#unsent ??= this.stats.takeReport(state());
     const body = JSON.stringify({ ...this.#batch, worker: this.#unsent } satisfies Batch);
     this.#batch = {};
     this.#count = 0;
@@ -138,16 +138,16 @@ export class EdgeReports implements Reports {
     try {
       if (body.length > MAX_REPORT) this.#unsent = undefined;
       const headers = { "content-type": "application/json", authorization: `Bearer ${await reportToken(key)}` };
-      const signal = AbortSignal.timeout(PATIENCE);
+      const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
       const answer = await fetch(new URL(`/${REPORTS}`, url), { method: "POST", headers, body, signal });
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the edge answered ${answer.status}`);
       this.#isRead = !answer.headers.has(UNREAD);
       this.#compare(Number(answer.headers.get(FORM_HEADER) ?? 1));
       this.#unsent = undefined;
-      this.#pause = PAUSE;
+      this.#pause = MIN_PAUSE_MS;
     } catch (error) {
-      this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
+      this.#pause = Math.min(this.#pause * 2, MAX_PAUSE_MS);
       log.debug({ reason: reasonOf(error) }, "reports lost");
     }
     this.#next = begun + this.#pause;

@@ -2,11 +2,11 @@
 import * as z from "zod";
 import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { isReportToken, MAX_REPORT, UNREAD } from "../../core/jobs/reports.ts";
+import { WAIT_STATES } from "../../core/jobs/worker-report.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
 import { bearerIn } from "../../functions/auth/secret.ts";
 import type { Edge } from "../../functions/parts.ts";
-import { WAIT_STATES } from "../operators/worker-report.ts";
 
 const Ids = z.record(z.string(), z.array(z.string())).default({});
 const count = z.number().nonnegative();

@@ -279,7 +279,7 @@ test("a runner receives news while it runs a task and a while longer, and its ne
           return new Response();
         }
         const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-        woken.push({ news: JSON.parse(body).news, end });
+        woken.push({ news: JSON.parse(body).newsAddress, end });
         await ended;
         return Response.json({ isKnown: true });
       },

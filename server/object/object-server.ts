@@ -6,7 +6,7 @@ import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { located, type ObjectAddress } from "../../core/resonate/object-address.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
 import type { FileBindings } from "../../features/files/location-in-workers.ts";
-import { hasOperators, type OperatorEnv } from "../../features/operators/worker-report.ts";
+import { hasOperators, type OperatorEnv } from "../../features/operators/operators.ts";
 import { Store } from "../engine/store.ts";
 import { Resonate } from "../resonate.ts";
 import { MAX_BODY, type Refuse, respondTo, TOO_LARGE } from "../wire/answer.ts";

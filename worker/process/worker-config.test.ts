@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob, implement } from "../../core/index.ts";
-import { Worker } from "../worker.ts";
+import { createWorker } from "../worker.ts";
 import { createLogger } from "./logger.ts";
 import { readConfig } from "./worker-config.ts";
 
@@ -46,7 +46,7 @@ describe("a worker", () => {
   });
   const job = defineJob({ kind: "gather", args: z.object({}), id: () => "x" });
   const made = (given: NodeJS.ProcessEnv) =>
-    new Worker(readConfig(given), [implement(job, async () => "done", { env })], given, createLogger("silent"));
+    createWorker(readConfig(given), [implement(job, async () => "done", { env })], given, createLogger("silent"));
 
   test.each([
     ["ARCHIVE_URL", "archive"],

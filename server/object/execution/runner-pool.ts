@@ -123,8 +123,8 @@ export class RunnerPool {
       // The promise tells the runner whether it has the code, before it acquires the task, which costs rows.
       const promise = await this.#promiseOf(task);
       if (!promise) return;
-      const { isKnown, told } = await this.#runnerOf(task.id).run(task, promise);
-      if (told) this.#reports?.add(told);
+      const { isKnown, report } = await this.#runnerOf(task.id).run(task, promise);
+      if (report) this.#reports?.add(report);
       if (!isKnown) this.#resonate.decline(task.id, connection);
     } catch (error) {
       // The task is dispatched again after its interval, or when the runner's lease ends.

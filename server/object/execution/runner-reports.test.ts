@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Figures } from "../../../features/operators/figures.ts";
-import type { WorkerReport } from "../../../features/operators/worker-report.ts";
+import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
+import { WorkerStats } from "../../../core/jobs/worker-stats.ts";
 import { RunnerReports } from "./runner-reports.ts";
 
 beforeEach(() => {
@@ -21,7 +21,7 @@ function scene() {
   const objects = { idFromName: () => ({}), get: () => ({ operate }) };
   const reports = new RunnerReports({ objects, namespace: "", group: "workers", most: 50 });
   const fail = (many: number) => {
-    const runner = new Figures(() => {});
+    const runner = new WorkerStats(() => {});
     for (let i = 0; i < many; i++)
       runner.ended({ job: `tea_${i}`, kind: "tea", outcome: "failed", ms: 1, reason: "no water" });
     reports.add({ kinds: { tea: 1 }, news: runner.takeNews() });

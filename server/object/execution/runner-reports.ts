@@ -1,8 +1,8 @@
 /** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
 import { FORM } from "../../../core/jobs/form.ts";
+import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
+import { type RunnerNews, WorkerStats } from "../../../core/jobs/worker-stats.ts";
 import { type Locatable, operateName } from "../../../core/resonate/object-address.ts";
-import { Figures, type RunnerNews } from "../../../features/operators/figures.ts";
-import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 
 /** How long events are gathered, and the least time between two reports, each of which writes some rows. In milliseconds. */
 const GATHER = 2_000;
@@ -24,7 +24,7 @@ interface RunnerReportsOptions {
 /** Sends no report while nothing happens, so that the platform can put the server to sleep. */
 export class RunnerReports {
   readonly #options: RunnerReportsOptions;
-  readonly #figures = new Figures(() => this.#arm(GATHER), Date.now()); // Report numbers must grow, also over a sleep.
+  readonly #stats = new WorkerStats(() => this.#arm(GATHER), Date.now()); // Report numbers must grow, also over a sleep.
   #kinds: RunnerNews["kinds"] = {};
   #running = 0;
   #unsent: WorkerReport | undefined;
@@ -40,7 +40,7 @@ export class RunnerReports {
   /** Adds the news of a runner. */
   add({ kinds, news }: RunnerNews): void {
     this.#kinds = kinds;
-    this.#figures.add(news);
+    this.#stats.add(news);
   }
 
   /** Adds `more`, which may be negative, to the number of running jobs. */
@@ -51,7 +51,7 @@ export class RunnerReports {
 
   /** Adds `more`, which may be negative, to the number of jobs that wait for a slot. */
   waits(more: number): void {
-    this.#figures.waiting += more;
+    this.#stats.waiting += more;
   }
 
   #arm(within: number): void {
@@ -67,8 +67,8 @@ export class RunnerReports {
     this.#timer = undefined;
     this.#next = Date.now() + PAUSE;
     const about = { worker: "runners", isRunner: true as const, group, connected: true, form: FORM };
-    this.#unsent ??= this.#figures.take({ ...about, kinds: this.#kinds, running: this.#running, most });
-    const isMore = this.#figures.hasNews;
+    this.#unsent ??= this.#stats.takeReport({ ...about, kinds: this.#kinds, running: this.#running, most });
+    const isMore = this.#stats.hasNews;
     try {
       const answer = await objects.get(objects.idFromName(operateName(namespace))).operate("report", [this.#unsent]);
       if ("done" in answer) this.#unsent = undefined;

@@ -1,5 +1,5 @@
+import type { RunnerNews } from "../../../core/jobs/worker-stats.ts";
 import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
-import type { RunnerNews } from "../../../features/operators/figures.ts";
 import type { Resonate } from "../../resonate.ts";
 import type { PollConnection } from "../../wire/poll-connections.ts";
 
@@ -12,7 +12,8 @@ const LINGER = 10_000;
 interface Ran {
   /** Whether the runner has code for the task. */
   isKnown: boolean;
-  told?: RunnerNews;
+  /** What happened in it since its last answer. */
+  report?: RunnerNews;
 }
 
 type Stub = () => { fetch(url: string, init: RequestInit): Promise<Response> };
@@ -41,7 +42,7 @@ export class Runner {
     const listening = this.#listening ?? this.#open();
     this.#running += 1;
     try {
-      const response = await this.#ask("/", JSON.stringify({ task, promise, news: listening?.address }));
+      const response = await this.#ask("/", JSON.stringify({ task, promise, newsAddress: listening?.address }));
       return await response.json();
     } finally {
       this.#running -= 1;

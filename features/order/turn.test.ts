@@ -3,7 +3,7 @@ import type { Lease } from "../../core/engine/runtime.ts";
 import { encodeValue, lineage, ORDER } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { begunId, cleanUpId, orderId } from "../../core/resonate/ids.ts";
-import { turnOf } from "./order.ts";
+import { turnOf } from "./turn.ts";
 
 const chain = orderId("", "visit", "ada");
 type Known = Pick<PromiseRecord, "id"> & Partial<PromiseRecord>;
@@ -46,7 +46,7 @@ async function turnAfter(
       return { id, state: isPending ? "pending" : "resolved" };
     },
   };
-  const terms = { limit, cleanupTime: TIME };
+  const terms = { limit, cleanupTimeMs: TIME };
   const turn = await turnOf(known.get("c") as PromiseRecord, terms, lease as unknown as Lease, now);
   return { turn, read, created };
 }
