@@ -2,6 +2,7 @@
 import type { Job } from "../../core/author/job.ts";
 import { LeaseLost } from "../../core/engine/runtime.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
+import { parentOf } from "../../core/jobs/durable-promise.ts";
 import type { JobRun, NextRun, Observe } from "../../core/jobs/task-feature.ts";
 import { isLate } from "../../core/resonate/deadline.ts";
 import type { ChildJobs } from "./child-jobs.ts";
@@ -23,7 +24,8 @@ declare module "../../core/jobs/task-feature.ts" {
 export const childJobs = (jobs: ChildJobs): WorkerFeature => ({
   name: "child-jobs",
   async task({ promise, log }, next) {
-    if (!(await jobs.isGivenUp(promise))) return next();
+    const isGivenUp = parentOf(promise) !== undefined && (await jobs.isGivenUp(promise));
+    if (!isGivenUp) return next();
     log.info({ reason: "the job that started it was cancelled" }, "job left");
     return "left";
   },

@@ -33,16 +33,17 @@ export const resume = (namespace: string): WorkerFeature => ({
   async run(run, next) {
     const { promise, memory, runtime } = run;
     const earlier = promise.tags[EARLIER];
-    if (earlier === undefined || memory.journal.run) return next();
+    if (earlier === undefined) return next();
+    if (memory.journal.run) {
+      // Only the first run takes steps over.
+      delete memory.earlierAttempt;
+      return next();
+    }
     memory.earlierAttempt ??= await earlierAttempt(earlier, run, namespace);
     const { memo, seed = runtime.seed, ...last } = memory.earlierAttempt;
     Object.assign(runtime, { memo, seed });
     Object.assign(run, last);
     return next();
-  },
-  observe(event) {
-    // Only the first run takes steps over.
-    if (event.type === "nextRun") delete event.run.memory.earlierAttempt;
   },
 });
 

@@ -17,24 +17,20 @@ interface BeatingTask extends LeaseRef {
 
 /** Renews this worker's leases three times within a lease, up to a thousand in one request. */
 export class Heartbeat {
+  /** Whether the server refuses to renew the leases of several jobs in one request, as releases after 0.9.8 do. */
+  isPerJob = false;
   readonly #client: ResonateClient;
   readonly #pid: string;
   readonly #leaseTimeMs: number;
   readonly #intervalMs: number;
   readonly #tasks = new Map<string, BeatingTask>();
   #timer: NodeJS.Timeout | undefined;
-  #isPerJob = false;
 
   constructor(client: ResonateClient, pid: string, leaseTimeMs: number) {
     this.#client = client;
     this.#pid = pid;
     this.#leaseTimeMs = leaseTimeMs;
     this.#intervalMs = Math.floor(leaseTimeMs / 3); // a timeout must be a whole number
-  }
-
-  /** Whether the server refuses to renew the leases of several jobs in one request, as releases after 0.9.8 do. */
-  get isPerJob(): boolean {
-    return this.#isPerJob;
   }
 
   /** `since`: when the task was requested. */
@@ -83,11 +79,11 @@ export class Heartbeat {
 
   async #beat(): Promise<void> {
     const tasks = [...this.#tasks.values()];
-    for (let from = 0; from < tasks.length && !this.#isPerJob; from += MAX_TASKS_OF_REQUEST) {
+    for (let from = 0; from < tasks.length && !this.isPerJob; from += MAX_TASKS_OF_REQUEST) {
       const some = tasks.slice(from, from + MAX_TASKS_OF_REQUEST);
-      this.#isPerJob = (await this.#renew(some)) === 400 && some.length > 1;
+      this.isPerJob = (await this.#renew(some)) === 400 && some.length > 1;
     }
-    if (this.#isPerJob) await Promise.all(tasks.map((task) => this.#renew([task])));
+    if (this.isPerJob) await Promise.all(tasks.map((task) => this.#renew([task])));
   }
 
   /** The answer does not say which leases were renewed. Only those that cannot have lapsed before it count as renewed. */

@@ -25,9 +25,16 @@ interface JobRunsOptions {
 
 const NO_METRICS: Metrics = { count() {}, observe() {} };
 
-/** What a function cannot do unless a feature of its worker does it. */
 const noFeature = (what: string) => (): never => {
   throw new Error(`no feature of this worker ${what}`);
+};
+
+/** What a function can do only if features of its worker do it. */
+const NOT_HERE = {
+  metrics: NO_METRICS,
+  start: noFeature("starts jobs"),
+  cancel: noFeature("cancels jobs"),
+  files: noFeature("keeps files"),
 };
 
 export class JobRuns {
@@ -75,11 +82,8 @@ export class JobRuns {
     return {
       env: env ? this.#environments.get(env) : {},
       log: logOf(log),
-      metrics: NO_METRICS,
       promiseOf: (name: string) => this.#options.store.onBehalfOf(promise.id).idOf(name),
-      start: noFeature("starts jobs"),
-      cancel: noFeature("cancels jobs"),
-      files: noFeature("keeps files"),
+      ...NOT_HERE,
     };
   }
 
@@ -101,16 +105,13 @@ export class JobRuns {
 
 /** Whether this worker has the code of a job's newest run, which may have begun with a newer version than the job. */
 export const hasCodeOf = ({ memory, code }: Pick<JobRun, "memory" | "code">): boolean =>
-  codeOf({ memory, code }) !== undefined;
-
-const codeOf = ({ memory, code }: Pick<JobRun, "memory" | "code">): Runnable | undefined =>
-  code.implementation.versionOf(memory.journal.run?.version ?? code.version);
+  code.implementation.versionOf(memory.journal.run?.version ?? code.version) !== undefined;
 
 /** Executes the newest run of a job, once. @throws {LeaseLost} */
 export async function executeNewest(run: JobRun): Promise<ExecutionEnd> {
-  const { memory, lease, runtime } = run;
+  const { memory, lease, runtime, code: of } = run;
   const { run: later } = memory.journal;
-  const code = codeOf(run);
+  const code: Runnable | undefined = of.implementation.versionOf(later?.version ?? of.version);
   if (!code) {
     const reason = `run ${later?.n} began with version ${later?.version}, whose code this worker lacks`;
     return { kind: "blocked", reason };

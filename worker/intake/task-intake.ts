@@ -11,7 +11,7 @@ import type { Executor } from "../execution/executor.ts";
 import type { FindFunction, TaskFunction } from "../execution/functions.ts";
 import type { Heartbeat } from "../execution/heartbeat.ts";
 import type { TaskLeases } from "../execution/task-leases.ts";
-import { TaskQueue } from "./task-queue.ts";
+import { type TaskHandler, TaskQueue } from "./task-queue.ts";
 import { UnhandledTasks } from "./unhandled-tasks.ts";
 
 /** How many tasks are released at the same time when the worker stops, and how long that may take. */
@@ -58,7 +58,7 @@ interface IntakeOptions {
  * A task's way through a worker: it is dispatched, queued by kind, claimed (from then on the lease is kept alive), given a slot
  * and executed. A task that cannot run here is released, and so is every task that is left when the worker stops.
  */
-export class TaskIntake {
+export class TaskIntake implements TaskHandler<ClaimedTask> {
   readonly #parts: IntakeParts;
   readonly #options: IntakeOptions;
   /** A queue for each kind of job, so that a kind that waits, for example for a slow service, does not delay the others. */
@@ -102,21 +102,23 @@ export class TaskIntake {
   }
 
   #createQueue(kind: string): TaskQueue<ClaimedTask> {
-    const { heartbeat, observe } = this.#parts;
-    const { maxTasks, maxQueued } = this.#options;
-    const queue = new TaskQueue<ClaimedTask>(maxTasks, {
-      claim: (dispatch) => this.#claim(dispatch, kind),
-      run: (task) => this.#run(task),
-      maxClaimed: () =>
-        maxTasks + (heartbeat.isPerJob ? Math.min(maxQueued, MAX_QUEUED_WITH_OWN_HEARTBEATS) : maxQueued),
-      onQueued: (change) => void observe({ type: "queued", kind, change }),
-    });
+    const queue = new TaskQueue<ClaimedTask>(kind, this.#options.maxTasks, this);
     this.#queues.set(kind, queue);
     return queue;
   }
 
+  get maxClaimed(): number {
+    const { maxTasks, maxQueued } = this.#options;
+    const { isPerJob } = this.#parts.heartbeat;
+    return maxTasks + (isPerJob ? Math.min(maxQueued, MAX_QUEUED_WITH_OWN_HEARTBEATS) : maxQueued);
+  }
+
+  queued(kind: string, change: number): void {
+    void this.#parts.observe({ type: "queued", kind, change });
+  }
+
   /** Takes the lease on a dispatched task; undefined when another worker has it, the job has ended, or no function fits. */
-  async #claim(dispatch: Dispatch, kind: string): Promise<ClaimedTask | undefined> {
+  async claim(dispatch: Dispatch, kind: string): Promise<ClaimedTask | undefined> {
     const { leases, find, namespace, log } = this.#parts;
     const name = localId(dispatch.id, namespace);
     try {
@@ -149,7 +151,7 @@ export class TaskIntake {
     await leases.release(task);
   }
 
-  async #run(claimed: ClaimedTask): Promise<void> {
+  async run(claimed: ClaimedTask): Promise<void> {
     const { executor, heartbeat, observe } = this.#parts;
     const { found, kind } = claimed;
     claimed.isRunning = true;

@@ -9,14 +9,14 @@ const MAX_CONCURRENT_CLAIMS = 32;
 const MAX_CONCURRENT_SKIPS = 32;
 
 /** How a queue claims and runs tasks. None of these may throw or reject. */
-interface TaskHandler<Claimed> {
-  /** Takes the lease on a task; undefined when another worker has it, or its job has ended. */
-  claim(dispatch: LeaseRef): Promise<Claimed | undefined>;
+export interface TaskHandler<Claimed> {
+  /** How many tasks of a kind may be claimed and unfinished at the same time. */
+  readonly maxClaimed: number;
+  /** Takes the lease on a task of this kind; undefined when another worker has it, or its job has ended. */
+  claim(dispatch: LeaseRef, kind: string): Promise<Claimed | undefined>;
   run(claimed: Claimed): Promise<void>;
-  /** How many tasks may be claimed and unfinished at the same time. */
-  maxClaimed(): number;
-  /** Reports by how many the waiting tasks have increased; negative for a decrease. */
-  onQueued(change: number): void;
+  /** Reports by how many the waiting tasks of a kind have increased; negative for a decrease. */
+  queued(kind: string, change: number): void;
 }
 
 /**
@@ -25,6 +25,7 @@ interface TaskHandler<Claimed> {
  * that another worker can take them. Callers take turns, both for claims and for slots.
  */
 export class TaskQueue<Claimed extends { readonly owner: string }> {
+  readonly #kind: string;
   readonly #handler: TaskHandler<Claimed>;
   readonly #slots: Slots;
   readonly #claims = new PQueue({ concurrency: MAX_CONCURRENT_CLAIMS });
@@ -35,7 +36,8 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
   #isClosed = false;
 
   /** `slots`: how many tasks run at once. */
-  constructor(slots: number, handler: TaskHandler<Claimed>) {
+  constructor(kind: string, slots: number, handler: TaskHandler<Claimed>) {
+    this.#kind = kind;
     this.#handler = handler;
     this.#slots = new Slots(slots);
   }
@@ -64,12 +66,12 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
   }
 
   #claimMore(): void {
-    while (this.#claimed < this.#handler.maxClaimed()) {
+    while (this.#claimed < this.#handler.maxClaimed) {
       const dispatch = this.#next();
       if (!dispatch) return;
       this.#claimed += 1;
       void this.#claims.add(async () => {
-        const claimed = this.#isClosed ? undefined : await this.#handler.claim(dispatch);
+        const claimed = this.#isClosed ? undefined : await this.#handler.claim(dispatch, this.#kind);
         const run = async () => {
           this.#count(-1);
           if (claimed && !this.#isClosed) await this.#handler.run(claimed);
@@ -99,6 +101,6 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
   #count(change: number): void {
     if (this.#isClosed && change < 0 && this.#waiting === 0) return;
     this.#waiting += change;
-    this.#handler.onQueued(change);
+    this.#handler.queued(this.#kind, change);
   }
 }

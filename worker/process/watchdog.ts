@@ -23,7 +23,7 @@ interface Watched {
 export function watchThread(limitMs: number): void {
   if (url() !== undefined) return;
   const beats = new Int32Array(new SharedArrayBuffer(4));
-  setInterval(() => Atomics.add(beats, 0, 1), BEAT_MS).unref();
+  setInterval<[Int32Array, number, number]>(Atomics.add, BEAT_MS, beats, 0, 1).unref();
   new Worker(new URL(import.meta.url), {
     workerData: { watchdog: { beats, limitMs } },
     resourceLimits: { maxYoungGenerationSizeMb: 1 },
