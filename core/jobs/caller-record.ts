@@ -1,11 +1,9 @@
 /** What the edge stores about a caller's jobs besides their promises, for the quota and the list: see `functions/caller/`. */
 
-import { decodeValue, encodeValue, RESERVATION, STARTER } from "../resonate/codec.ts";
+import { decodeValue, RESERVATION, STARTER } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
-import { sizeOf, sizeOfRead } from "../resonate/size.ts";
-import type { DurablePromise } from "./durable-promise.ts";
-import type { JobStart } from "./job-feature.ts";
+import { sizeOf } from "../resonate/size.ts";
 import { type Reservation, reservationIn } from "./reservation.ts";
 
 /** The tag that holds a job's kind. */
@@ -105,38 +103,8 @@ export function startedJob(record: PromiseRecord, key: string, startedAt = Date.
   });
 }
 
-/** The record's entry of a job that is about to be started. */
-export function entryOfStart(start: JobStart): StartedJob {
-  const { id, job, args, now, deadline, call } = start;
-  start.param ??= encodeValue(call);
-  return {
-    id,
-    kind: job.kind,
-    state: "pending",
-    startedAt: now,
-    settledAt: null,
-    due: job.expectedAt?.(args) ?? deadline,
-    period: "",
-    count: 0,
-    isEarlier: false,
-    bytes: sizeOf({ param: start.param, value: {} }),
-    labels: labelsOf(call),
-  };
-}
-
-/** The record's entry of a job whose promise has been read. */
-export function entryOfJob({ record, job, state, call, ...read }: DurablePromise, key: string): StartedJob {
-  const bytes = sizeOfRead({ ...read, headers: record.value.headers });
-  return entryOf(record, key, {
-    kind: job.kind,
-    state,
-    startedAt: Date.now(),
-    bytes,
-    labels: labelsOf(call),
-  });
-}
-
-function entryOf(
+/** The record's entry of a job from what its promise shows; one that another caller started has no share in the quota. */
+export function entryOf(
   { id, createdAt, settledAt, timeoutAt: due, tags }: PromiseRecord,
   key: string,
   { kind, state, startedAt, bytes, labels }: Pick<StartedJob, "kind" | "state" | "startedAt" | "bytes" | "labels">,

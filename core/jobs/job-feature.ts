@@ -1,9 +1,13 @@
 /** The seam of jobs: what a feature does when a job is started, cancelled, looked at or removed. */
 import type { Around } from "../around.ts";
 import type { Job } from "../author/job.ts";
-import type { Value } from "../resonate/connection/protocol.ts";
+import type { Requests } from "../resonate/connection/client.ts";
+import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
+import type { CallerRecord } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
-import type { RemoteStore } from "./remote-store.ts";
+import type { JobCall } from "./job-call.ts";
+import type { Names } from "./names.ts";
+import type { JobsEndpoint } from "./settlements.ts";
 
 /** Who acts through a store. Features add what a request of their own says, by declaration merging. */
 export interface Requester {
@@ -15,19 +19,24 @@ export interface Requester {
   readonly requestId: string;
 }
 
+/** What a feature may use of the store through which a caller acts. */
+export interface JobAccess {
+  readonly client: Requests;
+  readonly endpoint: JobsEndpoint;
+  readonly names: Names;
+  /** The record of the caller; undefined if it has none. */
+  readonly record: CallerRecord | undefined;
+  get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined>;
+  /** Reads another promise of a job. */
+  child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined>;
+  /** Cancels a job even if other callers want it. */
+  end(promise: DurablePromise): Promise<Cancelled | undefined>;
+}
+
 /** The ended attempt that a new one follows, and whether the new one does not repeat its finished steps. */
 export interface PreviousAttempt {
   attempt: DurablePromise;
   isResumed: boolean;
-}
-
-/** What a job's promise is created with: its function, its arguments, and what features add for the worker. */
-export interface JobCall {
-  func: string;
-  args: readonly unknown[];
-  version: number;
-  /** The secret from which `ctx.random` and `ctx.uuid` are derived. */
-  seed: string;
 }
 
 /** A job that is about to be started, or that a caller joins since it exists. */
@@ -53,7 +62,7 @@ export interface JobStart {
   /** What others need. */
   readonly tags: Record<string, string>;
   /** The store through which the job is started. */
-  readonly jobs: RemoteStore;
+  readonly jobs: JobAccess;
 }
 
 /** The cancellation of a job. */
@@ -62,7 +71,7 @@ export interface JobCancellation {
   readonly by: Requester;
   /** Whether the job ends even if other callers want it. */
   readonly isForced: boolean;
-  readonly jobs: RemoteStore;
+  readonly jobs: JobAccess;
 }
 
 /** What became of a cancellation: the current promise, and whether this call ended the job. */
@@ -75,7 +84,7 @@ export interface Cancelled {
 export interface JobLook {
   readonly promise: DurablePromise;
   readonly signal: AbortSignal | undefined;
-  readonly jobs: RemoteStore;
+  readonly jobs: JobAccess;
 }
 
 /** The removal of a job, with all generations of its name. */
@@ -84,7 +93,7 @@ export interface JobRemoval {
   /** The promise id of the first generation. */
   readonly id: string;
   readonly by: Requester;
-  readonly jobs: RemoteStore;
+  readonly jobs: JobAccess;
 }
 
 /** `hidden`: the server cannot remove promises, so the job stays, and only lists omit it. */

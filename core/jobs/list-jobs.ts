@@ -1,8 +1,9 @@
 /** Lists the jobs that a caller started: by the caller's record or, without authentication, by a search. */
 import { orUnread } from "../resonate/connection/failures.ts";
-import { type CallerRecord, entryOfJob, type ListedJob, type ListQuery, type SeenJob } from "./caller-record.ts";
+import type { CallerRecord, ListedJob, ListQuery, SeenJob } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import { type Cursor, type OwnStep, searchOwn } from "./own-jobs.ts";
+import { entryOfJob } from "./record-entry.ts";
 import type { RemoteStore } from "./remote-store.ts";
 
 export type JobQuery = Omit<ListQuery, "after"> & { cursor?: Cursor | undefined };

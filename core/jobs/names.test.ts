@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob, VERSION_TAG } from "../author/job.ts";
 import { encodeValue } from "../resonate/codec.ts";
-import { entryOfJob } from "./caller-record.ts";
 import { Names } from "./names.ts";
+import { entryOfJob } from "./record-entry.ts";
 
 const counting = (group: string | undefined, version = 1) =>
   defineJob({

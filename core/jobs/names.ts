@@ -4,7 +4,7 @@ import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
 import { localId, splitGeneration } from "../resonate/ids.ts";
 import type { DurablePromise } from "./durable-promise.ts";
-import type { JobCall } from "./job-feature.ts";
+import type { JobCall } from "./job-call.ts";
 
 /** A call as it was sent to create a promise, and the parameter that encodes it. */
 export interface SentCall {

@@ -2,9 +2,8 @@
 
 import { REQUEST_TAG } from "../../core/author/job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import type { Cancelled, JobFeature, Requester } from "../../core/jobs/job-feature.ts";
+import type { Cancelled, JobAccess, JobFeature, Requester } from "../../core/jobs/job-feature.ts";
 import { OWNER_TAGS, ownerTags } from "../../core/jobs/own-jobs.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { childOf, getOf, STARTER } from "../../core/resonate/codec.ts";
 import { startRecordId } from "../../core/resonate/ids.ts";
 import { Claims } from "./claims.ts";
@@ -44,13 +43,13 @@ export const claims: JobFeature = {
 };
 
 /** Claims a job that somebody else has started. */
-async function want(promise: DurablePromise, by: Requester, jobs: RemoteStore): Promise<DurablePromise> {
+async function want(promise: DurablePromise, by: Requester, jobs: JobAccess): Promise<DurablePromise> {
   if (isCaller(by)) await recordStart(promise, by, jobs);
   return claim(promise, claimantOf(by), jobs);
 }
 
 /** The creator of a job needs no claim, unless it gave the job up before. */
-async function wantAgain(promise: DurablePromise, by: Requester, jobs: RemoteStore): Promise<DurablePromise> {
+async function wantAgain(promise: DurablePromise, by: Requester, jobs: JobAccess): Promise<DurablePromise> {
   const isNew = by.requestId !== "" && promise.record.tags[REQUEST_TAG] === by.requestId;
   if (isNew || !isCaller(by) || promise.state !== "pending") return promise;
   const record = await startRecordOf(promise, by, jobs);
@@ -58,19 +57,19 @@ async function wantAgain(promise: DurablePromise, by: Requester, jobs: RemoteSto
 }
 
 /** Claims a shared job, so that nobody else cancels it. Returns its current promise. */
-async function claim(promise: DurablePromise, claimant: string, jobs: RemoteStore): Promise<DurablePromise> {
+async function claim(promise: DurablePromise, claimant: string, jobs: JobAccess): Promise<DurablePromise> {
   if (promise.state !== "pending" || (await claimsOf(promise, jobs).claim(claimant))) return promise;
   const ended: Cancelled | undefined = await jobs.end(promise);
   return ended?.promise ?? promise;
 }
 
-const claimsOf = ({ id, timeoutAt }: DurablePromise, { client }: RemoteStore) => new Claims(client, id, timeoutAt);
+const claimsOf = ({ id, timeoutAt }: DurablePromise, { client }: JobAccess) => new Claims(client, id, timeoutAt);
 
-const startRecordOf = ({ id }: DurablePromise, { key }: Requester, { client }: RemoteStore) =>
+const startRecordOf = ({ id }: DurablePromise, { key }: Requester, { client }: JobAccess) =>
   client.call(getOf(startRecordId(id, key)));
 
 /** Records that this caller started the job as well. */
-async function recordStart({ id, job, timeoutAt }: DurablePromise, by: Requester, jobs: RemoteStore): Promise<void> {
+async function recordStart({ id, job, timeoutAt }: DurablePromise, by: Requester, jobs: JobAccess): Promise<void> {
   const { key, requestId } = by;
   const request = requestId !== "" && { [REQUEST_TAG]: requestId };
   const tags = { ...ownerTags(jobs.names.owner, job.kind), ...request };

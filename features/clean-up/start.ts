@@ -3,8 +3,7 @@
  * the function can clean up after `DeadlineExceeded` too.
  */
 import type { Job } from "../../core/author/job.ts";
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { JobAccess, JobFeature } from "../../core/jobs/job-feature.ts";
 import {
   CLEANUP_FUNCTION,
   decodeValue,
@@ -14,7 +13,7 @@ import {
 } from "../../core/resonate/codec.ts";
 import { cleanUpId } from "../../core/resonate/ids.ts";
 
-declare module "../../core/jobs/job-feature.ts" {
+declare module "../../core/jobs/job-call.ts" {
   interface JobCall {
     /** How long the promise outlives the deadline, in milliseconds. */
     cleanup?: number;
@@ -50,7 +49,7 @@ export const cleanUp: JobFeature = {
 };
 
 /** Creates the task that cleans up after a job which is about to be cancelled. */
-async function createCleanUp(job: string, { client, endpoint }: RemoteStore): Promise<void> {
+async function createCleanUp(job: string, { client, endpoint }: JobAccess): Promise<void> {
   const id = cleanUpId(job);
   // Any worker of the group takes it. A search for jobs by the group's address must not find it: hence the suffix.
   const tags = { ...lineage(id), "resonate:target": `poll://any@${endpoint.group}/after` };

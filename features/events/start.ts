@@ -1,6 +1,7 @@
 /** Enters jobs in the common record of callers without authentication, so that events report them. */
-import { type CallerRecords, entryOfStart } from "../../core/jobs/caller-record.ts";
+import type { CallerRecords } from "../../core/jobs/caller-record.ts";
 import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import { entryOfStart } from "../../core/jobs/record-entry.ts";
 
 const NO_LIMITS = { jobs: 0, bytes: 0 };
 

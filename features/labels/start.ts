@@ -8,6 +8,9 @@ declare module "../../core/jobs/job-feature.ts" {
     /** The labels of the jobs that the request starts. */
     readonly labels?: readonly string[];
   }
+}
+
+declare module "../../core/jobs/job-call.ts" {
   interface JobCall {
     /** The labels of a job that belongs to one caller. */
     labels?: readonly string[];

@@ -1,7 +1,7 @@
 import { REQUEST_TAG } from "../../core/author/job.ts";
-import { entryOfJob } from "../../core/jobs/caller-record.ts";
 import { currentJobOf } from "../../core/jobs/current-job.ts";
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
+import { entryOfJob } from "../../core/jobs/record-entry.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
 import { STARTER } from "../../core/resonate/codec.ts";

@@ -1,8 +1,9 @@
 /** Counts each job in its caller's record, and refuses those beyond the caller's limits. */
 
 import { REQUEST_TAG } from "../../core/author/job.ts";
-import { type CallerRecord, type CallerRecords, entryOfJob, entryOfStart } from "../../core/jobs/caller-record.ts";
+import type { CallerRecord, CallerRecords } from "../../core/jobs/caller-record.ts";
 import type { JobFeature, JobStart } from "../../core/jobs/job-feature.ts";
+import { entryOfJob, entryOfStart } from "../../core/jobs/record-entry.ts";
 import { type Reservation, reservationFor, tagOf } from "../../core/jobs/reservation.ts";
 import { RESERVATION } from "../../core/resonate/codec.ts";
 import { exceeded } from "./exceeded.ts";

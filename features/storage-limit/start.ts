@@ -6,6 +6,9 @@ declare module "../../core/jobs/job-feature.ts" {
     /** How many bytes of files each job that a durable function starts may store; 0 for any number. */
     readonly storage?: number;
   }
+}
+
+declare module "../../core/jobs/job-call.ts" {
   interface JobCall {
     /** How many bytes of files the job may store. */
     storage?: number;
