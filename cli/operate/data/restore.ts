@@ -45,7 +45,6 @@ export async function run(args: string[]): Promise<void> {
   await using server = await openServer(options, true);
   const count = await server.restore(backup.head, backup.rows);
   if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
-  if (!server.hasJobs) console.log("The jobs are restored with the database of the Resonate server.");
   console.log(`${count} rows were restored. Jobs that were running go on where they were.`);
 }
 
