@@ -48,7 +48,7 @@ export interface ConnectionOptions {
  * A tool refused a call. The message is the text of its answer.
  *
  * @example
- * const isRefused = (error: unknown) => error instanceof ToolRefused && error.message.includes("url");
+ * const whyRefused = (error: unknown) => (error instanceof ToolRefused ? error.message : undefined);
  */
 export class ToolRefused extends Error {
   override name = "ToolRefused";

@@ -9,7 +9,7 @@ import { openDatabase, RESTORING } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { option, optionOr } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
-import { DATA, lockDirectory } from "../launcher/data-directory.ts";
+import { DATA, databaseIn, lockDirectory, objectsIn, taskKeyIn } from "../launcher/data-directory.ts";
 import { serveBundle } from "../launcher/local-edge.ts";
 import { Cleanups } from "../process/cleanups.ts";
 import { newToken } from "../static-token.ts";
@@ -94,21 +94,21 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
 }
 
 async function openFolder(data: string, restores: boolean): Promise<PausedServer> {
-  if (!restores && !existsSync(join(data, "resonate.db"))) throw new Error(`There is no state in ${data}.`);
+  if (!restores && !existsSync(databaseIn(data))) throw new Error(`There is no state in ${data}.`);
   await using opened = new Cleanups();
   // Both fail with an explanation if a stack runs. One whose Resonate server is elsewhere has only the second lock.
   const sql = new NodeSql(openDatabase(data, restores).db);
   opened.defer(() => sql.close());
   const lock = lockDirectory(data);
   opened.defer(() => lock.close());
-  const keyFile = join(data, "task-key");
+  const keyFile = taskKeyIn(data);
   const key = existsSync(keyFile) ? await readFile(keyFile, "utf8") : null;
   const all = opened.move();
   return {
     head: { key },
     async *pages() {
       yield* paged<BackupRow, BackupPosition>(async (after) => readRows(sql, after));
-      if (!existsSync(join(data, "objects"))) return;
+      if (!existsSync(objectsIn(data))) return;
       await using made = new Cleanups();
       yield* (await openRooms(data, made)).roomPages();
     },
@@ -164,6 +164,6 @@ async function openRooms(data: string, made: Cleanups): Promise<OperatorClient> 
     LOG_LEVEL: "error",
   };
   const bundle = await prebuiltEdge(folder);
-  const { url } = made.use(await serveBundle(bundle, { port: 0, data: join(data, "objects"), bindings }));
+  const { url } = made.use(await serveBundle(bundle, { port: 0, data: objectsIn(data), bindings }));
   return new OperatorClient(url, token);
 }

@@ -8,7 +8,7 @@ import { ResonateClient } from "../../../core/resonate/connection/client.ts";
 import { ServerRules } from "../../../core/resonate/connection/server-rules.ts";
 import { checkSupport } from "../../../core/resonate/support.ts";
 import type { RoomRow } from "../../../features/backup/room-rows.ts";
-import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
+import { addressIn, flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { batchesOf, readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
 import { moveRows } from "../../backup/move-rows.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
@@ -53,7 +53,7 @@ export async function run(args: string[]): Promise<void> {
   }
   if (options.to === undefined && from !== undefined && options.url !== undefined)
     return moveCallers(from, new OperatorClient(options.url));
-  if (!/^https?:\/\/./.test(url)) throw new WrongArguments("--to needs the new server's address.");
+  addressIn("--to", url);
   const token = process.env.RESONATE_TOKEN || undefined;
   const client = new ResonateClient({ url, token, timeout: 30_000 });
   const namespace = process.env.RESONATE_NAMESPACE ?? "";
