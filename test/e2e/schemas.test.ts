@@ -5,8 +5,8 @@ import { check } from "../../core/tools/arguments.ts";
 import { answerForUser, jobCard } from "../../functions/built-in/card.ts";
 import { builtIn } from "../../functions/built-in/index.ts";
 import { withoutConsent } from "../../functions/mcp/consent.ts";
-import { byGemini, generally } from "../../lab/clients/drivers/javascript/vendors.ts";
 import { tools } from "../../tools/index.ts";
+import { byGemini, generally } from "../support/vendors.ts";
 
 const all = [
   ...tools,
