@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration } from "../../core/store/ids.ts";
+import { splitGeneration } from "../../core/resonate/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { isAccount } from "../support/account.ts";
 import { client2025, currentClient } from "../support/clients.ts";

@@ -9,7 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { answers, run } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { comesToRest } from "../../testing/stack/rest.ts";

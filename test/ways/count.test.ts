@@ -26,8 +26,8 @@ test("named functions are counted; anonymous ones count with their lines, class 
     covered("core/jobs/a.ts", "", 1, 20),
     covered("core/jobs/a.ts", "start", 2, 5),
     covered("core/jobs/a.ts", "", 4, 6),
-    covered("core/store/b.ts", "<static_initializer>", 2),
-    covered("core/store/c.ts", "", 1, 20),
+    covered("core/resonate/b.ts", "<static_initializer>", 2),
+    covered("core/resonate/c.ts", "", 1, 20),
   ];
   expect(count(way, read)).toEqual({ functions: 1, files: 3, lines: 6 });
 });
