@@ -102,9 +102,9 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     loadedFiles ??= new (await loadLazy()).Files(env, pages);
     return loadedFiles;
   };
-  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
   const mayConfirm = config.CONFIRM_ARGUMENTS !== "off";
   const offered = mayConfirm ? tools : tools.map(withoutConsent);
+  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, offered);
   const proxied = proxiedBy(tools);
   const watchable = proxied?.capabilities.resources && {
     weightOfRead: (uri: unknown) => proxied.weightOfRead(uri),
@@ -125,6 +125,8 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     { name: "answer-size", ...answerSize },
     { name: "resource-links", ...resourceLinks },
     { name: "text-once", ...textOnce },
+    // Before the files, whose addresses may look like those of cards.
+    cards && cardFeature(cards),
     files(loadFiles),
     urlOf && { name: "page-links", ...pageLinks(urlOf) },
     { name: "labels", ...labelsOfCall },
@@ -134,7 +136,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     taskService
       ? tasks(taskService, listenMethod(taskService, identity.info, watchable))
       : { name: "no-tasks", ...noTasks },
-    cards && cardFeature(cards),
     events && eventFeature(events),
     proxied &&
       upstream(proxied, { contextOf: (request) => calls.contextOf(request), reportsChanges: handles !== undefined }),
