@@ -191,3 +191,12 @@ test("the trail continues from a reader's position", () => {
   expect(tables.trail({ after: 1 }).map(({ what }) => what)).toEqual(["b", "c"]);
   expect(tables.trail({ before: 3 }).map(({ what }) => what)).toEqual(["b", "a"]);
 });
+
+test("tables of another schema version are refused", () => {
+  const storage = createStorage();
+  const open = () => new OperateTables(storage);
+  open().set("name", 1);
+  expect(open().get("name")).toBe(1);
+  storage.sql.exec("UPDATE schemas SET version = 7").toArray();
+  expect(open).toThrow("The tables of the operators' object have schema version 7");
+});

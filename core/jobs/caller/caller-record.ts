@@ -18,8 +18,6 @@ export interface StartedJob extends Reservation {
   settledAt: number | null;
   /** When the job must end, or is expected to. */
   due: number;
-  /** Whether an edge of commit 1c007cb took its reservation. */
-  isEarlier: boolean;
   /** Its stored size, as far as it is known; 0 for a job that another caller started. */
   bytes: number;
   labels: readonly string[];
@@ -31,7 +29,7 @@ export interface ListedJob extends Pick<StartedJob, "id" | "state" | "startedAt"
 }
 
 /** What a job counts as that the caller has not started, or that no quota counts. */
-export const NO_RESERVATION = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
+export const NO_RESERVATION = { period: "", count: 0, bytes: 0, labels: [] };
 
 /** A caller's limits; 0 means no limit. */
 export interface Most {

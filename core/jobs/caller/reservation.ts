@@ -58,16 +58,10 @@ export function exceeded(
 /** The value of a promise's reservation tag. */
 export const tagOf = ({ period, count }: Reservation): string => `${period} ${count}`;
 
-/** The reservation in a promise's tag; `isEarlier` if an edge of commit 1c007cb took it, by a chain of promises. */
-export function reservationIn(tag: string | undefined): Reservation & { isEarlier: boolean } {
-  const [, chain, period = "", count = 0] = /^(.*quota:)?(\d+\.\d+)(?:\.g)? (\d+)(?: |$)/s.exec(tag ?? "") ?? [];
-  return { period, count: Number(count), isEarlier: chain !== undefined };
-}
-
-/** When a period ends, in milliseconds since the epoch. */
-export function endOfPeriod(period: string): number {
-  const [hours = 0, n = 0] = period.split(".").map(Number);
-  return (n + 1) * hours * HOUR;
+/** The reservation in a promise's tag. */
+export function reservationIn(tag: string | undefined): Reservation {
+  const [, period = "", count = 0] = /^(\d+\.\d+) (\d+)$/.exec(tag ?? "") ?? [];
+  return { period, count: Number(count) };
 }
 
 function lengthOf(duration: number) {
