@@ -7,7 +7,6 @@ import { retentionOf } from "../../core/jobs/retention.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { keyFrom } from "../../core/store/object-address.ts";
-import { migrating } from "../../core/store/sealing.ts";
 import { createAuth, resourceOf } from "../auth/auth.ts";
 import { callersOf, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
@@ -61,8 +60,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
-  const migration = migrating(config.ENCRYPTION_KEYS);
-  if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
   const operated = config.isOperated ? callers : undefined;
   const store = new RemoteStore(
     endpoint,
