@@ -85,7 +85,7 @@ export class CommandExecutor {
         // The platform reports unhandled rejections at the end of a turn.
         await clock.turn();
         if (end && "value" in end) this.#refuse(changedSince(end.value));
-        if (pass.isStrict) this.#refuse(unheard(commands));
+        this.#refuse(unheard(commands));
         if (runtime.awaitsSteps) this.#refuse(unawaited(commands));
         await this.#verify();
         if (pass.broken) continue;
