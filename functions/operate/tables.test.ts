@@ -13,6 +13,7 @@ const report = (more: Partial<WorkerReport> = {}): WorkerReport => ({
     worker: "w",
     group: "workers",
     connected: true,
+    form: 1,
     kinds: { tea: 1 },
     slots: { running: 1, waiting: 0, most: 100 },
   },

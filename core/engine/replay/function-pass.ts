@@ -33,7 +33,7 @@ export class FunctionPass implements Guarded {
   isReplaying: boolean;
   /** Whether the function knows that its job was cancelled, or that the deadline has come. */
   isTold = false;
-  /** What the function was told, and in which window, if groups that were open then end whole: see `JournalEntry`. */
+  /** What the function was told, and in which window. Groups that were open then end with their last item or branch. */
   told: { error: Error; window: number; reason: string | undefined } | undefined;
   /** Whether the deadline has come. Until the function knows, failures of attempts are not recorded. */
   isLate = false;

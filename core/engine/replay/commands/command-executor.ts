@@ -261,8 +261,8 @@ function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
 }
 
 /**
- * Whether the command waits for a timer that wakes the job by its deadline. The time-out of a question or a callback may not
- * wake it: earlier versions did not arm those on Resonate 0.10.
+ * Whether the command waits for a timer that wakes the job by its deadline: a sleep or a pause. The time-out of a question or a
+ * callback is none.
  */
 function endsBy({ pause, awaited }: Command, deadline: number): boolean {
   return ((pause ?? awaited)?.due ?? Number.POSITIVE_INFINITY) <= deadline;
