@@ -2,8 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { KEEP } from "../../core/store/codec.ts";
-import { cleanUpId, isRoot, journalEntryId, limitId, limitSlotId, recordMarkId } from "../../core/store/ids.ts";
+import { RETENTION_TAG } from "../../core/resonate/codec.ts";
+import { cleanUpId, isRoot, journalEntryId, limitId, limitSlotId, recordMarkId } from "../../core/resonate/ids.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
 import { Engine } from "./engine.ts";
@@ -112,15 +112,15 @@ describe("retention", () => {
   });
 
   test("keeps a job for the retention that the job itself sets", () => {
-    job("forever", 3_000, { [KEEP]: "forever" });
-    job("long", 50, { [KEEP]: String(60 * DAY) });
-    job("short", 2, { [KEEP]: String(DAY) });
+    job("forever", 3_000, { [RETENTION_TAG]: "forever" });
+    job("long", 50, { [RETENTION_TAG]: String(60 * DAY) });
+    job("short", 2, { [RETENTION_TAG]: String(DAY) });
     sweepAll();
     expect(promises()).toEqual(["forever", child("forever"), "long", child("long")]);
   });
 
   test("gets past any number of kept jobs, and looks at a bounded number at a time", () => {
-    for (let n = 0; n < 120; n++) job(`kept${n}`, 100, { [KEEP]: "forever" });
+    for (let n = 0; n < 120; n++) job(`kept${n}`, 100, { [RETENTION_TAG]: "forever" });
     for (let n = 0; n < 120; n++) job(`gone${n}`, 90);
     store.transaction(() => void sweep(store, NOW, KEPT, undefined));
     expect(promises().length).toBe(480);

@@ -2,7 +2,14 @@
  * Promises, tasks and schedules as rows of the database. A change replaces the row, so that the file grows with the number
  * of jobs and not with the number of changes.
  */
-import { belowSql, CHILD, cleanUpId, GENERATION, IS_FIRST_GENERATION_SQL, isLimitSql } from "../../core/store/ids.ts";
+import {
+  belowSql,
+  CHILD,
+  cleanUpId,
+  GENERATION,
+  IS_FIRST_GENERATION_SQL,
+  isLimitSql,
+} from "../../core/resonate/ids.ts";
 import type { Schedule, StoredPromise, Task } from "./records.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
 

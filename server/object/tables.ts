@@ -1,4 +1,4 @@
-import { type ObjectSql, openSchema } from "../../core/store/object-storage.ts";
+import { type ObjectSql, openSchema } from "../../core/resonate/object-storage.ts";
 import { SCHEMA_VERSION, TABLES } from "../engine/schema.ts";
 
 /** The object's own settings, by name: the key, the time of the next sweep, the instance that serves streams. */

@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { callerOf } from "../../../core/definitions/caller.ts";
-import { KEEP } from "../../../core/store/codec.ts";
+import { callerOf } from "../../../core/author/caller.ts";
+import { RETENTION_TAG } from "../../../core/resonate/codec.ts";
 import {
   cleanUpId,
   isRoot,
@@ -12,7 +12,7 @@ import {
   limitSlotId,
   recordMarkId,
   startRecordId,
-} from "../../../core/store/ids.ts";
+} from "../../../core/resonate/ids.ts";
 import { hasPostgres, type Postgres, startPostgres } from "../../../test/support/postgres.ts";
 import { BATCH } from "./database.ts";
 import { postgresScript as forgetScript } from "./forget.ts";
@@ -62,8 +62,8 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     promise("p/pending", undefined);
     promise("p/undone", 40);
     promise(cleanUpId("p/undone"), undefined);
-    promise("p/forever", 40, { [KEEP]: "forever" });
-    promise("p/short", 3, { [KEEP]: String(DAY) });
+    promise("p/forever", 40, { [RETENTION_TAG]: "forever" });
+    promise("p/short", 3, { [RETENTION_TAG]: String(DAY) });
     promise("q/old", 40);
     promise(recordMarkId("p/c."), 40);
     for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("p/", "archive"), 0, n), n > 6 ? 0 : 5);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
-import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
+import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../author/context.ts";
 import type { Runnable } from "../runtime.ts";
 
 /** Waits until it is told, and cleans up. */
