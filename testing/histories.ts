@@ -12,8 +12,12 @@ import { attemptFiles } from "../features/files/attempt-files.ts";
 import { storedError } from "../worker/execution/conclude.ts";
 import { silent, uncounted } from "./simulation/simulated-job.ts";
 
-/** Ends each execution at the end of its history. */
-const HISTORY_END = new LeaseLost("the history ends here", { reason: "ended" });
+/** The function asks for something that the history does not hold. */
+class HistoryOver extends LeaseLost {
+  constructor() {
+    super("the history ends here", { reason: "ended" });
+  }
+}
 
 /**
  * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them. Nothing beyond the end
@@ -67,7 +71,7 @@ async function problemOf(
   if (!code) return `the code has no version ${version} any more`;
   const journal = new Journal();
   for (const [i, record] of records.entries()) journal.add(record, Number(/\d+$/.exec(record.id)?.[0]) || i + 1);
-  const over = async () => Promise.reject(HISTORY_END);
+  const over = async () => Promise.reject(new HistoryOver());
   const known = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
   const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
   const lease: Lease = {
@@ -94,7 +98,7 @@ async function problemOf(
     ...{ errors: job.errors, budget: job.budget, events: job.events },
   };
   const outcome = await new Execution(code as Runnable, args, journal, lease, runtime).run().catch((error: unknown) => {
-    if (error === HISTORY_END) return undefined;
+    if (error instanceof HistoryOver) return undefined;
     throw error;
   });
   if (outcome?.kind === "blocked") return outcome.reason;
@@ -102,8 +106,7 @@ async function problemOf(
   if (!now) return undefined;
   if (end) return isSame(now, end) ? undefined : `it ${told(now, PRESENT)}, and ${told(end, PAST)}`;
   if (outcome.kind !== "failed" || mayFail(outcome.error, state)) return undefined;
-  const had = state === undefined ? "; save the history again, to tell whether the job had" : ", and the job had not";
-  return `it ${told(now, PRESENT)}${had}`;
+  return `it ${told(now, PRESENT)}, and the job had not`;
 }
 
 function endIn(outcome: ExecutionEnd): HistoryEnd | undefined {
@@ -123,7 +126,7 @@ function endIn(outcome: ExecutionEnd): HistoryEnd | undefined {
 function mayFail(error: unknown, state: History["state"]): boolean {
   const name = (error as Error | undefined)?.name;
   if (name === "NondeterminismError") return false;
-  return state?.startsWith("rejected_") || name === "DeadlineExceeded" || name === "JobCancelled";
+  return state.startsWith("rejected_") || name === "DeadlineExceeded" || name === "JobCancelled";
 }
 
 function isSame(now: HistoryEnd, end: HistoryEnd): boolean {

@@ -280,11 +280,10 @@ function stepsOf({ runs }: TrialEnd): Map<string, string> {
   return steps;
 }
 
-function thrown({ error }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
+function thrown({ error, isTimedOut }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
   const { name = "Error", message = "" } = error ?? {};
-  const timedOut = message === "rejected_timedout" || name === "DeadlineExceeded";
   const known = Object.keys(answers).join(", ") || "none";
-  const words = timedOut
+  const words = isTimedOut
     ? `the job timed out: is its deadline too early, or is there a question that nobody answers? (answers: ${known})`
     : message;
   const thrown = new Error(words);

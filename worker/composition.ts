@@ -12,19 +12,19 @@ import { callbackUrls } from "../features/callbacks/callback-urls.ts";
 import { callbacks } from "../features/callbacks/task.ts";
 import { ChildJobs } from "../features/child-jobs/child-jobs.ts";
 import { childJobs, startsJobs } from "../features/child-jobs/task.ts";
-import { awaitCleanUp, cleanUp } from "../features/clean-up/task.ts";
+import { awaitCleanUp, cleanUpTasks } from "../features/clean-up/task.ts";
 import { crashLoop } from "../features/crash-loop/task.ts";
 import type { FetchPublic } from "../features/files/attempt-files.ts";
 import type { KeptFiles } from "../features/files/kept-files.ts";
-import { seldom } from "../features/operators/starts.ts";
 import { operators } from "../features/operators/task.ts";
-import { order } from "../features/order/task.ts";
+import { awaitTurn } from "../features/order/task.ts";
 import { Pauses } from "../features/pauses/pauses.ts";
 import { pausesJobs } from "../features/pauses/task.ts";
 import { progress } from "../features/progress/task.ts";
-import { resume } from "../features/resume/task.ts";
+import { resumeTasks } from "../features/resume/task.ts";
 import { settlementWatch } from "../features/settlement-watch/task.ts";
 import { Limits } from "../features/step-limits/limits.ts";
+import { childStartFeatures } from "./child-start-features.ts";
 import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
 import { functionsOf } from "./execution/functions.ts";
@@ -87,8 +87,8 @@ function spineOf(options: CompositionOptions, features: readonly WorkerFeature[]
   const heartbeat = new Heartbeat(client, pid, leaseTimeMs);
   const journals = new JournalCache(memory?.journalBytes);
   const leases = new TaskLeases({ client, pid, leaseTimeMs, heartbeat, journals, watcher, rules });
-  const tellStart = stats && seldom((kind, job) => stats.waits({ job, kind, state: "worker" }));
-  const store = new RemoteStore(endpoint, jobs, { tellStart, ...(currentSpan && { trace: currentSpan }) }, client);
+  const by = { key: "", requestId: "", ...(currentSpan && { traceparent: currentSpan }) };
+  const store = RemoteStore.of(endpoint, jobs, childStartFeatures(jobs, stats), { by, client });
   const runs = new JobRuns({ implementations, env, store, journals, observe });
   const executor = new Executor({ features, observe, leases, journals, runs, namespace, log });
   const find = functionsOf(implementations, features);
@@ -105,7 +105,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
   const children = new ChildJobs({ client, store, watcher, namespace, log });
   const callbackUrl = callbackUrls(env);
   const inExecutions: readonly WorkerFeature[] = [
-    resume(namespace),
+    resumeTasks(namespace),
     startsJobs(children, observe),
     ...(callbackUrl ? [callbacks(callbackUrl)] : []),
     stepServices({ files, fetchPublic, limits, heartbeat, observe, runAttempt }),
@@ -117,7 +117,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
     ...(options.observers ?? []),
     trace,
     // Before the features that know jobs alone: a clean-up is a task of its own.
-    cleanUp({
+    cleanUpTasks({
       client,
       namespace,
       observe,
@@ -132,11 +132,11 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
     pausesJobs(new Pauses(client, namespace, leaseTimeMs)),
     childJobs(children),
     progress({ feeds, questionTimeoutMs: leaseTimeMs }),
-    // Before `resume`: the clean-up may undo the steps that the job would take over.
+    // Before `resumeTasks`: the clean-up may undo the steps that the job would take over.
     awaitCleanUp,
     ...inExecutions,
     // Before `crashLoop`: a job that waits for its turn runs no code that could end its worker, and leaves no records.
-    order,
+    awaitTurn,
     crashLoop({ feeds, observe }),
     settlementWatch(watcher),
   ];

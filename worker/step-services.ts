@@ -8,13 +8,6 @@ import type { KeptFiles } from "../features/files/kept-files.ts";
 import type { Limits } from "../features/step-limits/limits.ts";
 import type { Heartbeat } from "./execution/heartbeat.ts";
 
-declare module "../core/jobs/task-feature.ts" {
-  interface TaskCall {
-    /** How many bytes of files the job may store; undefined or 0 for any number. */
-    storage?: number;
-  }
-}
-
 /** Runs an attempt of a step. An uncaught error of the attempt fails only this attempt. */
 export type RunAttempt = <Result>(
   about: { log: LineLog; step: string; attempt: number },

@@ -8,7 +8,6 @@ import { reasonOf } from "../core/jobs/line-log.ts";
 import type { WorkerState } from "../core/jobs/worker-stats.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
-import { migrating } from "../core/resonate/sealing.ts";
 import { KeptFiles } from "../features/files/kept-files.ts";
 import { locationOf } from "../features/files/location.ts";
 import { publicFetch } from "../features/files/public-fetch.ts";
@@ -100,8 +99,6 @@ export function createWorker(
 ): Worker {
   const leaseTimeMs = Math.ceil(config.LEASE_SECONDS * 1000);
   const group = groupOf(config, implementations, log);
-  const migration = migrating(config.ENCRYPTION_KEYS);
-  if (migration !== undefined) log.warn({ reason: migration }, "text in clear is accepted");
   const endpoint = endpointOf(config);
   const { namespace } = endpoint;
   const client = new ResonateClient({

@@ -79,9 +79,7 @@ export function wrappedTool(
     name: string,
     { store, advise }: CallContext,
   ): Promise<Told | undefined> => {
-    const { refuses, quota, storage, labels } = store.scope;
-    const isMissed = refuses !== undefined || quota + storage + labels.length > 0;
-    if (worker === undefined || isMissed) return undefined;
+    if (worker === undefined || store.needsJobs) return undefined;
     const told = await callAtOnce(worker, store.logName(name), wanted);
     // Until the call has a job, a repeat by name would send it again.
     if (told && policy.once)
@@ -97,7 +95,7 @@ export function wrappedTool(
       if (done !== undefined) context.reportProgress?.(done, total, message);
       tellLogs(told.answer, context);
       const settled = { name, job: job as Job, state: "resolved", value: told.answer } as DurablePromise;
-      return presentJob(settled, await context.pageOf(name));
+      return presentJob(settled, await context.pageOf?.(name));
     }
     const launched = launch({ ...wanted, ...(told?.sent && { sent: told.sent }) }, context).then((promise) => {
       advise();

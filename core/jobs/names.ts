@@ -1,27 +1,17 @@
-import { labelsOf } from "../../features/labels/labels.ts";
-import { type Job, REQUEST_TAG, VERSION_TAG } from "../author/job.ts";
-import { decodeValue, EARLIER, KEEP, STARTER } from "../resonate/codec.ts";
-import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { type Job, VERSION_TAG } from "../author/job.ts";
+import { decodeValue } from "../resonate/codec.ts";
+import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
 import { localId, splitGeneration } from "../resonate/ids.ts";
-import { sizeOf } from "../resonate/size.ts";
-import type { DurablePromise } from "./durable-promise.ts";
+import type { DurablePromise, StoredCall } from "./durable-promise.ts";
+import type { JobCall } from "./job-call.ts";
 
-interface Call {
-  func: unknown;
-  args: unknown[];
-  /** How long the promise outlives the deadline, in milliseconds. */
-  cleanup?: number;
-  /** How many bytes of files the job may store. */
-  storage?: number;
-  /** The labels of a job that belongs to one caller. */
-  labels?: readonly string[];
-}
-
-/** A call, and the parameter that encodes it. */
-export interface Sent {
-  param: PromiseRecord["param"];
-  call: Call;
+/** A job whose promise is created: its call, and the parameter that encodes the call. */
+export interface CreatedJob {
+  job: Job;
+  name: string;
+  param: Value;
+  call: JobCall;
 }
 
 /**
@@ -81,36 +71,40 @@ export class Names {
     return job && this.id(job, name) === id ? { name, job } : undefined;
   }
 
-  /**
-   * Decodes a record; undefined if it is not a job of this caller. `sent` is the parameter that was just sent to create it: a
-   * record with the same parameter needs no decoding.
-   */
-  decode(record: PromiseRecord, sent?: Sent): DurablePromise | undefined {
+  /** Decodes a record; undefined if it is not a job of this caller. */
+  decode(record: PromiseRecord): DurablePromise | undefined {
     const found = this.find(record.id);
-    const isAsSent = sent !== undefined && record.param.data === sent.param.data;
-    const param = isAsSent ? sent.call : (decodeValue(record.param) as Partial<Call> | undefined);
-    if (!found || param?.func !== found.job.kind) return undefined;
-    return {
-      ...found,
-      id: record.id,
-      args: param.args?.[0],
-      ...outcomeOf(found.job, record),
-      createdAt: record.createdAt,
-      settledAt: record.settledAt,
-      timeoutAt: record.timeoutAt,
-      deadline: record.timeoutAt - (Number(param.cleanup) || 0),
-      starter: record.tags[STARTER],
-      request: record.tags[REQUEST_TAG],
-      labels: labelsOf(param),
-      keep: record.tags[KEEP],
-      version: Number(record.tags[VERSION_TAG] ?? 0),
-      earlier: record.tags[EARLIER] === undefined ? undefined : this.nameIn(record.tags[EARLIER]),
-      bytes: sizeOf(record),
-      // Without its data, which would be in memory twice.
-      record: { ...record, param: {}, value: {} },
-    };
+    const call = found && (decodeValue(record.param) as StoredCall | undefined);
+    return call?.func === found?.job.kind && found && call ? promiseOf(found, record, call) : undefined;
+  }
+
+  /** The same for a record that answers a creation. One with the parameter that was sent needs no decoding. */
+  decodeCreated(record: PromiseRecord, { job, name, call, param }: CreatedJob): DurablePromise | undefined {
+    return record.param.data === param.data ? promiseOf({ job, name }, record, call) : this.decode(record);
   }
 }
+
+function promiseOf(found: { job: Job; name: string }, record: PromiseRecord, call: StoredCall): DurablePromise {
+  return {
+    ...found,
+    id: record.id,
+    args: call.args?.[0],
+    call,
+    ...(record.state === "pending" ? NO_OUTCOME : outcomeOf(found.job, record)),
+    createdAt: record.createdAt,
+    settledAt: record.settledAt,
+    timeoutAt: record.timeoutAt,
+    deadline: record.timeoutAt - (Number(call.cleanup) || 0),
+    version: Number(record.tags[VERSION_TAG] ?? 0),
+    // Without its data, which would be in memory twice.
+    record: { ...record, param: {}, value: headersOf(record.value) },
+    characters: (record.param.data?.length ?? 0) + (record.value.data?.length ?? 0),
+  };
+}
+
+const NO_OUTCOME = { state: "pending", value: undefined } as const;
+
+const headersOf = ({ headers }: Value): Value => (headers ? { headers } : {});
 
 /**
  * The state and value of a promise. This project's workers check results against the definition themselves. Workers of another

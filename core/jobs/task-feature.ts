@@ -6,16 +6,8 @@ import type { LeasedTask, TaskLease } from "../engine/lease/lease.ts";
 import type { JobEnd, Runtime } from "../engine/runtime.ts";
 import type { Carried, ExecutionState } from "../engine/state.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import type { JobCall } from "./job-call.ts";
 import type { LineLog } from "./line-log.ts";
-
-/** What the promise of a job, or of a feature's own task, asks for. Features add what they need, by declaration merging. */
-export interface TaskCall {
-  /** The kind of job, or the name of a feature's function. */
-  func: string;
-  args: unknown[];
-  /** The secret from which `ctx.random` and `ctx.uuid` are derived; undefined if another Resonate client started the job. */
-  seed?: string | undefined;
-}
 
 /** The code of a job. */
 export interface JobCode {
@@ -30,7 +22,7 @@ export interface JobTask {
   readonly claim: LeasedTask;
   /** The promise of the job, or of a feature's own task. */
   readonly promise: PromiseRecord;
-  readonly call: TaskCall;
+  readonly call: JobCall;
   /** Undefined for a feature's own task. */
   readonly code: JobCode | undefined;
   /** The kind of job; `unknown` for a feature's own task. */

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { MAX_NAMED_JOBS, type WorkerReport } from "./worker-report.ts";
 import { WorkerStats } from "./worker-stats.ts";
 
-const state = { worker: "w", group: "workers", connected: true, kinds: {}, running: 0, most: 1 };
+const state = { worker: "w", group: "workers", connected: true, form: 1, kinds: {}, running: 0, most: 1 };
 
 /** Takes reports until nothing is left. */
 function reportsOf(stats: WorkerStats): WorkerReport[] {

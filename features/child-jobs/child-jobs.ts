@@ -43,7 +43,7 @@ export class ChildJobs {
   /** Starts a job on behalf of another. @throws {LeaseLost} @throws {NonRetryableError} */
   async start({ promise, call, stop, log }: JobRun, job: Job, args: unknown): Promise<DurablePromise> {
     // The child may store as many bytes of files.
-    const store = this.#options.store.onBehalfOf(promise.id, call.storage);
+    const store = this.#options.store.onBehalfOf(promise.id, { storage: call.storage ?? 0 });
     const child = await this.#requests.add(async () => {
       if (stop.signal.aborted) throw new LeaseLost("the job is no longer run here", { reason: "ended" });
       try {

@@ -6,13 +6,6 @@ import { JobFull } from "../../core/engine/lease/lease.ts";
 import type { ExecutionEnd } from "../../core/engine/runtime.ts";
 import type { Ending, JobRun } from "../../core/jobs/task-feature.ts";
 
-declare module "../../core/jobs/task-feature.ts" {
-  interface TaskCall {
-    /** How long the promise outlives the job's deadline, in milliseconds: the time for a clean-up after it. */
-    cleanup?: number;
-  }
-}
-
 /** Executes the function of a cancelled job, and stores how its clean-up ended. `execute` executes it once. @throws {LeaseLost} */
 export async function cleanUpAfter(run: JobRun, execute: (run: JobRun) => Promise<ExecutionEnd>): Promise<Ending> {
   const { promise, call, memory, lease, runtime, stop, log, name } = run;

@@ -6,9 +6,10 @@ import type { LeasedTask, TaskLease } from "../../core/engine/lease/lease.ts";
 import { readNewest } from "../../core/engine/runs.ts";
 import { type ExecutionEnd, LeaseLost } from "../../core/engine/runtime.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
+import type { JobCall } from "../../core/jobs/job-call.ts";
 import { reasonOf } from "../../core/jobs/line-log.ts";
-import type { Ending, JobCode, JobMemory, JobRun, JobTask, Observe, TaskCall } from "../../core/jobs/task-feature.ts";
-import { AFTER, CLEANED_UP, decodeValue, encodeValue } from "../../core/resonate/codec.ts";
+import type { Ending, JobCode, JobMemory, JobRun, JobTask, Observe } from "../../core/jobs/task-feature.ts";
+import { CLEANUP_FUNCTION, decodeValue, encodeValue, WAITS_FOR_CLEANUP_TAG } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId } from "../../core/resonate/ids.ts";
@@ -28,7 +29,7 @@ interface CleanUpOptions {
   observe: Observe;
   leaseOn(task: LeasedTask): TaskLease;
   /** Finds the function of a job; undefined if this worker lacks it. */
-  find(promise: PromiseRecord): { call: TaskCall; code: JobCode | undefined } | undefined;
+  find(promise: PromiseRecord): { call: JobCall; code: JobCode | undefined } | undefined;
   prepare(task: JobTask & { code: JobCode }, memory: JobMemory, stop: AbortController): JobRun;
   /** Whether this worker has the code of a job's newest run, and executes it once. */
   hasCodeOf(run: JobRun): boolean;
@@ -40,7 +41,7 @@ interface CleanUpOptions {
 }
 
 /** Executes the tasks that clean up after cancelled jobs. */
-export function cleanUp(options: CleanUpOptions): WorkerFeature {
+export function cleanUpTasks(options: CleanUpOptions): WorkerFeature {
   const { features, execute } = options;
   const cleanUpWithFeatures = around(
     features.map(({ run }) => run),
@@ -48,7 +49,7 @@ export function cleanUp(options: CleanUpOptions): WorkerFeature {
   );
   return {
     name: "clean-up",
-    functions: [AFTER],
+    functions: [CLEANUP_FUNCTION],
     isFor: () => false,
     async task(task) {
       try {
@@ -71,7 +72,7 @@ export const awaitCleanUp: WorkerFeature = {
   isFor: cleansUp,
   async run(run, next) {
     const { promise, call, lease, runtime } = run;
-    const earlier = promise.tags[CLEANED_UP];
+    const earlier = promise.tags[WAITS_FOR_CLEANUP_TAG];
     if (earlier !== undefined && (await lease.get(earlier))?.state === "pending") {
       const isAsleep = await run.sleep([earlier], "waiting for the clean-up of the cancelled attempt");
       if (isAsleep) return run.conclude({ kind: "asleep" });
@@ -104,15 +105,10 @@ async function executeCleanUp(
     return "complete";
   }
   log.debug({ jobs: await giveUpChildren(id, lease) }, "child jobs given up");
-  const { func: kind, seed } = (decodeValue(promise.param) ?? {}) as Partial<TaskCall>;
-  const job = { promise, kind: kind ?? "", name: localId(id, namespace) };
+  const { func: kind = "" } = (decodeValue(promise.param) ?? {}) as Partial<JobCall>;
+  const job = { promise, kind, name: localId(id, namespace) };
   const durationMs = (promise.settledAt ?? Date.now()) - promise.createdAt;
   if (lease.version === 1) await observe({ type: "ended", task: job, outcome: "cancelled", durationMs });
-  // The function of a job that another Resonate client started does not hear of its cancellation.
-  if (seed === undefined) {
-    await lease.fulfill("resolved", { steps: 0 });
-    return "complete";
-  }
   const { call, code } = find(promise) ?? {};
   if (!call || !code) throw noCode();
   const memory = { journal: await readNewest(new Journal(), id, (each) => lease.get(each)) };

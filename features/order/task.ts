@@ -2,7 +2,7 @@
 import type { WorkerFeature } from "../../core/feature.ts";
 import { turnOf } from "./turn.ts";
 
-export const order: WorkerFeature = {
+export const awaitTurn: WorkerFeature = {
   name: "order",
   isFor: ({ concurrency }) => concurrency !== undefined,
   async run(run, next) {

@@ -1,13 +1,12 @@
 /** Hands the finished steps of an earlier attempt to the attempt that resumes it. */
 import type { JournalRecord } from "../../core/engine/journal.ts";
 import { Journal } from "../../core/engine/journal.ts";
-import type { TaskLease } from "../../core/engine/lease/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { readNewest } from "../../core/engine/runs.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
 import type { JobRun } from "../../core/jobs/task-feature.ts";
-import { decodeValue, EARLIER } from "../../core/resonate/codec.ts";
+import { decodeValue, RESUMES_TAG } from "../../core/resonate/codec.ts";
 import { localId, resumptionId, splitKey } from "../../core/resonate/ids.ts";
 import { stepsToKeep } from "./steps-to-keep.ts";
 
@@ -28,11 +27,11 @@ declare module "../../core/jobs/task-feature.ts" {
 }
 
 /** `namespace`: that of the promise ids. */
-export const resume = (namespace: string): WorkerFeature => ({
+export const resumeTasks = (namespace: string): WorkerFeature => ({
   name: "resume",
   async run(run, next) {
     const { promise, memory, runtime } = run;
-    const earlier = promise.tags[EARLIER];
+    const earlier = promise.tags[RESUMES_TAG];
     if (earlier === undefined) return next();
     if (memory.journal.run) {
       // Only the first run takes steps over.
@@ -58,23 +57,17 @@ async function earlierAttempt(earlier: string, run: JobRun, namespace: string): 
   const { name } = splitKey(localId(earlier, namespace));
   const id = resumptionId(run.promise.id);
   const known = await lease.get(id);
-  const record = known ?? (await lease.create(id, await resumptionOf(earlier, name, journal, kept, lease), "resolved"));
-  const { seed, ...resumption } = decodeValue(record.param) as Resumption & { seed?: string };
-  if (!known) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
-  if (!("from" in resumption) || typeof kept === "string") return { memo: new Map() };
-  return { memo: kept, ...(journal.run && { args: journal.run.args }), ...(seed !== undefined && { seed }) };
-}
-
-/** How a job begins that is to resume the attempt `name`, of which these steps are kept, or none for a reason. */
-async function resumptionOf(
-  earlier: string,
-  name: string,
-  journal: Journal,
-  kept: ReadonlyMap<string, JournalRecord> | string,
-  lease: TaskLease,
-): Promise<Resumption> {
-  if (typeof kept === "string") return { anew: `${name} ${kept}` };
-  // The kept steps may hold random values of the earlier attempt.
-  const seed = journal.run?.seed ?? (await firstSeed(await lease.get(earlier), (each) => lease.get(each)));
-  return { from: name, ...(seed !== undefined && { seed }) };
+  const begin = async (): Promise<Resumption> => {
+    if (typeof kept === "string") return { anew: `${name} ${kept}` };
+    // The kept steps may hold random values of the earlier attempt.
+    const ofEarlier = async () => firstSeed((await lease.get(earlier)) ?? run.promise, (each) => lease.get(each));
+    return { from: name, seed: journal.run?.seed ?? (await ofEarlier()) };
+  };
+  const record = known ?? (await lease.create(id, await begin(), "resolved"));
+  const resumption = decodeValue(record.param) as Resumption;
+  const isResumed = "from" in resumption;
+  if (!known)
+    log.info(isResumed ? { from: resumption.from } : resumption, isResumed ? "job resumed" : "job began anew");
+  if (!isResumed || typeof kept === "string") return { memo: new Map() };
+  return { memo: kept, seed: resumption.seed, ...(journal.run && { args: journal.run.args }) };
 }

@@ -1,4 +1,6 @@
 /** Identifies the caller of a request and applies the caller's limits, for MCP and for the pages' data alike. */
+
+import type { RequestScope, StreamSlot } from "../../core/tools/request-scope.ts";
 import { ToolError } from "../../core/tools/tool.ts";
 import { blockedResponse, isBlocked } from "../auth/blocked.ts";
 import type { Edge, Identified } from "../parts.ts";
@@ -6,16 +8,12 @@ import { clientAddress } from "./client-address.ts";
 import { isStream, LONGEST_STREAM } from "./event-stream.ts";
 import { limitedResponse } from "./rate-limit.ts";
 import type { RequestLog } from "./request-log.ts";
-import type { RequestScope } from "./scope.ts";
-import type { StreamSlot } from "./stream-slots.ts";
 
 /** How many calls to the Resonate server one unit of weight pays for: a look at a running job takes two or three. */
 const CALLS = 3;
 
 /** How often an open stream asks whether its caller has been blocked, in milliseconds. */
 const BLOCKS = 20_000;
-
-const STOPPED = "the operator of this server has stopped new jobs for now: try again later";
 
 export async function identify(received: Request, edge: Edge, line: RequestLog): Promise<Identified | Response> {
   const { auth, rateLimit, refused, store, pages } = edge;
@@ -30,15 +28,14 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   }
   const { caller, scopes, expires = Number.POSITIVE_INFINITY } = authenticated;
   line.caller = caller.label;
-  const { blocked, starts_stopped } = await edge.settings();
+  const { blocked } = await edge.settings();
   if (isBlocked(caller, blocked)) return blockedResponse();
   const key = caller.key || (clientAddress(request) ?? caller.label);
   // The request itself, before its body is read; the rest of its weight is charged once it is known.
   const limited = await rateLimit?.(key, { weight: 1 });
   if (limited) return limitedResponse(limited);
   const own = store.as(caller, line.requestId, {
-    refuses: starts_stopped ? STOPPED : undefined,
-    trace: () => line.traceparent,
+    traceparent: () => line.traceparent,
     async chargeStarts(count) {
       const tooMany = await rateLimit?.(key, { weight: count - 1, of: count });
       if (tooMany) throw new ToolError(tooMany.words);
@@ -58,7 +55,7 @@ export async function answerMcp(
   let paid = 1;
   /** Charges what the request has taken beyond its weight. */
   const pay = async () => {
-    const weight = Math.ceil(store.scope.calls() / CALLS) - paid;
+    const weight = Math.ceil(store.calls / CALLS) - paid;
     if (weight <= 0) return undefined;
     paid += weight;
     return rateLimit?.(key, { weight, of: paid, isDone: true });
@@ -89,14 +86,13 @@ export async function answerMcp(
     get until() {
       return until;
     },
-    links: knowsLinks(request.headers),
-    textOnce: request.url.endsWith("?text=once"),
+    request,
     slot() {
       slot ??= slots.enter(key);
       return { renew, release };
     },
-    pay,
-    async admit({ weight, access, streams }) {
+    charge: pay,
+    async checkLimits({ weight, access, streams }) {
       paid = Math.max(paid, weight);
       const limited = weight > 1 ? await rateLimit?.(key, { weight: weight - 1, of: weight }) : undefined;
       const refusal = limited ? limitedResponse(limited) : await auth.authorize(request, scopes, access);
@@ -113,10 +109,4 @@ export async function answerMcp(
     // The rest of a stream is charged when it ends.
     if (!response || !isStream(response)) release();
   }
-}
-
-/** Whether the client's revision has resource links in results, which came with 2025-06-18. Revisions are dates. */
-function knowsLinks(headers: Headers): boolean {
-  const revision = headers.get("mcp-protocol-version") ?? "";
-  return /^\d{4}-\d{2}-\d{2}$/.test(revision) && revision >= "2025-06-18";
 }

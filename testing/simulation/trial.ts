@@ -74,6 +74,8 @@ export interface TrialEnd {
   outcome: ExecutionEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
+  /** Whether the job failed because its deadline came. */
+  isTimedOut: boolean;
   /** How many requests were sent to the server. The worker may die at each. */
   requests: number;
   /** The purpose of each request, in words. */
@@ -179,7 +181,8 @@ class Trial {
     const { data } = promise.value;
     if (promise.state === "resolved")
       return { kind: "complete", value: data ? JSON.parse(fromBase64(data)) : undefined };
-    return { kind: "failed", error: decodeValue(promise.value) ?? new Error(promise.state) };
+    const ended = promise.state === "rejected_timedout" ? new TimedOut(promise.state) : new Error(promise.state);
+    return { kind: "failed", error: decodeValue(promise.value) ?? ended };
   }
 
   #newWorker(): Worker {
@@ -331,10 +334,12 @@ class Trial {
     const stored = kind === "failed" ? toStored(outcome.error) : undefined;
     const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
     const error = stored ?? blocked;
+    const isTimedOut = stored?.name === "DeadlineExceeded" || (kind === "failed" && outcome.error instanceof TimedOut);
     return {
       outcome: kind,
       ...(kind === "complete" && { value: outcome.value }),
       ...(error && { error: { name: error.name, message: error.message } }),
+      isTimedOut,
       requests: this.#points.length,
       points: this.#points,
       records: recordsIn(this.#sim),
@@ -348,6 +353,9 @@ class Trial {
     };
   }
 }
+
+/** The server has ended the job at its deadline. */
+class TimedOut extends Error {}
 
 interface Worker {
   clock: ProcessClock;

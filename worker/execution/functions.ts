@@ -3,16 +3,23 @@ import * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
 import { VERSION_TAG } from "../../core/author/job.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import type { JobCode, TaskCall } from "../../core/jobs/task-feature.ts";
+import { seedOf } from "../../core/jobs/durable-promise.ts";
+import type { JobCall } from "../../core/jobs/job-call.ts";
+import type { JobCode } from "../../core/jobs/task-feature.ts";
 import { decodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 
-/** Fields that features add to a call are kept. */
-const Call = z.looseObject({ func: z.string(), args: z.array(z.unknown()), seed: z.string().optional() });
+/** A call as it is stored, with the fields of features. Other Resonate clients write function and arguments alone. */
+const StoredCall = z.looseObject({
+  func: z.string(),
+  args: z.array(z.unknown()),
+  version: z.number().default(1),
+  seed: z.string().optional(),
+});
 
 /** What a task calls, and the code of its job; without code for a feature's own task. */
 export interface TaskFunction {
-  call: TaskCall;
+  call: JobCall;
   code: JobCode | undefined;
 }
 
@@ -26,8 +33,9 @@ export function functionsOf(
 ): FindFunction {
   const byKind = new Map(implementations.map((each) => [each.job.kind, each]));
   return (promise) => {
-    const call: TaskCall | undefined = Call.safeParse(decodeValue(promise.param)).data;
-    if (!call) return undefined;
+    const stored = StoredCall.safeParse(decodeValue(promise.param)).data;
+    if (!stored) return undefined;
+    const call: JobCall = { ...stored, seed: seedOf(stored, promise) };
     const implementation = byKind.get(call.func);
     if (!implementation) {
       const isOwn = features.some(({ functions }) => functions?.includes(call.func));

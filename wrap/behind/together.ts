@@ -4,6 +4,7 @@
  */
 
 import type { Job } from "../../core/author/job.ts";
+import { listJobs } from "../../core/jobs/list-jobs.ts";
 import { partsIn } from "../../core/resonate/parts.ts";
 import { asPart, isApp, isOurs, withoutOurs } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
@@ -81,9 +82,7 @@ const appsOf = ({ options }: Server) => ({ apps: options.apps === true });
 function isOwnTemplate(template: Listed, server: Server, servers: readonly Server[]): boolean {
   const part = fixedPart(template);
   const isAlike = (other: string) => SAYS_WHOSE.test(other) && (other.startsWith(part) || part.startsWith(other));
-  const others = servers
-    .filter((each) => each !== server)
-    .flatMap(({ snapshot }) => snapshot.lists?.resourceTemplates ?? []);
+  const others = servers.filter((each) => each !== server).flatMap(({ snapshot }) => snapshot.lists.resourceTemplates);
   return SAYS_WHOSE.test(part) && !others.some((each) => isAlike(fixedPart(each)));
 }
 
@@ -92,7 +91,7 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
   const entries = new Map<string, Entry>();
   for (const server of servers) {
     const { name, snapshot, options } = server;
-    const own = snapshot.lists?.[kind] ?? [];
+    const own = snapshot.lists[kind];
     for (const there of own.slice(0, MAX_LISTED)) {
       const key = keyOf(there);
       if (options.apps !== true && isApp(key)) continue;
@@ -121,7 +120,7 @@ function together(servers: readonly Server[]): Passed {
   const resources = entriesOf(servers, "resources");
   const templates = entriesOf(servers, "resourceTemplates");
   const [completions, logging, subscribe] = OFFERS.map((offer) =>
-    servers.some(({ snapshot }) => snapshot.offers?.includes(offer)),
+    servers.some(({ snapshot }) => snapshot.offers.includes(offer)),
   );
 
   const promptOf = (name: unknown): Entry => {
@@ -184,7 +183,7 @@ function together(servers: readonly Server[]): Passed {
     const entry = type === "ref/prompt" ? promptOf(name) : templates.get(String(uri));
     if (!entry) throw refused(`there is no template of resources ${JSON.stringify(uri)}`);
     const { server, there } = entry;
-    if (!server.snapshot.offers?.includes("completions")) {
+    if (!server.snapshot.offers.includes("completions")) {
       throw new ProtocolError(ErrorCode.MethodNotFound, `${server.name} completes nothing`);
     }
     const own = type === "ref/prompt" ? { type, name: there.name } : { type, uri: there.uriTemplate };
@@ -220,7 +219,7 @@ function together(servers: readonly Server[]): Passed {
       const watch = async (uri: string) => {
         if (weightOfRead(uri) === 0) return;
         const [server, there] = await sourceOf(uri, context);
-        if (!server.snapshot.offers?.includes("subscribe")) return;
+        if (!server.snapshot.offers.includes("subscribe")) return;
         await watchResource(server, there, context, () => onUpdated(uri));
       };
       await Promise.allSettled(uris.map(watch));
@@ -248,7 +247,7 @@ function names(json: string, uri: string): boolean {
 async function lastNamed({ jobs }: Server, uri: string, { store, signal }: CallContext): Promise<number> {
   const lastOf = async ({ kind }: Job<CallArgs>) => {
     let looked = 0;
-    for await (const { job } of store.started({ kind, limit: PAGE }, signal)) {
+    for await (const { job } of listJobs(store, { kind, limit: PAGE }, signal)) {
       const value = job && (job.promise?.value ?? (await store.get(job.name, signal))?.value);
       const text = partsIn(value)?.text ?? JSON.stringify(value ?? null);
       if (job && names(text, uri)) return job.startedAt;
