@@ -19,6 +19,7 @@ import { traceIds } from "../features/trace/task.ts";
 import { EdgeReports } from "../features/worker-reports/edge-reports.ts";
 import { workerReports } from "../features/worker-reports/task.ts";
 import { compose } from "./composition.ts";
+import { readConfig, type WorkerConfig } from "./config.ts";
 import { batched } from "./connection/batches.ts";
 import { post } from "./connection/post.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
@@ -28,7 +29,6 @@ import { createLogger, type Logger } from "./process/logger.ts";
 import { contained, containUncaught } from "./process/uncaught.ts";
 import { watchThread } from "./process/watchdog.ts";
 import { Worker } from "./process/worker.ts";
-import { readConfig, type WorkerConfig } from "./process/worker-config.ts";
 import type { RunAttempt } from "./step-services.ts";
 
 /** How long a request to the Resonate server may take at most. */

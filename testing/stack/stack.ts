@@ -18,7 +18,7 @@ import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { escaped } from "../../core/engine/replay/commands/commands.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { callbackUrls } from "../../features/callbacks/callback-urls.ts";
-import { WORKER_ENVIRONMENT } from "../../worker/process/worker-config.ts";
+import { WORKER_ENVIRONMENT } from "../../worker/config.ts";
 import { answers, type Program, run, until, watch } from "../simulation/program.ts";
 import { CLOCK_PATH } from "../time/movable-edge.ts";
 import { startTime, type Time } from "../time/stack-time.ts";

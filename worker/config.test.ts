@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineJob, implement } from "../../core/index.ts";
-import { createWorker } from "../worker.ts";
-import { createLogger } from "./logger.ts";
-import { readConfig } from "./worker-config.ts";
+import { defineJob, implement } from "../core/index.ts";
+import { readConfig } from "./config.ts";
+import { createLogger } from "./process/logger.ts";
+import { createWorker } from "./worker.ts";
 
 test("everything has a default, and an empty variable counts as not set", () => {
   expect(readConfig({ RESONATE_URL: "", LOG_LEVEL: "" })).toEqual(readConfig({}));
