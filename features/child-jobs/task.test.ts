@@ -17,8 +17,13 @@ function scene({ isGivenUp = false } = {}) {
     start: vi.fn(async (_run: unknown, { kind }: { kind: string }) => ({ id: `${kind}_1`, name: `${kind}_1` })),
   };
   const types: string[] = [];
-  const given = jobs as unknown as ChildJobs;
-  return { jobs, types, given: childJobs(given), starts: startsJobs(given, async ({ type }) => void types.push(type)) };
+  const ofWorker = jobs as unknown as ChildJobs;
+  return {
+    jobs,
+    types,
+    feature: childJobs(ofWorker),
+    starts: startsJobs(ofWorker, async ({ type }) => void types.push(type)),
+  };
 }
 
 /** A journal whose records started these jobs. */
@@ -30,46 +35,46 @@ function journalOf(names: readonly string[]): Journal {
 }
 
 test("only a job that another job started is checked for whether it was given up", async () => {
-  const { jobs, given } = scene({ isGivenUp: true });
+  const { jobs, feature } = scene({ isGivenUp: true });
   const next = async (): Promise<Ending> => "complete";
-  expect(await given.task?.(jobTask(), next)).toBe("complete");
+  expect(await feature.task?.(jobTask(), next)).toBe("complete");
   expect(jobs.isGivenUp).not.toHaveBeenCalled();
-  expect(await given.task?.(jobTask({ promise: { tags: { [STARTER]: "cake_1" } } }), next)).toBe("left");
+  expect(await feature.task?.(jobTask({ promise: { tags: { [STARTER]: "cake_1" } } }), next)).toBe("left");
 });
 
 test("an execution that loses its lease gives up the jobs that it has started, in case that the job was cancelled", async () => {
-  const { jobs, types, given, starts } = scene();
+  const { jobs, types, feature, starts } = scene();
   const { run } = jobRun();
   const execute = async (): Promise<Ending> => {
     await run.runtime.start({ kind: "cake" }, {});
     throw new LeaseLost("the job was cancelled", { reason: "taken" });
   };
-  const executing = given.run?.(run, async () => (await starts.run?.(run, execute)) ?? "left");
+  const executing = feature.run?.(run, async () => (await starts.run?.(run, execute)) ?? "left");
   await expect(executing).rejects.toThrow(LeaseLost);
   expect(jobs.giveUpIfEnded).toHaveBeenCalledExactlyOnceWith("tea_1", ["cake_1"]);
   expect(types).toEqual(["startsJob", "startedJob"]);
 });
 
 test("a job that fails because of its deadline gives up the jobs in its journal, and after another failure it leaves them", async () => {
-  const { jobs, given } = scene();
+  const { jobs, feature } = scene();
   const { run } = jobRun({ memory: { journal: journalOf(["cake_1"]) } });
   const failing = (error: Error) => async (): Promise<Ending> => {
     run.end = { kind: "failed", error };
     return "failed";
   };
-  await given.run?.(run, failing(new Error("no water")));
+  await feature.run?.(run, failing(new Error("no water")));
   expect(jobs.giveUpIfEnded).not.toHaveBeenCalled();
-  await given.run?.(run, failing(Object.assign(new Error("too late"), { name: "DeadlineExceeded" })));
+  await feature.run?.(run, failing(Object.assign(new Error("too late"), { name: "DeadlineExceeded" })));
   expect(jobs.giveUpIfEnded).toHaveBeenCalledExactlyOnceWith("tea_1", ["cake_1"]);
 });
 
 test("the next run of a job gets the jobs that were not awaited, the newest hundred", async () => {
-  const { given } = scene();
+  const { feature } = scene();
   const names = Array.from({ length: 150 }, (_, i) => `cake_${i}`);
   const { run } = jobRun({ memory: { journal: journalOf(names) } });
   run.memory.journal.settled({ ...STORED, id: "cake_149" });
   const next = { args: {}, version: 1, before: { emitted: 0, events: 0 }, children: [] };
-  await given.observe?.({ type: "nextRun", run, next });
+  await feature.observe?.({ type: "nextRun", run, next });
   expect(next.children).toEqual(names.slice(49, 149));
   expect(run.children).toEqual(next.children);
 });

@@ -25,7 +25,13 @@ async function turnAfter(
   const known = new Map<string, PromiseRecord>();
   const add = ({ id, ...promise }: Known) =>
     known.set(id, {
-      ...{ id, state: "resolved", param: {}, value: {}, tags: lineage(id), timeoutAt: 9e12, createdAt: 1 },
+      id,
+      state: "resolved",
+      param: {},
+      value: {},
+      tags: lineage(id),
+      timeoutAt: 9e12,
+      createdAt: 1,
       ...promise,
     });
   for (const [i, [id, state]] of Object.entries(jobs).entries()) {

@@ -22,7 +22,10 @@ async function reporting(headers: Record<string, string>) {
     response.writeHead(204, { [FORM_HEADER]: `${FORM}`, ...headers }).end();
   });
   const reports = new EdgeReports({
-    ...{ url: server.url, key: "k".repeat(32), client: {} as never, namespace: "" },
+    url: server.url,
+    key: "k".repeat(32),
+    client: {} as never,
+    namespace: "",
     log: { debug() {} } as never,
     state: () => ({ worker: "w", group: "workers", connected: true, form: FORM, kinds: {}, running: 0, most: 1 }),
   });

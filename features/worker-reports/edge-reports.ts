@@ -8,11 +8,11 @@ import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId, splitKey } from "../../core/resonate/ids.ts";
 
 /** The shortest time between two requests, and the longest one after failures. It doubles with each failure. */
-const MIN_PAUSE_MS = 1_000;
-const MAX_PAUSE_MS = 60_000;
+const MIN_INTERVAL_MS = 1_000;
+const MAX_INTERVAL_MS = 60_000;
 
 /** How long reports are gathered before a request, and how long that request may take. */
-const GATHERING_MS = 20;
+const GATHER_MS = 20;
 const REQUEST_TIMEOUT_MS = 5_000;
 
 /** How often a worker without news reports; and how often it does if nobody reads reports, to learn whether that has changed. */
@@ -42,12 +42,12 @@ export class EdgeReports {
   #count = 0;
   /** The statistics for operators that are being gathered. */
   readonly stats = new WorkerStats(() => {
-    if (this.#isRead) this.#arm(MIN_PAUSE_MS);
+    if (this.#isRead) this.#arm(MIN_INTERVAL_MS);
   });
   /** Whether the edge has operators, by its last answer. */
   #isRead = true;
   /** Why this worker must not run beside the edge; undefined if it may. */
-  #apart: string | undefined;
+  #conflict: string | undefined;
   /** The report to operators that is not known to have arrived. */
   #unsent: WorkerReport | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -57,7 +57,7 @@ export class EdgeReports {
   #sending: Promise<void> | undefined;
   /** When the next request may begin, by `performance.now()`. */
   #next = 0;
-  #pause = MIN_PAUSE_MS;
+  #pause = MIN_INTERVAL_MS;
 
   constructor(options: EdgeReportsOptions) {
     this.#options = options;
@@ -83,11 +83,11 @@ export class EdgeReports {
    */
   async start(): Promise<void> {
     await this.#begin();
-    if (this.#apart !== undefined) throw new Error(this.#apart);
+    if (this.#conflict !== undefined) throw new Error(this.#conflict);
     // By the time of this second report the worker is connected.
-    if (this.#isRead) this.#arm(GATHERING_MS);
+    if (this.#isRead) this.#arm(GATHER_MS);
     this.#idle = setInterval(() => {
-      if (this.#isRead || performance.now() > this.#next + UNREAD_INTERVAL_MS) this.#arm(GATHERING_MS);
+      if (this.#isRead || performance.now() > this.#next + UNREAD_INTERVAL_MS) this.#arm(GATHER_MS);
     }, IDLE_INTERVAL_MS).unref();
   }
 
@@ -105,7 +105,7 @@ export class EdgeReports {
     const byCaller = this.#batch[kind] ?? {};
     this.#batch[kind] = byCaller;
     byCaller[key] = [...(byCaller[key] ?? []), id];
-    this.#arm(GATHERING_MS);
+    this.#arm(GATHER_MS);
   }
 
   /** Schedules a request `within` so many milliseconds, or as soon as the pause between requests allows. */
@@ -123,7 +123,7 @@ export class EdgeReports {
   #begin(): Promise<void> {
     this.#sending = this.#send().finally(() => {
       this.#sending = undefined;
-      if (this.#count > 0 || (this.#isRead && (this.stats.hasNews || this.#unsent))) this.#arm(GATHERING_MS);
+      if (this.#count > 0 || (this.#isRead && (this.stats.hasNews || this.#unsent))) this.#arm(GATHER_MS);
     });
     return this.#sending;
   }
@@ -134,7 +134,7 @@ export class EdgeReports {
     const body = JSON.stringify({ ...this.#batch, worker: this.#unsent } satisfies Batch);
     this.#batch = {};
     this.#count = 0;
-    const begun = performance.now();
+    const sentAt = performance.now();
     try {
       if (body.length > MAX_REPORT) this.#unsent = undefined;
       const headers = { "content-type": "application/json", authorization: `Bearer ${await reportToken(key)}` };
@@ -145,19 +145,19 @@ export class EdgeReports {
       this.#isRead = !answer.headers.has(UNREAD);
       this.#compare(Number(answer.headers.get(FORM_HEADER)));
       this.#unsent = undefined;
-      this.#pause = MIN_PAUSE_MS;
+      this.#pause = MIN_INTERVAL_MS;
     } catch (error) {
-      this.#pause = Math.min(this.#pause * 2, MAX_PAUSE_MS);
+      this.#pause = Math.min(this.#pause * 2, MAX_INTERVAL_MS);
       log.debug({ reason: reasonOf(error) }, "reports lost");
     }
-    this.#next = begun + this.#pause;
+    this.#next = sentAt + this.#pause;
   }
 
   /** Checks whether this worker may run beside the edge, which may have been replaced by another version. */
   #compare(form: number): void {
     const { url, log } = this.#options;
-    const found = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);
-    if (found !== undefined && found !== this.#apart) log.error({ reason: found }, "versions mixed");
-    this.#apart = found;
+    const conflict = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);
+    if (conflict !== undefined && conflict !== this.#conflict) log.error({ reason: conflict }, "versions mixed");
+    this.#conflict = conflict;
   }
 }
