@@ -1,10 +1,12 @@
 /** Alerts to operators: each rule, how long it has to hold, and that an alert is reported until it has arrived. */
+
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { FORM } from "../../core/jobs/form.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { Sealing } from "../../core/resonate/sealing.ts";
 import { readConfig } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
 import { type RunningServer, startResonate } from "../../server/node/http.ts";
@@ -304,7 +306,7 @@ test.each(["retry", "cancel"] as const)(
   "a job that no key opens does not stop the %s of others, and stays listed",
   async (what) => {
     const { operating, report } = scene();
-    const sealing = new ResonateClient({ url: server.url, encryptionKeys: Buffer.alloc(32, 1).toString("base64") });
+    const sealing = new ResonateClient({ url: server.url, codec: new Sealing(Buffer.alloc(32, 1).toString("base64")) });
     const data = { id: "tea_sealed", timeoutAt: Date.now() + 1e9, param: { data: btoa('"secret"') }, tags: {} };
     await sealing.call({ kind: "promise.create", data });
     const jobs = ["tea_sealed", "tea_none"];
