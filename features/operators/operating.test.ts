@@ -33,7 +33,7 @@ const startServer = (port = 0) =>
   startResonate({ port, data: undefined, token: undefined, log: pino({ level: "silent" }) });
 beforeAll(async () => {
   server = await startServer();
-  client = new ResonateClient({ url: server.url });
+  client = new ResonateClient({ url: server.url, codec: new Sealing() });
   await create("tea_pot");
 });
 afterAll(() => server.close());
@@ -49,7 +49,7 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
   const env = { ALERT_URL: "http://127.0.0.1:9/alerts", ...more };
   const config = readConfig({ ...env, AUTH_MODE: "none", OPERATE: "local", MAX_STORED_BYTES: "1000" });
   const operating = new Operating({
-    ...{ storage, client: new ResonateClient({ url: server.url }), config },
+    ...{ storage, client: new ResonateClient({ url: server.url, codec: new Sealing() }), config },
     ...{ env, fetchTo: () => receive as never },
   });
   let n = 0;
