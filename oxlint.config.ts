@@ -56,6 +56,11 @@ export default defineConfig({
     files(["client/**", "worker/**", "server/**", "infra/**"], "It imports core/ alone.", allBut("core")),
     files(["wrap/**"], "wrap/ imports core/ and worker/.", allBut("core", "worker")),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
+    files(
+      ["functions/objects.ts"],
+      "The objects of the deployment load the code of the server, the worker and the tools.",
+      allBut("server", "worker", "tools"),
+    ),
     files(["pages/**"], "pages/ imports core/ and functions/.", allBut("core", "functions")),
     files(["tools/**"], "Tools use the public API alone.", [
       ...allBut("core", "functions", "worker", "testing"),

@@ -8,8 +8,7 @@ import { builtIn } from "./built-in/index.ts";
 import { instructionsOf } from "./mcp/identity.ts";
 import { schedule } from "./schedules/schedule.ts";
 
-export { resonateObject, runnerObject } from "./app/lazy-objects.ts";
-export { CallerObject } from "./caller/lazy-caller-object.ts";
+export { CallerObject, resonateObject, runnerObject } from "./lazy-objects.ts";
 export { Listener } from "./listener/listener.ts";
 
 /**

@@ -48,7 +48,6 @@ import { Names, type Sent } from "./names.ts";
 import type { TellStart } from "./operating/starts.ts";
 import type { JobsEndpoint, Settlement } from "./settlements.ts";
 import { Claims } from "./starting/claims.ts";
-import { loadOrder } from "./starting/load-order.ts";
 import type { Orders } from "./starting/order.ts";
 
 /** The claimant of a job in a deployment that does not tell callers apart. */
@@ -240,7 +239,7 @@ export class RemoteStore {
     const isClaimed = this.#claims(job);
     let order = {};
     if (job.concurrency && !(await this.get(name))) {
-      const { positionIn } = await loadOrder();
+      const { positionIn } = await import("./starting/order.ts");
       const hash = await hashed(job.concurrency.key(sent.call.args[0] as Args));
       const chain = orderId(this.#endpoint.namespace, job.kind, hash);
       order = await positionIn(chain, this.#client, { id, timeoutAt }, this.#shared.orders);

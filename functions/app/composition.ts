@@ -12,13 +12,11 @@ import { createAuth, resourceOf } from "../auth/auth.ts";
 import { callersOf, withoutRecords } from "../caller/callers.ts";
 import { Events } from "../events/methods.ts";
 import type { Files } from "../files/files.ts";
-import { loadSdk } from "../http/load-sdk.ts";
 import { EdgeLog } from "../http/log.ts";
 import { createRateLimit, RefusedTries } from "../http/rate-limit.ts";
 import { SharedValue } from "../http/shared-value.ts";
 import { StreamSlots } from "../http/stream-slots.ts";
 import { createFeed, type ListenerNamespace } from "../listener/feed.ts";
-import { loadLazy } from "../load-lazy.ts";
 import { createMcp } from "../mcp/endpoint.ts";
 import type { Identity } from "../mcp/identity.ts";
 import { LegacyRevision } from "../mcp/message.ts";
@@ -82,7 +80,8 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const pages = new Pages(config, { tools, identity, handles });
   let loadedFiles: Files | undefined;
   const files = async () => {
-    loadedFiles ??= new (await loadLazy()).Files(env, pages);
+    const { Files } = await import("../files/files.ts");
+    loadedFiles ??= new Files(env, pages);
     return loadedFiles;
   };
   const kept = config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS);
@@ -100,7 +99,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     config,
     identify: (request, line) => identify(request, edge, line),
     files,
-    loadSdk,
     store,
     client,
     log,
@@ -112,7 +110,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     }),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: async (document, request) => {
-      const { documents } = await loadLazy();
+      const { documents } = await import("./documents.ts");
       const isBearer = config.auth.AUTH_MODE === "bearer";
       const endpoint = resourceOf(request, config);
       return documents[document]({ identity, endpoint, earlier: LegacyRevision.options, isBearer });

@@ -1,8 +1,4 @@
-/**
- * What this Worker's script deploys, for its Durable Objects, which the runtime makes with the bindings alone. The isolate's
- * global object holds it: the entry sets it, and the bundled module of the caller's object, with its own copy of this file,
- * reads it.
- */
+/** What this Worker's script deploys, for its Durable Objects, which the runtime makes with the bindings alone. */
 import type { Tool } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
 
@@ -11,9 +7,4 @@ interface Deployed {
   tools: readonly Tool[];
 }
 
-const KEY: unique symbol = Symbol.for("durable-mcp-edge:deployed");
-const isolate = globalThis as { [KEY]?: Deployed };
-
-isolate[KEY] ??= { jobs: [], tools: [] };
-
-export const deployed: Deployed = isolate[KEY];
+export const deployed: Deployed = { jobs: [], tools: [] };

@@ -7,7 +7,6 @@ import { splitGeneration } from "../../core/store/ids.ts";
 import { canonical, isRecord, jsonOf } from "../../core/store/json.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { ABOUT } from "../../core/tools/present.ts";
-import { loadTimes } from "../schedules/load-times.ts";
 import { type Schedule, schedule } from "../schedules/schedule.ts";
 import { SHORTEST } from "../schedules/shortest.ts";
 import { jsonText } from "./answer-question.ts";
@@ -60,7 +59,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const when = Object.fromEntries(
         Object.entries({ cron, timezone, every, at, ...from }).filter(([, value]) => value !== undefined),
       );
-      const { nextAfter, problemIn } = await loadTimes();
+      const { nextAfter, problemIn } = await import("../schedules/times.ts");
       const problem = problemIn(when, now);
       if (problem !== undefined) throw refused(problem);
       const args = given.arguments === undefined ? {} : jsonOf(given.arguments);

@@ -16,6 +16,7 @@ import { getOf } from "../../core/store/codec.ts";
 import { ResonateClient } from "../../core/store/connection/client.ts";
 import { endpointOf } from "../../core/store/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
+import { callsOf } from "../../core/store/object-calls.ts";
 import { ObjectSql, type ObjectStorage } from "../../core/store/object-storage.ts";
 import { pause } from "../../core/store/pacing/backoff.ts";
 import { type Config, readConfig } from "../app/config.ts";
@@ -446,7 +447,7 @@ export class CallerObject implements CallerMethods {
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */
   #store(isOwn: boolean): RemoteStore {
     const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE, isOperated } = this.#config;
-    const { record: records } = new Callers({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
+    const { record: records } = new Callers({ idFromName: () => ({}), get: () => callsOf(this) }, RESONATE_NAMESPACE);
     const limits = isOwn ? { isHeard: () => true } : { quota, storage };
     const scope = { ...limits, records, tellStart: isOperated ? this.#callers?.tellStart : undefined };
     const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, scope, this.#client);

@@ -14,6 +14,7 @@ import { seldom, type TellStart } from "../../core/jobs/operating/starts.ts";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/store/connection/failures.ts";
 import { callerName, operateName } from "../../core/store/object-address.ts";
+import { methodsOf, type ObjectCalls } from "../../core/store/object-calls.ts";
 import { within } from "../../core/store/pacing/backoff.ts";
 import type { EdgeLog } from "../http/log.ts";
 import type { OperateCalls } from "../operate/calls.ts";
@@ -35,7 +36,7 @@ export type Answer<T> = (
 /** The part of a Durable Object namespace that is used. */
 interface CallerNamespace {
   idFromName(name: string): object;
-  get(id: object): CallerMethods;
+  get(id: object): ObjectCalls;
 }
 
 export interface EventQuery {
@@ -114,12 +115,16 @@ export class Callers {
   }
 
   of(key: string): CallerMethods {
-    return this.#objects.get(this.#objects.idFromName(callerName(this.#namespace, key)));
+    return this.#named(callerName(this.#namespace, key));
   }
 
   /** The object that lists the objects of the deployment's callers. */
   get rooms(): RoomListMethods {
-    return this.#objects.get(this.#objects.idFromName(`callers ${this.#namespace}`));
+    return this.#named(`callers ${this.#namespace}`);
+  }
+
+  #named(name: string): CallerMethods {
+    return methodsOf(this.#objects.get(this.#objects.idFromName(name)));
   }
 
   /** The record of the caller with a key. `charge` receives the number of its object's calls to the Resonate server. */
@@ -167,8 +172,7 @@ export class Callers {
 
   /** Calls the object through which operators see and act. */
   operate<K extends keyof OperateCalls>(call: K, ...given: Parameters<OperateCalls[K]>) {
-    const name = operateName(this.#namespace);
-    const answer = ask(() => this.#objects.get(this.#objects.idFromName(name)).operate(call, given));
+    const answer = ask(() => this.#named(operateName(this.#namespace)).operate(call, given));
     return answer as Promise<Awaited<ReturnType<OperateCalls[K]>>>;
   }
 

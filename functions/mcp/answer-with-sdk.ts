@@ -1,16 +1,17 @@
 /** Answers requests with the SDK: those that are not plain, or that no row of the method table answers. */
-import type {
-  JSONRPCRequest,
-  McpRequestContext,
-  ReadResourceResult,
-  Result,
-  ServerContext,
+import {
+  createMcpHandler,
+  type JSONRPCRequest,
+  type McpRequestContext,
+  type ReadResourceResult,
+  type Result,
+  Server,
+  type ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { mayHaveFiles } from "../../core/definitions/file.ts";
 import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
 import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
-import type { Sdk } from "../http/load-sdk.ts";
 import type { RequestScope } from "../http/scope.ts";
 import { readJob } from "../resources/job-resource.ts";
 import { capabilitiesOf, registerTaskMethods } from "../tasks/methods.ts";
@@ -38,11 +39,14 @@ const ANY = z.looseObject({});
  * Answers with the SDK. Each request has its own server and handler: a handler holds its requests in progress, and a shared one
  * would hold those whose work the platform has cancelled forever.
  */
-export function createSdk(
-  { createMcpHandler, Server }: Sdk,
-  { calls, tasks, events, identity, cards, files }: Offered,
-): (request: SdkRequest) => Promise<Response> {
-  const TasksServer = tasksServer(Server);
+export function createSdk({
+  calls,
+  tasks,
+  events,
+  identity,
+  cards,
+  files,
+}: Offered): (request: SdkRequest) => Promise<Response> {
   const { passed } = calls;
   const lists = listsOf(calls.listing, passed);
   const cacheHints = Object.fromEntries(["server/discover", ...Object.keys(lists)].map((method) => [method, CACHE]));
@@ -141,24 +145,22 @@ type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Resu
  * judges requests, and results that ask the client. Malformed parameters are "invalid params" here, where the SDK reports an
  * internal error.
  */
-function tasksServer(Server: Sdk["Server"]): Sdk["Server"] {
-  return class extends Server {
-    protected override _wrapHandler(method: string, handler: Handler): Handler {
-      return async (request, context) => {
-        let answer: Result | undefined;
-        const judged = super._wrapHandler(method, async (...given) => {
-          const result = await handler(...given);
-          if (method !== "tools/call" || isInputRequired(result)) return result;
-          answer = result;
-          return { content: [] };
-        });
-        const result = await judged(request, context).catch((error) => {
-          throw invalidParams(error) ?? error;
-        });
-        return answer ?? result;
-      };
-    }
-  };
+class TasksServer extends Server {
+  protected override _wrapHandler(method: string, handler: Handler): Handler {
+    return async (request, context) => {
+      let answer: Result | undefined;
+      const judged = super._wrapHandler(method, async (...given) => {
+        const result = await handler(...given);
+        if (method !== "tools/call" || isInputRequired(result)) return result;
+        answer = result;
+        return { content: [] };
+      });
+      const result = await judged(request, context).catch((error) => {
+        throw invalidParams(error) ?? error;
+      });
+      return answer ?? result;
+    };
+  }
 }
 
 /** The findings of the SDK's parser, which it throws as an error whose message is a JSON list of issues. */

@@ -1,7 +1,6 @@
-import { loadSdk } from "../http/load-sdk.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
 import { TRAILED } from "../operate/calls.ts";
-import { createSdk } from "./answer-with-sdk.ts";
+import type { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";
 import { CallsInFlight } from "./in-flight.ts";
@@ -16,7 +15,7 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
 
   let loaded: ReturnType<typeof createSdk> | undefined;
   const bySdk = async () => {
-    loaded ??= createSdk(await loadSdk(), offered);
+    loaded ??= (await import("./answer-with-sdk.ts")).createSdk(offered);
     return loaded;
   };
 

@@ -9,7 +9,6 @@ import type { Events } from "../events/methods.ts";
 import type { LoadFiles } from "../files/files.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
-import { loadLazy } from "../load-lazy.ts";
 import type { Cards } from "../resources/cards.ts";
 import { getTask, type TaskService } from "../tasks/service.ts";
 import { MAX_RESOURCES, MAX_TASKS, showsForms } from "../tasks/task.ts";
@@ -150,7 +149,7 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
         },
         answer: async ({ message, request, scope, sdk }) => {
           if (!tasks) return undefined;
-          const { subscribe } = await loadLazy();
+          const { subscribe } = await import("../tasks/subscribe.ts");
           return subscribe(tasks, info, scope, { request, message, watch: calls.watching(scope) }, sdk);
         },
       },

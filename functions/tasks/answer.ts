@@ -3,7 +3,6 @@
 import { currentJobOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
-import { loadSdk } from "../http/load-sdk.ts";
 import { promiseOf, type TaskRequest, type TaskService } from "./service.ts";
 
 const MAX_ANSWER = 10_000;
@@ -29,7 +28,7 @@ export async function checkAnswer(
 
 /** The form of an answer. A property whose schema cannot be used, such as one with an invalid pattern, takes any value. */
 export async function formOf({ properties, required, additionalProperties }: QuestionEntry["requestedSchema"]) {
-  const { fromJSONSchema } = await loadSdk();
+  const { fromJSONSchema } = await import("../json-schema.ts");
   const usable = Object.entries(properties).map(([key, property]) => {
     // Defaults are not filled in: the job gets the answer as it was given.
     const { default: _, ...schema } = Object(property);

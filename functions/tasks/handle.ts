@@ -1,4 +1,4 @@
-import { base64url } from "jose";
+import * as base64url from "jose/base64url";
 import { isSame } from "../auth/secret.ts";
 
 /** The job of a task: its name, and when its promise was created, which distinguishes it from a later job of that name. */

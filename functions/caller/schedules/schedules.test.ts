@@ -11,6 +11,7 @@ import { startJob } from "../../../core/jobs/starting/start.ts";
 import { encodeValue } from "../../../core/store/codec.ts";
 import { ResonateClient } from "../../../core/store/connection/client.ts";
 import { feedEntryId } from "../../../core/store/ids.ts";
+import { callsOf } from "../../../core/store/object-calls.ts";
 import { Simulation } from "../../../testing/simulation/simulation.ts";
 import { createStorage } from "../../../testing/stack/object-storage.ts";
 import { deployed } from "../../app/deployed.ts";
@@ -66,7 +67,7 @@ async function deploy(change: Partial<Schedule>, quota = 100, others: readonly T
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
   let object = new CallerObject({ storage }, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
-  const { record: records } = new Callers({ idFromName: () => ({}), get: () => object }, "");
+  const { record: records } = new Callers({ idFromName: () => ({}), get: () => callsOf(object) }, "");
   const store = new RemoteStore(endpoint, jobs, { quota, records }).as(CALLER, "r");
   const base = { name: "s", tool: "report", arguments: { of: "x" }, missed: "skip", overlap: "skip" } as const;
   const spec: Schedule = { ...base, when: { every: 3_600, from: BEGAN }, ...change };

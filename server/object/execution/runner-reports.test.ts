@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Figures } from "../../../core/jobs/operating/figures.ts";
 import type { WorkerReport } from "../../../core/jobs/operating/worker-report.ts";
+import { callsOf } from "../../../core/store/object-calls.ts";
 import { RunnerReports } from "./runner-reports.ts";
 
 beforeEach(() => {
@@ -18,7 +19,7 @@ function scene() {
     the.named.push(report.failed.length);
     return { done: undefined };
   };
-  const objects = { idFromName: () => ({}), get: () => ({ operate }) };
+  const objects = { idFromName: () => ({}), get: () => callsOf({ operate }) };
   const reports = new RunnerReports({ objects, namespace: "", group: "workers", most: 50 });
   const fail = (many: number) => {
     const runner = new Figures(() => {});
