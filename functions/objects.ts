@@ -1,5 +1,5 @@
 /** Durable Objects of this deployment. */
-import { resonateObject, runnerObject } from "./lazy-objects.ts";
+import { resonateObject, runnerObject } from "./objects/lazy-objects.ts";
 
 export const ResonateObject = resonateObject(() => import("../server/object/object-server.ts"));
 

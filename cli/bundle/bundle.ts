@@ -152,7 +152,7 @@ export const modulesIn = (names: Iterable<string>): string[] =>
   [...names].filter((name) => name.endsWith(".js") && name !== EDGE_MODULE).sort();
 
 /** Whether a file is the project's own, neither a dependency nor virtual. */
-const isOwn = (path: string) => !path.includes("node_modules/") && !/^[\w-]+:/.test(path);
+export const isOwn = (path: string) => !path.includes("node_modules/") && !/^[\w-]+:/.test(path);
 
 /** Keeps a bundle from looking old while this process lives: the edge may be started from it again. */
 export async function keep(dir: string): Promise<void> {

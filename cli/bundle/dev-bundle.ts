@@ -7,7 +7,7 @@ import { loadEsbuild } from "../build/esbuild.ts";
 import { buildPages } from "../build/pages.ts";
 import { put } from "../build/put.ts";
 import { configurationOf, edgeOf, type Project, workerOf } from "../project.ts";
-import { type Bundle, EDGE_MODULE, keep, modulesIn, settingsOf } from "./bundle.ts";
+import { type Bundle, EDGE_MODULE, isOwn, keep, modulesIn, settingsOf } from "./bundle.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
 import { edgeOptions } from "./edge-options.ts";
 import { filesOf } from "./files.ts";
@@ -106,7 +106,7 @@ function texts({ outputFiles = [] }: BuildResult): string[] {
 
 const inputsOf = ({ metafile }: BuildResult, root: string) =>
   Object.keys(metafile?.inputs ?? {})
-    .filter((path) => !path.includes("node_modules/"))
+    .filter(isOwn)
     .map((path) => resolve(root, path));
 
 function hash(...parts: string[]): string {

@@ -41,7 +41,7 @@ const OWN_ZOD = "own-zod";
 export const ownZod: Plugin = {
   name: "own zod",
   setup({ onResolve, onLoad, resolve }) {
-    const reader = programPath("functions/json-schema");
+    const reader = programPath("core/tools/json-schema");
     onResolve({ filter: /^zod$/ }, async ({ kind, path, importer, resolveDir }) => {
       if (importer !== reader) return undefined;
       const found = await resolve(path, { kind, importer: "", resolveDir });
