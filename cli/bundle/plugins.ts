@@ -76,11 +76,11 @@ export const runnerMaps: Plugin = {
 const SUBCLASS = /\bclass\s+[\w$]+\s+extends\b/;
 
 /**
- * Keeps the names of functions and classes when their code is minified: of the author's, for stacks, and in files with errors.
- * Keeping those of all code would make the start a tenth larger.
+ * Keeps the names of functions and classes when their code is minified: those of the author, which stacks show, and those in
+ * files that may have classes of errors. With those of all code, the start would be a tenth larger.
  */
-export const namesInStacks = (root: string): Plugin => ({
-  name: "names in stacks",
+export const readableNames = (root: string): Plugin => ({
+  name: "readable names",
   setup({ onLoad, esbuild }) {
     const tsconfig = join(root, "tsconfig.json");
     const tsconfigRaw = existsSync(tsconfig) ? readFileSync(tsconfig, "utf8") : "{}";

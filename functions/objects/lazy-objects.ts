@@ -13,7 +13,7 @@ export interface LazyObject extends ObjectCalls {
 export type LazyObjectClass = new (state: object, env: object) => LazyObject;
 
 /** A class whose objects do what the object does that `load` makes. */
-function lazyObject(load: (state: object, env: object) => Promise<object>): LazyObjectClass {
+export function lazyObject(load: (state: object, env: object) => Promise<object>): LazyObjectClass {
   return class extends DurableObject {
     readonly #loaded: Promise<object>;
 
