@@ -3,7 +3,7 @@ import { decodeValue } from "../resonate/codec.ts";
 import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
 import { localId, splitGeneration } from "../resonate/ids.ts";
-import type { DurablePromise } from "./durable-promise.ts";
+import type { DurablePromise, StoredCall } from "./durable-promise.ts";
 import type { JobCall } from "./job-call.ts";
 
 /** A call as it was sent to create a promise, and the parameter that encodes it. */
@@ -76,7 +76,7 @@ export class Names {
   decode(record: PromiseRecord, sent?: SentCall): DurablePromise | undefined {
     const found = this.find(record.id);
     const isAsSent = sent !== undefined && record.param.data === sent.param.data;
-    const call = isAsSent ? sent.call : (decodeValue(record.param) as DurablePromise["call"] | undefined);
+    const call: StoredCall | undefined = isAsSent ? sent.call : (decodeValue(record.param) as StoredCall | undefined);
     if (!found || call?.func !== found.job.kind) return undefined;
     return {
       ...found,
