@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import type { BuildOptions } from "esbuild";
 import { programPath } from "../package.ts";
 import type { Configuration } from "./configuration.ts";
-import { readableNames, ownZod, runnerMaps, startInOneFile } from "./plugins.ts";
+import { ownZod, readableNames, runnerMaps, startInOneFile } from "./plugins.ts";
 
 /** In development the code is not minified, so that a build takes less time. */
 type Mode = "development" | "production";
