@@ -1,7 +1,7 @@
 /** `durable-mcp-edge/testing`: the whole stack in a test, a clock that the test moves, and stand-ins for other servers. */
 
 export { replayHistories } from "./histories.ts";
-export { EndsDiffer, type Replayed, type ReplayedOptions, replayed } from "./replayed.ts";
+export { EndsDiffer, type Replayed, type ReplayedOptions, replayed } from "./replay.ts";
 export type { LogLine, Program } from "./simulation/program.ts";
 export {
   startStack,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { orderRun } from "../../docs/examples/order/order.run.ts";
-import { replayed } from "../../testing/replayed.ts";
+import { replayed } from "../../testing/replay.ts";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { type Context, HOUR } from "../definitions/context.ts";

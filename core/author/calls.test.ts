@@ -1,7 +1,7 @@
 /** Functions with several pieces of work at once, killed and replayed at every point. */
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { replayed } from "../../testing/replayed.ts";
+import { replayed } from "../../testing/replay.ts";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import {
   type Context,

@@ -20,8 +20,8 @@ import { Engine } from "./engine.ts";
 import { sweep } from "./retention.ts";
 import { Store } from "./store.ts";
 
-const DAY = 86_400_000;
-const KEPT = 30 * DAY;
+const DAY_MS = 86_400_000;
+const RETENTION_MS = 30 * DAY_MS;
 const NOW = Date.now();
 const head = { corrId: "1", version: "2026-04-01" };
 
@@ -40,9 +40,9 @@ afterEach(async () => {
 
 /** Adds a job with a step's record, which ended `endedDaysAgo` days ago, or is pending. */
 function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}) {
-  const at = NOW - (endedDaysAgo ?? 0) * DAY;
+  const at = NOW - (endedDaysAgo ?? 0) * DAY_MS;
   const create = (id: string, tags: Record<string, string>) =>
-    engine.apply(at, { kind: "promise.create", head, data: { id, timeoutAt: at + 365 * DAY, param: {}, tags } });
+    engine.apply(at, { kind: "promise.create", head, data: { id, timeoutAt: at + 365 * DAY_MS, param: {}, tags } });
   store.transaction(() => {
     create(id, { "resonate:target": "poll://any@workers", ...tags });
     create(child(id), { "resonate:scope": "global" });
@@ -59,7 +59,7 @@ function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, 
 /** Sweeps all jobs once. */
 function sweepAll(now = NOW): void {
   let at: ReturnType<typeof sweep>;
-  do store.transaction(() => (at = sweep(store, now, KEPT, at)));
+  do store.transaction(() => (at = sweep(store, now, RETENTION_MS, at)));
   while (at);
 }
 
@@ -124,8 +124,8 @@ describe("retention", () => {
 
   test("keeps a job for the retention that the job itself sets", () => {
     job("forever", 3_000, { [KEEP]: "forever" });
-    job("long", 50, { [KEEP]: String(60 * DAY) });
-    job("short", 2, { [KEEP]: String(DAY) });
+    job("long", 50, { [KEEP]: String(60 * DAY_MS) });
+    job("short", 2, { [KEEP]: String(DAY_MS) });
     sweepAll();
     expect(promises()).toEqual(["forever", child("forever"), "long", child("long")]);
   });
@@ -133,7 +133,7 @@ describe("retention", () => {
   test("gets past any number of kept jobs, and looks at a bounded number at a time", () => {
     for (let n = 0; n < 120; n++) job(`kept${n}`, 100, { [KEEP]: "forever" });
     for (let n = 0; n < 120; n++) job(`gone${n}`, 90);
-    store.transaction(() => void sweep(store, NOW, KEPT, undefined));
+    store.transaction(() => void sweep(store, NOW, RETENTION_MS, undefined));
     expect(promises().length).toBe(480);
     sweepAll();
     expect(promises().every((id) => id.startsWith("kept"))).toBe(true);
@@ -152,7 +152,7 @@ describe("retention", () => {
     const start = (n: number, daysAgo: number) => {
       const id = `prod/cada.timer_${n}`;
       job(id, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
-      const at = NOW - daysAgo * DAY;
+      const at = NOW - daysAgo * DAY_MS;
       const entry = { id: entryId(n), timeoutAt: at - 1, param: {}, tags: { [ENTRY]: id } };
       store.transaction(() => void engine.apply(at, { kind: "promise.create", head, data: entry }));
     };
@@ -167,17 +167,17 @@ describe("retention", () => {
   });
 
   test("removes reservations of past periods, and links of limits that are not needed to find the last link", () => {
-    const made = (id: string, daysAgo: number) => {
-      const at = NOW - daysAgo * DAY;
+    const create = (id: string, daysAgo: number) => {
+      const at = NOW - daysAgo * DAY_MS;
       const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };
       engine.apply(at, { kind: "promise.create", head, data });
     };
-    const period = (daysAgo: number) => Math.floor((NOW - daysAgo * DAY) / DAY);
+    const period = (daysAgo: number) => Math.floor((NOW - daysAgo * DAY_MS) / DAY_MS);
     store.transaction(() => {
-      for (let n = 1; n <= 300; n++) made(quotaId("c.", `24.${period(3)}.t${n}`), 3);
-      for (const name of ["t1", "g1"]) made(quotaId("c.", `24.${period(0)}.${name}`), 0);
-      made(listId("c.", "0.1"), 3);
-      for (let n = 1; n <= 600; n++) made(link(n), n > 590 ? 0 : 2);
+      for (let n = 1; n <= 300; n++) create(quotaId("c.", `24.${period(3)}.t${n}`), 3);
+      for (const name of ["t1", "g1"]) create(quotaId("c.", `24.${period(0)}.${name}`), 0);
+      create(listId("c.", "0.1"), 3);
+      for (let n = 1; n <= 600; n++) create(link(n), n > 590 ? 0 : 2);
     });
     sweepAll();
     const links = promises().filter(isLink);

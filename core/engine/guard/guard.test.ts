@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { replayed } from "../../../testing/replayed.ts";
+import { replayed } from "../../../testing/replay.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, HOUR, MINUTE, NonRetryableError } from "../../definitions/context.ts";
 import { outputId } from "../../store/ids.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { replayed } from "../../../testing/replayed.ts";
+import { replayed } from "../../../testing/replay.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { HOUR, type JobContext, MINUTE } from "../../definitions/context.ts";
 import { outputId } from "../../store/ids.ts";

@@ -1,7 +1,7 @@
 /** What a function does at its deadline: the call that it waits in throws, and it cleans up. */
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { replayed } from "../../../testing/replayed.ts";
+import { replayed } from "../../../testing/replay.ts";
 import { cancelIn, entryIn, JOB, recordsIn, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import { replayed } from "../../../testing/replayed.ts";
+import { replayed } from "../../../testing/replay.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Death, trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, MINUTE, SECOND } from "../../definitions/context.ts";

@@ -1,6 +1,6 @@
 /** Items and branches clean up after a cancellation and after the deadline before their group ends. */
 import { expect, test } from "vitest";
-import { replayed } from "../../../testing/replayed.ts";
+import { replayed } from "../../../testing/replay.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";

@@ -7,7 +7,7 @@ import type { DurableFunction } from "../core/author/implement.ts";
 import { implement } from "../core/author/implement.ts";
 import { type Context, DAY, type JobContext, MINUTE, SECOND } from "../core/definitions/context.ts";
 import { defineJob } from "../core/definitions/job.ts";
-import { replayed } from "./replayed.ts";
+import { replayed } from "./replay.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const other = { kind: "other_job", args: { parse: (value: unknown) => value as object } };
