@@ -133,13 +133,13 @@ test("an answer that a step has begun with stays the first, even if news of an e
     return winner;
   });
   await simulated.execute();
-  simulated.unheard.add(journalEntryId(JOB, 1));
+  simulated.alwaysPending.add(journalEntryId(JOB, 1));
   await simulated.clock.until(simulated.clock.pause(10));
   simulated.answer("one", yes);
   await simulated.clock.until(simulated.clock.pause(10));
   simulated.answer("two", yes);
   await expect(simulated.execute()).rejects.toThrow(LeaseLost);
-  simulated.unheard.clear();
+  simulated.alwaysPending.clear();
   simulated.forget();
   expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "two" });
   expect(told).toHaveLength(2);

@@ -16,7 +16,7 @@ import { type Bundle, bundleEdge } from "../../cli/bundle/bundle.ts";
 import { resolveModule } from "../../cli/package.ts";
 import { startChild } from "../../cli/process/child.ts";
 import { currentClient, type McpClient } from "../../test/support/clients.ts";
-import { answers, watch } from "../../testing/simulation/program.ts";
+import { watch, waitForAnswer } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 
@@ -90,7 +90,7 @@ async function during(parts: Parts, n: number, earlier: readonly string[]) {
   const args = ["serve", config, "--socket-addr", `http=127.0.0.1:${port}`, "--control-fd", "3"];
   const workerd = watch(startChild(wrangler("workerd").default, args, { env: {}, grace: 1_000 }));
   try {
-    await answers(`http://127.0.0.1:${port}/ready`, workerd);
+    await waitForAnswer(`http://127.0.0.1:${port}/ready`, workerd);
     await using client = await currentClient.connect(`http://127.0.0.1:${port}/mcp`);
     const place = { latitude: 47.6 + n / 100, longitude: -122.3 };
     const started = await Promise.all([

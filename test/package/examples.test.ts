@@ -6,7 +6,7 @@ import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { DAY, defineJob, event, implement } from "../../core/index.ts";
-import { replayed, startUpstream, type Upstream } from "../../testing/index.ts";
+import { replay, startUpstream, type Upstream } from "../../testing/index.ts";
 import { type Example, examplesOf, exportsOf, MODULES } from "./exports.ts";
 
 const FOLDER = ".build/examples";
@@ -90,7 +90,7 @@ describe("the examples", () => {
       jobs: { report: "all is well" },
       deadline: 366 * DAY,
     };
-    const { result } = await replayed(implement(job, durable), {}, around);
+    const { result } = await replay(implement(job, durable), {}, around);
     expect(result).toBe("done");
   });
 });

@@ -13,7 +13,7 @@ import { Store } from "../../server/engine/store.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { InvalidRequest, parseRequest } from "../../server/wire/requests.ts";
-import { answers, watch } from "../../testing/simulation/program.ts";
+import { waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { connectTo, releaseOf } from "../contract/server.ts";
 import { acceptedBy010, type TimedStep, timedHistory } from "./histories.ts";
@@ -33,7 +33,7 @@ beforeAll(async () => {
   const server = watch(startChild(binary, [...args, "--observability-metrics-port", "0"], { env: {}, grace: 1_000 }));
   stop = async () => server[Symbol.asyncDispose]();
   url = `http://127.0.0.1:${port}`;
-  await answers(`${url}/ready`, server);
+  await waitForAnswer(`${url}/ready`, server);
   isFor010 = (await releaseOf(connectTo(url, stop))) === "0.10";
 });
 afterAll(() => stop());
