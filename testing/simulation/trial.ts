@@ -117,7 +117,7 @@ class Trial {
   readonly #dependencies: Dependencies;
   readonly #plan: Plan;
   readonly #points: string[] = [];
-  /** The promises whose answer is scheduled or given. */
+  /** The promises whose answer is scheduled or has come. */
   readonly #answeredPromises = new Set<string>();
   readonly #onStep: ReturnType<NonNullable<Dependencies["inputs"]>> | undefined;
   /** The worker that is alive. */
@@ -149,8 +149,8 @@ class Trial {
         this.#sim.kill(this.#task);
         this.#worker = this.#newWorker();
       } else if (end === "nothing to do") {
-        const end = this.#storedEnd();
-        if (end) return this.#result(end);
+        const storedEnd = this.#storedEnd();
+        if (storedEnd) return this.#result(storedEnd);
         await this.#clock.until(this.#clock.pause(this.#untilNext()));
       } else {
         executions += 1;

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { threadId } from "node:worker_threads";
 import getPort, { portNumbers } from "get-port";
 
-/** The ports that this process and thread takes: those of processes that are started one after another do not overlap. */
+/** The ports that this process and thread uses: those of processes that are started one after another do not overlap. */
 const PORTS_PER_PROCESS = 500;
 const FIRST_PORT = 10_000 + ((process.pid + threadId) % 44) * PORTS_PER_PROCESS;
 
