@@ -16,7 +16,7 @@ import { type Bundle, bundleEdge } from "../../cli/bundle/bundle.ts";
 import { resolveModule } from "../../cli/package.ts";
 import { startChild } from "../../cli/process/child.ts";
 import { currentClient, type McpClient } from "../../test/support/clients.ts";
-import { watch, waitForAnswer } from "../../testing/simulation/program.ts";
+import { waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 
