@@ -103,7 +103,7 @@ export function connectTo(url: string, stop: () => Promise<void>): Server {
       const sent = head();
       const ask = () => post(JSON.stringify({ kind, head: sent, data }));
       let { status, text } = await ask();
-      // With Postgres the real server fails some of several concurrent calls on one promise; clients repeat them.
+      // With Postgres the standalone server fails some of several concurrent calls on one promise; clients repeat them.
       for (let repeated = 0; status === 500 && repeated < 10; repeated++) ({ status, text } = await ask());
       const answer = JSON.parse(text);
       if (answer.head.status !== status)

@@ -372,14 +372,14 @@ describe("a lease", () => {
 
   test("is kept alive by heartbeats of its holder only, at its version", async () => {
     const ttl = 1_500;
-    const [kept, foreign, outdated] = [await acquiredJob(ttl), await acquiredJob(ttl), await acquiredJob(ttl)];
+    const [renewed, foreign, outdated] = [await acquiredJob(ttl), await acquiredJob(ttl), await acquiredJob(ttl)];
     await until("the leases without heartbeats to run out", async () => {
-      expect((await heartbeat(kept, 1)).status).toBe(200);
+      expect((await heartbeat(renewed, 1)).status).toBe(200);
       expect((await heartbeat(foreign, 1, "p2")).status).toBe(200);
       expect((await heartbeat(outdated, 0)).status).toBe(200);
       return (await getTask(foreign)).state === "pending" && (await getTask(outdated)).state === "pending";
     });
-    expect(await getTask(kept)).toMatchObject({ state: "acquired", version: 1 });
+    expect(await getTask(renewed)).toMatchObject({ state: "acquired", version: 1 });
   });
 
   test("of a task that does not exist: its heartbeat is accepted", async () => {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { MemoryState } from "../../server/engine/memory-state.ts";
 import type { Operation } from "../../server/engine/records.ts";
 
-/** Makes a request for the time `now` and the server's state `memory`. */
+/** Creates a request for the time `now` and the server's state `memory`. */
 export type RequestMaker = (now: number, memory: MemoryState) => Operation;
 /** An event that comes after `delay` milliseconds. */
 export type Step = { delay: number } & ({ request: RequestMaker } | { tick: true } | { restart: true });
@@ -247,7 +247,7 @@ export const timedHistory: fc.Arbitrary<TimedStep[]> = fc
       { weight: 10, arbitrary: fc.tuple(fc.record({ delay, request: work as fc.Arbitrary<TimedRequestMaker> })) },
       { weight: 8, arbitrary: fc.tuple(fc.record({ delay, request: anything as fc.Arbitrary<TimedRequestMaker> })) },
       { weight: 2, arbitrary: fc.tuple(fc.record({ delay, tick: fc.constant(true as const) })) },
-      // A real server does not handle due time-outs before a search, so a tick comes first.
+      // A standalone server does not handle due time-outs before a search, so a tick comes first.
       {
         weight: 1,
         arbitrary: fc.tuple(
