@@ -2,8 +2,8 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
-import { jsonOf } from "../core/store/json.ts";
-import { pause } from "../core/store/pacing/backoff.ts";
+import { jsonOf } from "../core/resonate/json.ts";
+import { pause } from "../core/resonate/pacing/backoff.ts";
 import {
   CARD,
   CLIENT_CAPABILITIES,

@@ -6,9 +6,9 @@ import { Execution } from "../core/engine/execution.ts";
 import type { History, HistoryEnd } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type OfAttempt, type Runnable } from "../core/engine/runtime.ts";
-import { attemptFiles } from "../core/jobs/files/attempt-files.ts";
-import type { PromiseRecord } from "../core/store/connection/protocol.ts";
-import { isOutput, runId } from "../core/store/ids.ts";
+import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
+import { isOutput, runId } from "../core/resonate/ids.ts";
+import { attemptFiles } from "../features/files/attempt-files.ts";
 import { storedError } from "../worker/execution/ending.ts";
 import { noLog, noMetrics } from "./simulation/simulated-job.ts";
 

@@ -1,9 +1,9 @@
 /** The options of a replay, and what the function depends on by them and by its definition. */
 import * as z from "zod";
+import { type Answer, NonRetryableError, type Question, type Startable } from "../core/author/context.ts";
 import { type Implementation, nextArgs } from "../core/author/implement.ts";
-import { type Answer, NonRetryableError, type Question, type Startable } from "../core/definitions/context.ts";
-import { type Job, NotStarted } from "../core/definitions/job.ts";
-import { problemsOf } from "../core/engine/parsed.ts";
+import { type Job, NotStarted } from "../core/author/job.ts";
+import { problemsOf } from "../core/author/parsed.ts";
 import { nameIn } from "../core/engine/replay/commands/commands.ts";
 import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
 import { CLOCK_START } from "./simulation/test-clock.ts";

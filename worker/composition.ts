@@ -1,16 +1,17 @@
 /** Creates and connects the objects that execute tasks, for the worker process and for the runner inside Cloudflare Workers. */
-import { type FileLocation, KeptFiles } from "../core/jobs/files/kept-files.ts";
+
 import { RemoteStore } from "../core/jobs/remote-store.ts";
-import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
-import type { LeaseRef } from "../core/store/connection/protocol.ts";
-import { ServerRules } from "../core/store/connection/server-rules.ts";
-import { localId, splitGeneration, splitKey } from "../core/store/ids.ts";
+import type { StoreEndpoint } from "../core/resonate/connection/endpoint.ts";
+import type { LeaseRef } from "../core/resonate/connection/protocol.ts";
+import { ServerRules } from "../core/resonate/connection/server-rules.ts";
+import { localId, splitGeneration, splitKey } from "../core/resonate/ids.ts";
+import { type FileLocation, KeptFiles } from "../features/files/kept-files.ts";
+import { Pauses } from "../features/pauses/pauses.ts";
 import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat, now } from "./execution/heartbeat.ts";
 import type { SetupOptions } from "./execution/job-setup.ts";
 import { JournalCache } from "./execution/journal-cache.ts";
-import { Pauses } from "./execution/pauses.ts";
 
 type Given = "client" | "implementations" | "env" | "leaseTime" | "log" | "instruments" | "reports" | "fetchPublic";
 

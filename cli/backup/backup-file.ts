@@ -2,8 +2,8 @@
 import { createReadStream, existsSync } from "node:fs";
 import { cp, mkdir, open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { jsonOf } from "../../core/store/json.ts";
-import type { RoomRow } from "../../functions/caller/room-rows.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
+import type { RoomRow } from "../../features/backup/room-rows.ts";
 import type { BackupRow } from "../../server/engine/backup.ts";
 
 const FORMAT = "durable-mcp-edge backup 1";

@@ -1,5 +1,5 @@
-import { jsonOf } from "../../core/store/json.ts";
-import type { RoomPage, RoomPosition } from "../../functions/caller/room-rows.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
+import type { RoomPage, RoomPosition } from "../../features/backup/room-rows.ts";
 import type { BackupPosition, BackupRow } from "../../server/engine/backup.ts";
 
 /** How long one answer may take, in milliseconds. */

@@ -4,7 +4,7 @@ import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { execa } from "execa";
-import { jsonOf } from "../../core/store/json.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
 import { resolveModule } from "../package.ts";
 
 const program = () => join(dirname(resolveModule("wrangler/package.json", process.cwd())), "bin/wrangler.js");

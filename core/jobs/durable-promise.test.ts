@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { EARLIER, encodeValue } from "../store/codec.ts";
-import { resumptionId } from "../store/ids.ts";
+import { EARLIER, encodeValue } from "../resonate/codec.ts";
+import { resumptionId } from "../resonate/ids.ts";
 import { firstSeed } from "./durable-promise.ts";
 
 test.each([

@@ -1,7 +1,7 @@
-import type { Job } from "../definitions/job.ts";
-import { decodeValue, EARLIER, STARTER } from "../store/codec.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { resumptionId, splitKey } from "../store/ids.ts";
+import type { Job } from "../author/job.ts";
+import { decodeValue, EARLIER, STARTER } from "../resonate/codec.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { resumptionId, splitKey } from "../resonate/ids.ts";
 
 /** A job's promise with decoded values, and a name without the namespace and the caller's key. */
 export interface DurablePromise {

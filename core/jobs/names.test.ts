@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { defineJob, VERSION_TAG } from "../definitions/job.ts";
-import { encodeValue } from "../store/codec.ts";
+import { defineJob, VERSION_TAG } from "../author/job.ts";
+import { encodeValue } from "../resonate/codec.ts";
 import { Names } from "./names.ts";
 
 const counting = (group: string | undefined, version = 1) =>

@@ -1,10 +1,10 @@
-import { type Job, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
-import { decodeValue, EARLIER, KEEP, STARTER } from "../store/codec.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { endOf } from "../store/deadline.ts";
-import { localId, splitGeneration } from "../store/ids.ts";
-import { sizeOf } from "../store/size.ts";
-import { labelsOf } from "./caller/labels.ts";
+import { labelsOf } from "../../features/labels/labels.ts";
+import { type Job, REQUEST_TAG, VERSION_TAG } from "../author/job.ts";
+import { decodeValue, EARLIER, KEEP, STARTER } from "../resonate/codec.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { endOf } from "../resonate/deadline.ts";
+import { localId, splitGeneration } from "../resonate/ids.ts";
+import { sizeOf } from "../resonate/size.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
 interface Call {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
-import { defineJob } from "../definitions/job.ts";
-import { ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
+import { defineJob } from "../author/job.ts";
+import { ResonateRefused, ResonateUnavailable } from "../resonate/connection/failures.ts";
 import { RemoteStore } from "./remote-store.ts";
 
 const timer = defineJob({

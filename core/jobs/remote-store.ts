@@ -1,7 +1,14 @@
 /** The promises of a deployment's jobs: the way in which the edge and running jobs reach the Resonate server. */
-import type { Caller } from "../definitions/caller.ts";
-import { hashed, type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
-import { TRACE_TAG } from "../definitions/trace-context.ts";
+
+import { Claims } from "../../features/claims/claims.ts";
+import { labelsIn } from "../../features/labels/labels.ts";
+import type { TellStart } from "../../features/operators/starts.ts";
+import { loadOrder } from "../../features/order/load-order.ts";
+import type { Orders } from "../../features/order/order.ts";
+import { exceeded, reservationFor, tagOf } from "../../features/quota/reservation.ts";
+import type { Caller } from "../author/caller.ts";
+import { hashed, type Job, NotStarted, REQUEST_TAG, VERSION_TAG } from "../author/job.ts";
+import { TRACE_TAG } from "../author/trace-context.ts";
 import {
   AFTER,
   CLEANED_UP,
@@ -14,11 +21,11 @@ import {
   lineage,
   RESERVATION,
   STARTER,
-} from "../store/codec.ts";
-import { type Requests, ResonateClient } from "../store/connection/client.ts";
-import type { Channel } from "../store/connection/connections.ts";
-import { orUnread, ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
+} from "../resonate/codec.ts";
+import { type Requests, ResonateClient } from "../resonate/connection/client.ts";
+import type { Channel } from "../resonate/connection/connections.ts";
+import { orUnread, ResonateRefused, ResonateUnavailable } from "../resonate/connection/failures.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import {
   cleanUpId,
   isRoot,
@@ -28,9 +35,9 @@ import {
   splitGeneration,
   splitKey,
   startRecordId,
-} from "../store/ids.ts";
-import { FanOut } from "../store/pacing/fan-out.ts";
-import { sizeOf } from "../store/size.ts";
+} from "../resonate/ids.ts";
+import { FanOut } from "../resonate/pacing/fan-out.ts";
+import { sizeOf } from "../resonate/size.ts";
 import {
   type CallerRecord,
   type ListQuery,
@@ -38,18 +45,12 @@ import {
   type SeenJob,
   type StartedJob,
   startedJob,
-} from "./caller/caller-record.ts";
-import { labelsIn } from "./caller/labels.ts";
-import { type Cursor, type OwnStep, ownTags, searchOwn } from "./caller/own-jobs.ts";
-import { exceeded, reservationFor, tagOf } from "./caller/reservation.ts";
+} from "./caller-record.ts";
 import type { DurablePromise, Resumption } from "./durable-promise.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import { Names, type Sent } from "./names.ts";
-import type { TellStart } from "./operating/starts.ts";
+import { type Cursor, type OwnStep, ownTags, searchOwn } from "./own-jobs.ts";
 import type { JobsEndpoint, Settlement } from "./settlements.ts";
-import { Claims } from "./starting/claims.ts";
-import { loadOrder } from "./starting/load-order.ts";
-import type { Orders } from "./starting/order.ts";
 
 /** The claimant of a job in a deployment that does not tell callers apart. */
 const ANYBODY = "anyone";

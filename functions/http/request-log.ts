@@ -1,5 +1,5 @@
-import { traceIdIn, traceparentIn } from "../../core/definitions/trace-context.ts";
-import type { RequestSpan } from "./export-span.ts";
+import { traceIdIn, traceparentIn } from "../../core/author/trace-context.ts";
+import type { RequestSpan } from "../../features/trace/export-span.ts";
 import { type EdgeLog, printable } from "./log.ts";
 
 /** The one log line of a request, written when it has been answered and its tool is done. */

@@ -1,7 +1,7 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
-import { jsonOf } from "../../core/store/json.ts";
-import { BODY_TIME, readBytes } from "../../core/store/read-bytes.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
+import { BODY_TIME, readBytes } from "../../core/resonate/read-bytes.ts";
 import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 

@@ -1,6 +1,6 @@
+import { TRAILED } from "../../features/operators/calls.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
-import { TRAILED } from "../operate/calls.ts";
 import { createSdk } from "./answer-with-sdk.ts";
 import { serveBatch } from "./batch.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ENTRY, KEEP } from "../../core/store/codec.ts";
+import { ENTRY, KEEP } from "../../core/resonate/codec.ts";
 import {
   chainLink,
   cleanUpId,
@@ -12,8 +12,8 @@ import {
   limitSlotId,
   listId,
   quotaId,
-} from "../../core/store/ids.ts";
-import { endOf } from "../../core/store/sequence.ts";
+} from "../../core/resonate/ids.ts";
+import { endOf } from "../../core/resonate/sequence.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
 import { Engine } from "./engine.ts";

@@ -1,11 +1,11 @@
 /**
  * Removes jobs that finished long ago. A job's promise, its task, its children (`job:…`) and all generations of its name
  * (`job~2`, …) are removed together, since a remaining generation would still hold the name. Then obsolete bookkeeping is
- * removed: promises that `isBookkeepingSql` of `core/store/ids.ts` finds.
+ * removed: promises that `isBookkeepingSql` of `core/resonate/ids.ts` finds.
  */
-import { ENTRY, KEEP } from "../../core/store/codec.ts";
-import { chainLink, isReservationOver } from "../../core/store/ids.ts";
-import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/store/sequence.ts";
+import { ENTRY, KEEP } from "../../core/resonate/codec.ts";
+import { chainLink, isReservationOver } from "../../core/resonate/ids.ts";
+import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/resonate/sequence.ts";
 import type { EndPosition, Store } from "./store.ts";
 
 /** How many jobs one transaction checks, so that requests are answered between transactions. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { fetchFrom } from "../../core/store/object-address.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { fetchFrom } from "../../core/resonate/object-address.ts";
 import { promise } from "../../test/contract/server.ts";
 import { TestObject, turns } from "../../test/support/object/test-object.ts";
 import { until } from "../../testing/simulation/program.ts";

@@ -1,10 +1,10 @@
 /** Concurrent starts and cancels of a shared job, interleaved at every call to the Resonate server. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callerOf } from "../../core/definitions/caller.ts";
+import { callerOf } from "../../core/author/caller.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/starting/start.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
+import { startJob } from "../../core/jobs/start.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { type Month as WeatherMonth, month as weather } from "../../tools/weather/month.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

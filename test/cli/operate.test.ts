@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/starting/start.ts";
+import { startJob } from "../../core/jobs/start.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
-import type { Job } from "../../core/definitions/job.ts";
+import type { Job } from "../../core/author/job.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { SettlementSource } from "../../core/jobs/settlements.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { JOBS } from "../support/jobs.ts";

@@ -1,8 +1,8 @@
 /** A call, from a client without tasks, that starts a job which takes longer than a call may. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { callerJobs } from "../../core/author/caller-jobs.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
+import { callerJobs } from "../../core/tools/caller-jobs.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { timer, timerTool } from "../../tools/timer/timer.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

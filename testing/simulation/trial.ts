@@ -1,18 +1,18 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
 import { createHash } from "node:crypto";
-import type { Budgets, ErrorClass, Question } from "../../core/definitions/context.ts";
-import type { EventDefinition } from "../../core/definitions/event.ts";
+import type { Budgets, ErrorClass, Question } from "../../core/author/context.ts";
+import type { EventDefinition } from "../../core/author/event.ts";
+import { toStored } from "../../core/author/values.ts";
 import { Journal, type JournalEntry, type JournalRecord } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
 import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable, SETTLED } from "../../core/engine/runtime.ts";
-import { toStored } from "../../core/engine/values.ts";
-import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
-import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
-import { fromBase64 } from "../../core/store/base64.ts";
-import { decodeValue } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { cleanUpId, runId } from "../../core/store/ids.ts";
+import { fromBase64 } from "../../core/resonate/base64.ts";
+import { decodeValue } from "../../core/resonate/codec.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { cleanUpId, runId } from "../../core/resonate/ids.ts";
+import { attemptFiles } from "../../features/files/attempt-files.ts";
+import { KeptFiles } from "../../features/files/kept-files.ts";
 import { memoryStore } from "./memory-store.ts";
 import { CLEANUP_MS, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";

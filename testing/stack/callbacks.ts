@@ -1,8 +1,8 @@
 /** The callbacks of a stack's jobs, as outside systems use them. */
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { escaped } from "../../core/engine/replay/commands/commands.ts";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
-import { callbackUrls } from "../../worker/execution/callback-urls.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { callbackUrls } from "../../features/callbacks/callback-urls.ts";
 import { findJob } from "./job-states.ts";
 
 /** The variables with which a worker makes addresses of callbacks. */

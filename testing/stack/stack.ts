@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Cleanups } from "../../cli/process/cleanups.ts";
 import { readProject, workerOf } from "../../cli/project.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { until } from "../simulation/program.ts";
 import { startTime, type Time } from "../time/stack-time.ts";
 import { callbackUrl, sendToCallback } from "./callbacks.ts";

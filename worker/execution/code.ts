@@ -1,9 +1,9 @@
 /** Finds the function that a job's promise names, in the version in which the job began. */
 import * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
-import { VERSION_TAG } from "../../core/definitions/job.ts";
-import { AFTER, decodeValue } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { VERSION_TAG } from "../../core/author/job.ts";
+import { AFTER, decodeValue } from "../../core/resonate/codec.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import type { CachedJob } from "./journal-cache.ts";
 
 /** The parameter of a job's promise: the function to run, its arguments, the seed of its random values, and its limits. */

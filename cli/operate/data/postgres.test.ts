@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { callerOf } from "../../../core/definitions/caller.ts";
-import { ENTRY, KEEP } from "../../../core/store/codec.ts";
+import { callerOf } from "../../../core/author/caller.ts";
+import { ENTRY, KEEP } from "../../../core/resonate/codec.ts";
 import {
   cleanUpId,
   isRoot,
@@ -13,7 +13,7 @@ import {
   listId,
   quotaId,
   startRecordId,
-} from "../../../core/store/ids.ts";
+} from "../../../core/resonate/ids.ts";
 import { hasPostgres, type Postgres, startPostgres } from "../../../test/support/postgres.ts";
 import { BATCH } from "./database.ts";
 import { postgresScript as forgetScript } from "./forget.ts";

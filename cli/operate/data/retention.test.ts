@@ -3,8 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ENTRY, KEEP } from "../../../core/store/codec.ts";
-import { cleanUpId, isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../../core/store/ids.ts";
+import { ENTRY, KEEP } from "../../../core/resonate/codec.ts";
+import {
+  cleanUpId,
+  isRoot,
+  journalEntryId,
+  limitId,
+  limitSlotId,
+  listId,
+  quotaId,
+} from "../../../core/resonate/ids.ts";
 import { BATCH } from "./database.ts";
 import { retainSqlite } from "./retention.ts";
 

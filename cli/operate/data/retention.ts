@@ -1,7 +1,7 @@
 /** `retention`: removes old jobs from the database of a standalone Resonate server, whose protocol has no deletion. */
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { ENTRY, KEEP } from "../../../core/store/codec.ts";
+import { ENTRY, KEEP } from "../../../core/resonate/codec.ts";
 import {
   CHILD,
   chainLink,
@@ -11,9 +11,9 @@ import {
   isLimitSql,
   isReservationOver,
   POSTGRES_PATTERNS,
-} from "../../../core/store/ids.ts";
-import { BOOKKEEPING_RETENTION } from "../../../core/store/sequence.ts";
-import { SUPPORTED_RELEASE } from "../../../core/store/support.ts";
+} from "../../../core/resonate/ids.ts";
+import { BOOKKEEPING_RETENTION } from "../../../core/resonate/sequence.ts";
+import { SUPPORTED_RELEASE } from "../../../core/resonate/support.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { BATCH, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 

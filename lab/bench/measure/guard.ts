@@ -5,7 +5,7 @@
  */
 import { join } from "node:path";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { startJob } from "../../../core/jobs/starting/start.ts";
+import { startJob } from "../../../core/jobs/start.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { atMost, type Figure, figure, spreadOf } from "../report/figures.ts";

@@ -1,5 +1,5 @@
-import type { RunnerNews } from "../../../core/jobs/operating/figures.ts";
-import type { LeaseRef, PromiseRecord } from "../../../core/store/connection/protocol.ts";
+import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
+import type { RunnerNews } from "../../../features/operators/figures.ts";
 import type { PollConnection } from "../../engine/poll-connections.ts";
 import type { Resonate } from "../../engine/resonate.ts";
 

@@ -1,9 +1,9 @@
 /** Durable functions written as if they ran only once, on a worker that is killed. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Job } from "../../../core/definitions/job.ts";
+import type { Job } from "../../../core/author/job.ts";
 import { partialOf } from "../../../core/jobs/feed/partial.ts";
 import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { endpointOf } from "../../../core/store/connection/endpoint.ts";
+import { endpointOf } from "../../../core/resonate/connection/endpoint.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
