@@ -1,4 +1,5 @@
 /** The composition root: makes the parts of an edge from its bindings. */
+
 import { cors } from "hono/cors";
 import type { Job } from "../core/author/job.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
@@ -23,6 +24,7 @@ import { EdgeLog } from "./http/log.ts";
 import { createRateLimit, RefusedTries } from "./http/rate-limit.ts";
 import { SharedValue } from "./http/shared-value.ts";
 import { StreamSlots } from "./http/stream-slots.ts";
+import { jobFeatures } from "./job-features.ts";
 import { loadLazy } from "./load-lazy.ts";
 import { createMcp } from "./mcp/endpoint.ts";
 import type { Identity } from "./mcp/identity.ts";
@@ -64,18 +66,16 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const migration = migrating(config.ENCRYPTION_KEYS);
   if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
   const operated = config.isOperated ? callers : undefined;
-  const store = new RemoteStore(
-    endpoint,
+  const settings = new OperatorSettings(config, callers, SETTINGS);
+  const records = callers?.records({ jobs: config.MAX_JOBS, bytes: config.MAX_STORED_BYTES });
+  const features = jobFeatures({
     jobs,
-    {
-      quota: config.MAX_JOBS,
-      storage: config.MAX_STORED_BYTES,
-      records: callers?.record,
-      isHeard: () => events?.isHeard === true,
-      tellStart: operated?.tellStart,
-    },
-    client,
-  );
+    records,
+    isHeard: () => events?.isHeard === true,
+    reportStart: operated?.reportStart,
+    areStartsStopped: operated && (async () => (await settings.get()).starts_stopped === true),
+  });
+  const store = RemoteStore.of(endpoint, jobs, features, { client, records });
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
@@ -119,7 +119,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     },
     rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
     slots: new StreamSlots(config.MAX_STREAMS),
-    settings: new OperatorSettings(config, callers, SETTINGS).get,
+    settings: settings.get,
     refused: new RefusedTries(),
     ready: new SharedValue(READY),
     deploy: callers && tools.some(({ schedule }) => schedule) ? () => callers.makeSchedules(log) : undefined,

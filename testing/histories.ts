@@ -12,8 +12,12 @@ import { attemptFiles } from "../features/files/attempt-files.ts";
 import { storedError } from "../worker/execution/ending.ts";
 import { noLog, noMetrics } from "./simulation/simulated-job.ts";
 
-/** The function has come to the end of the history. */
-class EndOfHistory extends LeaseLost {}
+/** The function asks for something that the history does not have. */
+class EndOfHistory extends LeaseLost {
+  constructor() {
+    super("the history ends here");
+  }
+}
 
 /**
  * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them. Nothing beyond the end

@@ -64,12 +64,11 @@ function stepValues({ runs }: TrialResult): Map<string, string> {
 }
 
 /** The error with which a run failed, as the function threw it. */
-export function errorOf({ error }: TrialResult, answers: object = {}): Error {
+export function errorOf({ error, isTimedOut }: TrialResult, answers: object = {}): Error {
   const { name = "Error", message = "" } = error ?? {};
-  const isTimeout = message === "rejected_timedout" || name === "DeadlineExceeded";
   const questions = Object.keys(answers).join(", ") || "none";
   const thrown = new Error(
-    isTimeout
+    isTimedOut
       ? `the job timed out: is its deadline too early, or is there a question that nobody answers? (answers: ${questions})`
       : message,
   );

@@ -79,9 +79,7 @@ export function wrappedTool(
     name: string,
     { store, advise }: CallContext,
   ): Promise<Told | undefined> => {
-    const { refuses, quota, storage, labels } = store.scope;
-    const isMissed = refuses !== undefined || quota + storage + labels.length > 0;
-    if (worker === undefined || isMissed) return undefined;
+    if (worker === undefined || store.needsJobs) return undefined;
     const told = await callAtOnce(worker, store.logName(name), wanted);
     // Until the call has a job, a repeat by name would send it again.
     if (told && policy.once)

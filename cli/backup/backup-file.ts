@@ -17,6 +17,9 @@ interface FileLine {
   rows: number;
 }
 
+/** How many rows one request or transaction writes, and about how many characters. */
+const BATCH = { rows: 200, characters: 1_000_000 };
+
 export interface BackupHead {
   /** The key that seals the task ids of clients; null if the server had no key of its own. */
   key: string | null;
@@ -85,4 +88,19 @@ export async function* readBackup(file: string): AsyncGenerator<Line> {
     } else if (read?.format !== FORMAT) break;
   }
   throw new Error(`${file} is incomplete.`);
+}
+
+/** Gathers rows for requests and transactions. */
+export async function* batchesOf<Row>(rows: AsyncIterable<Row>): AsyncGenerator<Row[]> {
+  let batch: Row[] = [];
+  let size = 0;
+  for await (const row of rows) {
+    batch.push(row);
+    size += JSON.stringify(row).length;
+    if (batch.length < BATCH.rows && size < BATCH.characters) continue;
+    yield batch;
+    batch = [];
+    size = 0;
+  }
+  if (batch.length > 0) yield batch;
 }

@@ -10,7 +10,7 @@ import { newestRun, runIn } from "../../core/engine/runs.ts";
 import type { Run } from "../../core/engine/state.ts";
 import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
 import { fromBase64, toBase64 } from "../../core/resonate/base64.ts";
-import { decodeValue, EARLIER, getOf, STARTER } from "../../core/resonate/codec.ts";
+import { decodeValue, getOf, RESUMES_TAG, STARTER } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { SearchRefused } from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
@@ -119,7 +119,7 @@ const begunWith = ({ n, before, version, seed, args, startedAt }: Run, fields: R
 
 /** The arguments of a job's first run. A job that resumes a failed one has the arguments of that job's newest run. */
 async function firstArgs({ id, tags }: PromiseRecord, { args }: Call, get: Get): Promise<unknown> {
-  const earlier = tags[EARLIER];
+  const earlier = tags[RESUMES_TAG];
   const told = earlier !== undefined && decodeValue((await get(resumptionId(id)))?.param ?? {});
   const before = told && "from" in (told as Resumption) ? await newestRun(earlier, get) : undefined;
   return before ? before.args : args?.[0];

@@ -1,11 +1,10 @@
 /** What the edge stores about a caller's jobs besides their promises, for the quota and the list: see `functions/caller/`. */
 
-import { labelsOf } from "../../features/labels/labels.ts";
-import { type Reservation, reservationIn } from "../../features/quota/reservation.ts";
 import { decodeValue, RESERVATION, STARTER } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
 import { sizeOf } from "../resonate/size.ts";
+import { type Reservation, reservationIn } from "./reservation.ts";
 
 /** The tag that holds a job's kind. */
 export const KIND = "durable-mcp:kind";
@@ -35,7 +34,7 @@ export interface ListedJob extends Pick<StartedJob, "id" | "state" | "startedAt"
 export const NO_RESERVATION = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
 
 /** A caller's limits; 0 means no limit. */
-export interface Most {
+export interface CallerLimits {
   /** The jobs that were started in a period and are under way. */
   jobs: number;
   /** The stored bytes of its jobs. */
@@ -58,6 +57,13 @@ export interface ListQuery {
 
 export type Reserved = "reserved" | "known" | "full" | "stored" | "schedules";
 
+/** The records of a deployment's callers, and the limits of each caller. */
+export interface CallerRecords {
+  readonly limits: CallerLimits;
+  /** `charge` receives the number of calls to the Resonate server that the record makes. */
+  of(key: string, charge?: (calls: number) => void): CallerRecord;
+}
+
 /** The record of one caller. Every method throws {@link ResonateUnavailable} when the record cannot be reached. */
 export interface CallerRecord {
   /**
@@ -65,7 +71,7 @@ export interface CallerRecord {
    * pending. The other answers say which limit the caller has reached: `full` its jobs under way, `stored` its bytes,
    * `schedules` its schedules.
    */
-  reserve(job: StartedJob, most: Most): Promise<Reserved>;
+  reserve(job: StartedJob, limits: CallerLimits): Promise<Reserved>;
   /** The stored bytes of the caller's jobs. */
   stored(): Promise<number>;
   /** Updates jobs to how their promises look; `onlyKnown` leaves out those that are not in the record. */
@@ -80,20 +86,30 @@ export interface CallerRecord {
 export const kindIn = ({ tags, param }: PromiseRecord): string =>
   tags[KIND] ?? String((decodeValue(param) as { func?: unknown } | undefined)?.func ?? "");
 
-/**
- * The record's entry of a job, for the caller with this key. `startedAt` is its start if another caller created the promise;
- * `known` is what a promise without data does not tell.
- */
-export function startedJob(
-  record: PromiseRecord,
+/** The labels in the parameter of a job's promise. */
+export function labelsOf(call: unknown): readonly string[] {
+  const { labels } = (call ?? {}) as { labels?: unknown };
+  return Array.isArray(labels) ? labels.filter((label) => typeof label === "string") : [];
+}
+
+/** The record's entry of a job as its promise is stored, for the caller with this key. `startedAt`: when this caller started it. */
+export function startedJob(record: PromiseRecord, key: string, startedAt = Date.now()): StartedJob {
+  return entryOf(record, key, {
+    kind: kindIn(record),
+    state: endOf(record),
+    startedAt,
+    bytes: sizeOf(record),
+    labels: labelsOf(decodeValue(record.param)),
+  });
+}
+
+/** The record's entry of a job from what its promise shows; one that another caller started has no share in the quota. */
+export function entryOf(
+  { id, createdAt, settledAt, timeoutAt: due, tags }: PromiseRecord,
   key: string,
-  startedAt = Date.now(),
-  known?: Pick<StartedJob, "kind" | "state" | "bytes" | "labels">,
+  { kind, state, startedAt, bytes, labels }: Pick<StartedJob, "kind" | "state" | "startedAt" | "bytes" | "labels">,
 ): StartedJob {
-  const { id, createdAt, settledAt = null, timeoutAt: due, tags, param } = record;
-  const { kind, state } = known ?? { kind: kindIn(record), state: endOf(record) };
-  const started = { id, kind, state, startedAt, settledAt, due };
+  const started = { id, kind, state, startedAt, settledAt: settledAt ?? null, due };
   if (tags[STARTER] !== undefined && tags[STARTER] !== key) return { ...started, ...NO_RESERVATION };
-  const { bytes, labels } = known ?? { bytes: sizeOf(record), labels: labelsOf(decodeValue(param)) };
-  return { ...started, startedAt: createdAt, ...reservationIn(tags[RESERVATION]), bytes, labels };
+  return { ...started, startedAt: createdAt, ...reservationIn(tags[RESERVATION]), isEarlier: false, bytes, labels };
 }

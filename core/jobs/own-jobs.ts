@@ -1,9 +1,9 @@
-/** Finds the jobs that a caller started by a search for their tags, newest first, for an edge that keeps no record of them. */
+/** Finds the jobs that a caller started by a search for their tags, newest first, if there is no record of them. */
 import type { Job } from "../author/job.ts";
 import type { Requests, ResonateClient } from "../resonate/connection/client.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { isRoot, rootOf } from "../resonate/ids.ts";
-import { KIND } from "./caller-record.ts";
+import { KIND, labelsOf } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import type { Names } from "./names.ts";
 
@@ -41,8 +41,11 @@ const PAGE = { first: 10, most: 1_000, characters: 2_000_000 };
 
 const CALLER = "durable-mcp:caller";
 
-/** `owner`: see {@link Names.owner}. */
-export const ownTags = (owner: string, { kind }: Pick<Job, "kind">) => ({ [CALLER]: owner, [KIND]: kind });
+/** The tags by which a caller's jobs are found. `owner`: see {@link Names.owner}. */
+export const ownerTags = (owner: string, kind: string): Record<string, string> => ({ [CALLER]: owner, [KIND]: kind });
+
+/** The names of {@link ownerTags}. */
+export const OWNER_TAGS = [CALLER, KIND] as const;
 
 /** A page of the promises that have a caller's tags, and the size of the next page. */
 export async function searchPage(
@@ -84,7 +87,7 @@ export async function* searchOwn(
       // The record that the caller started a shared job is a child of the job's promise.
       const isJob = isRoot(record.id);
       const promise = found && isJob ? inList(names, found.job, record) : undefined;
-      const labels = promise?.labels ?? [];
+      const labels = labelsOf(promise?.call);
       if (found && (promise || !isJob) && isFound(found, labels, search))
         jobs.push({ ...found, startedAt: record.createdAt, promise, labels });
     }

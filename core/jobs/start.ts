@@ -7,10 +7,10 @@ import type { RemoteStore } from "./remote-store.ts";
 import { endedWithoutResult } from "./status.ts";
 
 /** How many new attempts a call makes at most, if each attempt ends without a result before the call is answered. */
-const MOST_STARTS = 4;
+const MAX_STARTS = 4;
 
 /** How many characters of a job's arguments are shown to a start that has other arguments. */
-const MOST_TOLD = 200;
+const MAX_SHOWN_CHARACTERS = 200;
 
 /**
  * Starts a job, or finds it: one round trip for a job that is new, running or complete. A job that ended without a result,
@@ -33,10 +33,10 @@ export async function startJob<Args>(
   let { generation, promise } = await newestGeneration(store, base, first);
   if (generation > 1 && !isOver(job, promise, now)) promise = await store.join(promise);
   // After that many starts, a job that has ended once more is returned as it is.
-  for (let starts = 0; starts < MOST_STARTS && isOver(job, promise, now); starts++) {
+  for (let starts = 0; starts < MAX_STARTS && isOver(job, promise, now); starts++) {
     generation += 1;
-    const before = { attempt: promise, isResumed: mayResume(job, promise, args) };
-    promise = await store.create(job, withGeneration(base, generation), args, now, before);
+    const previous = { attempt: promise, isResumed: mayResume(job, promise, args) };
+    promise = await store.create(job, withGeneration(base, generation), args, now, previous);
   }
   return asStarted(job, promise, args);
 }
@@ -50,7 +50,7 @@ export async function startJob<Args>(
 function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): DurablePromise {
   if (job.otherArguments === "accept" || isSame(promise.args, args)) return promise;
   const text = canonical(promise.args);
-  const given = text.length > MOST_TOLD ? `${text.slice(0, MOST_TOLD)}…` : text;
+  const given = text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text;
   const note = `${promise.name} was started with other arguments: ${given}.`;
   if (job.otherArguments === "refuse") throw new NotStarted(`${note} It is not started for these`);
   return { ...promise, note: `${note} What follows is of those.` };

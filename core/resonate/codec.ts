@@ -15,16 +15,16 @@ export const ORDER = "durable-mcp:order";
 export const RESERVATION = "durable-mcp:place";
 
 /** The job's own retention in milliseconds, or `forever`; without it the deployment's retention applies. */
-export const KEEP = "durable-mcp:keep";
+export const RETENTION_TAG = "durable-mcp:keep";
 
 /** The tag of an entry in a caller's list: the id of its job, after whose removal the entry is useless. */
 export const ENTRY = "durable-mcp:entry";
 
 /** The id of the earlier attempt whose journal this one continues. */
-export const EARLIER = "durable-mcp:earlier";
+export const RESUMES_TAG = "durable-mcp:earlier";
 
 /** The id of the earlier attempt's clean-up, which this one waits for. */
-export const CLEANED_UP = "durable-mcp:cleaned-up";
+export const WAITS_FOR_CLEANUP_TAG = "durable-mcp:cleaned-up";
 
 /** The purpose of sealed addresses of callbacks, and their path. */
 export const CALLBACKS = "callbacks";
@@ -161,4 +161,4 @@ export const resolveOf = (id: string, value?: unknown) => ({
  * cancellation, so that its `catch` and `finally` run. The function has a promise and a task of its own, a child of the job's
  * promise, so it completes even if workers die in the meantime.
  */
-export const AFTER = "durable-mcp:after";
+export const CLEANUP_FUNCTION = "durable-mcp:after";

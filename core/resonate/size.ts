@@ -49,6 +49,13 @@ export function sizeOf({ param, value }: Pick<PromiseRecord, "param" | "value">)
   return EACH + bytesIn(param) + bytesIn(value) + (besideIn(value) ?? partsOf(value));
 }
 
+/** The same of a job whose parameter and value have been read, by their length in characters of base64. */
+export function sizeOfRead(read: { characters: number; headers: Value["headers"]; value: unknown }): number {
+  const { characters, headers, value } = read;
+  const beside = besideIn({ ...(headers && { headers }) }) ?? partsIn(value)?.characters ?? 0;
+  return EACH + Math.ceil((characters * 3) / 4) + beside;
+}
+
 /** What a worker reports as stored besides arguments and result, at the end of a job or clean-up; undefined if it does not. */
 export function besideIn({ headers }: Value): number | undefined {
   const bytes = Number(headers?.[STORED]);

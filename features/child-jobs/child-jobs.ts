@@ -47,7 +47,7 @@ export class ChildJobs {
     signal: AbortSignal,
   ): Promise<string> {
     const { namespace } = this.#options;
-    const store = this.#options.store.onBehalfOf(id, storage);
+    const store = this.#options.store.onBehalfOf(id, { storage });
     const child = await this.#starts.add(async () => {
       if (signal.aborted) throw new LeaseLost("the job is no longer run here");
       try {

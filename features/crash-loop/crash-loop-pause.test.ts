@@ -1,14 +1,15 @@
 /** A job that has ended its last workers rests, and operators learn of it. */
+
 import pino from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob, implement } from "../../core/index.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { childOf } from "../../core/resonate/codec.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { executionMarkId } from "../../core/resonate/ids.ts";
 import { type RunningServer, startResonate } from "../../server/node/http.ts";
+import { jobStore } from "../../test/support/job-store.ts";
 import { RunnerServer } from "../../worker/runner/runner-server.ts";
 
 let server: RunningServer;
@@ -22,7 +23,7 @@ const tea = defineJob({ kind: "tea", args: z.object({ cup: z.string() }), id: ({
 test("a job whose last workers were lost is reported as blocked, and as going on when it runs again", async () => {
   const RESONATE_URL = server.url;
   const client = new ResonateClient({ url: RESONATE_URL });
-  const store = new RemoteStore(endpointOf({ RESONATE_URL, RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" }), [tea]);
+  const store = jobStore(endpointOf({ RESONATE_URL, RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" }), [tea]);
   const { id } = await store.create(tea, "tea_1", { cup: "1" }, Date.now());
   for (let version = 0; version < 5; version++) {
     await client.send("task.acquire", { id, version, pid: "lost", ttl: 60_000 }, { origin: id });

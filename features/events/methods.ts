@@ -271,7 +271,7 @@ export class Events {
   /** Reads events, and charges a look at a job for each. */
   async #read(query: EventQuery, { caller, store }: RequestScope) {
     const page = await this.#callers.events(caller, query);
-    store.scope.charge(page.events.length);
+    store.charge(page.events.length);
     return page;
   }
 

@@ -1,4 +1,5 @@
 /** What operators do to jobs, kinds and callers: stored, done, and continued after an interruption. */
+
 import { keysOf } from "../../core/author/caller.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
@@ -8,6 +9,7 @@ import { splitKey } from "../../core/resonate/ids.ts";
 import type { Config } from "../../functions/config.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
+import { cleanUp } from "../clean-up/start.ts";
 import type { PausedJobs } from "../pauses/paused-jobs.ts";
 import type { Action, ActionState, Filter, Scope, Settings } from "./calls.ts";
 import { retryJob } from "./retry.ts";
@@ -169,8 +171,9 @@ export class Actions {
   async #cancel(job: string): Promise<string> {
     const { key, name } = splitKey(job);
     const { client, config } = this.#options;
-    const store = new RemoteStore(endpointOf(config), deployed.jobs, {}, client).as({ id: "", key, label: "" }, "");
-    const ended = await store.end(name);
+    const store = RemoteStore.of(endpointOf(config), deployed.jobs, [cleanUp], { client }).as({ key }, "");
+    const promise = await store.get(name);
+    const ended = promise && (await store.end(promise));
     if (!ended) return "there is no such job";
     return ended.isOurs || ended.promise.state === "rejected_canceled" ? "it is cancelled" : "it had ended";
   }

@@ -1,7 +1,10 @@
+import { REQUEST_TAG } from "../../core/author/job.ts";
 import { currentJobOf } from "../../core/jobs/current-job.ts";
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
+import { entryOfJob } from "../../core/jobs/record-entry.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
+import { STARTER } from "../../core/resonate/codec.ts";
 import { isRoot, splitKey } from "../../core/resonate/ids.ts";
 import { sizeOf } from "../../core/resonate/size.ts";
 import type { Edge } from "../../functions/parts.ts";
@@ -13,7 +16,7 @@ import type { Edge } from "../../functions/parts.ts";
 export async function oneJob(edge: Edge, job: string, values: boolean, request: Request) {
   const { signal } = request;
   const { key, name } = splitKey(job);
-  const store = edge.store.as({ id: "", key, label: "" }, "");
+  const store = edge.store.as({ key }, "");
   const promise = await store.get(name, signal);
   if (!promise) return undefined;
   const sizes: number[] = [];
@@ -37,11 +40,11 @@ export async function oneJob(edge: Edge, job: string, values: boolean, request: 
     kind: promise.job.kind,
     ...(values && { args: promise.args, result }),
     deadline: new Date(promise.deadline).toISOString(),
-    bytes: promise.bytes,
+    bytes: entryOfJob(promise, key).bytes,
     version: promise.version,
     deployed_version: promise.job.version,
-    caller: key || (promise.starter ?? ""),
-    request: promise.request,
+    caller: key || (promise.record.tags[STARTER] ?? ""),
+    request: promise.record.tags[REQUEST_TAG],
     doing,
     questions: [...questions].map(([question, { question: asked }]) => ({ question, message: asked.message })),
     // How often a worker has taken it, and the state of the lease.

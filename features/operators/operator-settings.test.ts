@@ -10,7 +10,7 @@ test("neither a request nor a start waits long for an operators' object that doe
   const silent = { idFromName: () => ({}), get: () => ({ operate: () => new Promise(() => {}) }) };
   const callers = new Callers(silent as never, "");
   const settings = new OperatorSettings({ BLOCKED_CALLERS: ["eve"], isOperated: true } as Config, callers, 5_000);
-  const answered = Promise.all([settings.get(), settings.get(), callers.tellStart("timer", "timer_a")]);
+  const answered = Promise.all([settings.get(), settings.get(), callers.reportStart("timer", "timer_a")]);
   await vi.advanceTimersByTimeAsync(2_500);
   const known = { starts_stopped: false, blocked: ["eve"] };
   expect(await Promise.race([answered, "none yet"])).toEqual([known, known, undefined]);

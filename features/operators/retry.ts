@@ -4,15 +4,15 @@ import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { isLost, wakeupOf } from "../../core/jobs/unhandled.ts";
 import {
-  CLEANED_UP,
   decodeValue,
-  EARLIER,
   encodeValue,
   getOf,
   lineage,
   ORDER,
   RESERVATION,
+  RESUMES_TAG,
   resolveOf,
+  WAITS_FOR_CLEANUP_TAG,
 } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord, Value } from "../../core/resonate/connection/protocol.ts";
@@ -44,16 +44,16 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
   if (n !== generation) return `a newer attempt is ${newest.id.slice(namespace.length)}: name that one`;
   const id = idOf(n + 1);
   const timeoutAt = Date.now() + known.timeoutAt - known.createdAt;
-  const { [REQUEST_TAG]: _request, [RESERVATION]: _reservation, [EARLIER]: _earlier, ...tags } = known.tags;
+  const { [REQUEST_TAG]: _request, [RESERVATION]: _reservation, [RESUMES_TAG]: _earlier, ...tags } = known.tags;
   // Behind the jobs that have started since: these did not wait for an attempt that had ended.
   const link = chainLink(tags[ORDER] ?? "");
   const order = link && (await positionIn(link.chain, client, { id, timeoutAt }));
-  const after = known.state === "rejected_canceled" && { [CLEANED_UP]: cleanUpId(known.id) };
+  const after = known.state === "rejected_canceled" && { [WAITS_FOR_CLEANUP_TAG]: cleanUpId(known.id) };
   const data = {
     id,
     timeoutAt,
     param: withNewSeed(known.param),
-    tags: { ...tags, ...lineage(id), ...order, ...(!isFromStart && { [EARLIER]: known.id }), ...after },
+    tags: { ...tags, ...lineage(id), ...order, ...(!isFromStart && { [RESUMES_TAG]: known.id }), ...after },
   };
   await client.call({ kind: "promise.create", data });
   return `it is started again as ${id.slice(namespace.length)}`;

@@ -50,7 +50,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
     async run(given, { store, now, signal, until, mayConfirm }) {
       const { name, tool: toolName, cron, timezone, every, at, missed = "skip", overlap = "skip" } = given;
       const refused = (...reasons: string[]) => new ToolError(refusal(NAME, reasons));
-      if (!store.scope.records) throw refused("this deployment has no CALLER binding, whose object fires schedules");
+      if (!store.records) throw refused("this deployment has no CALLER binding, whose object fires schedules");
       const tool = tools.find((one) => one.name === toolName);
       if (!tool?.argsOf) {
         const known = tools.flatMap((one) => (one.argsOf ? [one.name] : [])).join(", ");

@@ -1,9 +1,9 @@
 /** Schedules with a Resonate server in this process: missed and overlapping firings. */
+
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { callerOf } from "../../core/author/caller.ts";
 import type { Job } from "../../core/author/job.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
@@ -13,9 +13,12 @@ import type { Tool, ToolSchedule } from "../../core/tools/tool.ts";
 import { CallerObject } from "../../functions/objects/caller-object.ts";
 import { Callers } from "../../functions/objects/callers.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
+import { jobStore } from "../../test/support/job-store.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
+import { recordForEvents } from "../events/start.ts";
 import { PausedJobs } from "../pauses/paused-jobs.ts";
+import { quota } from "../quota/start.ts";
 import { type Schedule, schedule } from "./schedule.ts";
 
 const CALLER = await callerOf("a", "a");
@@ -60,14 +63,16 @@ function begin(others: readonly Tool[] = []) {
 }
 
 /** A caller with one schedule. */
-async function deploy(change: Partial<Schedule>, quota = 100, others: readonly Tool[] = []) {
+async function deploy(change: Partial<Schedule>, maxJobs = 100, others: readonly Tool[] = []) {
   const { jobs, sim, state, env } = begin(others);
   const alarm = { at: 0 };
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
   let object = new CallerObject({ storage }, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
-  const { record: records } = new Callers({ idFromName: () => ({}), get: () => object }, "");
-  const store = new RemoteStore(endpoint, jobs, { quota, records }).as(CALLER, "r");
+  const callers = new Callers({ idFromName: () => ({}), get: () => object }, "");
+  const records = callers.records({ jobs: maxJobs, bytes: 0 });
+  const features = [quota(records), recordForEvents(records, () => false)];
+  const store = jobStore(endpoint, jobs, { records, features }).as(CALLER, "r");
   const base = { name: "s", tool: "report", arguments: { of: "x" }, missed: "skip", overlap: "skip" } as const;
   const spec: Schedule = { ...base, when: { every: 3_600, from: BEGAN }, ...change };
   await startJob(store, schedule as Job, spec, Date.now());

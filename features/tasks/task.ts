@@ -3,6 +3,7 @@
 import { HOUR } from "../../core/author/context.ts";
 import { type CurrentJob, howToAnswer, inputRequestsOf, lineOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import { RETENTION_TAG } from "../../core/resonate/codec.ts";
 import { answersOf } from "../../core/tools/answers.ts";
 import type { RpcFailure } from "../../core/tools/content.ts";
 import { CARD, type CallToolResult, ErrorCode, TASKS, UI } from "../../core/tools/mcp.ts";
@@ -121,7 +122,8 @@ export function detailedTask(
  * How long a task lives from its creation, in milliseconds: until its end, or its deadline while it runs, and then for its
  * retention. Null: forever, or until somebody removes it.
  */
-function ttlOf({ keep, createdAt, settledAt, timeoutAt }: DurablePromise, kept: number | undefined): number | null {
+function ttlOf({ record, createdAt, settledAt, timeoutAt }: DurablePromise, kept: number | undefined): number | null {
+  const keep = record.tags[RETENTION_TAG];
   const after = keep === undefined ? kept : keep === "forever" ? undefined : Number(keep);
   return after === undefined ? null : Math.round((settledAt ?? timeoutAt) - createdAt + after);
 }

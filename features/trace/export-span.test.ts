@@ -12,7 +12,7 @@ test.each([
   vi.stubGlobal("fetch", sent);
   const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
   const span = { traceparent, began: Date.now(), method: "tools/call", request_id: "r", status: 200 };
-  const none = { parent: undefined, tool: undefined, job: undefined, caller: undefined, batch: undefined };
+  const none = { parent: undefined, tool: undefined, job: undefined, caller: undefined };
   await exportSpan(
     { ...span, ...none },
     { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector", OTEL_EXPORTER_OTLP_HEADERS },

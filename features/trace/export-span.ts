@@ -14,7 +14,6 @@ export interface RequestSpan {
   caller: string | undefined;
   request_id: string;
   status: number;
-  batch: number | undefined;
 }
 
 interface TraceEnv {

@@ -1,17 +1,8 @@
 /** Exports traces to an OpenTelemetry collector. */
-import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe } from "node:diagnostics_channel";
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  type Context,
-  type ContextManager,
-  context,
-  propagation,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  trace,
-} from "@opentelemetry/api";
+import { context, propagation, type Span, SpanKind, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
@@ -33,42 +24,11 @@ export function startTracing(own: readonly (string | undefined)[]): () => Promis
     spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   });
   trace.setGlobalTracerProvider(provider);
-  context.setGlobalContextManager(new Surroundings());
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager());
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   traceFetch(new Set(own.flatMap((url) => (url ? [new URL(url).origin] : []))));
   traceFromNowOn();
   return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT)]);
-}
-
-/** Keeps track of the current span, across `await` too. */
-class Surroundings implements ContextManager {
-  readonly #current = new AsyncLocalStorage<Context>();
-
-  active(): Context {
-    return this.#current.getStore() ?? ROOT_CONTEXT;
-  }
-
-  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(
-    around: Context,
-    fn: F,
-    self?: ThisParameterType<F>,
-    ...args: A
-  ): ReturnType<F> {
-    return this.#current.run(around, () => fn.apply(self, args));
-  }
-
-  bind<T>(around: Context, target: T): T {
-    if (typeof target !== "function") return target;
-    return ((...args: unknown[]) => this.#current.run(around, () => target(...args))) as T;
-  }
-
-  enable(): this {
-    return this;
-  }
-
-  disable(): this {
-    return this;
-  }
 }
 
 interface Sent {

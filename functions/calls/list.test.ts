@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Job } from "../../core/author/job.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { quota } from "../../features/quota/start.ts";
+import { jobStore } from "../../test/support/job-store.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { listJobs } from "./list.ts";
@@ -23,8 +23,12 @@ test("of several jobs one that cannot be decrypted is left out with a note, and 
     note: async (jobs: unknown[]) => void noted.push(...jobs),
     list: async ({ after }: { after?: object }) => (after ? [] : rows),
   };
-  const scope = { key: KEY, claimant: KEY, records: () => record as never };
-  const store = new RemoteStore(endpoint, [timer as Job], scope, new ResonateClient(endpoint));
+  const records = { limits: { jobs: 0, bytes: 0 }, of: () => record as never };
+  const store = jobStore(endpoint, [timer as Job], {
+    by: { key: KEY, requestId: "" },
+    records,
+    features: [quota(records)],
+  });
   const fires_at = new Date(Date.now() + 3_600_000).toISOString();
   for (const timer_name of ["a", "b"])
     await store.create(timer, `timer_${timer_name}`, { timer_name, fires_at }, Date.now());

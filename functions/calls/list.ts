@@ -1,8 +1,9 @@
 import * as z from "zod";
 import type { Job } from "../../core/author/job.ts";
 import { currentJobOf, tellingOf } from "../../core/jobs/current-job.ts";
+import { listJobs as jobsOf } from "../../core/jobs/list-jobs.ts";
 import { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf, wordsOf } from "../../core/jobs/own-jobs.ts";
-import { cleansUp, type RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { JobStatus, JobView, stateOf, viewOf } from "../../core/jobs/status.ts";
 import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
@@ -68,10 +69,10 @@ export function listJobs(jobs: readonly Job[]): Tool {
       // Each page of a search may go through many jobs, and the status may leave out all of the page.
       const page = search !== undefined && status ? Math.max(limit, DEFAULT_LIMIT) : limit;
       // One job more than an answer holds shows whether there are others.
-      const steps = store.started({ kind, state, search, cursor: from, limit: page + 1 }, signal);
+      const steps = jobsOf(store, { kind, state, search, cursor: from, limit: page + 1 }, signal);
       const [{ jobs, unread, next, complete }, stored] = await Promise.all([
         take(store, steps, limit, status, signal),
-        from ? undefined : store.stored(),
+        from ? undefined : storedOf(store),
       ]);
       const note = [
         !complete && "There are more jobs than can be listed: filter by kind.",
@@ -86,6 +87,12 @@ export function listJobs(jobs: readonly Job[]): Tool {
       };
     },
   });
+}
+
+/** How many bytes of the caller's jobs are stored, and how many may be; undefined without a limit. */
+async function storedOf({ record, records }: RemoteStore): Promise<{ bytes: number; limit: number } | undefined> {
+  const limit = records?.limits.bytes ?? 0;
+  return limit > 0 && record ? { bytes: await record.stored(), limit } : undefined;
 }
 
 /** Up to `limit` jobs with a status, as many as an answer holds, and the cursor of the next ones. */
@@ -144,9 +151,7 @@ async function list(
   wanted: JobStatus | undefined,
   signal: AbortSignal,
 ) {
-  // A search does not report how a clean-up has ended.
-  const isKnown = promise && (promise.cleanup || promise.state !== "rejected_canceled" || !cleansUp(job));
-  const found = isKnown ? promise : await store.get(name, signal);
+  const found = promise ?? (await store.get(name, signal));
   if (!found) return undefined; // its retention is over
   const { status, finished_at, cleanup } = viewOf(name, found);
   if (wanted !== undefined && status !== wanted) return undefined;

@@ -225,7 +225,7 @@ export class ToolCalls {
     labels: readonly string[] = [],
   ): CallContext {
     const { until, client } = scope;
-    const store = labels.length > 0 ? scope.store.labelled(labels) : scope.store;
+    const store = labels.length > 0 ? scope.store.with({ labels }) : scope.store;
     const now = Date.now();
     const jobs = callerJobs(store, now, request.signal);
     const isAskedInCalls = this.#options.tasks !== undefined && tool?.resume !== undefined;

@@ -15,8 +15,6 @@ const CALLS = 3;
 /** How often an open stream asks whether its caller has been blocked, in milliseconds. */
 const BLOCKS = 20_000;
 
-const STOPPED = "the operator of this server has stopped new jobs for now: try again later";
-
 export async function identify(received: Request, edge: Edge, line: RequestLog): Promise<Identified | Response> {
   const { auth, rateLimit, refused, store, pages } = edge;
   const request = await pages.withSession(received);
@@ -30,15 +28,14 @@ export async function identify(received: Request, edge: Edge, line: RequestLog):
   }
   const { caller, scopes, expires = Number.POSITIVE_INFINITY } = authenticated;
   line.caller = caller.label;
-  const { blocked, starts_stopped } = await edge.settings();
+  const { blocked } = await edge.settings();
   if (isBlocked(caller, blocked)) return blockedResponse();
   const key = caller.key || (clientAddress(request) ?? caller.label);
   // The request itself, before its body is read; the rest of its weight is charged once it is known.
   const limited = await rateLimit?.(key, { weight: 1 });
   if (limited) return limitedResponse(limited);
   const own = store.as(caller, line.requestId, {
-    refuses: starts_stopped ? STOPPED : undefined,
-    trace: () => line.traceparent,
+    traceparent: () => line.traceparent,
     async chargeStarts(count) {
       const tooMany = await rateLimit?.(key, { weight: count - 1, of: count });
       if (tooMany) throw new ToolError(tooMany.words);
@@ -58,7 +55,7 @@ export async function answerMcp(
   let paid = 1;
   /** Charges what the request has taken beyond its weight. */
   const pay = async () => {
-    const weight = Math.ceil(store.scope.calls() / CALLS) - paid;
+    const weight = Math.ceil(store.calls / CALLS) - paid;
     if (weight <= 0) return undefined;
     paid += weight;
     return rateLimit?.(key, { weight, of: paid, isDone: true });

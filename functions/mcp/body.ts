@@ -29,6 +29,7 @@ export async function readBody(request: Request): Promise<Body> {
   const text = new TextDecoder().decode(body);
   const parsed = jsonOf(text);
   if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
+  if (Array.isArray(parsed)) return invalidRequest("the body is a list. Requests are sent one at a time");
   return isTooDeep(text)
     ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed)
     : { parsed, weight: Math.ceil(text.length / CHARACTERS) };

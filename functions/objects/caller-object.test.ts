@@ -2,10 +2,10 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
+import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
 import { childOf, ENTRY, encodeValue, RESERVATION } from "../../core/resonate/codec.ts";
 import { cleanUpId, feedEntryId, listId, outputId, quotaId, storedMarkId } from "../../core/resonate/ids.ts";
 import { STORED } from "../../core/resonate/size.ts";
-import { reservationFor, tagOf } from "../../features/quota/reservation.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { CallerObject } from "./caller-object.ts";

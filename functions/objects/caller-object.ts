@@ -1,5 +1,12 @@
 import type { Caller } from "../../core/author/caller.ts";
-import type { ListedJob, ListQuery, Most, Reserved, SeenJob, StartedJob } from "../../core/jobs/caller-record.ts";
+import type {
+  CallerLimits,
+  ListedJob,
+  ListQuery,
+  Reserved,
+  SeenJob,
+  StartedJob,
+} from "../../core/jobs/caller-record.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -48,6 +55,7 @@ import {
 import { isBlocked, isKeyBlocked } from "../auth/blocked.ts";
 import { type Config, readConfig } from "../config.ts";
 import { EdgeLog } from "../http/log.ts";
+import { jobFeatures } from "../job-features.ts";
 import { type Answer, type CallerMethods, Callers, callersOf, type EventPage, type EventQuery } from "./callers.ts";
 import { deployed } from "./deployed.ts";
 import { createFeed, type ListenerNamespace } from "./feed.ts";
@@ -188,7 +196,7 @@ export class CallerObject implements CallerMethods {
     });
   }
 
-  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>> {
+  reserve(key: string, job: StartedJob, most: CallerLimits): Promise<Answer<Reserved>> {
     return this.#charged(async () => {
       await this.#begin(key);
       if (most.jobs > 0) await this.#takeover.seal(job.period);
@@ -451,12 +459,18 @@ export class CallerObject implements CallerMethods {
 
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */
   #store(isOwn: boolean): RemoteStore {
-    const { MAX_JOBS: quota, MAX_STORED_BYTES: storage, RESONATE_NAMESPACE, isOperated } = this.#config;
-    const { record: records } = new Callers({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
-    const limits = isOwn ? { isHeard: () => true } : { quota, storage };
-    const scope = { ...limits, records, tellStart: isOperated ? this.#callers?.tellStart : undefined };
-    const store = new RemoteStore(endpointOf(this.#config), deployed.jobs, scope, this.#client);
-    return store.as({ id: "", key: this.#key, label: "" }, crypto.randomUUID());
+    const { MAX_JOBS: jobs, MAX_STORED_BYTES: bytes, RESONATE_NAMESPACE, isOperated } = this.#config;
+    const callers = new Callers({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
+    const records = callers.records(isOwn ? { jobs: 0, bytes: 0 } : { jobs, bytes });
+    const features = jobFeatures({
+      jobs: deployed.jobs,
+      records,
+      isHeard: () => isOwn,
+      reportStart: isOperated ? this.#callers?.reportStart : undefined,
+    });
+    const options = { records, client: this.#client };
+    const store = RemoteStore.of(endpointOf(this.#config), deployed.jobs, features, options);
+    return store.as({ key: this.#key }, crypto.randomUUID());
   }
 
   /** Sets the alarm to the earliest time at which work is due. */
@@ -531,7 +545,7 @@ export class CallerObject implements CallerMethods {
   }
 
   /** Enters a job in the record, and follows it if it is new. */
-  async #reserve(job: StartedJob, most: Most): Promise<Reserved> {
+  async #reserve(job: StartedJob, most: CallerLimits): Promise<Reserved> {
     const answer = this.#jobs.transaction(() => this.#jobs.reserve(job, most, Date.now()));
     if (answer !== "reserved") return answer;
     this.#figures.onStart();

@@ -2,10 +2,11 @@
 
 import type { Caller } from "../../core/author/caller.ts";
 import type {
+  CallerLimits,
   CallerRecord,
+  CallerRecords,
   ListedJob,
   ListQuery,
-  Most,
   Reserved,
   SeenJob,
   StartedJob,
@@ -17,7 +18,7 @@ import { within } from "../../core/resonate/pacing/backoff.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "../../features/backup/room-rows.ts";
 import type { Narrowed } from "../../features/events/event-log.ts";
 import type { OperateCalls } from "../../features/operators/calls.ts";
-import { seldom, type TellStart } from "../../features/operators/starts.ts";
+import { type ReportStart, seldom } from "../../features/operators/starts.ts";
 import type { Occurrence } from "../../features/schedules/occurrence.ts";
 import type { Granted, HookKey, HookRequest, Refused } from "../../features/web-hooks/web-hooks.ts";
 import type { EdgeLog } from "../http/log.ts";
@@ -70,7 +71,7 @@ interface RoomListMethods {
 
 /** The methods of a caller's object: see {@link CallerRecord}. */
 export interface CallerMethods extends Room, RoomListMethods {
-  reserve(key: string, job: StartedJob, most: Most): Promise<Answer<Reserved>>;
+  reserve(key: string, job: StartedJob, limits: CallerLimits): Promise<Answer<Reserved>>;
   stored(): Promise<number>;
   /** Makes the schedules of the deployment's definitions. For the object whose key is empty. */
   deploy(): Promise<Answer<void>>;
@@ -122,8 +123,12 @@ export class Callers {
     return this.#objects.get(this.#objects.idFromName(`callers ${this.#namespace}`));
   }
 
-  /** The record of the caller with a key. `charge` receives the number of its object's calls to the Resonate server. */
-  readonly record = (key: string, charge?: (calls: number) => void): CallerRecord => ({
+  /** The records of the deployment's callers, each of whom has these limits. */
+  records(limits: CallerLimits): CallerRecords {
+    return { limits, of: (key, charge) => this.#record(key, charge) };
+  }
+
+  #record = (key: string, charge?: (calls: number) => void): CallerRecord => ({
     reserve: (job, most) => ask(() => this.of(key).reserve(key, job, most), charge),
     stored: () => reached(() => this.of(key).stored()),
     forget: (id, isHidden) => reached(() => this.of(key).forget(id, isHidden)),
@@ -173,7 +178,7 @@ export class Callers {
   }
 
   /** Reports a start of each kind to operators, once in a while. The start does not wait long for it. */
-  readonly tellStart: TellStart = seldom((kind, job) =>
+  readonly reportStart: ReportStart = seldom((kind, job) =>
     within(
       this.operate("started", kind, job).catch(() => {}),
       TELLING,
@@ -202,8 +207,8 @@ async function reached<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /** A warning of what does not work without `CALLER`; undefined where it is bound. */
-export function withoutRecords({ CALLER, MAX_JOBS }: { CALLER?: unknown; MAX_JOBS: number }) {
-  if (CALLER) return undefined;
-  const starts = MAX_JOBS > 0 ? `no job is started, as MAX_JOBS (${MAX_JOBS}) cannot be counted, and ` : "";
-  return `wrangler.toml binds no CALLER (class CallerObject): ${starts}list_jobs searches the Resonate server, where that allows it`;
-}
+export const withoutRecords = ({ CALLER }: { CALLER?: unknown }): string | undefined =>
+  CALLER
+    ? undefined
+    : "wrangler.toml binds no CALLER (class CallerObject): jobs are not counted (MAX_JOBS, MAX_STORED_BYTES), there are no " +
+      "events and no schedules, and list_jobs searches the Resonate server, if that allows it";

@@ -1,12 +1,13 @@
 /** What the table of a caller's jobs reads: every list uses an index, however many jobs there are. */
+
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { Job } from "../../core/author/job.ts";
 import type { ListQuery } from "../../core/jobs/caller-record.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
 import { ObjectSql, type ObjectStorage } from "../../core/resonate/object-storage.ts";
 import { check } from "../../core/tools/arguments.ts";
+import { jobStore } from "../../test/support/job-store.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { timer } from "../../tools/timer/timer.ts";
@@ -108,9 +109,11 @@ async function startMany() {
     return answer.status === 200 ? (answer.data as { promise: unknown }).promise : undefined;
   };
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
-  const store = new RemoteStore(endpoint, [timer as Job], { key: KEY, records: () => record as never }, {
-    call,
-  } as never);
+  const store = jobStore(endpoint, [timer as Job], {
+    by: { key: KEY, requestId: "" },
+    records: { limits: { jobs: 0, bytes: 0 }, of: () => record as never },
+    client: { call } as never,
+  });
   const list = async (given: object) => {
     const context = { store, signal: AbortSignal.timeout(60_000) };
     const { structuredContent } = await listJobs([timer as Job]).call(given, context as never);

@@ -1,11 +1,18 @@
 /** A caller's jobs in the SQL storage of its Durable Object. All methods are synchronous. */
-import type { ListedJob, ListQuery, Most, Reserved, SeenJob, StartedJob } from "../../core/jobs/caller-record.ts";
+import type {
+  CallerLimits,
+  ListedJob,
+  ListQuery,
+  Reserved,
+  SeenJob,
+  StartedJob,
+} from "../../core/jobs/caller-record.ts";
 import { wordsOf } from "../../core/jobs/own-jobs.ts";
+import { endOfPeriod, MAX_SCHEDULES } from "../../core/jobs/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/resonate/ids.ts";
 import type { ObjectSql, Row, SqlValue } from "../../core/resonate/object-storage.ts";
 import { ROOMS_TABLE } from "../../features/backup/room-rows.ts";
 import { conditionsOf, EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "../../features/events/event-log.ts";
-import { endOfPeriod, MOST_SCHEDULES } from "../../features/quota/reservation.ts";
 import { schedule } from "../../features/schedules/schedule.ts";
 import { HOOK_TABLES } from "../../features/web-hooks/hook-table.ts";
 
@@ -129,14 +136,14 @@ export class JobTable {
     return Number(this.#sql.all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }
 
-  reserve(job: StartedJob, most: Most, now: number): Reserved {
+  reserve(job: StartedJob, most: CallerLimits, now: number): Reserved {
     const [row] = this.#sql.all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
       this.#sql.all("UPDATE jobs SET looked_at = ?, child = 0 WHERE id = ?", now, job.id);
       return "known";
     }
     const used = most.jobs === 0 ? 0 : this.used(job.period);
-    const isFull = () => this.#sql.all("SELECT 1 FROM schedules LIMIT 1 OFFSET ?", MOST_SCHEDULES - 1).length > 0;
+    const isFull = () => this.#sql.all("SELECT 1 FROM schedules LIMIT 1 OFFSET ?", MAX_SCHEDULES - 1).length > 0;
     if (most.jobs > 0 && job.kind === schedule.kind && isFull()) return "schedules";
     if (most.jobs > 0 && used + job.count > most.jobs) return "full";
     if (most.bytes > 0 && this.stored + job.bytes > most.bytes) return "stored";

@@ -79,6 +79,9 @@ class Held extends RpcTarget implements Disposable, Hold {
  * @example
  * const entry = { Listener, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
+/** A listener starts no jobs. */
+const NO_LIMITS = { jobs: 0, bytes: 0 };
+
 export class Listener extends DurableObject {
   readonly #client: ResonateClient;
   readonly #recordOf: ((key: string) => CallerRecord) | undefined;
@@ -94,7 +97,7 @@ export class Listener extends DurableObject {
     super(state, env);
     const config = readConfig(env);
     this.#client = new ResonateClient(endpointOf(config));
-    this.#recordOf = callersOf(config)?.record;
+    this.#recordOf = callersOf(config)?.records(NO_LIMITS).of;
   }
 
   /** An object of 1c007cb may have set an alarm, which fires once. */

@@ -3,7 +3,7 @@
  * (`job~2`, …) are removed together, since a remaining generation would still hold the name. Then obsolete bookkeeping is
  * removed: promises that `isBookkeepingSql` of `core/resonate/ids.ts` finds.
  */
-import { ENTRY, KEEP } from "../../core/resonate/codec.ts";
+import { ENTRY, RETENTION_TAG } from "../../core/resonate/codec.ts";
 import { chainLink, isReservationOver } from "../../core/resonate/ids.ts";
 import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/resonate/sequence.ts";
 import type { EndPosition, Store } from "./store.ts";
@@ -41,7 +41,7 @@ export function sweep(
   const jobs = store.finishedJobs(position ?? START, now, MAX_JOBS_PER_BATCH);
   for (const { id } of jobs) {
     const isExpired = store.generations(id).every(({ state, settledAt, tags }) => {
-      const ownRetention = (JSON.parse(tags) as Record<string, string>)[KEEP];
+      const ownRetention = (JSON.parse(tags) as Record<string, string>)[RETENTION_TAG];
       if (state === "pending" || settledAt === null || ownRetention === "forever") return false;
       return !(settledAt + Number(ownRetention ?? retention) > now);
     });

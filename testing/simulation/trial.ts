@@ -74,6 +74,8 @@ export interface TrialResult {
   outcome: ExecutionEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
+  /** Whether the job failed because its deadline came. */
+  isTimedOut: boolean;
   /** How many requests were sent to the server. The worker may die at each. */
   requests: number;
   /** The purpose of each request, in words. */
@@ -185,7 +187,8 @@ class Trial {
     const { data } = promise.value;
     if (promise.state === "resolved")
       return { kind: "complete", value: data ? JSON.parse(fromBase64(data)) : undefined };
-    return { kind: "failed", error: decodeValue(promise.value) ?? new Error(promise.state) };
+    const failure = promise.state === "rejected_timedout" ? new TimedOut(promise.state) : new Error(promise.state);
+    return { kind: "failed", error: decodeValue(promise.value) ?? failure };
   }
 
   #newWorker(): Worker {
@@ -347,10 +350,12 @@ class Trial {
     const stored = kind === "failed" ? toStored(outcome.error) : undefined;
     const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
     const error = stored ?? blocked;
+    const isTimedOut = stored?.name === "DeadlineExceeded" || (kind === "failed" && outcome.error instanceof TimedOut);
     return {
       outcome: kind,
       ...(kind === "complete" && { value: outcome.value }),
       ...(error && { error: { name: error.name, message: error.message } }),
+      isTimedOut,
       requests: this.#points.length,
       points: this.#points,
       records: recordsIn(this.#sim),
@@ -364,6 +369,9 @@ class Trial {
     };
   }
 }
+
+/** The server has timed the job out. */
+class TimedOut extends Error {}
 
 interface Worker {
   clock: ProcessClock;

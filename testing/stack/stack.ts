@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { objectsIn } from "../../cli/launcher/data-directory.ts";
 import { Cleanups } from "../../cli/process/cleanups.ts";
 import { readProject, workerOf } from "../../cli/project.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
@@ -128,7 +129,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   cleanups.defer(async () => void (await Promise.all(workers.all.map((worker) => worker.kill()))));
   await Promise.all(Array.from({ length: count }, workers.add));
 
-  const edgeOptions = { root, port: edgePort, data: join(state, "objects"), bindings: variables.edge, time };
+  const edgeOptions = { root, port: edgePort, data: objectsIn(state), bindings: variables.edge, time };
   const startEdge = () => launchEdge({ entry: options.edge, ...edgeOptions });
   const edge = part(await startEdge(), startEdge);
   disposePart(cleanups, edge);

@@ -8,7 +8,7 @@ import type { StackPart } from "./stack-part.ts";
  * @example
  * const isRefused = async (stack: TestStack) => {
  *   const error = await stack.call("wait_for_site", { url: "nowhere" }).catch((error) => error);
- *   return error instanceof ToolCallFailed && error.message.includes("url");
+ *   return error instanceof ToolCallFailed;
  * };
  */
 export class ToolCallFailed extends Error {

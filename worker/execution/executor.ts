@@ -5,7 +5,7 @@ import { Execution } from "../../core/engine/execution.ts";
 import { type HeldTask, JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
 import { beginRun } from "../../core/engine/runs.ts";
 import { type JobEnd, LeaseLost, type Runtime, SETTLED } from "../../core/engine/runtime.ts";
-import { AFTER, CLEANED_UP, STARTER } from "../../core/resonate/codec.ts";
+import { CLEANUP_FUNCTION, STARTER, WAITS_FOR_CLEANUP_TAG } from "../../core/resonate/codec.ts";
 import { isLate } from "../../core/resonate/deadline.ts";
 import { localId, splitKey } from "../../core/resonate/ids.ts";
 import { startedIn } from "../../features/child-jobs/child-jobs.ts";
@@ -66,7 +66,7 @@ export class Executor {
     };
     const inSpan = (work: () => Promise<Ending>) =>
       instruments.inSpan(`job ${kind}`, { attributes, kind: "consumer", parent }, work, (outcome) => ({ outcome }));
-    if (found === AFTER) return void (await inSpan(() => this.#cleanUp.run(acquired, log)));
+    if (found === CLEANUP_FUNCTION) return void (await inSpan(() => this.#cleanUp.run(acquired, log)));
     const lease = this.#setup.leaseOn(acquired);
     if (await this.#isPaused(lease, found.implementation.job.kind, log)) return;
     const reporter = new Reporter(this.#setup.options.store.feeds, promise, log);
@@ -230,7 +230,7 @@ export class Executor {
   /** Suspends a job until the clean-up of the cancelled attempt has ended; false if there is nothing to wait for. */
   async #waitsForCleanUp(execution: Omit<JobExecution, "cached">): Promise<boolean> {
     const { acquired, lease } = execution;
-    const id = acquired.promise.tags[CLEANED_UP];
+    const id = acquired.promise.tags[WAITS_FOR_CLEANUP_TAG];
     if (id === undefined || (await lease.get(id))?.state !== "pending") return false;
     return this.#suspend(execution, [id], "waiting for the clean-up of the cancelled attempt");
   }

@@ -10,7 +10,7 @@ import { readNewest } from "../../core/engine/runs.ts";
 import { LeaseLost, type Runtime } from "../../core/engine/runtime.ts";
 import { firstSeed, ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { decodeValue, EARLIER } from "../../core/resonate/codec.ts";
+import { decodeValue, RESUMES_TAG } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
 import type { OperationKind, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
@@ -189,7 +189,7 @@ export class JobSetup {
    */
   async resumption({ id, tags }: PromiseRecord, lease: TaskLease, log: LineLog): Promise<Resumed | undefined> {
     const { store, namespace } = this.options;
-    const earlier = tags[EARLIER];
+    const earlier = tags[RESUMES_TAG];
     if (earlier === undefined) return undefined;
     const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
     const own = store.onBehalfOf(id);

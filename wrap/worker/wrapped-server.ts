@@ -14,7 +14,7 @@ import { CallsInFlight } from "./call/call-in-flight.ts";
 import { type Slot, Slots } from "./call/slots.ts";
 import { Connection } from "./connection/connection.ts";
 import { type Environment, filled, filledAll, programEnvironment } from "./connection/environment.ts";
-import { AnswerLost, NotSent, notOpened, Unsendable } from "./connection/errors.ts";
+import { AnswerLost, NotSent, notOpened, OpenFailed, Unsendable } from "./connection/errors.ts";
 import { guardedFetch } from "./connection/guarded-fetch.ts";
 import type { Target } from "./connection/target.ts";
 import { canHost } from "./host/host-connection.ts";
@@ -389,7 +389,7 @@ function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof SdkHttpError) return notOpened(error);
   const { cause, message, code } = error as Error & { code?: unknown };
-  if (cause instanceof Error && !message.includes("it wrote:")) return reason(cause);
+  if (cause instanceof Error && !(error instanceof OpenFailed)) return reason(cause);
   const isOfSystem = "syscall" in error || message === "" || /^UND_ERR/.test(String(code));
   if (typeof code !== "string" || !isOfSystem) return message;
   return WORDS[code] === undefined ? code : `${WORDS[code]} (${code})`;
