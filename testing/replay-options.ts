@@ -6,8 +6,8 @@ import { type Job, NotStarted } from "../core/author/job.ts";
 import { problemsOf } from "../core/author/parsed.ts";
 import { nameIn } from "../core/engine/replay/commands/commands.ts";
 import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
+import type { Dependencies } from "./simulation/plan.ts";
 import { CLOCK_START } from "./simulation/test-clock.ts";
-import type { Dependencies } from "./simulation/trial.ts";
 
 /**
  * What the function that `replay` runs depends on. A run of the function makes at most 1,000 calls of `ctx`: more are

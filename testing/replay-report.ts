@@ -1,5 +1,6 @@
 /** Compares the runs of a replay, and describes how they differ. */
-import type { Plan, TrialResult } from "./simulation/trial.ts";
+import type { Plan } from "./simulation/plan.ts";
+import type { TrialResult } from "./simulation/trial.ts";
 
 /** The part of the error message of an interrupted `atMostOnce` step with the time of its start. */
 const UNKNOWN_OUTCOME = /it was begun at (\S+), and whether it had its effect is unknown/g;

@@ -4,7 +4,8 @@ import type { Runnable } from "../core/engine/runtime.ts";
 import { Inputs } from "./inputs.ts";
 import { dependenciesOf, dependenciesOfJob, type ReplayOptions } from "./replay-options.ts";
 import { difference, errorOf, outcomeOf, unknownOutcomes } from "./replay-report.ts";
-import { type Plan, trial } from "./simulation/trial.ts";
+import type { Plan } from "./simulation/plan.ts";
+import { trial } from "./simulation/trial.ts";
 
 /**
  * The common outcome of all runs of {@link replay}.

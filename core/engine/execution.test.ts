@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import type { Death } from "../../testing/simulation/plan.ts";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
-import { type Death, trial } from "../../testing/simulation/trial.ts";
+import { trial } from "../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../author/context.ts";
 import { journalEntryId } from "../resonate/ids.ts";
 import { LeaseLost, type Runnable } from "./runtime.ts";

@@ -1,8 +1,9 @@
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { replay } from "../../../testing/replay.ts";
+import type { Death } from "../../../testing/simulation/plan.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Death, trial } from "../../../testing/simulation/trial.ts";
+import { trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, MINUTE, SECOND } from "../../author/context.ts";
 import { MAX_RESULT } from "../../author/values.ts";
 import type { Runnable } from "../runtime.ts";
