@@ -59,9 +59,7 @@ async function problemOf(history: History, implementation: Implementation, env: 
   if (end)
     return isSame(outcomeEnd, end) ? undefined : `it ${describe(outcomeEnd, PRESENT)}, and ${describe(end, PAST)}`;
   if (outcome.kind !== "failed" || mayFail(outcome.error, state)) return undefined;
-  const comparison =
-    state === undefined ? "; save the history again, to show whether the job had" : ", and the job had not";
-  return `it ${describe(outcomeEnd, PRESENT)}${comparison}`;
+  return `it ${describe(outcomeEnd, PRESENT)}, and the job had not`;
 }
 
 /** The outcome of a function over a history; undefined if the history does not have it. */
@@ -138,7 +136,7 @@ function endOf(outcome: ExecutionEnd): HistoryEnd | undefined {
 function mayFail(error: unknown, state: History["state"]): boolean {
   const name = (error as Error | undefined)?.name;
   if (name === "NondeterminismError") return false;
-  return state?.startsWith("rejected_") || name === "DeadlineExceeded" || name === "JobCancelled";
+  return state.startsWith("rejected_") || name === "DeadlineExceeded" || name === "JobCancelled";
 }
 
 function isSame(outcome: HistoryEnd, end: HistoryEnd): boolean {
