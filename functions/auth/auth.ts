@@ -1,5 +1,5 @@
 /** Authentication and authorization of callers. */
-import { ANYONE, callerOf } from "../../core/author/caller.ts";
+import { callerOf } from "../../core/author/caller.ts";
 import { sha256Of } from "../../core/resonate/sha256.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import type { Access } from "../../core/tools/request-scope.ts";
@@ -11,14 +11,12 @@ import { type Demands, metadataOf, refuse, TokenRefused, unavailable, type Verif
 import { holderOf } from "./secret.ts";
 
 export interface Auth {
-  /** Whether a request carries something that may be a token. */
-  presentsToken(request: Request): boolean;
   /** The caller of a request and the content of its token; or the response that refuses it. */
   authenticate(request: Request): Promise<Verified | Response>;
-  /** The response that refuses a request whose token lacks scopes; undefined where it has them. */
-  authorize(request: Request, scopes: readonly string[], access: readonly Access[]): Promise<Response | undefined>;
-  /** Where clients get tokens (RFC 9728) for the server that `request` reached; undefined without OAuth. */
-  metadata(request: Request): Promise<OAuthProtectedResourceMetadata | undefined>;
+  /** The response that refuses a request whose token lacks scopes; undefined if it has them. Absent without OAuth. */
+  authorize?(request: Request, scopes: readonly string[], access: readonly Access[]): Promise<Response | undefined>;
+  /** Where clients get tokens (RFC 9728) for the server that `request` reached. Absent without OAuth. */
+  metadata?(request: Request): Promise<OAuthProtectedResourceMetadata>;
 }
 
 /** The address of the deployment as its operator configured it. */
@@ -27,22 +25,18 @@ interface PublicAddress {
   ALLOWED_HOSTS?: readonly string[] | undefined;
 }
 
-/** No authentication: all callers count as one, who may do everything. */
-const OPEN: Auth = {
-  presentsToken: () => false,
-  authenticate: async () => ({ caller: ANYONE, scopes: [] }),
-  authorize: async () => undefined,
-  metadata: async () => undefined,
-};
-
-/** @param title the name of the server, for people */
-export function createAuth(config: AuthConfig, address: PublicAddress, log: EdgeLog, title: string): Auth {
+/**
+ * Undefined if the deployment authenticates nobody.
+ *
+ * @param title the name of the server, for people
+ */
+export function createAuth(config: AuthConfig, address: PublicAddress, log: EdgeLog, title: string): Auth | undefined {
   switch (config.AUTH_MODE) {
     case "none":
-      return OPEN;
+      return undefined;
     case "bearer": {
       const verify = bearerVerifier(config.BEARER_TOKENS);
-      return { ...OPEN, presentsToken, authenticate: (request) => authenticate(request, verify, {}, log) };
+      return { authenticate: (request) => authenticate(request, verify, {}, log) };
     }
     case "oauth":
       return createResourceServer(config, address, log, title);
@@ -69,7 +63,6 @@ function createResourceServer(config: OAuthConfig, address: PublicAddress, log: 
   // A client first asks for the scopes that let it look around. The refusal of a start names further ones.
   const first = [...new Set([...always, ...(forAccess.read === undefined ? [] : [forAccess.read])])];
   return {
-    presentsToken,
     authenticate(request) {
       const resource = resourceOf(request, address);
       const verify = async (token: string) => {
@@ -116,8 +109,6 @@ async function authenticate(
     return unavailable(error.message);
   }
 }
-
-const presentsToken = ({ headers }: Request) => headers.has("authorization");
 
 /** By RFC 6750. */
 const TOKEN = /^Bearer +([\w\-.~+/]+=*) *$/i;
