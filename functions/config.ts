@@ -1,13 +1,13 @@
 import * as z from "zod";
 import { DAYS, DEFAULT_DAYS } from "../core/jobs/retention.ts";
+import { hasOperators } from "../core/jobs/worker-report.ts";
 import { NAMESPACE } from "../core/resonate/ids.ts";
 import { located, type ObjectAddress, type ResonateNamespace } from "../core/resonate/object-address.ts";
 import { KEYS } from "../core/resonate/sealing.ts";
-import { hasOperators } from "../features/operators/worker-report.ts";
+import type { RateLimiterBinding } from "../features/rate-limit/rate-limit.ts";
 import { AuthConfig, TrustedUrl } from "./auth/auth-config.ts";
 import type { Assets } from "./http/assets.ts";
 import { LogLevel } from "./http/log.ts";
-import type { RateLimiterBinding } from "./http/rate-limit.ts";
 
 /** Comma-separated. */
 const list = z.string().transform((text) =>

@@ -19,7 +19,7 @@ export interface RequestVariables {
   bounds?: readonly RequestBound[];
 }
 
-interface RouteTypes {
+export interface RouteTypes {
   Variables: RequestVariables;
 }
 

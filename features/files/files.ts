@@ -6,10 +6,11 @@ import { bytesToBase64 } from "../../core/resonate/base64.ts";
 import { splitGeneration } from "../../core/resonate/ids.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { isBlocked } from "../../functions/auth/blocked.ts";
+import type { Seal } from "../../functions/auth/seal.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";
-import { limitedResponse, type RateLimit, type RefusedTries } from "../../functions/http/rate-limit.ts";
+import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
+import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 import { CARD_FILES } from "../cards/card-of.ts";
-import type { Seal } from "../pages/seal.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 import { type Description, folderOf, type KeptFiles } from "./kept-files.ts";
 import { bytesOf } from "./storage/objects.ts";
@@ -31,12 +32,14 @@ interface FilePages {
   readonly seal: Seal | undefined;
 }
 
-/** The parts of an edge that a download needs. */
-interface Door {
+/** What a download needs. */
+export interface DownloadOptions {
+  /** The jobs of the deployment. */
   store: RemoteStore;
-  refused: RefusedTries;
-  rateLimit: RateLimit | undefined;
-  settings(): Promise<{ blocked: readonly string[] }>;
+  tries: RefusedTries;
+  limit: RateLimit | undefined;
+  /** The names of the callers who are blocked. */
+  blocked(): Promise<readonly string[]>;
 }
 
 /** A file, with its path for one caller. */
@@ -113,16 +116,16 @@ export class Files {
   }
 
   /** Serves a file at its address. Anybody with the address may read the file, as its caller, until the address expires. */
-  async download(request: Request, sealed: string, door: Door): Promise<Response> {
+  async download(request: Request, sealed: string, options: DownloadOptions): Promise<Response> {
     const opened = await this.#pages.seal?.open(PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || isBlocked(caller, (await door.settings()).blocked)) {
-      door.refused.add(request);
+    if (!opened || isBlocked(caller, await options.blocked())) {
+      options.tries.add(request);
       return refused(404, "This address is void, or its time is over.");
     }
-    const limited = await door.rateLimit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
+    const limited = await options.limit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
     if (limited) return limitedResponse(limited);
-    const found = await this.#find(door.store.as(caller, crypto.randomUUID()), uri, request.signal);
+    const found = await this.#find(options.store.as(caller, crypto.randomUUID()), uri, request.signal);
     if (!found) return refused(404, "The file is gone.");
     const { key, about } = found;
     const { size, sha256 } = about;

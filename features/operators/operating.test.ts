@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { readConfig } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
@@ -10,7 +11,6 @@ import { type RunningServer, startResonate } from "../../server/node/http.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { RULES } from "./alerts.ts";
 import { Operating } from "./operating.ts";
-import type { WorkerReport } from "./worker-report.ts";
 
 const tools = deployed.jobs;
 beforeEach(() => {

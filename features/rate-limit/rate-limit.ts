@@ -2,7 +2,13 @@
 import type { LimitReached, RequestBound, RequestCost, RequestScope } from "../../core/tools/request-scope.ts";
 import type { Middleware } from "../../core/tools/route.ts";
 import { ToolError } from "../../core/tools/tool.ts";
-import { Counts, limitedResponse, PERIOD_SECONDS, type RateLimit, tooManyRequests } from "../../functions/http/limits.ts";
+import {
+  Counts,
+  limitedResponse,
+  PERIOD_SECONDS,
+  type RateLimit,
+  tooManyRequests,
+} from "../../functions/http/limits.ts";
 
 /** How many calls to the Resonate server one unit of weight pays for: a look at a running job takes two or three. */
 const CALLS_PER_UNIT = 3;

@@ -1,11 +1,11 @@
 import { apart, FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken, UNREAD } from "../../core/jobs/reports.ts";
+import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId, splitKey } from "../../core/resonate/ids.ts";
 import { type LineLog, type Reports, reasonOf } from "../../worker/execution/instruments.ts";
 import { type AboutWorker, Figures } from "../operators/figures.ts";
-import type { WorkerReport } from "../operators/worker-report.ts";
 
 /** The shortest time between two requests, and the longest one after failures, in milliseconds. It doubles with each failure. */
 const PAUSE = 1_000;

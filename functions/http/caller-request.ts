@@ -23,7 +23,11 @@ class CallerRequest implements RequestScope {
   until: number;
   cancelled?: AbortSignal;
 
-  constructor({ req, var: { caller, line, expires, limitKey, requester, bounds = [] } }: Visit, store: RemoteStore, waitUntil: RequestScope["waitUntil"]) {
+  constructor(
+    { req, var: { caller, line, expires, limitKey, requester, bounds = [] } }: Visit,
+    store: RemoteStore,
+    waitUntil: RequestScope["waitUntil"],
+  ) {
     this.caller = caller;
     this.line = line;
     this.request = req.raw;
