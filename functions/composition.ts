@@ -10,7 +10,6 @@ import { retentionOf } from "../core/jobs/retention.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
 import { keyFrom } from "../core/resonate/object-address.ts";
-import { migrating } from "../core/resonate/sealing.ts";
 import type { Identity } from "../core/tools/identity.ts";
 import { JobHandles } from "../core/tools/job-handles.ts";
 import type { RequestScope } from "../core/tools/request-scope.ts";
@@ -180,8 +179,6 @@ function warn(config: Config, log: EdgeLog): void {
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
-  const migration = migrating(config.ENCRYPTION_KEYS);
-  if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
 }
 
 /** What a request passes, in this order, before its caller is served. */
@@ -215,9 +212,9 @@ function requestFeatures({ tools, config, env, callers, log }: Shared): EdgeFeat
 function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCalls } {
   const { tools, config, identity, log, events, handles, operated, pages, loadFiles } = shared;
   const urlOf = pages.hasLinks ? pages.urlOf.bind(pages) : undefined;
-  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
   const mayConfirm = config.CONFIRM_ARGUMENTS !== "off";
   const offered = mayConfirm ? tools : tools.map(withoutConsent);
+  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, offered);
   const proxied = proxiedBy(tools);
   const watchable = proxied?.capabilities.resources && {
     weightOfRead: (uri: unknown) => proxied.weightOfRead(uri),
@@ -238,6 +235,8 @@ function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCal
     { name: "answer-size", ...answerSize },
     { name: "resource-links", ...resourceLinks },
     { name: "text-once", ...textOnce },
+    // Before the files, whose addresses may look like those of cards.
+    cards && cardFeature(cards),
     files(loadFiles),
     urlOf && { name: "page-links", ...pageLinks(urlOf) },
     { name: "labels", ...labelsOfCall },
@@ -247,7 +246,6 @@ function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCal
     taskService
       ? tasks(taskService, listenMethod(taskService, identity.info, watchable))
       : { name: "no-tasks", ...noTasks },
-    cards && cardFeature(cards),
     events && eventFeature(events),
     proxied &&
       upstream(proxied, { contextOf: (request) => calls.contextOf(request), reportsChanges: handles !== undefined }),

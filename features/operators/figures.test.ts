@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { MOST_NAMED, type WorkerReport } from "../../core/jobs/worker-report.ts";
 import { Figures } from "./figures.ts";
 
-const about = { worker: "w", group: "workers", connected: true, kinds: {}, running: 0, most: 1 };
+const about = { worker: "w", group: "workers", connected: true, form: 1, kinds: {}, running: 0, most: 1 };
 
 /** Takes reports until nothing is left. */
 function reportsOf(figures: Figures): WorkerReport[] {
