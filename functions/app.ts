@@ -72,7 +72,7 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
   app.on("GET", ["/ready", "/resonate/ready"], readiness(edge.client, edge.missing));
   for (const route of routes.filter(({ isPublicDocument }) => !isPublicDocument)) mount(app, route);
   app.use("/mcp", ...admission);
-  app.all("/mcp", (c) => serveCaller(c, store, edge.serveMcp));
+  app.all("/mcp", (c) => serveCaller(c, store, edge.mcp));
 
   app.notFound((c) => c.json({ error: "Not found. The MCP endpoint is /mcp." }, 404));
   app.onError((error, c) => answerError(error, c, log));

@@ -103,7 +103,6 @@ export function compose(deployment: Deployment, config: Config, env: object): Ed
   const { identity, log, client, store, auth } = shared;
   const admission = admissionOf(shared);
   const { features, calls } = callFeatures(shared);
-  const mcp = new McpEndpoint({ identity, calls, features });
   const origins = config.CORS_ORIGINS ?? [];
   return {
     log,
@@ -116,7 +115,7 @@ export function compose(deployment: Deployment, config: Config, env: object): Ed
     client,
     missing: withoutRecords(config),
     store,
-    serveMcp: (request, scope) => mcp.serve(request, scope),
+    mcp: new McpEndpoint({ identity, calls, features }),
   };
 }
 

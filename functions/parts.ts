@@ -3,9 +3,9 @@ import type { MiddlewareHandler } from "hono";
 import type { EdgeFeature } from "../core/feature.ts";
 import type { RemoteStore } from "../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../core/resonate/connection/client.ts";
-import type { RequestScope } from "../core/tools/request-scope.ts";
 import type { Middleware } from "../core/tools/route.ts";
 import type { Auth } from "./auth/auth.ts";
+import type { CallerService } from "./http/caller-request.ts";
 import type { EdgeLog } from "./http/log.ts";
 
 export interface Edge {
@@ -26,6 +26,6 @@ export interface Edge {
   missing: string | undefined;
   /** The jobs of the deployment. */
   store: RemoteStore;
-  /** Answers an MCP request of an admitted caller. */
-  serveMcp: (request: Request, scope: RequestScope) => Promise<Response>;
+  /** Answers the requests of admitted callers at `/mcp`. */
+  mcp: CallerService;
 }

@@ -71,16 +71,17 @@ class CallerRequest implements RequestScope {
   }
 }
 
+/** What answers the requests of callers. */
+export interface CallerService {
+  serve(request: Request, scope: RequestScope): Promise<Response>;
+}
+
 /** Serves the request of an admitted caller. `store`: the jobs of the deployment. */
-export async function serveCaller(
-  c: Visit,
-  store: RemoteStore,
-  serve: (request: Request, scope: RequestScope) => Promise<Response>,
-): Promise<Response> {
+export async function serveCaller(c: Visit, store: RemoteStore, service: CallerService): Promise<Response> {
   const scope = new CallerRequest(c, store, (work) => c.executionCtx.waitUntil(work));
   let response: Response | undefined;
   try {
-    response = await serve(c.req.raw, scope);
+    response = await service.serve(c.req.raw, scope);
     return response;
   } finally {
     // The rest of a stream is charged when it ends.
