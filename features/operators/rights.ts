@@ -7,7 +7,7 @@ import { bearerIn, holderOf, tokensIn } from "../../functions/auth/secret.ts";
 import { cookieOf, cookieOfRequest, isOwnPage, SESSION_MS } from "../../functions/http/cookies.ts";
 import type { OperatorOptions } from "./options.ts";
 
-const PURPOSE = "operator";
+const SEAL_PURPOSE = "operator";
 const cookieName = (isSecure: boolean) => (isSecure ? "__Host-operator" : "operator");
 
 /** Headers that show that another machine has passed the request on. */
@@ -55,14 +55,14 @@ export async function session(request: Request, options: OperatorOptions): Promi
   if (operatorBy(hash, options) === undefined) return undefined;
   // The session holds the token's hash, so it ends when the token is no longer listed.
   const until = Date.now() + SESSION_MS;
-  const sealed = await options.pages.seal?.close(PURPOSE, hash, until);
+  const sealed = await options.pages.seal?.close(SEAL_PURPOSE, hash, until);
   return sealed && of(sealed, until);
 }
 
 async function inSession(request: Request, options: OperatorOptions): Promise<string | undefined> {
   const name = cookieName(request.url.startsWith("https:"));
   const sealed = isOwnPage(request) ? cookieOfRequest(request, name) : undefined;
-  const opened = sealed === undefined ? undefined : await options.pages.seal?.open(PURPOSE, sealed);
+  const opened = sealed === undefined ? undefined : await options.pages.seal?.open(SEAL_PURPOSE, sealed);
   return opened && operatorBy(String(opened.value), options);
 }
 

@@ -76,11 +76,11 @@ async function authorizedIn(request: Request, path: string, tokens: Tokens): Pro
   const isPoll = method === "GET" && /^\/poll\/[^/]+\/[^/]+$/.test(path);
   if (!isPoll && !isOperators && !(isCall && method === "POST")) return new Response(null, { status: 404 });
   const maxBytes = isOperators ? MAX_ROWS_BYTES : MAX_REQUEST_BYTES;
-  const known = [...tokensIn(tokens.OPERATOR_TOKENS), ...(isOperators ? [] : tokensIn(tokens.RESONATE_TOKENS))];
-  const isKnown = async (token: string) => holderOf(await sha256Of(token), known) !== undefined;
-  const shown = bearerIn(headers);
+  const listed = [...tokensIn(tokens.OPERATOR_TOKENS), ...(isOperators ? [] : tokensIn(tokens.RESONATE_TOKENS))];
+  const isKnown = async (of: string) => holderOf(await sha256Of(of), listed) !== undefined;
+  const token = bearerIn(headers);
   if (!isCall && Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
-  if (!isCall) return shown !== undefined && (await isKnown(shown)) ? request : unauthorized();
+  if (!isCall) return token !== undefined && (await isKnown(token)) ? request : unauthorized();
   // In the protocol the token is in the body, in the head of each request.
   const body = await readBytes(request, maxBytes);
   if (body === 413) return tooLarge(maxBytes);

@@ -55,31 +55,31 @@ function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Ve
 /** A resource server by the MCP authorization specification. */
 function createResourceServer(config: OAuthConfig, address: PublicAddress, log: EdgeLog, title: string): Auth {
   const verifier = new OAuthVerifier(config);
-  const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: always } = config;
-  const forAccess: Record<Access, string | undefined> = {
+  const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: required } = config;
+  const scopeFor: Record<Access, string | undefined> = {
     read: config.OAUTH_READ_SCOPE,
     write: config.OAUTH_WRITE_SCOPE,
   };
   // A client first asks for the scopes that let it look around. The refusal of a start names further ones.
-  const first = [...new Set([...always, ...(forAccess.read === undefined ? [] : [forAccess.read])])];
+  const firstScopes = [...new Set([...required, ...(scopeFor.read === undefined ? [] : [scopeFor.read])])];
   return {
     authenticate(request) {
       const resource = resourceOf(request, address);
       const verify = async (token: string) => {
         const verified = await verifier.verify(token, OAUTH_AUDIENCE ?? resource.href);
-        if (always.every((scope) => verified.scopes.includes(scope))) return verified;
+        if (required.every((scope) => verified.scopes.includes(scope))) return verified;
         throw new TokenRefused("A scope is missing", "insufficient_scope");
       };
-      return authenticate(request, verify, { scopes: first, resource }, log);
+      return authenticate(request, verify, { scopes: firstScopes, resource }, log);
     },
     async authorize(request, scopes, access) {
-      const needed = access.flatMap((kind) => forAccess[kind] ?? []);
+      const needed = access.flatMap((kind) => scopeFor[kind] ?? []);
       const missing = needed.filter((scope) => !scopes.includes(scope));
       if (missing.length === 0) return undefined;
       // The next token must allow what this one allows, too.
       const wanted = [
-        ...first,
-        ...Object.values(forAccess).filter((scope) => scope !== undefined && scopes.includes(scope)),
+        ...firstScopes,
+        ...Object.values(scopeFor).filter((scope) => scope !== undefined && scopes.includes(scope)),
       ];
       const demands = {
         scopes: [...new Set([...wanted, ...missing])] as string[],
@@ -88,7 +88,7 @@ function createResourceServer(config: OAuthConfig, address: PublicAddress, log: 
       return refuse(new TokenRefused(`This takes the scope ${missing.join(" and ")}`, "insufficient_scope"), demands);
     },
     async metadata(request) {
-      return metadataOf(title, resourceOf(request, address), issuer, first);
+      return metadataOf(title, resourceOf(request, address), issuer, firstScopes);
     },
   };
 }
@@ -111,7 +111,7 @@ async function authenticate(
 }
 
 /** By RFC 6750. */
-const TOKEN = /^Bearer +([\w\-.~+/]+=*) *$/i;
+const TOKEN_PATTERN = /^Bearer +([\w\-.~+/]+=*) *$/i;
 
 /** @throws {TokenRefused} when there is none */
 function tokenIn({ headers }: Request): string {
@@ -119,7 +119,7 @@ function tokenIn({ headers }: Request): string {
   if (header === null || !/^Bearer( |$)/i.test(header)) {
     throw new TokenRefused("A token is needed: Authorization: Bearer TOKEN", "missing");
   }
-  const token = TOKEN.exec(header)?.[1];
+  const token = TOKEN_PATTERN.exec(header)?.[1];
   if (token === undefined) throw new TokenRefused("Authorization must be 'Bearer TOKEN'", "invalid_request");
   return token;
 }

@@ -9,7 +9,7 @@ import type {
   StreamSlot,
 } from "../../core/tools/request-scope.ts";
 import type { Visit } from "../../core/tools/route.ts";
-import { isStream, LONGEST_STREAM } from "./event-stream.ts";
+import { isStream, MAX_STREAM_MS } from "./event-stream.ts";
 
 /** The request of an admitted caller, within the bounds that middleware has set. */
 class CallerRequest implements RequestScope {
@@ -34,7 +34,7 @@ class CallerRequest implements RequestScope {
     this.client = JSON.stringify([limitKey, req.header("user-agent") ?? null]);
     this.waitUntil = waitUntil;
     this.store = store.as(caller, line.requestId, requester);
-    this.until = Math.min(Date.now() + LONGEST_STREAM, expires);
+    this.until = Math.min(Date.now() + MAX_STREAM_MS, expires);
     this.#bounds = bounds;
   }
 
