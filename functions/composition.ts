@@ -8,7 +8,6 @@ import { retentionOf } from "../core/jobs/retention.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
 import { keyFrom } from "../core/resonate/object-address.ts";
-import { migrating } from "../core/resonate/sealing.ts";
 import { JobHandles } from "../core/tools/job-handles.ts";
 import type { RequestScope } from "../core/tools/request-scope.ts";
 import type { Tool } from "../core/tools/tool.ts";
@@ -77,8 +76,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
-  const migration = migrating(config.ENCRYPTION_KEYS);
-  if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
   const operated = config.isOperated ? callers : undefined;
   const settings = new OperatorSettings(config, callers, SETTINGS);
   const records = callers?.records({ jobs: config.MAX_JOBS, bytes: config.MAX_STORED_BYTES });
