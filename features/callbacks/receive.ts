@@ -11,7 +11,6 @@ import type { Visit } from "../../core/tools/route.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
 import { isTooDeep, MAX_DEPTH } from "../../functions/http/body-depth.ts";
 import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
-import { loadSdk } from "../../functions/http/load-sdk.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 
 /** The largest body, in bytes. */
@@ -89,7 +88,7 @@ function parsedAs(text: string, type: string): { value: unknown } | undefined {
 async function invalidBody({ param }: PromiseRecord, value: unknown): Promise<string | undefined> {
   const { schema } = (decodeValue(param) ?? {}) as { schema?: object };
   if (!schema) return undefined;
-  const { fromJSONSchema } = await loadSdk();
+  const { fromJSONSchema } = await import("../../core/tools/json-schema.ts");
   const { error } = fromJSONSchema(schema as never).safeParse(value);
   const words = error?.issues.slice(0, MAX_ISSUES).map(({ path, message }) => [...path, message].join(": "));
   return words?.join("; ").slice(0, MAX_ISSUE_CHARACTERS);
