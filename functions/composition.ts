@@ -102,11 +102,12 @@ export function compose(deployment: Deployment, config: Config, env: object): Ed
   const shared = share(deployment, config, env);
   const { identity, log, client, store, auth } = shared;
   const admission = admissionOf(shared);
-  const { features, calls } = callFeatures(shared);
+  const called = callFeatures(shared);
+  const features = [...requestFeatures(shared), ...called.features, ...routeFeatures(shared, admission)];
   const origins = config.CORS_ORIGINS ?? [];
   return {
     log,
-    features: [...requestFeatures(shared), ...features, ...routeFeatures(shared, admission)],
+    features,
     admission,
     hosts: config.ALLOWED_HOSTS,
     origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
@@ -115,7 +116,7 @@ export function compose(deployment: Deployment, config: Config, env: object): Ed
     client,
     missing: withoutRecords(config),
     store,
-    mcp: new McpEndpoint({ identity, calls, features }),
+    mcp: new McpEndpoint({ identity, calls: called.calls, features }),
   };
 }
 
