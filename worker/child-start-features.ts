@@ -21,7 +21,7 @@ export function childStartFeatures(jobs: readonly Job[], stats: WorkerStats | un
     labels,
     some(({ shared }) => shared) && claims,
     some(({ keepFor }) => keepFor !== undefined) && retention,
-    some(({ onRestart }) => onRestart === "resume") && resume,
+    resume,
     // Moves the time-out, which a position has as well.
     cleanUp,
     some(({ concurrency }) => concurrency) && order(),
