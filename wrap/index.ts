@@ -2,7 +2,7 @@
 import type { Tool } from "../core/author/tool.ts";
 import type { Job } from "../core/definitions/job.ts";
 import type { Worker } from "./at-once.ts";
-import { serverBehind } from "./behind/together.ts";
+import { serverBehind } from "./upstream/combine.ts";
 import { type CallArgs, callJob } from "./call-job.ts";
 import { policyOf } from "./policy.ts";
 import { chosen, type Snapshot } from "./snapshot.ts";

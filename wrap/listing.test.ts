@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { serverBehind } from "./behind/together.ts";
+import { serverBehind } from "./upstream/combine.ts";
 import { listingOf } from "./listing.ts";
 
 const app = {

@@ -8,7 +8,7 @@ import { escapeId, splitGeneration, unescapeId } from "../core/store/ids.ts";
 import { canonical } from "../core/store/json.ts";
 import { presentJob } from "../core/tools/present.ts";
 import { callAtOnce, cancelCall, type Told, type Worker } from "./at-once.ts";
-import { levelFor, tellLogs } from "./behind/logs.ts";
+import { levelFor, tellLogs } from "./upstream/logs.ts";
 import type { CallArgs } from "./call-job.ts";
 import { JOB_NAME, listingOf, takesJobName } from "./listing.ts";
 import type { Policy } from "./policy.ts";

@@ -7,7 +7,7 @@ import { runWorker } from "../../worker/index.ts";
 import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import { lineLog } from "../../worker/runner/log.ts";
 import { wrapServer } from "../../wrap/index.ts";
-import { implemented } from "../../wrap/worker/implemented.ts";
+import { implemented } from "../../wrap/worker/implementations.ts";
 import { serveCallsOf } from "./serve-calls.ts";
 import { FILES } from "./wrap-files.ts";
 

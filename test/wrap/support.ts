@@ -33,7 +33,7 @@ await runWorker({ functions: runs });
   // Like the worker of `wrap`, which its edge reaches directly.
   "reached.ts": `import { serveCallsOf } from "${module("cli/wrap/serve-calls.ts")}";
 import { runWorker } from "${module("worker/index.ts")}";
-import { implemented } from "${module("wrap/worker/implemented.ts")}";
+import { implemented } from "${module("wrap/worker/implementations.ts")}";
 import { server as wrapped } from "./server.ts";
 const { functions, server } = implemented(wrapped, { snapshot: new URL("./snapshot.ts", import.meta.url) });
 serveCallsOf(wrapped, server, process.env, { debug() {}, info() {}, warn() {}, error() {} });

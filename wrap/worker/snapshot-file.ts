@@ -4,7 +4,7 @@ import type { Acceptance } from "../../core/author/tool.ts";
 import { within } from "../../core/store/pacing/backoff.ts";
 import { type Listed, type Lists, MAX_INSTRUCTIONS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
-import { accepted, differences, narrowed } from "./agreed-list.ts";
+import { accepted, differences, narrowed } from "./accepted-list.ts";
 import type { Connection } from "./connection/connection.ts";
 import { ToolList } from "./tool-list.ts";
 

@@ -1,11 +1,11 @@
 /** Calls in flight in this process, and the sequence of events of each. */
 import { LRUCache } from "lru-cache";
 import type { Step } from "../../../core/definitions/context.ts";
-import { LEVELS, type LogMessage } from "../../behind/logs.ts";
+import { LEVELS, type LogMessage } from "../../upstream/logs.ts";
 import { RpcError } from "../connection/errors.ts";
 import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
 import { MAX_MESSAGE, told } from "./outcome.ts";
-import { isTooDeep } from "./readable.ts";
+import { isTooDeep } from "./readable-answer.ts";
 import type { Seat, Slot } from "./slots.ts";
 
 /** An event of a call: its end, or something that the job must react to. Steps store events, so their fields must keep their names. */

@@ -9,13 +9,13 @@ import { PARTS } from "../../../core/store/parts.ts";
 import { base64Of, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
-import { LOGS, type LogMessage } from "../../behind/logs.ts";
+import { LOGS, type LogMessage } from "../../upstream/logs.ts";
 import { NOT_DONE } from "../../call-job.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
 import type { JsonObject } from "../connection/open-request.ts";
 import { MAX_KEPT_ANSWER, tooLong } from "../host/host-config.ts";
-import { isTooDeep, readable } from "./readable.ts";
+import { isTooDeep, readable } from "./readable-answer.ts";
 
 /** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
 const MAX_WHOLE = 900_000;

@@ -16,7 +16,7 @@ import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/definitions/context.ts";
 import { within } from "../../../core/store/pacing/backoff.ts";
 import { REVISION } from "../../../core/tools/mcp.ts";
-import { LEVELS } from "../../behind/logs.ts";
+import { LEVELS } from "../../upstream/logs.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { MAX_MESSAGE, tooLong } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";

@@ -2,8 +2,8 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import type { CallContext } from "../../core/author/tool.ts";
 import { wrapServer } from "../index.ts";
-import type { Asked } from "./asking.ts";
-import { watchResource } from "./watching.ts";
+import type { Asked } from "./requests.ts";
+import { watchResource } from "./resource-watch.ts";
 
 test("a watcher ends at once when it is stopped in the pause after a failure", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });

@@ -10,9 +10,9 @@ import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { CallArgs } from "../call-job.ts";
 import { keyOf, type Listed, MAX_LISTED, nameHere, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
-import { type Asked, ask } from "./asking.ts";
+import { type Asked, ask } from "./requests.ts";
 import { setLevel } from "./logs.ts";
-import { watchResource } from "./watching.ts";
+import { watchResource } from "./resource-watch.ts";
 
 /** How many of a caller's last calls are searched for the address of a resource, and how many are read at once. */
 const LOOKED_AT = 50;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { CallContext } from "../../core/author/tool.ts";
 import { wrapServer } from "../index.ts";
 import type { Listed } from "../snapshot.ts";
-import { serverBehind } from "./together.ts";
+import { serverBehind } from "./combine.ts";
 
 const OURS = { view_url: "https://evil.example", "durable-mcp/job": "acme.other", ui: { resourceUri: "ui://acme/a" } };
 const _meta = { ...OURS, "acme/cost": 2 };
