@@ -1,5 +1,5 @@
-/** A connection to a server: one that is away for a while is asked again. */
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+/** A connection to a server: a server that is away for a while is asked again. */
+import { Client, ProtocolError, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
 import { jsonOf } from "../core/store/json.ts";
@@ -14,13 +14,22 @@ import {
   TASKS,
   UI,
 } from "../core/tools/mcp.ts";
+import { causeOfStatus, failureOf, RequestFailure } from "./failure.ts";
 
-/** For how long a server that does not answer is asked again, and the shortest pause in between; in milliseconds. */
-const PATIENCE = 60_000;
-const PAUSE = 1_000;
+/** For how long a server that does not answer is asked again, in milliseconds. */
+const RETRY_TIMEOUT_MS = 60_000;
+/** The shortest pause before a request is repeated, in milliseconds. */
+const MIN_PAUSE_MS = 1_000;
 
 /** How long the answer to a start may take, in milliseconds. */
-const TIMEOUT = 90_000;
+const START_TIMEOUT_MS = 90_000;
+
+/** How long the answer to a call may take, in seconds, unless the call itself waits; and how much longer than the call's wait. */
+const CALL_SECONDS = 60;
+const EXTRA_CALL_SECONDS = 30;
+
+/** How much of an answer outside the protocol is shown. */
+const MAX_EXCERPT_CHARACTERS = 200;
 
 /** A program asks its user itself, as cards do. */
 const capabilities = { extensions: { [UI]: { mimeTypes: [CARD] } } };
@@ -49,11 +58,12 @@ const Answer = z.union([
   z.object({ error: z.object({ code: z.number(), message: z.string() }) }),
 ]);
 
-/** A connection that is opened anew after a failure. */
+/** A connection that is opened again after a failure. */
 export class Connection {
   readonly #options: ConnectionOptions;
-  #opened: { client: Client; ready: Promise<void> } | undefined;
-  readonly #closed = new AbortController();
+  #current: { client: Client; ready: Promise<void> } | undefined;
+  /** Aborted when the connection is closed. */
+  readonly #closing = new AbortController();
   /** The time before which the server asks not to be asked again. */
   #notBefore = 0;
 
@@ -71,17 +81,17 @@ export class Connection {
     return token ? { authorization: `Bearer ${token}` } : {};
   }
 
-  /** The answer to a request. @throws {Error} where the server refuses it, or does not answer for a minute */
+  /** The answer to a request. @throws {Error} if the server refuses it, or does not answer for a minute */
   ask<T>(request: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    return this.#patiently(async () => {
-      this.#opened ??= this.#open();
-      const { client, ready } = this.#opened;
+    return this.#withRetries(async () => {
+      this.#current ??= this.#open();
+      const { client, ready } = this.#current;
       try {
         await ready;
         return await request(client);
       } catch (error) {
         // After a refusal, an HTTP 429 or an abort the client, which other calls use too, is still good.
-        const isGood = error instanceof ToolRefused || (error as { status?: number }).status === 429 || signal?.aborted;
+        const isGood = error instanceof ToolRefused || failureOf(error).why === "busy" || signal?.aborted;
         if (!isGood) await this.#discard(client);
         throw error;
       }
@@ -89,16 +99,20 @@ export class Connection {
   }
 
   /** The structured content of a tool's answer. @throws {ToolRefused} */
-  call(name: string, args: object, { signal, seconds = 60 }: { signal?: AbortSignal; seconds?: number } = {}) {
-    const options = { timeout: (seconds + 30) * 1_000, ...(signal && { signal }) };
+  call(
+    name: string,
+    args: object,
+    { signal, seconds = CALL_SECONDS }: { signal?: AbortSignal; seconds?: number } = {},
+  ): Promise<Record<string, unknown>> {
+    const options = { timeout: (seconds + EXTRA_CALL_SECONDS) * 1_000, ...(signal && { signal }) };
     return this.ask(async (client) => {
       const { structuredContent, isError, content } = await client.callTool({ name, arguments: { ...args } }, options);
-      if (isError) throw new ToolRefused(wordsOf(content));
+      if (isError) throw new ToolRefused(textOf(content));
       return { ...(structuredContent as Record<string, unknown> | undefined) };
     }, signal);
   }
 
-  /** Calls a tool and takes a task for an answer, which the SDK's client does not. */
+  /** Calls a tool and accepts a task for an answer, which the SDK's client does not. */
   start(name: string, args: object, labels: readonly string[] = []): Promise<Record<string, unknown>> {
     const _meta = {
       ...(labels.length > 0 && { [LABELS_META]: labels }),
@@ -107,7 +121,7 @@ export class Connection {
       [CLIENT_CAPABILITIES]: { elicitation: {}, extensions: { ...capabilities.extensions, [TASKS]: {} } },
     };
     const params = { name, arguments: args, _meta };
-    return this.#patiently(async () => {
+    return this.#withRetries(async () => {
       const response = await this.#fetch(this.#options.url, {
         method: "POST",
         headers: {
@@ -119,47 +133,40 @@ export class Connection {
           "mcp-name": name,
         },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
-        signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(TIMEOUT)]),
+        signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(START_TIMEOUT_MS)]),
       });
-      const text = await response.text();
-      let json = text;
-      if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
-        // Without tasks a server may stream its answer, which is the last event.
-        const parser = createParser({ onEvent: ({ data }) => (json = data) });
-        parser.feed(text);
-      }
-      const answer = Answer.safeParse(jsonOf(json)).data;
-      if (!answer) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
-      if ("error" in answer) throw Object.assign(new Error(answer.error.message), { code: answer.error.code });
-      return answer.result;
+      return resultIn(response);
     });
   }
 
   /** Ends the calls under way. */
   async close(): Promise<void> {
-    this.#closed.abort();
-    if (this.#opened) await this.#discard(this.#opened.client);
+    this.#closing.abort();
+    if (this.#current) await this.#discard(this.#current.client);
   }
 
   async #discard(client: Client): Promise<void> {
-    if (this.#opened?.client === client) this.#opened = undefined;
+    if (this.#current?.client === client) this.#current = undefined;
     await client.close().catch(() => {});
   }
 
-  async #patiently<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    for (let failing: number | undefined; ; ) {
+  async #withRetries<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (let failingSince: number | undefined; ; ) {
       signal?.throwIfAborted();
       try {
         return await request();
       } catch (error) {
         signal?.throwIfAborted();
         if (error instanceof ToolRefused) throw error;
+        const failure = failureOf(error);
         // From the first failure on, which may come after a long wait for an answer.
-        failing ??= Date.now();
-        if (!isPassing(error) || Date.now() - failing > PATIENCE) throw this.#explained(error);
-        const asked = Math.min(this.#notBefore - Date.now(), PATIENCE);
-        await pause(Math.max(PAUSE, asked), AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]));
-        if (this.#closed.signal.aborted) throw this.#explained(error);
+        failingSince ??= Date.now();
+        const mayPass = failure.why === "unavailable" || failure.why === "busy";
+        if (!mayPass || Date.now() - failingSince > RETRY_TIMEOUT_MS) throw this.#explain(failure);
+        const requestedPause = Math.min(this.#notBefore - Date.now(), RETRY_TIMEOUT_MS);
+        const stop = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
+        await pause(Math.max(MIN_PAUSE_MS, requestedPause), stop);
+        if (this.#closing.signal.aborted) throw this.#explain(failure);
       }
     }
   }
@@ -180,25 +187,32 @@ export class Connection {
     return response;
   };
 
-  #explained(error: unknown): Error {
-    const { message, cause } = error as Error & { cause?: Error };
+  #explain(failure: RequestFailure): Error {
     const { url, advice = "" } = this.#options;
-    const isRefused = /\b(401|403)\b|unauthorized|forbidden/i.test(message);
-    const reason = cause?.message ? `${message}: ${cause.message}` : message;
-    return new Error(isRefused ? `${url} refuses the token${advice}.` : `${url}: ${reason}`, { cause: error });
+    const message = failure.why === "token" ? `${url} refuses the token${advice}.` : `${url}: ${failure.message}`;
+    return new Error(message, { cause: failure.cause ?? failure });
   }
 }
 
-export const wordsOf = (content: unknown): string =>
-  (content as { text?: string }[]).map(({ text = "" }) => text).join(" ");
-
-/**
- * Whether the same request may succeed later: nobody answered, the server said that it cannot now, or another call found their
- * client broken.
- */
-function isPassing(error: unknown): boolean {
-  const { message, code, status = 0 } = error as Error & { code?: unknown; status?: number };
-  if (/fetch failed|ECONN|socket|terminated|timed out|\b(429|5\d\d)\b|unavailable/i.test(message)) return true;
-  if (/connection closed|not connected|aborted/i.test(message)) return true;
-  return code === -32603 || status === 429 || status >= 500;
+/** The result in a response to a request. @throws {RequestFailure | ProtocolError} */
+async function resultIn(response: Response): Promise<Record<string, unknown>> {
+  const text = await response.text();
+  let json = text;
+  if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+    // Without tasks a server may stream its answer, which is the last event.
+    const parser = createParser({ onEvent: ({ data }) => (json = data) });
+    parser.feed(text);
+  }
+  const answer = Answer.safeParse(jsonOf(json)).data;
+  if (!answer) {
+    const { status } = response;
+    const why = status === 403 ? "token" : causeOfStatus(status);
+    throw new RequestFailure(why, `HTTP ${status}: ${text.slice(0, MAX_EXCERPT_CHARACTERS)}`);
+  }
+  if ("error" in answer) throw new ProtocolError(answer.error.code, answer.error.message);
+  return answer.result;
 }
+
+/** The text of a tool's answer. */
+export const textOf = (content: unknown): string =>
+  (content as { text?: string }[]).map(({ text = "" }) => text).join(" ");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { serverBehind } from "./upstream/combine.ts";
 import { listingOf } from "./listing.ts";
+import { upstreamServer } from "./upstream/combine.ts";
 
 const app = {
   ui: { resourceUri: "ui://acme/app" },
@@ -15,8 +15,8 @@ test("a wrapped server's own app is not listed, because hosts would let it act a
   const uri = "UI://acme/app";
   const lists = { prompts: [], resources: [{ name: "app", uri }], resourceTemplates: [] };
   const snapshot = { server: { name: "acme", version: "" }, revision: "", resources: true, tools: [], lists };
-  const server = serverBehind({ jobs: [undefined as never], snapshot, options: { name: "acme" } });
-  const { resources, methods } = server.together([server]);
+  const server = upstreamServer({ jobs: [undefined as never], snapshot, options: { name: "acme" } });
+  const { resources, methods } = server.combine([server]);
   expect(resources).toEqual([]);
   await expect(methods["resources/read"]?.({ uri }, {} as never)).rejects.toThrow("acme: its apps are not shown here");
 });

@@ -43,14 +43,14 @@ export function createSdk(
   { calls, tasks, events, identity, cards, files }: Offered,
 ): (request: SdkRequest) => Promise<Response> {
   const TasksServer = tasksServer(Server);
-  const { passed } = calls;
-  const lists = listsOf(calls.listing, passed);
+  const { proxiedFeatures } = calls;
+  const lists = listsOf(calls.listing, proxiedFeatures);
   const cacheHints = Object.fromEntries(["server/discover", ...Object.keys(lists)].map((method) => [method, CACHE]));
   const createServer = (era: McpRequestContext["era"], scope: RequestScope) => {
     const { store, caller } = scope;
     const offersTasks = tasks !== undefined && era === "modern";
     const server = new TasksServer(identity.info, {
-      capabilities: capabilities(offersTasks, events !== undefined, passed),
+      capabilities: capabilities(offersTasks, events !== undefined, proxiedFeatures),
       instructions: identity.instructions,
       cacheHints,
     });
@@ -60,11 +60,11 @@ export function createSdk(
     server.setRequestHandler("tools/call", ({ params }, context) => {
       return calls.call(params.name, params.arguments ?? {}, callOfSdk(context, scope)) as never;
     });
-    for (const method of Object.keys(passed?.methods ?? {})) {
+    for (const method of Object.keys(proxiedFeatures?.methods ?? {})) {
       server.setRequestHandler(
         method,
         { params: ANY },
-        (params, context) => calls.pass(method, params, callOfSdk(context, scope)) as Promise<Result>,
+        (params, context) => calls.proxy(method, params, callOfSdk(context, scope)) as Promise<Result>,
       );
     }
     server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
@@ -72,8 +72,8 @@ export function createSdk(
       const read = async (): Promise<ReadResourceResult> => {
         const card = await cards?.read(uri);
         if (card) return { ...card, ...CACHE };
-        if (passed?.weightOfRead(uri))
-          return (await calls.pass("resources/read", { uri }, callOfSdk(context, scope))) as never;
+        if (proxiedFeatures?.weightOfRead(uri))
+          return (await calls.proxy("resources/read", { uri }, callOfSdk(context, scope))) as never;
         if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
         const file = await (await files()).resource(store, uri, caller, signal);
         if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });

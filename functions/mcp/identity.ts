@@ -1,4 +1,4 @@
-import type { Passed, Tool } from "../../core/author/tool.ts";
+import type { ProxiedFeatures, Tool } from "../../core/author/tool.ts";
 import { TASKS } from "../../core/tools/mcp.ts";
 import { EVENTS } from "../events/methods.ts";
 
@@ -52,11 +52,11 @@ export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
  * The capabilities of the server, for an era that has tasks or not. Clients of the sketch that preceded the Events extension
  * look for `events` at the top.
  */
-export const capabilities = (tasks: boolean, events: boolean, passed?: Passed) => ({
+export const capabilities = (tasks: boolean, events: boolean, proxiedFeatures?: ProxiedFeatures) => ({
   tools: {},
-  ...passed?.capabilities,
+  ...proxiedFeatures?.capabilities,
   // Subscriptions to resources are served together with those to tasks.
-  resources: (tasks && passed?.capabilities.resources) || {},
+  resources: (tasks && proxiedFeatures?.capabilities.resources) || {},
   ...(events && { events: {} }),
   ...((tasks || events) && { extensions: { ...(tasks && { [TASKS]: {} }), ...(events && { [EVENTS]: {} }) } }),
 });
@@ -74,10 +74,13 @@ const TEMPLATES = [
 ];
 
 /** The results of the methods that list something. They are always the same. */
-export const listsOf = (tools: readonly object[], passed: Passed | undefined): Record<string, object> => ({
+export const listsOf = (
+  tools: readonly object[],
+  proxiedFeatures: ProxiedFeatures | undefined,
+): Record<string, object> => ({
   "tools/list": { tools },
   // Jobs are resources, but only found by name. Hosts ask for these lists as soon as they are connected.
-  "resources/list": { resources: passed?.resources ?? [] },
-  "resources/templates/list": { resourceTemplates: [...TEMPLATES, ...(passed?.resourceTemplates ?? [])] },
-  ...(passed?.capabilities.prompts && { "prompts/list": { prompts: passed.prompts } }),
+  "resources/list": { resources: proxiedFeatures?.resources ?? [] },
+  "resources/templates/list": { resourceTemplates: [...TEMPLATES, ...(proxiedFeatures?.resourceTemplates ?? [])] },
+  ...(proxiedFeatures?.capabilities.prompts && { "prompts/list": { prompts: proxiedFeatures.prompts } }),
 });

@@ -66,7 +66,7 @@ export interface Offered {
 
 export function createMethods({ identity, calls, tasks, events }: Offered, inFlight: CallsInFlight): Methods {
   const { info, instructions } = identity;
-  const { passed } = calls;
+  const { proxiedFeatures } = calls;
   const answering = answeringAs(info);
   const { respond, complete } = answering;
 
@@ -88,9 +88,9 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
   };
 
   return new Map<string, Method>([
-    // A call of a method of servers behind the tools starts a job.
-    ...Object.keys(passed?.methods ?? {}).map((method) => [method, { demand: writes }] as const),
-    ...Object.entries(listsOf(calls.listing, passed)).map(
+    // A request for a method of upstream servers starts a job.
+    ...Object.keys(proxiedFeatures?.methods ?? {}).map((method) => [method, { demand: writes }] as const),
+    ...Object.entries(listsOf(calls.listing, proxiedFeatures)).map(
       ([method, result]) => [method, constant(result, result)] as const,
     ),
     ...Object.entries<Method>({
@@ -99,7 +99,7 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
         async answer({ message: { id, params }, plain, scope, sdk }) {
           const result = {
             protocolVersion: plain?.revision,
-            capabilities: capabilities(false, events !== undefined, passed),
+            capabilities: capabilities(false, events !== undefined, proxiedFeatures),
             serverInfo: info,
             instructions,
           };
@@ -113,13 +113,13 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
       ping: constant({}, undefined),
       "server/discover": constant(undefined, {
         supportedVersions: [REVISION],
-        capabilities: capabilities(tasks !== undefined, events !== undefined, passed),
+        capabilities: capabilities(tasks !== undefined, events !== undefined, proxiedFeatures),
         instructions,
       }),
-      // Reading a resource of a server behind the tools starts a job.
+      // Reading a resource of an upstream server starts a job.
       "resources/read": {
         demand({ uri }) {
-          const weight = passed?.weightOfRead(uri);
+          const weight = proxiedFeatures?.weightOfRead(uri);
           return weight ? { access: ["write"], weight } : reads();
         },
       },
@@ -138,9 +138,9 @@ export function createMethods({ identity, calls, tasks, events }: Offered, inFli
       "subscriptions/listen": {
         demand({ notifications }) {
           const { taskIds, resourceSubscriptions: uris } = Object(notifications);
-          // For each resource of a server behind the tools a job is started.
-          const resources = passed?.capabilities.resources
-            ? firstOf(uris, MAX_RESOURCES).reduce((sum: number, uri) => sum + passed.weightOfRead(uri), 0)
+          // For each resource of an upstream server a job is started.
+          const resources = proxiedFeatures?.capabilities.resources
+            ? firstOf(uris, MAX_RESOURCES).reduce((sum: number, uri) => sum + proxiedFeatures.weightOfRead(uri), 0)
             : 0;
           return {
             access: resources > 0 ? ["read", "write"] : ["read"],

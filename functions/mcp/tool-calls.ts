@@ -1,7 +1,7 @@
 import { callerJobs } from "../../core/author/caller-jobs.ts";
 import {
   type CallContext,
-  type Passed,
+  type ProxiedFeatures,
   refusal,
   type Tool,
   type ToolContext,
@@ -71,14 +71,14 @@ export type CallResult = CallToolResult | InputRequiredResult | Awaited<ReturnTy
 export class ToolCalls {
   readonly #tools: ReadonlyMap<unknown, Tool>;
   readonly #options: ToolCallsOptions;
-  /** What the servers behind the tools serve besides tools; undefined where there are no such servers. */
-  readonly passed: Passed | undefined;
+  /** What the upstream servers of the tools serve besides tools; undefined if there are no such servers. */
+  readonly proxiedFeatures: ProxiedFeatures | undefined;
 
   constructor(tools: readonly Tool[], options: ToolCallsOptions) {
     this.#options = options;
     const offered = options.rules.mayConfirm ? tools : tools.map(withoutConsent);
-    const servers = [...new Set(tools.flatMap(({ behind }) => behind ?? []))];
-    this.passed = servers[0]?.together(servers);
+    const servers = [...new Set(tools.flatMap(({ upstream }) => upstream ?? []))];
+    this.proxiedFeatures = servers[0]?.combine(servers);
     this.#tools = new Map(offered.map((tool) => [tool.name, tool]));
   }
 
@@ -176,20 +176,20 @@ export class ToolCalls {
     }
   }
 
-  /** Passes a request other than a call on to the servers behind the tools. @throws {ProtocolError} */
-  pass(method: string, params: Record<string, unknown>, request: CallRequest): Promise<object> {
+  /** Proxies a request other than a call to the upstream servers. @throws {ProtocolError} */
+  proxy(method: string, params: Record<string, unknown>, request: CallRequest): Promise<object> {
     const { signal } = request;
-    const answer = this.passed?.methods[method]?.(params, this.#contextOf(request, false)) as Promise<object>;
+    const answer = this.proxiedFeatures?.methods[method]?.(params, this.#contextOf(request, false)) as Promise<object>;
     return this.explained(answer, signal);
   }
 
-  /** A function that reports changes of the resources of servers behind the tools; undefined where they have none. */
+  /** A function that reports changes of the resources of upstream servers; undefined if they have none. */
   watching(scope: RequestScope) {
-    const { passed } = this;
+    const { proxiedFeatures } = this;
     return (
-      passed?.capabilities.resources &&
+      proxiedFeatures?.capabilities.resources &&
       ((uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) =>
-        passed.watch(uris, this.#contextOf({ ...NO_CALL, scope, signal }, false), onUpdated))
+        proxiedFeatures.watch(uris, this.#contextOf({ ...NO_CALL, scope, signal }, false), onUpdated))
     );
   }
 

@@ -151,7 +151,7 @@ test("sync adds a server to a project, and updates the snapshots of the servers 
 
   const options = { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: file } };
   const server = new WrappedServer(options, process.env);
-  const seen = await server.look(SILENT);
+  const seen = await server.currentSnapshot(SILENT);
   await server.close();
   const project = join(root, "project");
   await mkdir(project);

@@ -48,7 +48,7 @@ export async function projectOf(options: WrapOptions): Promise<{ root: string; s
   const root = join(".build", `wrap-test-${process.pid}-${++count}`);
   await mkdir(root, { recursive: true });
   const server = new WrappedServer(options, process.env);
-  const snapshot = await server.look(SILENT);
+  const snapshot = await server.currentSnapshot(SILENT);
   await server.close();
   // Within this time a test has restarted a worker that it killed; the programs of the last worker need not stay longer.
   const files = FILES({ ...(options.command !== undefined && { keep: 30_000 }), ...options });

@@ -2,57 +2,32 @@
  * The offers of an edge's wrapped servers besides tools: prompts, resources, completion, log messages. The lists come from
  * snapshots. If two servers use the same name or address, the second server's is changed.
  */
-import type { CallContext, Passed, ServerBehind } from "../../core/author/tool.ts";
+import type { CallContext, ProxiedFeatures, UpstreamServer } from "../../core/author/tool.ts";
 import type { Job } from "../../core/definitions/job.ts";
-import { partsIn } from "../../core/store/parts.ts";
 import { asPart, isApp, isOurs, withoutOurs } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { CallArgs } from "../call-job.ts";
-import { keyOf, type Listed, MAX_LISTED, nameHere, OFFERS, type Snapshot } from "../snapshot.ts";
+import { type ListEntry, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
-import { type Asked, ask } from "./requests.ts";
+import { appsOf, type Entry, entriesOf, namedServer, owns, type Server } from "./entries.ts";
+import { lastToName } from "./last-mention.ts";
 import { setLevel } from "./logs.ts";
+import { request } from "./requests.ts";
 import { watchResource } from "./resource-watch.ts";
 
-/** How many of a caller's last calls are searched for the address of a resource, and how many are read at once. */
-const LOOKED_AT = 50;
-const PAGE = 10;
+/** Begins an address that only this server may use. */
+const JOB_SCHEME = /^job:/i;
 
-/**
- * Begins the address of a resource or template whose own address another server uses too, or could. The server's name follows.
- */
-const OF_SERVER = "wrapped://";
+/** The weights of a read at the caller's rate limit; a search for the server that the resource belongs to costs more. */
+const READ_WEIGHT = 1;
+const SEARCH_WEIGHT = 10;
 
-/**
- * The beginning of a template that says whose addresses it means: a scheme of the server's own, or a scheme and an authority. A
- * common scheme alone does not, and neither does the empty authority of `file:///`: several servers have such addresses.
- */
-const SAYS_WHOSE = /^(?!(https?|file|ftp|data|urn):)[a-z][\w+.-]*:|^[a-z][\w+.-]*:\/\/[^/]+\//i;
-
-/** Begins an address that only this server may use, and one by which this server names a wrapped server. */
-const IS_JOB = /^job:/i;
-const IS_OURS = /^(job|wrapped):/i;
-
-/** The part of a template before its first variable. */
-const fixedPart = (template: Listed): string => keyOf(template).split("{")[0] ?? "";
+/** The maximum length of a resource's address in an error. */
+const MAX_URI_CHARACTERS = 200;
 
 type Params = Record<string, unknown>;
-type Kind = keyof NonNullable<Snapshot["lists"]>;
 
-interface Server extends Asked, ServerBehind {
-  jobs: readonly Job<CallArgs>[];
-  snapshot: Snapshot;
-  options: Pick<WrapOptions, "prefix" | "apps">;
-}
-
-/** An entry of a list, with its name or address on the edge (`here`) and at its server (`there`). */
-interface Entry {
-  here: Listed;
-  there: Listed;
-  server: Server;
-}
-
-export function serverBehind({
+export function upstreamServer({
   jobs,
   snapshot,
   options,
@@ -61,7 +36,7 @@ export function serverBehind({
   jobs: readonly [Job<CallArgs>, ...Job<CallArgs>[]];
   snapshot: Snapshot;
   options: WrapOptions;
-}): ServerBehind {
+}): UpstreamServer {
   const [job] = jobs;
   const server: Server = {
     name: options.name,
@@ -69,135 +44,17 @@ export function serverBehind({
     jobs,
     snapshot,
     options,
-    together: (servers) => together(servers as readonly Server[]),
+    combine: (servers) => combine(servers as readonly Server[]),
   };
   return server;
 }
 
-const appsOf = ({ options }: Server) => ({ apps: options.apps === true });
-
-/** Whether a template says whose addresses it means, and no other server has one for some of the same addresses. */
-function isOwnTemplate(template: Listed, server: Server, servers: readonly Server[]): boolean {
-  const part = fixedPart(template);
-  const isAlike = (other: string) => SAYS_WHOSE.test(other) && (other.startsWith(part) || part.startsWith(other));
-  const others = servers
-    .filter((each) => each !== server)
-    .flatMap(({ snapshot }) => snapshot.lists?.resourceTemplates ?? []);
-  return SAYS_WHOSE.test(part) && !others.some((each) => isAlike(fixedPart(each)));
-}
-
-/** The entries of a list by the name, or address, that they have on the edge. */
-function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
-  const entries = new Map<string, Entry>();
-  for (const server of servers) {
-    const { name, snapshot, options } = server;
-    const own = snapshot.lists?.[kind] ?? [];
-    for (const there of own.slice(0, MAX_LISTED)) {
-      const key = keyOf(there);
-      if (options.apps !== true && isApp(key)) continue;
-      const [given, second] =
-        kind === "prompts" ? [nameHere(key, options.prefix), `${name}_${key}`] : [key, `${OF_SERVER}${name}/${key}`];
-      const isOpen = kind === "resourceTemplates" && servers.length > 1 && !isOwnTemplate(there, server, servers);
-      const first = isOpen || (kind !== "prompts" && IS_OURS.test(key)) ? second : given;
-      const known = entries.get(first);
-      // Of two equal entries of one server the first counts.
-      if (known?.server === server) continue;
-      const here = known ? second : first;
-      const field = kind === "prompts" ? "name" : kind === "resources" ? "uri" : "uriTemplate";
-      if (entries.has(here)) continue;
-      entries.set(here, { here: { ...withoutOurs(there, appsOf(server)), [field]: here }, there, server });
-    }
-  }
-  return entries;
-}
-
-const listOf = (entries: ReadonlyMap<string, Entry>): Listed[] => [...entries.values()].map(({ here }) => here);
-
-const refused = (words: string, data?: object) => new ProtocolError(ErrorCode.InvalidParams, words, data);
-
-function together(servers: readonly Server[]): Passed {
-  const prompts = entriesOf(servers, "prompts");
-  const resources = entriesOf(servers, "resources");
-  const templates = entriesOf(servers, "resourceTemplates");
+function combine(servers: readonly Server[]): ProxiedFeatures {
+  const combined = new CombinedServers(servers);
+  const { prompts, resources, templates } = combined;
   const [completions, logging, subscribe] = OFFERS.map((offer) =>
     servers.some(({ snapshot }) => snapshot.offers?.includes(offer)),
   );
-
-  const promptOf = (name: unknown): Entry => {
-    const entry = prompts.get(String(name));
-    if (entry) return entry;
-    throw refused(`there is no prompt ${JSON.stringify(name)}. The prompts are ${[...prompts.keys()].join(", ")}.`);
-  };
-
-  /** The server that a resource is read from, and its address there. The address may be a secret, so no other server may get it. */
-  const sourceOf = async (uri: string, context: CallContext): Promise<[server: Server, uri: string]> => {
-    const [, named, rest = ""] = /^wrapped:\/\/([^/]+)\/(.*)$/s.exec(uri) ?? [];
-    const own = servers.find(({ name }) => name === named);
-    if (own) return [own, rest];
-    const listed = resources.get(uri);
-    if (listed) return [listed.server, uri];
-    const [first, ...others] = servers;
-    if (first && others.length === 0) return [first, uri];
-    const times = await Promise.all(servers.map((server) => lastNamed(server, uri, context)));
-    const last = servers[times.indexOf(Math.max(...times.filter((at) => at > 0)))];
-    if (last) return [last, uri];
-    const fits = ({ there }: Entry) => SAYS_WHOSE.test(fixedPart(there)) && uri.startsWith(fixedPart(there));
-    const fitting = new Set([...templates.values()].filter(fits).map(({ server }) => server));
-    const [only] = fitting.size === 1 ? fitting : [];
-    if (only) return [only, uri];
-    throw refused("none of your last results names this resource: call the tool that does", { uri: uri.slice(0, 200) });
-  };
-
-  const read = async (params: Params, context: CallContext) => {
-    const [server, uri] = await sourceOf(String(params.uri), context);
-    const { name, snapshot, options } = server;
-    if (!snapshot.resources) throw refused(`${name} has no resources`, { uri });
-    if (options.apps !== true && isApp(uri)) throw refused(`${name}: its apps are not shown here`, { uri });
-    const { contents, _meta } = await ask(server, "resources/read", { uri }, context);
-    if (!Array.isArray(contents)) throw refused(`${name}: it was not read`, { uri });
-    const allowed = appsOf(server);
-    const shown = (content: unknown) =>
-      isOurs(Object(content).uri, allowed)
-        ? { uri: String(params.uri), mimeType: "application/json", text: JSON.stringify(content) }
-        : withoutOurs(content, allowed);
-    return withoutOurs({ contents: contents.map(shown), ...(_meta !== undefined && { _meta }) }, allowed);
-  };
-
-  const get = async ({ name, arguments: args }: Params, context: CallContext) => {
-    const { server, there } = promptOf(name);
-    const params = { name: there.name, ...(args !== undefined && { arguments: args }) };
-    const prompt = await ask(server, "prompts/get", params, context);
-    if (!Array.isArray(prompt.messages)) throw refused(`${server.name}: its answer is not a prompt`);
-    const allowed = appsOf(server);
-    const shown = (message: unknown) => {
-      const { content } = Object(message);
-      if (typeof content !== "object" || content === null) return message;
-      const parts = Array.isArray(content) ? content.map((part) => asPart(part, allowed)) : asPart(content, allowed);
-      return withoutOurs({ ...Object(message), content: parts }, allowed);
-    };
-    return withoutOurs({ ...prompt, messages: prompt.messages.map(shown) }, allowed);
-  };
-
-  const complete = async ({ ref, argument, context: given }: Params, context: CallContext) => {
-    const { type, name, uri } = Object(ref);
-    const entry = type === "ref/prompt" ? promptOf(name) : templates.get(String(uri));
-    if (!entry) throw refused(`there is no template of resources ${JSON.stringify(uri)}`);
-    const { server, there } = entry;
-    if (!server.snapshot.offers?.includes("completions")) {
-      throw new ProtocolError(ErrorCode.MethodNotFound, `${server.name} completes nothing`);
-    }
-    const own = type === "ref/prompt" ? { type, name: there.name } : { type, uri: there.uriTemplate };
-    const params = { ref: own, argument, ...(given !== undefined && { context: given }) };
-    const { completion } = await ask(server, "completion/complete", params, context);
-    if (!Array.isArray(Object(completion).values)) throw refused(`${server.name}: its answer is not a completion`);
-    return { completion };
-  };
-
-  const weightOfRead = (uri: unknown) => {
-    if (IS_JOB.test(String(uri))) return 0;
-    return servers.length === 1 || resources.has(String(uri)) ? 1 : 10;
-  };
-
   return {
     capabilities: {
       ...(prompts.size > 0 && { prompts: {} }),
@@ -209,52 +66,125 @@ function together(servers: readonly Server[]): Passed {
     resources: listOf(resources),
     resourceTemplates: listOf(templates),
     methods: {
-      "resources/read": read,
-      ...(prompts.size > 0 && { "prompts/get": get }),
-      ...(completions && { "completion/complete": complete }),
+      "resources/read": (params, context) => combined.read(params, context),
+      ...(prompts.size > 0 && { "prompts/get": (params: Params, context) => combined.getPrompt(params, context) }),
+      ...(completions && { "completion/complete": (params: Params, context) => combined.complete(params, context) }),
       ...(logging && { "logging/setLevel": setLevel }),
     },
-    weightOfRead,
-    async watch(uris, context, onUpdated) {
-      const watch = async (uri: string) => {
-        if (weightOfRead(uri) === 0) return;
-        const [server, there] = await sourceOf(uri, context);
-        if (!server.snapshot.offers?.includes("subscribe")) return;
-        await watchResource(server, there, context, () => onUpdated(uri));
-      };
-      await Promise.allSettled(uris.map(watch));
-    },
+    weightOfRead: (uri) => combined.weightOfRead(uri),
+    watch: (uris, context, onUpdated) => combined.watch(uris, context, onUpdated),
   };
 }
 
-/** How many characters after an occurrence are looked at. */
-const LOOK_AHEAD = 20;
-/** The end of an address in a text, after marks that belong to the sentence. */
-const END = /^[.,:;!?'*)\]]*([^!-~]|["<>\\^`{|}])/;
+const listOf = (entries: ReadonlyMap<string, Entry>): ListEntry[] => [...entries.values()].map(({ onEdge }) => onEdge);
 
-/** Whether a JSON text has the address in one of its strings, and not only as a part of a longer address. */
-function names(json: string, uri: string): boolean {
-  const written = JSON.stringify(uri).slice(1, -1);
-  for (let at = json.indexOf(written); at >= 0 && written !== ""; at = json.indexOf(written, at + written.length)) {
-    const end = at + written.length;
-    const isBegun = !/[A-Za-z0-9+.-]/.test(json[at - 1] ?? "") || /\\[bfnrt]/.test(json.slice(at - 2, at));
-    if (isBegun && END.test(json.slice(end, end + LOOK_AHEAD))) return true;
+const refusal = (message: string, data?: object) => new ProtocolError(ErrorCode.InvalidParams, message, data);
+
+class CombinedServers {
+  readonly #servers: readonly Server[];
+  readonly prompts: ReadonlyMap<string, Entry>;
+  readonly resources: ReadonlyMap<string, Entry>;
+  readonly templates: ReadonlyMap<string, Entry>;
+
+  constructor(servers: readonly Server[]) {
+    this.#servers = servers;
+    this.prompts = entriesOf(servers, "prompts");
+    this.resources = entriesOf(servers, "resources");
+    this.templates = entriesOf(servers, "resourceTemplates");
   }
-  return false;
-}
 
-/** When the caller began its last call whose result names the resource, in milliseconds since the epoch; 0 if there is none. */
-async function lastNamed({ jobs }: Server, uri: string, { store, signal }: CallContext): Promise<number> {
-  const lastOf = async ({ kind }: Job<CallArgs>) => {
-    let looked = 0;
-    for await (const { job } of store.started({ kind, limit: PAGE }, signal)) {
-      const value = job && (job.promise?.value ?? (await store.get(job.name, signal))?.value);
-      const text = partsIn(value)?.text ?? JSON.stringify(value ?? null);
-      if (job && names(text, uri)) return job.startedAt;
-      looked += 1;
-      if (looked === LOOKED_AT) break;
+  /** The cost of a read; 0 for an address that is no wrapped server's. */
+  weightOfRead(uri: unknown): number {
+    if (JOB_SCHEME.test(String(uri))) return 0;
+    return this.#servers.length === 1 || this.resources.has(String(uri)) ? READ_WEIGHT : SEARCH_WEIGHT;
+  }
+
+  /** Answers `resources/read`. @throws {ProtocolError} */
+  async read(params: Params, context: CallContext): Promise<object> {
+    const [server, uri] = await this.#sourceOf(String(params.uri), context);
+    const { name, snapshot, options } = server;
+    if (!snapshot.resources) throw refusal(`${name} has no resources`, { uri });
+    if (options.apps !== true && isApp(uri)) throw refusal(`${name}: its apps are not shown here`, { uri });
+    const { contents, _meta } = await request(server, "resources/read", { uri }, context);
+    if (!Array.isArray(contents)) throw refusal(`${name}: it was not read`, { uri });
+    const apps = appsOf(server);
+    const contentOnly = (content: unknown) =>
+      isOurs(Object(content).uri, apps)
+        ? { uri: String(params.uri), mimeType: "application/json", text: JSON.stringify(content) }
+        : withoutOurs(content, apps);
+    return withoutOurs({ contents: contents.map(contentOnly), ...(_meta !== undefined && { _meta }) }, apps);
+  }
+
+  /** Answers `prompts/get`. @throws {ProtocolError} */
+  async getPrompt({ name, arguments: args }: Params, context: CallContext): Promise<object> {
+    const { server, atServer } = this.#promptOf(name);
+    const params = { name: atServer.name, ...(args !== undefined && { arguments: args }) };
+    const prompt = await request(server, "prompts/get", params, context);
+    if (!Array.isArray(prompt.messages)) throw refusal(`${server.name}: its answer is not a prompt`);
+    const apps = appsOf(server);
+    const contentOnly = (message: unknown) => {
+      const { content } = Object(message);
+      if (typeof content !== "object" || content === null) return message;
+      const parts = Array.isArray(content) ? content.map((part) => asPart(part, apps)) : asPart(content, apps);
+      return withoutOurs({ ...Object(message), content: parts }, apps);
+    };
+    return withoutOurs({ ...prompt, messages: prompt.messages.map(contentOnly) }, apps);
+  }
+
+  /** Answers `completion/complete`. @throws {ProtocolError} */
+  async complete({ ref, argument, context: completionContext }: Params, context: CallContext): Promise<object> {
+    const { type, name, uri } = Object(ref);
+    const entry = type === "ref/prompt" ? this.#promptOf(name) : this.templates.get(String(uri));
+    if (!entry) throw refusal(`there is no template of resources ${JSON.stringify(uri)}`);
+    const { server, atServer } = entry;
+    if (!server.snapshot.offers?.includes("completions")) {
+      throw new ProtocolError(ErrorCode.MethodNotFound, `${server.name} completes nothing`);
     }
-    return 0;
-  };
-  return Math.max(...(await Promise.all(jobs.map(lastOf))));
+    const ownRef = type === "ref/prompt" ? { type, name: atServer.name } : { type, uri: atServer.uriTemplate };
+    const params = {
+      ref: ownRef,
+      argument,
+      ...(completionContext !== undefined && { context: completionContext }),
+    };
+    const { completion } = await request(server, "completion/complete", params, context);
+    if (!Array.isArray(Object(completion).values)) throw refusal(`${server.name}: its answer is not a completion`);
+    return { completion };
+  }
+
+  /** Calls `onUpdated` for each change of a resource, until the context's `signal` is aborted. */
+  async watch(uris: readonly string[], context: CallContext, onUpdated: (uri: string) => void): Promise<void> {
+    const watch = async (uri: string) => {
+      if (this.weightOfRead(uri) === 0) return;
+      const [server, ownUri] = await this.#sourceOf(uri, context);
+      if (!server.snapshot.offers?.includes("subscribe")) return;
+      await watchResource(server, ownUri, context, () => onUpdated(uri));
+    };
+    await Promise.allSettled(uris.map(watch));
+  }
+
+  #promptOf(name: unknown): Entry {
+    const entry = this.prompts.get(String(name));
+    if (entry) return entry;
+    const names = [...this.prompts.keys()].join(", ");
+    throw refusal(`there is no prompt ${JSON.stringify(name)}. The prompts are ${names}.`);
+  }
+
+  /** The server that a resource is read from, and its address there. The address may be a secret, so no other server may get it. */
+  async #sourceOf(uri: string, context: CallContext): Promise<[server: Server, uri: string]> {
+    const source = namedServer(this.#servers, uri);
+    if (source) return source;
+    const entry = this.resources.get(uri);
+    if (entry) return [entry.server, uri];
+    const [first, ...others] = this.#servers;
+    if (first && others.length === 0) return [first, uri];
+    const last = await lastToName(this.#servers, uri, context);
+    if (last) return [last, uri];
+    const owners = new Set(
+      [...this.templates.values()].filter((template) => owns(template, uri)).map(({ server }) => server),
+    );
+    const [owner] = owners.size === 1 ? owners : [];
+    if (owner) return [owner, uri];
+    const shortUri = uri.slice(0, MAX_URI_CHARACTERS);
+    throw refusal("none of your last results names this resource: call the tool that does", { uri: shortUri });
+  }
 }

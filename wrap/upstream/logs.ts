@@ -6,7 +6,7 @@ import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 export const LEVELS: readonly string[] = "debug info notice warning error critical alert emergency".split(" ");
 
 /** The key of a stored result's `_meta` that holds the log messages of its call. */
-export const LOGS = "durable-mcp/logs";
+export const LOGS_META = "durable-mcp/logs";
 
 export interface LogMessage {
   level: string;
@@ -38,7 +38,7 @@ export function levelFor({ client = "", logLevel, notify }: CallContext): string
 }
 
 /** Sends the client the messages that came with a result. */
-export function tellLogs(result: unknown, { notify }: CallContext): void {
-  const messages = Object(Object(result)._meta)[LOGS];
+export function sendLogs(result: unknown, { notify }: CallContext): void {
+  const messages = Object(Object(result)._meta)[LOGS_META];
   for (const message of Array.isArray(messages) ? messages : []) notify?.("notifications/message", message);
 }

@@ -4,48 +4,50 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { isRecord } from "../../core/store/json.ts";
-import { keyOf, type Listed, type ListedTool, type Lists, type Snapshot } from "../snapshot.ts";
+import {
+  keyOf,
+  LIST_KINDS,
+  type ListEntry,
+  type ListedTool,
+  type Lists,
+  type Snapshot,
+  toolsByName,
+} from "../snapshot.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** If two tools have the same name, the first counts. */
-function byName({ tools }: Snapshot): Map<string, ListedTool> {
-  const all = new Map<string, ListedTool>();
-  for (const tool of tools) if (!all.has(tool.name)) all.set(tool.name, tool);
-  return all;
-}
-
-const KINDS = ["prompts", "resources", "resourceTemplates"] as const;
-
-/** Makes each of the lists besides that of tools. */
-const listsOf = (make: (kind: (typeof KINDS)[number]) => readonly Listed[]): Lists =>
-  Object.fromEntries(KINDS.map((kind) => [kind, make(kind)])) as Lists;
+/** Creates each of the lists besides that of tools. */
+const listsOf = (create: (kind: keyof Lists) => readonly ListEntry[]): Lists =>
+  Object.fromEntries(LIST_KINDS.map((kind) => [kind, create(kind)])) as Lists;
 
 /** An accepted entry stays as accepted while the server lists it. If the server removes it, it may come back. */
-function narrowedLists(before: Snapshot, now: Snapshot): Pick<Snapshot, "lists" | "agreedLists"> {
-  // A version that did not pass these lists on could neither accept nor refuse their entries.
+function narrowLists(before: Snapshot, now: Snapshot): Pick<Snapshot, "lists" | "formerLists"> {
+  // The entries of lists that were not read could neither be accepted nor refused.
   if (!before.lists) return now.lists ? { lists: now.lists } : {};
-  const agreed = listsOf((kind) => [...(before.lists?.[kind] ?? []), ...(before.agreedLists?.[kind] ?? [])]);
-  const there = Object.fromEntries(KINDS.map((kind) => [kind, new Set((now.lists?.[kind] ?? []).map(keyOf))]));
-  const isThere = (kind: string) => (entry: Listed) => there[kind]?.has(keyOf(entry)) === true;
-  const gone = listsOf((kind) => agreed[kind].filter((entry) => !isThere(kind)(entry)));
+  const accepted = listsOf((kind) => [...(before.lists?.[kind] ?? []), ...(before.formerLists?.[kind] ?? [])]);
+  const presentKeys = Object.fromEntries(
+    LIST_KINDS.map((kind) => [kind, new Set((now.lists?.[kind] ?? []).map(keyOf))]),
+  );
+  const isPresent = (kind: string) => (entry: ListEntry) => presentKeys[kind]?.has(keyOf(entry)) === true;
+  const formerLists = listsOf((kind) => accepted[kind].filter((entry) => !isPresent(kind)(entry)));
   return {
-    lists: listsOf((kind) => agreed[kind].filter(isThere(kind))),
-    ...(KINDS.some((kind) => gone[kind].length > 0) && { agreedLists: gone }),
+    lists: listsOf((kind) => accepted[kind].filter(isPresent(kind))),
+    ...(LIST_KINDS.some((kind) => formerLists[kind].length > 0) && { formerLists }),
   };
 }
 
 /** The snapshot to list, from the accepted snapshot and the server's present one. */
-export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
-  const listed = byName(now);
+export function narrow(before: Snapshot, now: Snapshot): Snapshot {
+  const presentTools = toolsByName(now);
   // A tool that was narrowed or removed may return to its accepted form.
-  const agreed = [...new Map([...before.tools, ...(before.agreed ?? [])].map((tool) => [tool.name, tool])).values()];
-  const tools = agreed.flatMap((tool) => {
-    const there = listed.get(tool.name);
-    return there ? [narrowedTool(tool, there)] : [];
+  const acceptedTools = [...before.tools, ...(before.formerTools ?? [])];
+  const accepted = [...new Map(acceptedTools.map((tool) => [tool.name, tool])).values()];
+  const tools = accepted.flatMap((tool) => {
+    const present = presentTools.get(tool.name);
+    return present ? [narrowTool(tool, present)] : [];
   });
-  const kept = new Map(tools.map((tool) => [tool.name, tool]));
-  const others = agreed.filter((tool) => !isDeepStrictEqual(tool, kept.get(tool.name)));
+  const listedTools = new Map(tools.map((tool) => [tool.name, tool]));
+  const formerTools = accepted.filter((tool) => !isDeepStrictEqual(tool, listedTools.get(tool.name)));
   const { acceptances, instructions, offers = now.offers } = before;
   return {
     server: { ...before.server, version: now.server.version },
@@ -54,152 +56,90 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
     tools,
     ...(acceptances && { acceptances }),
     ...(instructions !== undefined && now.instructions !== undefined && { instructions }),
-    ...narrowedLists(before, now),
+    ...narrowLists(before, now),
     ...(offers && { offers: offers.filter((offer) => now.offers?.includes(offer)) }),
-    ...(now.left && { left: now.left }),
-    ...(others.length > 0 && { agreed: others }),
+    ...(now.omissions && { omissions: now.omissions }),
+    ...(formerTools.length > 0 && { formerTools }),
   };
 }
 
 /** The accepted snapshot, with the entries of these names, or addresses, replaced by the server's present ones. */
-export function accepted(before: Snapshot, now: Snapshot, names: readonly string[]): Snapshot {
-  const isOther = (entry: Listed) => !names.includes(keyOf(entry));
+export function acceptEntries(before: Snapshot, now: Snapshot, names: readonly string[]): Snapshot {
+  const isOther = (entry: ListEntry) => !names.includes(keyOf(entry));
   // A tool may have a field `uri`, which does not identify it.
   const isOtherTool = ({ name }: ListedTool) => !names.includes(name);
-  const { lists, agreed, agreedLists } = before;
+  const { lists, formerTools, formerLists } = before;
   return {
     ...before,
     tools: [...before.tools.filter(isOtherTool), ...now.tools.filter((tool) => !isOtherTool(tool))],
-    ...(agreed && { agreed: agreed.filter(isOtherTool) }),
+    ...(formerTools && { formerTools: formerTools.filter(isOtherTool) }),
     ...(lists && {
       lists: listsOf((kind) => [
         ...lists[kind].filter(isOther),
         ...(now.lists?.[kind] ?? []).filter((entry) => !isOther(entry)),
       ]),
     }),
-    ...(agreedLists && { agreedLists: listsOf((kind) => agreedLists[kind].filter(isOther)) }),
+    ...(formerLists && { formerLists: listsOf((kind) => formerLists[kind].filter(isOther)) }),
   };
 }
 
-function narrowedTool(agreed: ListedTool, now: ListedTool): ListedTool {
-  const kept = Object.entries(agreed).flatMap(([key, value]): [string, unknown][] => {
+function narrowTool(before: ListedTool, now: ListedTool): ListedTool {
+  const fields = Object.entries(before).flatMap(([key, value]): [string, unknown][] => {
     if (now[key] === undefined) return [];
-    if (key === "inputSchema" && narrows(value, now[key])) return [[key, now[key]]];
+    if (key === "inputSchema" && isNarrower(value, now[key])) return [[key, now[key]]];
     // Results fit the server's new schema, not the accepted one, so neither is listed.
     return key === "outputSchema" && !isDeepStrictEqual(value, now[key]) ? [] : [[key, value]];
   });
-  const annotations = hints(agreed.annotations ?? {}, now.annotations ?? {});
-  const { annotations: _, execution: __, ...rest } = Object.fromEntries(kept) as unknown as ListedTool;
+  const annotations = narrowHints(before.annotations ?? {}, now.annotations ?? {});
+  const { annotations: _, execution: __, ...rest } = Object.fromEntries(fields) as unknown as ListedTool;
   return {
     ...rest,
-    ...((agreed.annotations || Object.keys(annotations).length > 0) && { annotations }),
+    ...((before.annotations || Object.keys(annotations).length > 0) && { annotations }),
     // Only the worker uses `execution`.
     ...(now.execution !== undefined && { execution: now.execution }),
   };
 }
 
 /** The values of hints that make people and this server trust a tool more. */
-const TRUSTED: Fields = { readOnlyHint: true, idempotentHint: true, destructiveHint: false, openWorldHint: false };
+const TRUST_HINTS: Fields = { readOnlyHint: true, idempotentHint: true, destructiveHint: false, openWorldHint: false };
 
-function hints(agreed: Fields, now: Fields): Fields {
-  const names = [...new Set([...Object.keys(agreed), ...Object.keys(now)])];
-  const kept = names.map((name) => {
-    const isHeld = Object.hasOwn(TRUSTED, name) ? now[name] === TRUSTED[name] : now[name] !== undefined;
-    return [name, isHeld ? agreed[name] : now[name]];
+function narrowHints(before: Fields, now: Fields): Fields {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])];
+  const hints = names.map((name) => {
+    const needsConsent = Object.hasOwn(TRUST_HINTS, name) ? now[name] === TRUST_HINTS[name] : now[name] !== undefined;
+    return [name, needsConsent ? before[name] : now[name]];
   });
-  return Object.fromEntries(kept.filter(([, value]) => value !== undefined));
+  return Object.fromEntries(hints.filter(([, value]) => value !== undefined));
 }
 
-/** Keywords of a JSON schema that narrow it with a smaller number (`UPPER`) or a larger number (`LOWER`). */
-const UPPER = /^(maximum|exclusiveMaximum|max(Length|Items|Properties))$/;
-const LOWER = /^(minimum|exclusiveMinimum|min(Length|Items|Properties))$/;
+/** Keywords of a JSON schema that narrow it with a smaller number, or with a larger number. */
+const MAXIMUM_KEYWORDS = /^(maximum|exclusiveMaximum|max(Length|Items|Properties))$/;
+const MINIMUM_KEYWORDS = /^(minimum|exclusiveMinimum|min(Length|Items|Properties))$/;
 
-/** Whether a schema admits no more than the one before, and has no new texts; false if that cannot be told easily. */
-function narrows(before: unknown, now: unknown): boolean {
+/** Whether a schema admits no more than the one before, and has no new texts; false if that is hard to decide. */
+function isNarrower(before: unknown, now: unknown): boolean {
   if (isDeepStrictEqual(before, now)) return true;
   if (!isRecord(before) || !isRecord(now)) return false;
   const fields = (value: unknown): Fields => (isRecord(value) ? value : {});
   const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-  const [had, has] = [fields(before.properties), fields(now.properties)];
+  const oldProperties = fields(before.properties);
+  const newProperties = fields(now.properties);
   return [...new Set([...Object.keys(before), ...Object.keys(now)])].every((key) => {
     const [a, b] = [before[key], now[key]];
     if (isDeepStrictEqual(a, b)) return true;
     if (key === "properties")
-      return Object.keys(has).every((name) => Object.hasOwn(had, name) && narrows(had[name], has[name]));
+      return Object.keys(newProperties).every(
+        (name) => Object.hasOwn(oldProperties, name) && isNarrower(oldProperties[name], newProperties[name]),
+      );
     if (key === "required") {
-      const isKept = list(a).every((name) => list(b).includes(name) || !Object.hasOwn(has, String(name)));
-      return isKept && list(b).every((name) => Object.hasOwn(had, String(name)));
+      const isStillRequired = (name: unknown) => list(b).includes(name) || !Object.hasOwn(newProperties, String(name));
+      return list(a).every(isStillRequired) && list(b).every((name) => Object.hasOwn(oldProperties, String(name)));
     }
     if (key === "enum") return Array.isArray(a) && Array.isArray(b) && b.every((value) => a.includes(value));
-    if (key === "items") return narrows(a, b);
+    if (key === "items") return isNarrower(a, b);
     if (key === "additionalProperties") return b === false;
-    if (UPPER.test(key)) return typeof b === "number" && (a === undefined || b < Number(a));
-    if (LOWER.test(key)) return typeof b === "number" && (a === undefined || b > Number(a));
+    if (MAXIMUM_KEYWORDS.test(key)) return typeof b === "number" && (a === undefined || b < Number(a));
+    if (MINIMUM_KEYWORDS.test(key)) return typeof b === "number" && (a === undefined || b > Number(a));
     return b === undefined && /^(title|description|examples)$/.test(key);
   });
 }
-
-/** The longest text in a line about a difference, in characters, and the largest number of lines. */
-const SHOWN = 200;
-const LINES = 40;
-
-/** The differences between two snapshots, one line each; `whole`: with complete texts and all lines. */
-export function differences(before: Snapshot, now: Snapshot, whole = false): string[] {
-  const width = whole ? Number.POSITIVE_INFINITY : SHOWN;
-  const changed = (what: string, a: Fields, b: Fields) =>
-    [...new Set([...Object.keys(a), ...Object.keys(b)])]
-      .filter((key) => !isDeepStrictEqual(a[key], b[key]))
-      .map((key) => `${what}${key}: ${between(a[key], b[key], width)}`);
-  /** The changes of a list; `rest`: what is shown of a new entry. */
-  const changesOf = <Each extends Fields>(
-    what: string,
-    before: ReadonlyMap<string, Each>,
-    now: ReadonlyMap<string, Each>,
-    flat: (entry: Each) => Fields = (entry) => entry,
-    rest = flat,
-  ) => [
-    ...[...before.keys()].filter((key) => !now.has(key)).map((key) => `- ${what}${shown(key, SHOWN)} is gone`),
-    ...[...now].flatMap(([key, entry]) => {
-      const there = before.get(key);
-      if (there) return changed(`~ ${what}${shown(key, SHOWN)} `, flat(there), flat(entry));
-      return [`+ ${what}${shown(key, SHOWN)} is new: ${shown(JSON.stringify(rest(entry)), width)}`];
-    }),
-  ];
-  const about = ({ server: { name, title }, instructions, resources, offers = now.offers }: Snapshot) =>
-    ({ name, title, instructions, resources, offers }) satisfies Fields;
-  const byKey = ({ lists }: Snapshot, kind: keyof Lists) =>
-    new Map(lists?.[kind].map((entry) => [keyOf(entry), entry]));
-  const lines = [
-    ...changed("server ", about(before), about(now)),
-    ...changesOf(
-      "",
-      byName(before),
-      byName(now),
-      ({ annotations, execution: _, ...rest }) => ({ ...annotations, ...rest }),
-      ({ name: _, ...rest }) => rest,
-    ),
-    // After an upgrade, lists that the earlier version did not record are not reported as changes.
-    ...(before.lists ? KINDS : []).flatMap((kind) =>
-      changesOf(`${kind.slice(0, -1)} `, byKey(before, kind), byKey(now, kind)),
-    ),
-  ];
-  const more = lines.length - LINES;
-  return whole || more <= 0 ? lines : [...lines.slice(0, LINES), `… and ${more} more`];
-}
-
-/** Shows two values, starting a little before their first difference if they are long. */
-function between(a: unknown, b: unknown, width: number): string {
-  const [old, now] = [a, b].map((value) => (value === undefined ? "none" : JSON.stringify(value))) as [string, string];
-  let at = 0;
-  while (at < old.length && old[at] === now[at]) at++;
-  const from = old.length + now.length > width ? Math.max(0, at - 20) : 0;
-  const part = (text: string) => `${from > 0 ? "…" : ""}${shown(text.slice(from), width)}`;
-  return `${part(old)} → ${part(now)}`;
-}
-
-/** The text, cut to `width` characters, with escapes for the characters that a terminal does not show as they are. */
-const shown = (text: string, width: number): string =>
-  (text.length > width ? `${text.slice(0, width)}…` : text).replace(
-    /[\p{C}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
-  );

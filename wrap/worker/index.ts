@@ -1,7 +1,7 @@
 /** `durable-mcp-edge/wrap/worker`: makes the calls to a wrapped server; only workers import it. */
 import type { Implementation } from "../../core/author/implement.ts";
-import type { Wrapped } from "../index.ts";
-import { implemented, type RunOptions } from "./implementations.ts";
+import type { WrapDefinition } from "../index.ts";
+import { implementationsOf, type RunOptions } from "./implementations.ts";
 
 export type { RunOptions } from "./implementations.ts";
 
@@ -12,6 +12,6 @@ export type { RunOptions } from "./implementations.ts";
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
-export function runWrapped(wrapped: Wrapped, options: RunOptions = {}): readonly Implementation[] {
-  return implemented(wrapped, options).functions;
+export function runWrapped(wrapped: WrapDefinition, options: RunOptions = {}): readonly Implementation[] {
+  return implementationsOf(wrapped, options).functions;
 }

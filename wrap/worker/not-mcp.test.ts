@@ -17,7 +17,7 @@ test.each([404, 405])(
     });
     const url = `${server.url}/sse`;
     const wrapped = new WrappedServer({ name: "old", url, allowPrivate: true }, {});
-    const message = await wrapped.look(LOG).then(
+    const message = await wrapped.currentSnapshot(LOG).then(
       () => "it was reached",
       (error: Error) => error.message,
     );

@@ -43,7 +43,7 @@ test.each([
   await using acme = await serveSessions();
   const options = { ...acme.options, headers: { "x-whose": "nobody's" }, credentials: "WHO" };
   const server = new WrappedServer(options, { WHO: JSON.stringify(credentials) });
-  await server.look(LOG);
+  await server.currentSnapshot(LOG);
   expect([...acme.whose]).toEqual([whose]);
   // A call must not share that connection.
   if (!("*" in credentials)) await expect(server.connection("acme.read.1", LOG)).rejects.toThrow(/no credentials/);
@@ -96,7 +96,7 @@ test("a call does not wait for a server that never sets its log level", { timeou
   const options = { name: "acme", url: http.url, allowPrivate: true, revision: "2025-11-25" };
   const server = new WrappedServer(options, {});
   const connection = await server.connection("acme.read.1", LOG);
-  await connection.logFrom("info");
+  await connection.requestLogs("info");
   expect(connection.isIdle).toBe(true);
   await server.close();
 });
@@ -143,9 +143,9 @@ test("a program whose connection is replaced goes on until its task has ended", 
   const before = await server.connection(ctx.jobName, LOG);
   const result = runCall(server, ctx, { tool: "report", arguments: {}, key: "1", once: true });
   await Promise.race([begun.promise, result]);
-  expect(server.speakOlder(LOG)).toBe(true);
+  expect(server.fallBack(LOG)).toBe(true);
   expect(await result).toEqual({ content: [] });
-  await before.closed;
+  await before.end;
   await server.close();
 });
 

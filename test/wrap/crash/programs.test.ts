@@ -127,7 +127,7 @@ test("two workers do not share a program, but each can continue the other's call
   const session = { sessionId: first.host };
   const write = (on: Connection, id: string, request: string) => {
     const params = { name: "write", arguments: { id, ms: 500 } };
-    return on.request("tools/call", params, { isKept: true, id: request, session });
+    return on.request("tools/call", params, { isRecoverable: true, id: request, session });
   };
   const begun = [write(first, "a", "wrapped-a"), write(first, "b", "wrapped-b")];
   await until("the calls", async () => (await linesOf(file)).length === 2);
@@ -137,7 +137,7 @@ test("two workers do not share a program, but each can continue the other's call
   // The second worker also gets an outcome that the first one has had, until that is recorded. After that the outcome is unknown.
   const again = write(second, "b", "wrapped-b");
   expect(await again.result).toMatchObject({ content: [{ text: "write b is done" }] });
-  again.recorded();
+  again.release();
   await until("it to be forgotten", async () => {
     const late = write(second, "b", "wrapped-b").result;
     return late.then(

@@ -79,7 +79,7 @@ test("the older revision is spoken again after an outage, until the server no lo
     );
   const becomes = (what: RegExp) => expect.poll(revision, { timeout: 20_000 }).toMatch(what);
   expect(await revision()).toBe("2026-07-28");
-  expect(server.speakOlder(SILENT)).toBe(true);
+  expect(server.fallBack(SILENT)).toBe(true);
   expect(await revision()).toBe("2025-11-25");
   await server.close();
   await writeFile(down, "");
@@ -87,12 +87,12 @@ test("the older revision is spoken again after an outage, until the server no lo
   await rm(down);
   await becomes(/^2/);
   expect(await revision()).toBe("2025-11-25");
-  expect(server.speakOlder(SILENT)).toBe(true);
+  expect(server.fallBack(SILENT)).toBe(true);
   await server.close();
   await writeFile(newest, "");
   await becomes(/Unsupported protocol version/);
   await becomes(/^2/);
   expect(await revision()).toBe("2026-07-28");
-  expect(server.speakOlder(SILENT)).toBe(false);
+  expect(server.fallBack(SILENT)).toBe(false);
   await server.close();
 });

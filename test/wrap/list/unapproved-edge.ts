@@ -30,7 +30,7 @@ const snapshot: Snapshot = {
     },
     { name: "flat", inputSchema: { type: "object", properties: "none", required: 5 } },
   ],
-  held: ["+ <b>leak</b> is new"],
+  unapprovedChanges: ["+ <b>leak</b> is new"],
 };
 
 export default createEdge({

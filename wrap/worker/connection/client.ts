@@ -12,24 +12,24 @@ const INFO = { name: "durable-mcp-edge", version: "1" };
 const CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
 
 /** How long a program may be silent when the newest revision is offered, in milliseconds; after that an older one is offered. */
-const PROBE = 30_000;
+const PROBE_TIMEOUT_MS = 30_000;
 
 /**
- * A client of the 2025 revisions, or of the newest revision that the server has. `asked`: the only revision to speak. `timeout`:
- * how long the server may take to answer, in milliseconds.
+ * A client of the 2025 revisions, or of the newest revision that the server has. `fixedRevision`: the only revision to
+ * speak. `timeout`: how long the server may take to answer, in milliseconds.
  */
 export function clientOf(
   mode: VersionNegotiationMode,
-  asked: string | undefined,
+  fixedRevision: string | undefined,
   timeout: number,
   onListsChanged: () => void,
 ): Client {
-  const changed = { autoRefresh: false, onChanged: onListsChanged };
+  const listOptions = { autoRefresh: false, onChanged: onListsChanged };
   return new Client(INFO, {
     capabilities: CAPABILITIES,
-    versionNegotiation: { mode, probe: { timeoutMs: Math.min(PROBE, timeout) } },
-    ...(asked !== undefined && { supportedProtocolVersions: [asked] }),
-    listChanged: { tools: changed, prompts: changed, resources: changed },
+    versionNegotiation: { mode, probe: { timeoutMs: Math.min(PROBE_TIMEOUT_MS, timeout) } },
+    ...(fixedRevision !== undefined && { supportedProtocolVersions: [fixedRevision] }),
+    listChanged: { tools: listOptions, prompts: listOptions, resources: listOptions },
   });
 }
 

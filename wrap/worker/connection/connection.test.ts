@@ -41,7 +41,7 @@ async function connected(isIgnored: (message: Record<string, unknown>) => boolea
     log,
     revision: undefined,
     onListsChanged() {},
-    asked: "2025-11-25",
+    fixedRevision: "2025-11-25",
     timeout: 5_000,
   });
   const ignored = async () => {
@@ -83,13 +83,13 @@ test("of a server's messages and refused requests, 20 each in a second are logge
   const says: unknown[] = [];
   const info = (_message: string, fields: { says?: unknown }) => says.push(fields.says);
   const warn = vi.fn<() => void>();
-  const program = { command: process.execPath, args: ["-e", CHATTY], env: {}, cwd: process.cwd(), hosted: undefined };
+  const program = { command: process.execPath, args: ["-e", CHATTY], env: {}, cwd: process.cwd(), hosting: undefined };
   const connection = await Connection.open({
     target: program,
     log: { debug() {}, info, warn } as never,
     revision: "2025-11-25",
     onListsChanged() {},
-    asked: undefined,
+    fixedRevision: undefined,
     timeout: 5_000,
   });
   await connection.request("ping", {}).result;

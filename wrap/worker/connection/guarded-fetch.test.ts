@@ -6,19 +6,19 @@ import { expect, test } from "vitest";
 import { QuestionEntry } from "../../../core/jobs/feed/progress-feed.ts";
 import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { questionOf } from "../call/awaited-request.ts";
-import { MAX_MESSAGE } from "../host/host-config.ts";
+import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import { guardedFetch } from "./guarded-fetch.ts";
 
 test("a redirect is returned and not followed, even to the same server", async () => {
-  const asked: (string | undefined)[] = [];
+  const urls: (string | undefined)[] = [];
   await using server = await serveHttp(({ url }, response) => {
-    asked.push(url);
+    urls.push(url);
     response.writeHead(307, { location: "/elsewhere" }).end();
   });
   const init = { method: "POST", body: "{}", redirect: "follow" } as const;
   const response = await guardedFetch(true)(`${server.url}/mcp`, init);
   expect(response.status).toBe(307);
-  expect(asked).toEqual(["/mcp"]);
+  expect(urls).toEqual(["/mcp"]);
 });
 
 test.each([
@@ -28,7 +28,7 @@ test.each([
   "an answer that is compressed without a request for it, by %s as %s, is unpacked, and its unpacked size is limited",
   async (encoding, type, pack) => {
     await using server = await serveHttp(({ url }, response) => {
-      const text = url === "/large" ? " ".repeat(MAX_MESSAGE + 1) : '{"a":1}';
+      const text = url === "/large" ? " ".repeat(MAX_MESSAGE_BYTES + 1) : '{"a":1}';
       response.writeHead(200, { "content-type": type, "content-encoding": encoding }).end(pack(text));
     });
     expect(await (await guardedFetch(true)(server.url)).text()).toBe('{"a":1}');

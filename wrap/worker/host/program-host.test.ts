@@ -17,11 +17,11 @@ test("the end of a program is noticed even if its child holds its output open, a
   onTestFinished(() => transport.close());
   const lost = Promise.withResolvers<string>();
   const closed = Promise.withResolvers<string>();
-  transport.onlost = lost.resolve;
+  transport.onAnswerLost = lost.resolve;
   transport.onclose = () => closed.resolve("closed");
   const hasEnded = new Promise((resolve) => transport.stderr.once("data", resolve));
   await transport.start();
-  const call = (id: string) => transport.sendKept({ jsonrpc: "2.0", id, method: "tools/call", params: {} });
+  const call = (id: string) => transport.sendRecoverable({ jsonrpc: "2.0", id, method: "tools/call", params: {} });
   await call(`${ID_PREFIX}1`);
   await hasEnded;
   await new Promise((resolve) => setTimeout(resolve, 500));
@@ -39,8 +39,8 @@ test("the end of a program that reads no more is noticed, and its host ends, alt
   transport.onclose = () => closed.resolve("closed");
   await transport.start();
   const params = { text: "x".repeat(5_000_000) };
-  void transport.sendKept({ jsonrpc: "2.0", id: `${ID_PREFIX}1`, method: "tools/call", params });
-  void transport.sendKept({ jsonrpc: "2.0", id: `${ID_PREFIX}2`, method: "tools/call", params });
+  void transport.sendRecoverable({ jsonrpc: "2.0", id: `${ID_PREFIX}1`, method: "tools/call", params });
+  void transport.sendRecoverable({ jsonrpc: "2.0", id: `${ID_PREFIX}2`, method: "tools/call", params });
   expect(await closed.promise).toBe("closed");
   const socket = join(tmpdir(), `durable-mcp-edge-${process.getuid?.()}`, transport.host);
   await expect.poll(() => existsSync(socket), { timeout: 10_000 }).toBe(false);
