@@ -7,9 +7,9 @@ const tool = (more: Partial<ListedTool> = {}): ListedTool => ({
   ...more,
 });
 
-test("a server's description of a tool passes through unchanged, up to a size limit", () => {
-  const whole = tool({ title: "Report", icons: [{ src: "https://acme.example/a.png" }], _meta: { a: 1 } });
-  expect(chooseTools({ tools: [whole] }, {})).toEqual({ tools: [whole], left: [] });
+test("a server's description of a tool is listed unchanged, up to a size limit", () => {
+  const fullTool = tool({ title: "Report", icons: [{ src: "https://acme.example/a.png" }], _meta: { a: 1 } });
+  expect(chooseTools({ tools: [fullTool] }, {})).toEqual({ tools: [fullTool], omissions: [] });
   const [long] = chooseTools({ tools: [tool({ description: "x".repeat(100_000) })] }, {}).tools;
   expect(long?.description).toBe(`${"x".repeat(8_000)}…`);
   const instructions = "x".repeat(100_000);

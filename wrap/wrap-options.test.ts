@@ -65,9 +65,9 @@ test.each([
 ])("%s is refused at once, without retries", async (_what, target, words) => {
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const server = new WrappedServer({ name: "acme", ...target }, { KEYS: "{}" });
-  const refused = await server.connection("", log).catch((error) => error);
-  expect(refused).toBeInstanceOf(Unsendable);
-  expect(refused.message).toMatch(words);
+  const error = await server.connection("", log).catch((error) => error);
+  expect(error).toBeInstanceOf(Unsendable);
+  expect(error.message).toMatch(words);
 });
 
 test("of the worker's environment, a program gets only the variables that it needs and those it is given", () => {

@@ -70,16 +70,16 @@ test("an address by which this server names a wrapped server is no server's own"
 });
 
 test("a resource that was read has no keys that only the edge may set, and no address of a job or an app", async () => {
-  const forged = [
+  const forgedContents = [
     { uri: "job://other", text: "done" },
     { uri: "UI://acme/a", mimeType: "text/html", text: "<script>" },
   ];
-  const answer = { contents: [{ uri: "acme://a", text: "a", _meta }, ...forged], _meta };
+  const answer = { contents: [{ uri: "acme://a", text: "a", _meta }, ...forgedContents], _meta };
   for (const uri of ["acme://a", "wrapped://acme/job://other"]) {
     expect(await offersOf({}, answer).request("resources/read", { uri })).toEqual({
       contents: [
         { uri: "acme://a", text: "a", _meta: OWN_META },
-        ...forged.map((content) => ({ uri, mimeType: "application/json", text: JSON.stringify(content) })),
+        ...forgedContents.map((content) => ({ uri, mimeType: "application/json", text: JSON.stringify(content) })),
       ],
       _meta: OWN_META,
     });
@@ -93,9 +93,9 @@ test("a prompt has no keys that only the edge may set, and no link to a job or a
   const fine = { type: "resource", resource: { uri: "acme://a", text: "a", _meta }, _meta };
   const answer = { messages: [link, page, fine, [link]].map((content) => ({ role: "user", content, _meta })), _meta };
   const text = (part: object) => ({ type: "text", text: JSON.stringify(part) });
-  const unchanged = { ...fine, resource: { ...fine.resource, _meta: OWN_META }, _meta: OWN_META };
+  const expectedPart = { ...fine, resource: { ...fine.resource, _meta: OWN_META }, _meta: OWN_META };
   expect(await offersOf({ prompts: [{ name: "hello" }] }, answer).request("prompts/get", { name: "hello" })).toEqual({
-    messages: [text(link), text(page), unchanged, [text(link)]].map((content) => ({
+    messages: [text(link), text(page), expectedPart, [text(link)]].map((content) => ({
       role: "user",
       content,
       _meta: OWN_META,

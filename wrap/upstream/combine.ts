@@ -50,8 +50,8 @@ export function upstreamServer({
 }
 
 function combine(servers: readonly Server[]): ProxiedFeatures {
-  const combined = new CombinedServers(servers);
-  const { prompts, resources, templates } = combined;
+  const combinedServers = new CombinedServers(servers);
+  const { prompts, resources, templates } = combinedServers;
   const [completions, logging, subscribe] = OFFERS.map((offer) =>
     servers.some(({ snapshot }) => snapshot.offers?.includes(offer)),
   );
@@ -66,13 +66,17 @@ function combine(servers: readonly Server[]): ProxiedFeatures {
     resources: listOf(resources),
     resourceTemplates: listOf(templates),
     methods: {
-      "resources/read": (params, context) => combined.read(params, context),
-      ...(prompts.size > 0 && { "prompts/get": (params: Params, context) => combined.getPrompt(params, context) }),
-      ...(completions && { "completion/complete": (params: Params, context) => combined.complete(params, context) }),
+      "resources/read": (params, context) => combinedServers.read(params, context),
+      ...(prompts.size > 0 && {
+        "prompts/get": (params: Params, context) => combinedServers.getPrompt(params, context),
+      }),
+      ...(completions && {
+        "completion/complete": (params: Params, context) => combinedServers.complete(params, context),
+      }),
       ...(logging && { "logging/setLevel": setLevel }),
     },
-    weightOfRead: (uri) => combined.weightOfRead(uri),
-    watch: (uris, context, onUpdated) => combined.watch(uris, context, onUpdated),
+    weightOfRead: (uri) => combinedServers.weightOfRead(uri),
+    watch: (uris, context, onUpdated) => combinedServers.watch(uris, context, onUpdated),
   };
 }
 

@@ -24,14 +24,14 @@ const listsOf = (create: (kind: keyof Lists) => readonly ListEntry[]): Lists =>
 function narrowLists(before: Snapshot, now: Snapshot): Pick<Snapshot, "lists" | "formerLists"> {
   // The entries of lists that were not read could neither be accepted nor refused.
   if (!before.lists) return now.lists ? { lists: now.lists } : {};
-  const accepted = listsOf((kind) => [...(before.lists?.[kind] ?? []), ...(before.formerLists?.[kind] ?? [])]);
+  const acceptedLists = listsOf((kind) => [...(before.lists?.[kind] ?? []), ...(before.formerLists?.[kind] ?? [])]);
   const presentKeys = Object.fromEntries(
     LIST_KINDS.map((kind) => [kind, new Set((now.lists?.[kind] ?? []).map(keyOf))]),
   );
   const isPresent = (kind: string) => (entry: ListEntry) => presentKeys[kind]?.has(keyOf(entry)) === true;
-  const formerLists = listsOf((kind) => accepted[kind].filter((entry) => !isPresent(kind)(entry)));
+  const formerLists = listsOf((kind) => acceptedLists[kind].filter((entry) => !isPresent(kind)(entry)));
   return {
-    lists: listsOf((kind) => accepted[kind].filter(isPresent(kind))),
+    lists: listsOf((kind) => acceptedLists[kind].filter(isPresent(kind))),
     ...(LIST_KINDS.some((kind) => formerLists[kind].length > 0) && { formerLists }),
   };
 }
@@ -41,13 +41,13 @@ export function narrow(before: Snapshot, now: Snapshot): Snapshot {
   const presentTools = toolsByName(now);
   // A tool that was narrowed or removed may return to its accepted form.
   const acceptedTools = [...before.tools, ...(before.formerTools ?? [])];
-  const accepted = [...new Map(acceptedTools.map((tool) => [tool.name, tool])).values()];
-  const tools = accepted.flatMap((tool) => {
+  const acceptedByName = [...new Map(acceptedTools.map((tool) => [tool.name, tool])).values()];
+  const tools = acceptedByName.flatMap((tool) => {
     const present = presentTools.get(tool.name);
     return present ? [narrowTool(tool, present)] : [];
   });
   const listedTools = new Map(tools.map((tool) => [tool.name, tool]));
-  const formerTools = accepted.filter((tool) => !isDeepStrictEqual(tool, listedTools.get(tool.name)));
+  const formerTools = acceptedByName.filter((tool) => !isDeepStrictEqual(tool, listedTools.get(tool.name)));
   const { acceptances, instructions, offers = now.offers } = before;
   return {
     server: { ...before.server, version: now.server.version },

@@ -7,8 +7,8 @@ import { serveCalls } from "./calls-at-once.ts";
 import type { RequestHooks } from "./connection/open-request.ts";
 import type { WrappedServer } from "./wrapped-server.ts";
 
-const ARGS = { tool: "read", arguments: {}, key: "1", once: false };
-const LOG = { debug() {}, info() {}, warn() {}, error() {} };
+const CALL_ARGS = { tool: "read", arguments: {}, key: "1", once: false };
+const SILENT_LOG = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** A worker before a server that answers each call; `methods` has the calls that reached it. */
 async function startCalls() {
@@ -27,19 +27,19 @@ async function startCalls() {
     connection: async () => connection,
   } as unknown as WrappedServer;
   const worker = { url: `http://127.0.0.1:${await freePort()}`, token: "t" };
-  serveCalls(worker, { server, log: LOG, mayRun: async () => true });
+  serveCalls(worker, { server, log: SILENT_LOG, mayRun: async () => true });
   return { worker, methods };
 }
 
 test("an answer at once comes with the progress that the server has reported, and with nothing that it has not", async () => {
   const { worker } = await startCalls();
-  const state = await callAtOnce(worker, "acme.read.1", ARGS);
+  const state = await callAtOnce(worker, "acme.read.1", CALL_ARGS);
   expect(state).toEqual({ answer: { content: [] }, progress: { done: 1 } });
 });
 
 test("a worker that hung does not send a call that its job makes by now", async () => {
   const { worker, methods } = await startCalls();
-  const body = JSON.stringify({ job: "acme.read.1", args: ARGS, until: Date.now() - 1 });
+  const body = JSON.stringify({ job: "acme.read.1", args: CALL_ARGS, until: Date.now() - 1 });
   const { status } = await fetch(worker.url, { method: "POST", headers: { authorization: "Bearer t" }, body });
   expect([status, methods]).toEqual([503, []]);
 });
@@ -51,5 +51,5 @@ test.each([
   await using worker = await serveHttp((_request, response) => {
     if (headers) response.writeHead(200, headers).flushHeaders();
   });
-  expect(await callAtOnce({ url: worker.url, token: "t" }, "acme.read.1", ARGS)).toEqual(expected);
+  expect(await callAtOnce({ url: worker.url, token: "t" }, "acme.read.1", CALL_ARGS)).toEqual(expected);
 });

@@ -12,13 +12,13 @@ const MAX_ENTRY_LEVELS = 64;
 const MAX_OMISSION_SENTENCES = 20;
 
 /** The schemas by which a client validates the entries of a list. */
-const SCHEMAS = {
+const ENTRY_SCHEMAS = {
   tool: specTypeSchemas.Tool,
   prompt: specTypeSchemas.Prompt,
   resource: specTypeSchemas.Resource,
   "template of resources": specTypeSchemas.ResourceTemplate,
 };
-export type Noun = keyof typeof SCHEMAS;
+export type Noun = keyof typeof ENTRY_SCHEMAS;
 
 export class EntryList {
   readonly entries: ListedTool[] = [];
@@ -50,7 +50,7 @@ export class EntryList {
   /** Why a client would refuse an entry, and with it the whole list; undefined if it would not. */
   #problemIn(entry: ListedTool | undefined): string | undefined {
     if (!entry) return "it has no name";
-    const { issues } = SCHEMAS[this.#noun]["~standard"].validate(entry) as { issues?: readonly Issue[] };
+    const { issues } = ENTRY_SCHEMAS[this.#noun]["~standard"].validate(entry) as { issues?: readonly Issue[] };
     const [issue] = issues ?? [];
     const path = issue?.path?.map((part) => (typeof part === "object" ? part.key : part)).join(".");
     return issue && `${path ? `${path.slice(0, 100)}: ` : ""}${issue.message.slice(0, 200)}`;

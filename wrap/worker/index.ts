@@ -12,6 +12,6 @@ export type { RunOptions } from "./implementations.ts";
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
-export function runWrapped(wrapped: WrapDefinition, options: RunOptions = {}): readonly Implementation[] {
-  return implementationsOf(wrapped, options).functions;
+export function runWrapped(definition: WrapDefinition, options: RunOptions = {}): readonly Implementation[] {
+  return implementationsOf(definition, options).functions;
 }

@@ -29,8 +29,8 @@ export function differences(before: Snapshot, now: Snapshot, isComplete = false)
       listChanges(`${kind.slice(0, -1)} `, byKey(before, kind), byKey(now, kind), width),
     ),
   ];
-  const omitted = lines.length - MAX_LINES;
-  return isComplete || omitted <= 0 ? lines : [...lines.slice(0, MAX_LINES), `… and ${omitted} more`];
+  const omittedCount = lines.length - MAX_LINES;
+  return isComplete || omittedCount <= 0 ? lines : [...lines.slice(0, MAX_LINES), `… and ${omittedCount} more`];
 }
 
 const serverFields = (snapshot: Snapshot, now: Snapshot): Fields => {

@@ -4,7 +4,7 @@ import { AnswerLost } from "./connection/errors.ts";
 import { snapshotOf } from "./server-snapshot.ts";
 
 /** A connection to a server whose list of tools has `pages` pages of `size` tools. */
-function paged(pages: number, size: number): Connection {
+function connectionTo(pages: number, size: number): Connection {
   const request = (_method: string, { cursor = 0 }: { cursor?: number }) => {
     const tools = Array.from({ length: size }, (_, i) => ({
       name: `tool_${cursor * size + i}`,
@@ -26,7 +26,7 @@ afterEach(() => vi.useRealTimers());
 test("the list of tools may take as long as the server may take to start, and the message about a longer one names the option", async () => {
   vi.useFakeTimers();
   const slow = (ms: number) => {
-    const connection = paged(1, 2);
+    const connection = connectionTo(1, 2);
     const { request } = connection;
     const delayedRequest = (...[method, params]: Parameters<Connection["request"]>) => {
       const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
@@ -49,24 +49,24 @@ test("the list of tools may take as long as the server may take to start, and th
 });
 
 test("a server's name has no characters that control the terminal in which it is shown", async () => {
-  const connection = paged(1, 1);
+  const connection = connectionTo(1, 1);
   const client = { ...connection.client, getServerVersion: () => ({ name: "ac\u001b[2Jme", version: "1\n2" }) };
   const { server } = await snapshotOf(Object.assign(connection, { client }));
   expect(server).toEqual({ name: "ac[2Jme", version: "12" });
 });
 
 test("a list of many pages is read to its end", async () => {
-  const { tools, omissions } = await snapshotOf(paged(60, 2));
+  const { tools, omissions } = await snapshotOf(connectionTo(60, 2));
   expect(tools).toHaveLength(120);
   expect(omissions).toBeUndefined();
 });
 
 test("what is not read of a list without an end is reported", async () => {
-  const full = await snapshotOf(paged(Number.POSITIVE_INFINITY, 3));
+  const full = await snapshotOf(connectionTo(Number.POSITIVE_INFINITY, 3));
   expect(full.tools).toHaveLength(2_000);
   expect(full.omissions).toEqual([
     "Its list is longer than 2000 tools or 4000000 characters: what comes after the first 2000 is not read.",
   ]);
-  const empty = await snapshotOf(paged(Number.POSITIVE_INFINITY, 0));
+  const empty = await snapshotOf(connectionTo(Number.POSITIVE_INFINITY, 0));
   expect(empty.omissions).toEqual(["Its list has more than 2000 pages: what comes after the first 0 is not read."]);
 });

@@ -7,12 +7,12 @@ import { acceptEntries, narrow } from "./accepted-list.ts";
 import { differences } from "./list-differences.ts";
 
 /** Begins the file that an edge imports. */
-const HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";
+const MODULE_HEADER = "// Written by durable-mcp-edge sync: what the server says of its tools.\nexport default ";
 
 /** Writes a snapshot as JSON if the name ends in `.json`, otherwise as a module; resolves with whether the file has changed. */
 export async function writeSnapshot(file: URL, snapshot: Snapshot): Promise<boolean> {
   const json = JSON.stringify(snapshot, undefined, 2);
-  const text = file.pathname.endsWith(".json") ? `${json}\n` : `${HEADER}${json};\n`;
+  const text = file.pathname.endsWith(".json") ? `${json}\n` : `${MODULE_HEADER}${json};\n`;
   if ((await textIn(file)) === text) return false;
   await replaceFile(file, text);
   return true;

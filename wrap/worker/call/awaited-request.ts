@@ -41,12 +41,13 @@ export type StepOutcome =
 
 /** The request in the form in which another process can continue it, from event `base` on. */
 export function continuation(
-  awaited: AwaitedRequest,
+  awaitedRequest: AwaitedRequest,
   base: number,
   event: Extract<CallEvent, { kind: "stream" | "host" }>,
 ): AwaitedRequest {
-  if (event.kind === "host") return { ...awaited, base, hostRequest: { host: event.host, request: event.request } };
-  const { request } = awaited;
+  if (event.kind === "host")
+    return { ...awaitedRequest, base, hostRequest: { host: event.host, request: event.request } };
+  const { request } = awaitedRequest;
   return { base, request: request.kind === "task" ? { ...request, stream: event } : event };
 }
 

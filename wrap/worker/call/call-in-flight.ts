@@ -1,6 +1,6 @@
 /** A call in flight in this process, and the sequence of its events. */
 import type { Step } from "../../../core/definitions/context.ts";
-import { LEVELS, type LogMessage } from "../../upstream/logs.ts";
+import { LOG_LEVELS, type LogMessage } from "../../upstream/logs.ts";
 import { RpcError } from "../connection/errors.ts";
 import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
 import { limitedError, MAX_MESSAGE_CHARACTERS } from "./outcome.ts";
@@ -145,7 +145,7 @@ export class CallInFlight {
   }
 
   #addLog({ level, logger, data }: JsonObject, lowestLevel: string): void {
-    if (LEVELS.indexOf(String(level)) < LEVELS.indexOf(lowestLevel) || isTooDeep(data)) return;
+    if (LOG_LEVELS.indexOf(String(level)) < LOG_LEVELS.indexOf(lowestLevel) || isTooDeep(data)) return;
     const message = { level: String(level), ...(typeof logger === "string" && { logger }), data: data ?? null };
     this.#logSize += JSON.stringify(message).length;
     if (this.logs.length < MAX_LOG_MESSAGES && this.#logSize <= MAX_LOG_CHARACTERS) this.logs.push(message);

@@ -44,13 +44,13 @@ function requestsWith(outcomes: Error[]) {
     questions: new Map(),
   });
   const step = { signal, deadline, progress() {} } as unknown as Step;
-  const awaited: AwaitedRequest = {
+  const awaitedRequest: AwaitedRequest = {
     base: 0,
     request: { kind: "call" },
     sentAt: SENT_AT,
     hostRequest: { host: "old", request: "wrapped-1" },
   };
-  return { calls, hosts, event: () => requests.event(step, 0, awaited, undefined) };
+  return { calls, hosts, event: () => requests.event(step, 0, awaitedRequest, undefined) };
 }
 
 test("a call that another process may have sent goes only to the program host that knows it, even after that host was unreachable", async () => {

@@ -62,20 +62,27 @@ export class CallRequests {
    * Waits for event `n` for at most `timeout` milliseconds. If this process does not know the request, first sends or continues it;
    * a call is sent again only if it may be repeated.
    */
-  async event(step: Step, n: number, awaited: AwaitedRequest, timeout: number | undefined): Promise<StepOutcome> {
+  async event(
+    step: Step,
+    n: number,
+    awaitedRequest: AwaitedRequest,
+    timeout: number | undefined,
+  ): Promise<StepOutcome> {
     const { calls } = this.#server;
     const { jobName } = this.#job;
     // A request that reports only new events begins with the event that is waited for.
-    const next = this.#reportsNewOnly(awaited) ? { ...awaited, base: n } : awaited;
+    const next = this.#reportsNewOnly(awaitedRequest) ? { ...awaitedRequest, base: n } : awaitedRequest;
     const current = calls.of(jobName);
-    const call = current?.knows(n) ? current : await calls.begin(jobName, awaited.base, () => this.begin(step, next));
+    const call = current?.knows(n)
+      ? current
+      : await calls.begin(jobName, awaitedRequest.base, () => this.begin(step, next));
     let event: CallEvent;
     try {
-      event = await this.#wait(step, n, call, awaited, timeout);
+      event = await this.#wait(step, n, call, awaitedRequest, timeout);
     } catch (error) {
-      throw step.signal.aborted ? error : this.#giveUp(error, n, call, awaited);
+      throw step.signal.aborted ? error : this.#giveUp(error, n, call, awaitedRequest);
     }
-    return this.#interpret(step, event, call, awaited);
+    return this.#interpret(step, event, call, awaitedRequest);
   }
 
   /** Resolves with event `n` of a call. Meanwhile the step reports the call's progress. */
@@ -132,18 +139,23 @@ export class CallRequests {
   }
 
   /** The outcome that an event is for the job. Falls back to an older revision if the newest one cannot serve the call. */
-  async #interpret(step: Step, event: CallEvent, call: CallInFlight, awaited: AwaitedRequest): Promise<StepOutcome> {
+  async #interpret(
+    step: Step,
+    event: CallEvent,
+    call: CallInFlight,
+    awaitedRequest: AwaitedRequest,
+  ): Promise<StepOutcome> {
     const { name } = this.#server.options;
     const server = isMethod(this.#job.args.tool) ? undefined : name;
     const isNewest = call.options.session.protocolVersion === undefined;
     if (!isNewest || !revisionFails(event) || !this.#server.fallBack(step.log)) {
-      return outcomeOf(step, event, awaited, call, server);
+      return outcomeOf(step, event, awaitedRequest, call, server);
     }
-    if (awaited.sentAt === undefined || isRefusal(event)) {
+    if (awaitedRequest.sentAt === undefined || isRefusal(event)) {
       return { kind: "lost", why: `${name} does not serve this in the revision that was spoken` };
     }
     const answer = event.kind === "result" ? { ...event, result: withAdvice(event.result, name) } : event;
-    return outcomeOf(step, answer, awaited, call, server);
+    return outcomeOf(step, answer, awaitedRequest, call, server);
   }
 
   /**
@@ -216,12 +228,12 @@ export class CallRequests {
   }
 
   /** Waits for a slot and sends a request; resolves when the request is in flight. */
-  async begin(step: Step, awaited: AwaitedRequest): Promise<CallInFlight> {
+  async begin(step: Step, awaitedRequest: AwaitedRequest): Promise<CallInFlight> {
     const { calls, options } = this.#server;
     const { jobName, signal } = this.#job;
-    const { hostRequest, sentAt } = awaited;
+    const { hostRequest, sentAt } = awaitedRequest;
     const permit = calls.takePermit(jobName, sentAt);
-    if (awaited.request.kind === "call" && sentAt !== undefined && !hostRequest && !permit) {
+    if (awaitedRequest.request.kind === "call" && sentAt !== undefined && !hostRequest && !permit) {
       throw unknownEffect(options, sentAt, "the worker that sent it ended, or the connection did");
     }
     let slot = permit?.slot;
@@ -231,7 +243,7 @@ export class CallRequests {
       const connection = await this.connect(step);
       const { log } = this.#job.args;
       if (log !== undefined) await connection.requestLogs(log);
-      const call = this.#send(connection, awaited, permit ? undefined : hostRequest?.host);
+      const call = this.#send(connection, awaitedRequest, permit ? undefined : hostRequest?.host);
       calls.put(jobName, call);
       // The call outlives this execution, and gets its answer from the next one.
       const end = new AbortController();
@@ -260,8 +272,8 @@ export class CallRequests {
   }
 
   /** `host`: the program host that may already have the request. */
-  #send(connection: Connection, awaited: AwaitedRequest, host: string | undefined): CallInFlight {
-    const { base, request, hostRequest } = awaited;
+  #send(connection: Connection, awaitedRequest: AwaitedRequest, host: string | undefined): CallInFlight {
+    const { base, request, hostRequest } = awaitedRequest;
     const stream = this.#streamOf(request);
     const isRecoverable = request.kind === "call" && connection.host !== undefined;
     const id = stream?.request ?? hostRequest?.request ?? (isRecoverable ? this.#idOf(base) : requestId());
@@ -280,7 +292,7 @@ export class CallRequests {
       isResumed: stream !== undefined,
       isRepeated: host !== undefined,
       position,
-      questions: this.#reportsNewOnly(awaited) ? this.#job.questions : new Map(),
+      questions: this.#reportsNewOnly(awaitedRequest) ? this.#job.questions : new Map(),
       log: this.#job.args.log,
     };
     const caller = splitKey(this.#job.jobName).key;

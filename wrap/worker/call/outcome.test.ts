@@ -110,7 +110,7 @@ test.each([
   [300, 100_000, 100, 160, 20],
 ])(
   "of %i images of %i characters, those for which the answer has no room become %i files, and %i more share %i",
-  async (count, characters, alone, together, shared) => {
+  async (count, characters, ownFiles, sharedImages, sharedFiles) => {
     const files: { name: string; data: string; mimeType: string | undefined }[] = [];
     const file: Step["file"] = async (name, data, { mimeType } = {}) => {
       files.push({ name, data: String(data), mimeType });
@@ -123,28 +123,28 @@ test.each([
     const images = Array.from({ length: count }, (_, i) => {
       return { type: "image", mimeType: "image/png", data: String(i).padStart(characters, "A") };
     });
-    const rest = count - alone - together;
+    const rest = count - ownFiles - sharedImages;
     const answer = await storeAnswer(step, { content: [{ type: "text", text: "Icons:" }, ...images] }, "acme");
     expect(answer).toMatchObject({ [PARTS]: { media: rest * characters } });
     expect(rest * characters).toBeLessThanOrEqual(MAX_MEDIA);
     expect((answer[PARTS] as { characters: number }).characters).toBeLessThanOrEqual(MOST_WHOLE);
     const bundles = files.filter(({ name }) => /^more-\d+\.json$/.test(name));
-    expect([files.length, bundles.length]).toEqual([alone + shared, shared]);
+    expect([files.length, bundles.length]).toEqual([ownFiles + sharedFiles, sharedFiles]);
     // Clients read files of up to 1,000,000 bytes, and lists name the first ones alone.
     for (const { data } of bundles) expect(data.length).toBeLessThan(1_000_000);
-    expect(files.slice(0, shared)).toEqual(bundles);
+    expect(files.slice(0, sharedFiles)).toEqual(bundles);
     expect(answer[FILES]).toHaveLength(files.length);
     // Every image is in the answer or in a file, and its index is known.
     const { content } = JSON.parse(chunks.join("")) as { content: { type: string; text?: string }[] };
     const more = bundles.flatMap(({ data }) => Object.entries(JSON.parse(data) as Record<string, unknown>));
     for (const [i, image] of more) expect(image).toEqual(images[Number(i) - 1]);
-    expect(more).toHaveLength(together);
+    expect(more).toHaveLength(sharedImages);
     expect(content.filter(({ type }) => type === "image")).toHaveLength(rest);
     expect(content[0]).toEqual({ type: "text", text: "Icons:" });
     const counts = content.flatMap(
       ({ text = "" }) => / and has (\d+) more images, sounds and files/.exec(text)?.[1] ?? [],
     );
-    expect(counts.reduce((sum, n) => sum + Number(n), 0)).toBe(together);
+    expect(counts.reduce((sum, n) => sum + Number(n), 0)).toBe(sharedImages);
   },
 );
 

@@ -43,10 +43,10 @@ export async function storeAnswer(
   const answer = server === undefined ? fullAnswer : await withFilesOrError(step, fullAnswer);
   const json = JSON.stringify(answer);
   if (json.length > MAX_STORED_ANSWER_CHARACTERS) return protocolError(tooLongError(MAX_STORED_ANSWER_CHARACTERS));
-  const withLogs = (stored: JsonObject): JsonObject =>
+  const withLogs = (answerToStore: JsonObject): JsonObject =>
     logs.length === 0
-      ? stored
-      : { ...stored, _meta: { ...(stored._meta as JsonObject | undefined), [LOGS_META]: logs } };
+      ? answerToStore
+      : { ...answerToStore, _meta: { ...(answerToStore._meta as JsonObject | undefined), [LOGS_META]: logs } };
   if (json.length * 3 <= MAX_PROMISE_BYTES || Buffer.byteLength(json) <= MAX_PROMISE_BYTES) return withLogs(answer);
   const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
   return withLogs({

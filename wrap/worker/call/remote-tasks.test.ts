@@ -8,15 +8,15 @@ import { watchTask } from "./remote-tasks.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-const WORKING = { status: "working" };
+const WORKING_TASK = { status: "working" };
 
-const MINUTES = 60_000;
+const MINUTE_MS = 60_000;
 
 /**
  * Watches a task whose state is `get`, and which may be silent for five minutes; `requests` has the methods of the requests and
  * their times.
  */
-function watch(get: () => Promise<Record<string, unknown>>, isReachable = () => true, timeout = 5 * MINUTES) {
+function watch(get: () => Promise<Record<string, unknown>>, isReachable = () => true, timeout = 5 * MINUTE_MS) {
   const start = Date.now();
   const requests: string[] = [];
   const request = (method: string) => {
@@ -50,21 +50,23 @@ function watch(get: () => Promise<Record<string, unknown>>, isReachable = () => 
 test("a task that says that it works is watched for longer than the call's timeout", async () => {
   let isDone = false;
   const content = [{ type: "text", text: "done" }];
-  const { requests, outcome } = watch(async () => (isDone ? { status: "completed", result: { content } } : WORKING));
-  await vi.advanceTimersByTimeAsync(20 * MINUTES);
+  const { requests, outcome } = watch(async () =>
+    isDone ? { status: "completed", result: { content } } : WORKING_TASK,
+  );
+  await vi.advanceTimersByTimeAsync(20 * MINUTE_MS);
   isDone = true;
-  await vi.advanceTimersByTimeAsync(MINUTES);
+  await vi.advanceTimersByTimeAsync(MINUTE_MS);
   expect(await outcome).toEqual({ kind: "result", result: { content } });
   expect(requests.every((request) => request.startsWith("tasks/get"))).toBe(true);
 });
 
 test("a task may be silent between two polls, also if the call's timeout is shorter", async () => {
   const { job, requests } = watch(
-    async () => WORKING,
+    async () => WORKING_TASK,
     () => true,
     10_000,
   );
-  await vi.advanceTimersByTimeAsync(5 * MINUTES);
+  await vi.advanceTimersByTimeAsync(5 * MINUTE_MS);
   expect(new Set(requests.map((request) => request.split(" ")[0]))).toEqual(new Set(["tasks/get"]));
   job.abort(SETTLED);
 });
@@ -73,40 +75,40 @@ test("a task whose server cannot be reached any more fails after the call's time
   const start = Date.now();
   let isReachable = true;
   const { outcome } = watch(
-    async () => WORKING,
+    async () => WORKING_TASK,
     () => isReachable,
   );
-  await vi.advanceTimersByTimeAsync(10 * MINUTES);
+  await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
   isReachable = false;
   let finishedAt = 0;
   void outcome.then(() => (finishedAt = Date.now()));
-  await vi.advanceTimersByTimeAsync(10 * MINUTES);
+  await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
   expect(await outcome).toBe("acme: it did not answer within 300 s (acme cannot be reached: ECONNREFUSED)");
-  expect(finishedAt - start).toBeGreaterThan(14 * MINUTES);
-  expect(finishedAt - start).toBeLessThan(16 * MINUTES);
+  expect(finishedAt - start).toBeGreaterThan(14 * MINUTE_MS);
+  expect(finishedAt - start).toBeLessThan(16 * MINUTE_MS);
 });
 
 test("a task continues after several outages of its server, each shorter than the call's timeout", async () => {
   const start = Date.now();
-  const minute = () => (Date.now() - start) / MINUTES;
-  let lost = 0;
+  const minute = () => (Date.now() - start) / MINUTE_MS;
+  let failures = 0;
   const get = async () => {
     if (minute() > 30) return { status: "completed", result: { content: [] } };
-    if (minute() % 6 < 2) return WORKING;
-    lost += 1;
+    if (minute() % 6 < 2) return WORKING_TASK;
+    failures += 1;
     throw new AnswerLost("it answered 503");
   };
   const { messages, outcome } = watch(get, () => minute() % 6 < 4);
-  await vi.advanceTimersByTimeAsync(40 * MINUTES);
+  await vi.advanceTimersByTimeAsync(40 * MINUTE_MS);
   expect(await outcome).toEqual({ kind: "result", result: { content: [] } });
-  expect(lost).toBeGreaterThan(5);
+  expect(failures).toBeGreaterThan(5);
   const outage = ["it answered 503", "acme cannot be reached: ECONNREFUSED", "acme answers again"];
   expect(messages).toEqual(Array.from({ length: 5 }, () => outage).flat());
 });
 
 test("a request for the state of a task that is never answered is repeated, up to the call's timeout", async () => {
   const { requests, outcome } = watch(() => new Promise(() => {}));
-  await vi.advanceTimersByTimeAsync(10 * MINUTES);
+  await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
   expect(await outcome).toBe("acme: it did not answer within 300 s");
   expect(requests.slice(0, 2)).toEqual(["tasks/get at 0 s", "tasks/get at 30 s"]);
   expect(requests.at(-1)).toBe("tasks/cancel at 300 s");

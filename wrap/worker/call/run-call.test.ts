@@ -97,10 +97,10 @@ async function callWith(
 const inputRequests = { sure: { method: "elicitation/create", params: { message: "Sure?" } } };
 const yes = { action: "accept", content: { sure: true } };
 const done = { content: [{ type: "text", text: "done" }] };
-const lost = () => Promise.reject(new AnswerLost("the connection to the server was lost"));
+const loseConnection = () => Promise.reject(new AnswerLost("the connection to the server was lost"));
 
 test("a repeatable call whose connection is lost each time is repeated ten times, after pauses that grow to more than five minutes in all", async () => {
-  const { outcome, names, requests } = await callWith(lost);
+  const { outcome, names, requests } = await callWith(loseConnection);
   expect(outcome).toBe("acme: the connection to the server was lost");
   expect(names).toEqual(["call", ...Array.from({ length: 10 }, (_, i) => `call ${i + 1}`)]);
   const pauses = requests.slice(1).map(({ at }, i) => (at - (requests[i]?.at ?? 0)) / 1_000);
@@ -110,7 +110,7 @@ test("a repeatable call whose connection is lost each time is repeated ten times
 test("a repeatable call that asked is sent again with the user's answers when its connection is lost", async () => {
   const asks = { resultType: "input_required", requestState: "half done", inputRequests };
   const { outcome, names, requests } = await callWith(
-    (n) => [async () => asks, lost, lost, async () => done][n]?.() ?? lost(),
+    (n) => [async () => asks, loseConnection, loseConnection, async () => done][n]?.() ?? loseConnection(),
     { "question 0 sure": yes },
   );
   expect(outcome).toEqual(done);
@@ -145,7 +145,7 @@ test.each(["tasks/update", "tasks/cancel"])(
     );
     const attempts = requests.filter((request) => request.method === method);
     expect(attempts).not.toEqual([]);
-    expect(leaves.filter((left) => left === method)).toHaveLength(attempts.length);
+    expect(leaves.filter((leave) => leave === method)).toHaveLength(attempts.length);
     expect(outcome).toBe(errors["answer 1"]?.message ?? "acme has not answered tasks/update in time");
   },
 );
@@ -168,7 +168,7 @@ test("a task that refuses repeated answers and still asks gets new ones", async 
   const answers = [
     async () => ({ resultType: "task", taskId: "t" }),
     async () => ({ status: "input_required", inputRequests }),
-    lost,
+    loseConnection,
     () => Promise.reject(new RpcError({ code: -32602, message: "try again" })),
     async () => ({ status: "input_required", inputRequests }),
     async () => ({}),

@@ -23,9 +23,9 @@ import { protocolError } from "./outcome.ts";
 import { requestTask, watchTask } from "./remote-tasks.ts";
 
 /** How long an unreachable server is retried. */
-const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
+const CALL_RETRY = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
 /** A task at the server is polled for as long as the job lasts. */
-const TASK_RETRIES = { maxDuration: 7 * 24 * HOUR };
+const TASK_RETRY = { maxDuration: 7 * 24 * HOUR };
 /** How often in a row a task may refuse answers. Its questions are asked again each time. */
 const MAX_REFUSALS = 3;
 /**
@@ -58,7 +58,7 @@ function awaitUpdate(
       const { updates } = await server.connection(ctx.jobName, log);
       return { at: await updates.next(String(uri), since, signal) };
     },
-    { retry: RETRIES },
+    { retry: CALL_RETRY },
   );
 }
 
@@ -71,7 +71,7 @@ class Call {
   /** The event numbers of the questions, by question id. */
   readonly #questions = new Map<string | number, number>();
   readonly #requests: CallRequests;
-  #awaited: AwaitedRequest = { base: 0, request: { kind: "call" } };
+  #awaitedRequest: AwaitedRequest = { base: 0, request: { kind: "call" } };
   /** The suffix of step names, so that this generation of the job does not reuse a step of an earlier one. */
   readonly #attempt: string;
 
@@ -108,7 +108,7 @@ class Call {
         case "stream":
         case "host":
           n += 1;
-          this.#awaited = continuation(this.#awaited, n, outcome);
+          this.#awaitedRequest = continuation(this.#awaitedRequest, n, outcome);
           outcome = await this.#next(this.#ctx, n, `call ${n}${this.#attempt}`);
           break;
         case "lost":
@@ -134,7 +134,7 @@ class Call {
           outside(() => this.#server.keepTask(this.#ctx.jobName, sessionId));
           n += 1;
           if (outcome.isLegacy) {
-            this.#awaited = { base: n, request: outcome };
+            this.#awaitedRequest = { base: n, request: outcome };
             outcome = await this.#next(this.#ctx, n, `task ${n}${this.#attempt}`);
           } else {
             ({ n, outcome } = await this.#followTask(n, outcome));
@@ -164,9 +164,9 @@ class Call {
     let record = suffix === "" ? this.#args.send_record : undefined;
     // After a crash, the record means that the call may have been sent: only the process that wrote the record knows.
     if (this.#args.once) {
-      record ??= await this.#ctx.step(`send${suffix}`, (step) => this.#requests.prepare(step), { retry: RETRIES });
+      record ??= await this.#ctx.step(`send${suffix}`, (step) => this.#requests.prepare(step), { retry: CALL_RETRY });
     }
-    this.#awaited = { base: n, request, ...(record && recordOf(record, this.#args)) };
+    this.#awaitedRequest = { base: n, request, ...(record && recordOf(record, this.#args)) };
     return this.#next(this.#ctx, n, `call${suffix}`, { wait });
   }
 
@@ -184,7 +184,7 @@ class Call {
     if (winner === "call") return value as StepOutcome;
     const answer = value as JsonObject;
     this.#answers.set(n, answer);
-    const { request } = this.#awaited;
+    const { request } = this.#awaitedRequest;
     // Passing the answer to the call that waits in this process is a side effect outside the journal.
     const answerHere = () => outside(() => this.#server.calls.of(this.#ctx.jobName)?.answer(n, answer) === true);
     if (request.kind !== "task") answerHere();
@@ -198,7 +198,7 @@ class Call {
           await connection.respond(request.session, id, answer).catch((error) => this.#lossOf(error));
           return null;
         },
-        { retry: RETRIES },
+        { retry: CALL_RETRY },
       );
     }
     return this.#next(this.#ctx, n + 1, `call ${n + 1}${this.#attempt}`);
@@ -240,7 +240,7 @@ class Call {
         return watchTask(connect, step, task, answeredKeys, name, timeout).catch((error) => this.#lossOf(error));
       };
       try {
-        const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: TASK_RETRIES });
+        const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: TASK_RETRY });
         if (outcome.kind !== "input") return { n, outcome };
         const inputs = await this.#askAll(n, outcome.requests);
         const update = (step: Step): Promise<string | null> =>
@@ -249,7 +249,7 @@ class Call {
             if (error instanceof RpcError && step.attempt > 1) return error.message;
             throw error;
           });
-        const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
+        const retry = { maxDuration: Math.max(timeout, CALL_RETRY.maxDuration) };
         const refusal = await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
         refusals = refusal === null ? 0 : refusals + 1;
         if (refusal === null) for (const key of Object.keys(inputs)) answeredKeys.add(key);
@@ -272,7 +272,7 @@ class Call {
           throw error;
         });
       // The job ends for its own reason, even if the server cannot be notified.
-      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES }).catch(() => {});
+      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: CALL_RETRY }).catch(() => {});
     }
     throw reason;
   }
@@ -300,15 +300,15 @@ class Call {
   /** Waits for event `n`. */
   #next(ctx: Context, n: number, name: string, { isUntimed = false, wait = 0 } = {}): Promise<StepOutcome> {
     const { timeout = HOUR } = this.#server.options;
-    const awaited = this.#awaited;
+    const awaitedRequest = this.#awaitedRequest;
     const work = async (step: Step) => {
       if (wait > 0 && step.attempt === 1) {
         await pause(wait, step.signal);
         step.signal.throwIfAborted();
       }
-      const event = this.#requests.event(step, n, awaited, isUntimed ? undefined : timeout);
+      const event = this.#requests.event(step, n, awaitedRequest, isUntimed ? undefined : timeout);
       return event.catch((error) => this.#lossOf(error));
     };
-    return ctx.step(name, work, { retry: awaited.request.kind === "call" ? RETRIES : TASK_RETRIES });
+    return ctx.step(name, work, { retry: awaitedRequest.request.kind === "call" ? CALL_RETRY : TASK_RETRY });
   }
 }

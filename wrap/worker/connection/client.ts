@@ -8,8 +8,8 @@ import {
 } from "@modelcontextprotocol/client";
 import { TASKS } from "../../../core/tools/mcp.ts";
 
-const INFO = { name: "durable-mcp-edge", version: "1" };
-const CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
+const CLIENT_DESCRIPTION = { name: "durable-mcp-edge", version: "1" };
+const CLIENT_CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
 
 /** How long a program may be silent when the newest revision is offered, in milliseconds; after that an older one is offered. */
 const PROBE_TIMEOUT_MS = 30_000;
@@ -25,8 +25,8 @@ export function clientOf(
   onListsChanged: () => void,
 ): Client {
   const listOptions = { autoRefresh: false, onChanged: onListsChanged };
-  return new Client(INFO, {
-    capabilities: CAPABILITIES,
+  return new Client(CLIENT_DESCRIPTION, {
+    capabilities: CLIENT_CAPABILITIES,
     versionNegotiation: { mode, probe: { timeoutMs: Math.min(PROBE_TIMEOUT_MS, timeout) } },
     ...(fixedRevision !== undefined && { supportedProtocolVersions: [fixedRevision] }),
     listChanged: { tools: listOptions, prompts: listOptions, resources: listOptions },
@@ -36,6 +36,6 @@ export function clientOf(
 /** The description of the client in each request of the 2026 revision. */
 export const envelopeOf = (revision: string): Record<string, unknown> => ({
   [PROTOCOL_VERSION_META_KEY]: revision,
-  [CLIENT_INFO_META_KEY]: INFO,
-  [CLIENT_CAPABILITIES_META_KEY]: CAPABILITIES,
+  [CLIENT_INFO_META_KEY]: CLIENT_DESCRIPTION,
+  [CLIENT_CAPABILITIES_META_KEY]: CLIENT_CAPABILITIES,
 });

@@ -17,7 +17,7 @@ import type { Log } from "../../../core/definitions/context.ts";
 import { within } from "../../../core/store/pacing/backoff.ts";
 import { REVISION } from "../../../core/tools/mcp.ts";
 import type { ListedTool } from "../../snapshot.ts";
-import { LEVELS } from "../../upstream/logs.ts";
+import { LOG_LEVELS } from "../../upstream/logs.ts";
 import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { clientOf, envelopeOf } from "./client.ts";
@@ -193,7 +193,7 @@ export class Connection {
 
   /** Requests log messages of at least this level from a server of the 2025 revisions. */
   async requestLogs(level: string): Promise<void> {
-    const isEnough = this.#logLevel !== undefined && LEVELS.indexOf(this.#logLevel) <= LEVELS.indexOf(level);
+    const isEnough = this.#logLevel !== undefined && LOG_LEVELS.indexOf(this.#logLevel) <= LOG_LEVELS.indexOf(level);
     if (this.era === "modern" || isEnough || !this.client.getServerCapabilities()?.logging) return;
     this.#logLevel = level;
     await this.#notify("logging/setLevel", { level });

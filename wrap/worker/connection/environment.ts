@@ -34,9 +34,12 @@ const INHERITED_VARIABLES = [
   "VIRTUAL_ENV",
 ];
 
-export function programEnvironment(own: Readonly<Record<string, string>>, env: Environment): Record<string, string> {
-  const inherited = INHERITED_VARIABLES.flatMap((name) =>
+export function programEnvironment(
+  ownVariables: Readonly<Record<string, string>>,
+  env: Environment,
+): Record<string, string> {
+  const inheritedEntries = INHERITED_VARIABLES.flatMap((name) =>
     env[name] === undefined ? [] : [[name, env[name]] as const],
   );
-  return { ...Object.fromEntries(inherited), ...own };
+  return { ...Object.fromEntries(inheritedEntries), ...ownVariables };
 }

@@ -36,7 +36,7 @@ test("a request counts as not sent if its host's name now leads into a private n
   expect(classify(refusal)).toBeInstanceOf(NotSent);
 });
 
-test("a request to a program that has ended counts as not sent, with and without a program host", async () => {
+test("a request to a program that has exited counts as not sent, with and without a program host", async () => {
   expect(classify(new SdkError(SdkErrorCode.NotConnected, "Not connected"))).toBeInstanceOf(NotSent);
   const error = await new HostedTransport("none.none").send({ jsonrpc: "2.0", method: "ping", id: 1 }).catch(classify);
   expect(error).toBeInstanceOf(NotSent);

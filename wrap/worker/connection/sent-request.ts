@@ -31,7 +31,7 @@ export class SentRequest {
   readonly #options: SentRequestOptions;
   readonly #answer = Promise.withResolvers<Record<string, unknown>>();
   /** The transport, if it goes to a program host. */
-  readonly #hosted: HostedTransport | undefined;
+  readonly #hostTransport: HostedTransport | undefined;
   /** Whether the program host stores the answer until it is released. */
   readonly #isRecoverable: boolean;
   /** Over HTTP, an answer in a stream arrives after this is true. */
@@ -42,12 +42,12 @@ export class SentRequest {
   constructor(options: SentRequestOptions) {
     const { id, hooks, transport, ownsTransport, pending } = options;
     this.#options = options;
-    this.#hosted = transport instanceof HostedTransport ? transport : undefined;
-    this.#isRecoverable = hooks.isRecoverable === true && this.#hosted !== undefined;
+    this.#hostTransport = transport instanceof HostedTransport ? transport : undefined;
+    this.#isRecoverable = hooks.isRecoverable === true && this.#hostTransport !== undefined;
     this.#answer.promise.catch(() => {});
     pending.set(id, {
       ...hooks,
-      outlivesConnection: ownsTransport && this.#hosted !== undefined,
+      outlivesConnection: ownsTransport && this.#hostTransport !== undefined,
       resolve: (result) => this.#resolve(result),
       reject: (error) => this.#reject(error),
     });
@@ -88,7 +88,7 @@ export class SentRequest {
     this.#options.pending.delete(this.#options.id);
     this.#answer.resolve(result);
     const { ownsTransport } = this.#options;
-    if (this.#hosted) {
+    if (this.#hostTransport) {
       if (!this.#isRecoverable) this.#close();
     } else if (ownsTransport && this.#isSent) {
       this.#linger = setTimeout(() => this.#close(), MAX_LINGER_MS).unref();
@@ -114,7 +114,7 @@ export class SentRequest {
 
   #release(): void {
     if (!this.#isRecoverable) return;
-    this.#hosted?.release(this.#options.id);
+    this.#hostTransport?.release(this.#options.id);
     this.#close();
   }
 

@@ -60,6 +60,6 @@ function candidates(
 
 /** The task that a question belongs to, if the question names one. */
 function taskOf({ _meta }: Record<string, unknown>): string | undefined {
-  const related = (_meta as Record<string, { taskId?: unknown }> | undefined)?.[RELATED_TASK_META_KEY]?.taskId;
-  return typeof related === "string" ? related : undefined;
+  const taskId = (_meta as Record<string, { taskId?: unknown }> | undefined)?.[RELATED_TASK_META_KEY]?.taskId;
+  return typeof taskId === "string" ? taskId : undefined;
 }

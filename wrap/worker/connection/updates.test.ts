@@ -46,16 +46,15 @@ test("a change between two subscriptions to a resource, of which nobody was noti
 
 test("jobs that different workers run wait for a change, too, instead of reporting one after another", async () => {
   vi.useFakeTimers();
-  const [here, there] = [1, 2].map(() => new Updates(() => ({ confirmation: Promise.resolve(), end() {} }))) as [
-    Updates,
-    Updates,
-  ];
+  const [updates, otherUpdates] = [1, 2].map(
+    () => new Updates(() => ({ confirmation: Promise.resolve(), end() {} })),
+  ) as [Updates, Updates];
   const { signal } = new AbortController();
-  const first = await here.next("acme://a", undefined, signal);
-  const both = await there.next("acme://a", first, signal);
-  const next = here.next("acme://a", both, signal);
+  const first = await updates.next("acme://a", undefined, signal);
+  const both = await otherUpdates.next("acme://a", first, signal);
+  const next = updates.next("acme://a", both, signal);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await Promise.race([next, "it waits"])).toBe("it waits");
-  here.onChange("acme://a");
+  updates.onChange("acme://a");
   expect(await next).not.toBe(both);
 });
