@@ -85,7 +85,7 @@ export interface WrapOptions {
   /** Policies by the names of tools, with `*` as a wildcard; the first match counts. */
   policies?: Readonly<Record<string, CallPolicy>>;
   /**
-   * How many calls each worker makes at once. Default: 16. Identified callers take turns, and a single one gets no more than
+   * How many calls each worker makes at once. Default: 16. Authenticated callers take turns, and a single one gets no more than
    * three quarters. A call whose question waits for an answer is not counted.
    */
   concurrency?: number;
