@@ -306,10 +306,10 @@ export class Connection {
     return handleRequest(message, { pending: this.#pending, owner, send, log: this.#log });
   }
 
-  #handleResponse({ id, error, result = {} }: IncomingMessage): boolean {
+  #handleResponse({ id, error, result }: IncomingMessage): boolean {
     const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
     if (error) pending?.reject(new RpcError(error));
-    else pending?.resolve(result);
+    else pending?.resolve(result ?? {});
     return pending !== undefined;
   }
 
