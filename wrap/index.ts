@@ -16,7 +16,7 @@ export type { CallPolicy, WrapOptions } from "./wrap-options.ts";
  * An existing server whose calls are durable jobs.
  *
  * @example
- * const toolsOf = (acme: Wrapped, snapshot: Snapshot): readonly Tool[] => acme.tools(snapshot);
+ * const toolsOf = (acme: WrapDefinition, snapshot: Snapshot): readonly Tool[] => acme.tools(snapshot);
  */
 export interface WrapDefinition {
   readonly options: WrapOptions;

@@ -23,7 +23,7 @@ export interface ListedTool {
  * A prompt, a resource or a template of resources, as its server lists it.
  *
  * @example
- * const prompt: Listed = { name: "summary", description: "Summarizes a page." };
+ * const prompt: ListEntry = { name: "summary", description: "Summarizes a page." };
  */
 export interface ListEntry {
   name: string;
