@@ -32,11 +32,11 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["{client,core,tools,functions,pages,worker,wrap,server,cli,testing,docs}/**/*.test.ts"],
+          include: ["{client,core,features,tools,functions,pages,worker,wrap,server,cli,testing,docs}/**/*.test.ts"],
         },
       },
       // Tests of the whole system. Each file starts its own processes.
-      { extends: true, test: { name: "system", include: ["{test,lab}/**/*.test.ts"] } },
+      { extends: true, test: { name: "system", include: ["test/**/*.test.ts"] } },
       // The embedded server in a Durable Object. RESONATE_HOST=object runs any other suite on it as well.
       {
         extends: true,

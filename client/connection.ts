@@ -1,9 +1,17 @@
 /** A connection to a server: a server that is away for a while is asked again. */
-import { Client, ProtocolError, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import {
+  Client,
+  INTERNAL_ERROR,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  StreamableHTTPClientTransport,
+} from "@modelcontextprotocol/client";
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
-import { jsonOf } from "../core/store/json.ts";
-import { pause } from "../core/store/pacing/backoff.ts";
+import { jsonOf } from "../core/resonate/json.ts";
+import { pause } from "../core/resonate/pacing/backoff.ts";
 import {
   CARD,
   CLIENT_CAPABILITIES,
@@ -14,17 +22,16 @@ import {
   TASKS,
   UI,
 } from "../core/tools/mcp.ts";
-import { causeOfStatus, failureOf, RequestFailure } from "./failure.ts";
 
 /** For how long a server that does not answer is asked again, in milliseconds. */
-const RETRY_TIMEOUT_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 /** The shortest pause before a request is repeated, in milliseconds. */
 const MIN_PAUSE_MS = 1_000;
 
 /** How long the answer to a start may take, in milliseconds. */
 const START_TIMEOUT_MS = 90_000;
 
-/** How long the answer to a call may take, in seconds, unless the call itself waits; and how much longer than the call's wait. */
+/** How long a call may wait at the server by default, and how much longer its answer may take; in seconds. */
 const CALL_SECONDS = 60;
 const EXTRA_CALL_SECONDS = 30;
 
@@ -41,17 +48,45 @@ export interface ConnectionOptions {
   version?: string;
   /** What to do about a token that is refused, for the error. */
   advice?: string;
+  /** For how long a server that does not answer is asked again, in milliseconds. Default: a minute. */
+  retryMs?: number;
 }
 
 /**
  * A tool refused a call. The message is the text of its answer.
  *
  * @example
- * const isRefused = (error: unknown) => error instanceof ToolRefused && error.message.includes("url");
+ * const whyRefused = (error: unknown) => (error instanceof ToolRefused ? error.message : undefined);
  */
 export class ToolRefused extends Error {
   override name = "ToolRefused";
 }
+
+/**
+ * A request has no answer of the server. The cause is the error of the last try.
+ */
+export class RequestFailed extends Error {
+  override name = "RequestFailed";
+  readonly why: "token refused" | "unavailable" | "refused";
+
+  constructor(message: string, why: RequestFailed["why"], cause: unknown) {
+    super(message, { cause });
+    this.why = why;
+  }
+}
+
+/** The answer to a start is none of the protocol. */
+class UnexpectedAnswer extends Error {
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(`HTTP ${status}: ${text.slice(0, MAX_EXCERPT_CHARACTERS)}`);
+    this.status = status;
+  }
+}
+
+/** Another call found the client broken that a request used as well. The cause is the request's own error. */
+class ClientDiscarded extends Error {}
 
 const Answer = z.union([
   z.object({ result: z.looseObject({}) }),
@@ -81,19 +116,20 @@ export class Connection {
     return token ? { authorization: `Bearer ${token}` } : {};
   }
 
-  /** The answer to a request. @throws {Error} if the server refuses it, or does not answer for a minute */
+  /** The answer to a request. @throws {RequestFailed} if the server refuses it, or does not answer for a minute */
   ask<T>(request: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
     return this.#withRetries(async () => {
       this.#current ??= this.#open();
       const { client, ready } = this.#current;
+      await ready;
       try {
-        await ready;
         return await request(client);
       } catch (error) {
         // After a refusal, an HTTP 429 or an abort the client, which other calls use too, is still good.
-        const isGood = error instanceof ToolRefused || failureOf(error).why === "busy" || signal?.aborted;
-        if (!isGood) await this.#discard(client);
-        throw error;
+        if (error instanceof ToolRefused || statusIn(error) === 429 || signal?.aborted) throw error;
+        const isDiscarded = this.#current?.client !== client && !isAnswer(error);
+        await this.#discard(client);
+        throw isDiscarded ? new ClientDiscarded("", { cause: error }) : error;
       }
     }, signal);
   }
@@ -135,7 +171,17 @@ export class Connection {
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
         signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(START_TIMEOUT_MS)]),
       });
-      return resultIn(response);
+      const text = await response.text();
+      let json = text;
+      if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
+        // Without tasks a server may stream its answer, which is the last event.
+        const parser = createParser({ onEvent: ({ data }) => (json = data) });
+        parser.feed(text);
+      }
+      const answer = Answer.safeParse(jsonOf(json)).data;
+      if (!answer) throw new UnexpectedAnswer(response.status, text);
+      if ("error" in answer) throw new ProtocolError(answer.error.code, answer.error.message);
+      return answer.result;
     });
   }
 
@@ -158,15 +204,14 @@ export class Connection {
       } catch (error) {
         signal?.throwIfAborted();
         if (error instanceof ToolRefused) throw error;
-        const failure = failureOf(error);
         // From the first failure on, which may come after a long wait for an answer.
         failingSince ??= Date.now();
-        const mayPass = failure.why === "unavailable" || failure.why === "busy";
-        if (!mayPass || Date.now() - failingSince > RETRY_TIMEOUT_MS) throw this.#explain(failure);
-        const requestedPause = Math.min(this.#notBefore - Date.now(), RETRY_TIMEOUT_MS);
+        const { retryMs = MAX_RETRY_MS } = this.#options;
+        if (!mayPass(error) || Date.now() - failingSince >= retryMs) throw this.#explain(error);
+        const requestedPause = Math.min(this.#notBefore - Date.now(), retryMs);
         const stop = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
         await pause(Math.max(MIN_PAUSE_MS, requestedPause), stop);
-        if (this.#closing.signal.aborted) throw this.#explain(failure);
+        if (this.#closing.signal.aborted) throw this.#explain(error);
       }
     }
   }
@@ -187,32 +232,48 @@ export class Connection {
     return response;
   };
 
-  #explain(failure: RequestFailure): Error {
+  #explain(failure: unknown): RequestFailed {
+    const error = failure instanceof ClientDiscarded ? failure.cause : failure;
+    const { message, cause } = error as Error & { cause?: Error };
     const { url, advice = "" } = this.#options;
-    const message = failure.why === "token" ? `${url} refuses the token${advice}.` : `${url}: ${failure.message}`;
-    return new Error(message, { cause: failure.cause ?? failure });
+    const status = statusIn(error);
+    if (status === 401 || status === 403) {
+      return new RequestFailed(`${url} refuses the token${advice}.`, "token refused", error);
+    }
+    const reason = cause?.message ? `${message}: ${cause.message}` : message;
+    return new RequestFailed(`${url}: ${reason}`, mayPass(failure) ? "unavailable" : "refused", error);
   }
-}
-
-/** The result in a response to a request. @throws {RequestFailure | ProtocolError} */
-async function resultIn(response: Response): Promise<Record<string, unknown>> {
-  const text = await response.text();
-  let json = text;
-  if (response.headers.get("content-type")?.startsWith("text/event-stream")) {
-    // Without tasks a server may stream its answer, which is the last event.
-    const parser = createParser({ onEvent: ({ data }) => (json = data) });
-    parser.feed(text);
-  }
-  const answer = Answer.safeParse(jsonOf(json)).data;
-  if (!answer) {
-    const { status } = response;
-    const why = status === 403 ? "token" : causeOfStatus(status);
-    throw new RequestFailure(why, `HTTP ${status}: ${text.slice(0, MAX_EXCERPT_CHARACTERS)}`);
-  }
-  if ("error" in answer) throw new ProtocolError(answer.error.code, answer.error.message);
-  return answer.result;
 }
 
 /** The text of a tool's answer. */
 export const textOf = (content: unknown): string =>
   (content as { text?: string }[]).map(({ text = "" }) => text).join(" ");
+
+/** The HTTP status with which the server refused a request; undefined if there is none. */
+const statusIn = (error: unknown): number | undefined =>
+  error instanceof SdkHttpError || error instanceof UnexpectedAnswer ? error.status : undefined;
+
+/** Whether the server has answered, with this error. */
+const isAnswer = (error: unknown): boolean => error instanceof ProtocolError || statusIn(error) !== undefined;
+
+/** The codes of a request that was not sent, or whose answer has not come. */
+const NO_ANSWER_CODES: readonly SdkErrorCode[] = [
+  SdkErrorCode.NotConnected,
+  SdkErrorCode.RequestTimeout,
+  SdkErrorCode.ConnectionClosed,
+];
+
+/**
+ * Whether the same request may succeed later: nobody answered, the server said that it cannot now, or another call found their
+ * client broken.
+ */
+function mayPass(error: unknown): boolean {
+  if (error instanceof ClientDiscarded) return true;
+  const status = statusIn(error);
+  if (status !== undefined) return status === 429 || status >= 500;
+  if (error instanceof ProtocolError) return error.code === INTERNAL_ERROR;
+  if (error instanceof SdkError) return NO_ANSWER_CODES.includes(error.code) || mayPass(error.cause);
+  const { name, cause } = Object(error) as Partial<Error>;
+  // A `fetch` that fails, or whose answer breaks off, has the reason as its cause.
+  return name === "AbortError" || name === "TimeoutError" || (error instanceof TypeError && cause !== undefined);
+}

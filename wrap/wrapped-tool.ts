@@ -1,12 +1,12 @@
 import * as z from "zod";
-import { waitFor } from "../core/author/job-tool.ts";
-import { type CallContext, type Tool, ToolError, type UpstreamServer } from "../core/author/tool.ts";
-import { hashed, type Job } from "../core/definitions/job.ts";
+import { hashed, type Job } from "../core/author/job.ts";
 import type { DurablePromise } from "../core/jobs/durable-promise.ts";
-import { startJob } from "../core/jobs/starting/start.ts";
-import { escapeId, splitGeneration, unescapeId } from "../core/store/ids.ts";
-import { canonical } from "../core/store/json.ts";
+import { startJob } from "../core/jobs/start.ts";
+import { escapeId, splitGeneration, unescapeId } from "../core/resonate/ids.ts";
+import { canonical } from "../core/resonate/json.ts";
+import { waitFor } from "../core/tools/job-tool.ts";
 import { presentJob } from "../core/tools/present.ts";
+import { type CallContext, type Tool, ToolError, type UpstreamServer } from "../core/tools/tool.ts";
 import { type CallState, callAtOnce, cancelCall, type WorkerEndpoint } from "./at-once.ts";
 import { type CallArgs, nothingDone } from "./call-job.ts";
 import { acceptsJobName, JOB_NAME, listingOf } from "./listing.ts";
@@ -179,9 +179,7 @@ class ToolCalls {
    * for refusals, quotas, storage limits or labels.
    */
   async #callAtOnce(callArgs: CallArgs, name: string, { store, advise }: CallContext): Promise<CallState | undefined> {
-    const { refuses, quota, storage, labels } = store.scope;
-    const needsJob = refuses !== undefined || quota + storage + labels.length > 0;
-    if (this.#worker === undefined || needsJob) return undefined;
+    if (this.#worker === undefined || store.needsJobs) return undefined;
     const state = await callAtOnce(this.#worker, store.logName(name), callArgs);
     // Until the call has a job, a repeat by name would send it again.
     if (state && this.#policy.once) {

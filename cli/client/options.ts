@@ -1,6 +1,6 @@
 /** The options and the connection of commands that are clients of a server. */
 import { Connection } from "../../client/connection.ts";
-import { option, WrongArguments } from "../arguments.ts";
+import { addressIn, option } from "../arguments.ts";
 import { localEndpoint } from "../launcher/data-directory.ts";
 import { packageVersion } from "../package.ts";
 
@@ -10,9 +10,9 @@ export const CLIENT_OPTIONS = {
 
 export const TOKEN_USAGE = "MCP_TOKEN in the environment is the caller's token, where the server wants one.";
 
-/** A connection to the endpoint that the options name. @throws {WrongArguments} for text that is not a URL */
+/** A connection to the endpoint that the options name. @throws {WrongArguments} for text that is no address */
 export function connectionTo(given = localEndpoint()): Connection {
-  if (!URL.canParse(given)) throw new WrongArguments(`--url: ${given} is not a URL.`);
+  const url = addressIn("--url", given);
   const caller = { name: "durable-mcp-edge", version: packageVersion(), token: process.env.MCP_TOKEN };
-  return new Connection({ url: new URL(given), ...caller, advice: ": set MCP_TOKEN to one of its callers'" });
+  return new Connection({ url, ...caller, advice: ": set MCP_TOKEN to one of its callers'" });
 }

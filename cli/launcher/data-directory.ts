@@ -9,10 +9,15 @@ export const DATA = ".resonate";
 
 /** The files of jobs in a data directory. */
 export const filesIn = (data: string): string => resolve(data, "files");
+/** The storage of the edge's Durable Objects in a data directory. */
+export const objectsIn = (data: string): string => join(data, "objects");
+/** The embedded server's database in a data directory. */
+export const databaseIn = (data: string): string => join(data, "resonate.db");
+/** The file with the key that seals task ids in a data directory. */
+export const taskKeyIn = (data: string): string => join(data, "task-key");
 
 const RECORD = "launcher.json";
 const LOCK = "launcher.lock";
-const STATE = "resonate.db";
 
 /** How long to wait for a lock, in milliseconds: another process may hold it briefly while it reads or exits. */
 const PATIENCE = { lock: 500, state: 3_000 };
@@ -107,7 +112,7 @@ function lock(file: string): DatabaseSync | undefined {
 
 /** Whether an embedded server that was started without the launcher uses the state. */
 function isStateInUse(dir: string): boolean {
-  const file = join(dir, STATE);
+  const file = databaseIn(dir);
   if (!existsSync(file)) return false;
   let db: DatabaseSync | undefined;
   try {

@@ -10,7 +10,7 @@ import { programPath } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 import { HOST, type Ports } from "../process/ports.ts";
 import type { Service } from "../process/supervise.ts";
-import { filesIn } from "./data-directory.ts";
+import { filesIn, objectsIn } from "./data-directory.ts";
 import { refusalIn, spawnEdge } from "./local-edge.ts";
 
 /** The variables that the edge takes unchanged from the environment: all variables that its configuration reads. */
@@ -128,7 +128,7 @@ export function describeStack({ ports, data, worker, services, secret, flags = [
             given.ALLOW_LOOPBACK_CALLBACKS !== "1" && { PUBLIC_URL: local(ports.edge) }),
         };
         const all = { ...LOCAL_EDGE, ...bindings, ...given, ...derived };
-        const objects = data === undefined ? {} : { data: join(data, "objects") };
+        const objects = data === undefined ? {} : { data: objectsIn(data) };
         return (await spawnEdge(bundle, { port, bindings: all, grace, ...objects })).process;
       },
     }),

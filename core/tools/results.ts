@@ -3,9 +3,9 @@
  * text, and links. Results are sent unchanged if all of them fit. A result that does not fit is sent as a summary: its size, its
  * fields, its first part, and where the rest is.
  */
-import type { Job } from "../definitions/job.ts";
+import type { Job } from "../author/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
-import { partsIn } from "../store/parts.ts";
+import { partsIn } from "../resonate/parts.ts";
 
 /** The default limit of an answer in characters: common hosts do not show a model more than that. */
 export const MAX_ANSWER = 50_000;
@@ -307,4 +307,10 @@ function shortened(text: string, longest: number): string {
 export function boundary(text: string, at: number): number {
   const code = at > 0 && at < text.length ? text.charCodeAt(at) : 0;
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
+}
+
+/** Whether a client's revision of the protocol has resource links in results, which came with 2025-06-18. Revisions are dates. */
+export function knowsLinks(headers: Headers): boolean {
+  const revision = headers.get("mcp-protocol-version") ?? "";
+  return /^\d{4}-\d{2}-\d{2}$/.test(revision) && revision >= "2025-06-18";
 }

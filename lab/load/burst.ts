@@ -3,12 +3,12 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
-import { journalEntryId } from "../../core/store/ids.ts";
+import { journalEntryId } from "../../core/resonate/ids.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
 import { storedJobs } from "../../test/support/stored.ts";
+import { cpuSeconds } from "../../test/support/usage.ts";
 import { until } from "../../testing/simulation/program.ts";
-import { cpuSeconds } from "../bench/setup/usage.ts";
 
 export interface BurstOptions {
   /** How many timers are due at the same moment, and how many are overdue when the server comes back. */

@@ -2,10 +2,11 @@
  * The offers of an edge's wrapped servers besides tools: prompts, resources, completion, log messages. The lists come from
  * snapshots. If two servers use the same name or address, the second server's is changed.
  */
-import type { CallContext, ProxiedFeatures, UpstreamServer } from "../../core/author/tool.ts";
-import type { Job } from "../../core/definitions/job.ts";
+
+import type { Job } from "../../core/author/job.ts";
 import { asPart, isApp, isOurs, withoutOurs } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import type { CallContext, ProxiedFeatures, UpstreamServer } from "../../core/tools/tool.ts";
 import type { CallArgs } from "../call-job.ts";
 import { type ListEntry, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";

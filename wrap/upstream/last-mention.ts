@@ -1,7 +1,9 @@
 /** Finds the server whose results named a resource last. */
-import type { CallContext } from "../../core/author/tool.ts";
-import type { Job } from "../../core/definitions/job.ts";
-import { partsIn } from "../../core/store/parts.ts";
+
+import type { Job } from "../../core/author/job.ts";
+import { listJobs } from "../../core/jobs/list-jobs.ts";
+import { partsIn } from "../../core/resonate/parts.ts";
+import type { CallContext } from "../../core/tools/tool.ts";
 import type { CallArgs } from "../call-job.ts";
 import type { Server } from "./entries.ts";
 
@@ -29,7 +31,7 @@ export async function lastToName(
 async function lastMention({ jobs }: Server, uri: string, { store, signal }: CallContext): Promise<number> {
   const lastOf = async ({ kind }: Job<CallArgs>) => {
     let callCount = 0;
-    for await (const { job } of store.started({ kind, limit: PAGE_SIZE }, signal)) {
+    for await (const { job } of listJobs(store, { kind, limit: PAGE_SIZE }, signal)) {
       const value = job && (job.promise?.value ?? (await store.get(job.name, signal))?.value);
       const text = partsIn(value)?.text ?? JSON.stringify(value ?? null);
       if (job && mentions(text, uri)) return job.startedAt;

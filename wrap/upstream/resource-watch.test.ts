@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import type { CallContext } from "../../core/author/tool.ts";
+import type { CallContext } from "../../core/tools/tool.ts";
 import { wrapServer } from "../index.ts";
 import type { RequestTarget } from "./requests.ts";
 import { watchResource } from "./resource-watch.ts";

@@ -1,9 +1,9 @@
 /** Stores the largest images, sounds and files of a wrapped server's answer as files of the job. */
 import { getExtension } from "hono/utils/mime";
-import { MINUTE, SECOND, type Step } from "../../../core/definitions/context.ts";
-import { FILES, type FileReference, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
-import { isFinal } from "../../../core/engine/values.ts";
-import { backoff, pause } from "../../../core/store/pacing/backoff.ts";
+import { MINUTE, SECOND, type Step } from "../../../core/author/context.ts";
+import { FILES, type FileReference, MAX_FILE_NAME } from "../../../core/author/file.ts";
+import { isFinal } from "../../../core/author/values.ts";
+import { backoff, pause } from "../../../core/resonate/pacing/backoff.ts";
 import { base64Of } from "../../../core/tools/content.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
 import type { JsonObject } from "../connection/open-request.ts";

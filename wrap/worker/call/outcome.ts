@@ -1,8 +1,9 @@
 /** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
-import { keepInParts } from "../../../core/author/chunks.ts";
-import { NonRetryableError, type Step } from "../../../core/definitions/context.ts";
-import { FILES } from "../../../core/definitions/file.ts";
-import { PARTS } from "../../../core/store/parts.ts";
+
+import { NonRetryableError, type Step } from "../../../core/author/context.ts";
+import { FILES } from "../../../core/author/file.ts";
+import { PARTS } from "../../../core/resonate/parts.ts";
+import { keepInParts } from "../../../core/tools/chunks.ts";
 import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
 import { nothingDone } from "../../call-job.ts";

@@ -13,8 +13,8 @@ import {
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 import { context, propagation } from "@opentelemetry/api";
-import type { Log } from "../../../core/definitions/context.ts";
-import { within } from "../../../core/store/pacing/backoff.ts";
+import type { Log } from "../../../core/author/context.ts";
+import { within } from "../../../core/resonate/pacing/backoff.ts";
 import { REVISION } from "../../../core/tools/mcp.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { LOG_LEVELS } from "../../upstream/logs.ts";
