@@ -59,10 +59,10 @@ export interface Snapshot {
   instructions?: string;
   resources: boolean;
   tools: readonly ListedTool[];
-  /** Its prompts, resources and resource templates; undefined if they were not read. */
-  lists?: Lists;
+  /** Its prompts, resources and resource templates. */
+  lists: Lists;
   /** The further capabilities of the protocol that the server has. */
-  offers?: readonly Offer[];
+  offers: readonly Offer[];
   /** The entries of its lists that were not read, and why: one sentence each. */
   omissions?: readonly string[];
   /** The server's present changes that are not listed, because nobody has accepted them: one line each. */

@@ -154,7 +154,7 @@ class ToolCalls {
       if (progress) context.reportProgress?.(progress.done, progress.total, progress.message);
       sendLogs(answer, context);
       const promise = { name, job: this.#job as Job, state: "resolved", value: answer } as DurablePromise;
-      return presentJob(promise, await context.pageOf(name));
+      return presentJob(promise, await context.pageOf?.(name));
     }
     const start = this.start({ ...callArgs, ...(sendRecord && { send_record: sendRecord }) }, context).then(
       (promise) => {

@@ -18,7 +18,7 @@ function offersOf(
   lists: Partial<Record<"prompts" | "resources" | "resourceTemplates", ListEntry[]>>,
   answer: object = {},
 ) {
-  const snapshot = { server: { name: "acme", version: "" }, revision: "", resources: true, tools: [] };
+  const snapshot = { server: { name: "acme", version: "" }, revision: "", resources: true, tools: [], offers: [] };
   const job = wrapServer({ name: "acme", url: "https://acme.example" }).jobs.own;
   const server = upstreamServer({
     jobs: [job],
@@ -115,6 +115,7 @@ function templatesOnEdge(...templates: [string[], string[]]): unknown[] {
         revision: "",
         resources: true,
         tools: [],
+        offers: [],
         lists: {
           prompts: [],
           resources: [],

@@ -54,7 +54,7 @@ function combine(servers: readonly Server[]): ProxiedFeatures {
   const combinedServers = new CombinedServers(servers);
   const { prompts, resources, templates } = combinedServers;
   const [completions, logging, subscribe] = OFFERS.map((offer) =>
-    servers.some(({ snapshot }) => snapshot.offers?.includes(offer)),
+    servers.some(({ snapshot }) => snapshot.offers.includes(offer)),
   );
   return {
     capabilities: {
@@ -142,7 +142,7 @@ class CombinedServers {
     const entry = type === "ref/prompt" ? this.#promptOf(name) : this.templates.get(String(uri));
     if (!entry) throw refusal(`there is no template of resources ${JSON.stringify(uri)}`);
     const { server, atServer } = entry;
-    if (!server.snapshot.offers?.includes("completions")) {
+    if (!server.snapshot.offers.includes("completions")) {
       throw new ProtocolError(ErrorCode.MethodNotFound, `${server.name} completes nothing`);
     }
     const ownRef = type === "ref/prompt" ? { type, name: atServer.name } : { type, uri: atServer.uriTemplate };
@@ -161,7 +161,7 @@ class CombinedServers {
     const watch = async (uri: string) => {
       if (this.weightOfRead(uri) === 0) return;
       const [server, ownUri] = await this.#sourceOf(uri, context);
-      if (!server.snapshot.offers?.includes("subscribe")) return;
+      if (!server.snapshot.offers.includes("subscribe")) return;
       await watchResource(server, ownUri, context, () => onUpdated(uri));
     };
     await Promise.allSettled(uris.map(watch));

@@ -64,7 +64,7 @@ function isOwnTemplate(template: ListEntry, server: Server, servers: readonly Se
   const overlaps = (other: string) => OWNED_PREFIX.test(other) && (other.startsWith(part) || part.startsWith(other));
   const otherTemplates = servers
     .filter((other) => other !== server)
-    .flatMap(({ snapshot }) => snapshot.lists?.resourceTemplates ?? []);
+    .flatMap(({ snapshot }) => snapshot.lists.resourceTemplates);
   return OWNED_PREFIX.test(part) && !otherTemplates.some((other) => overlaps(fixedPart(other)));
 }
 
@@ -90,8 +90,7 @@ export function entriesOf(servers: readonly Server[], kind: Kind): Map<string, E
   const entries = new Map<string, Entry>();
   for (const server of servers) {
     const { snapshot, options } = server;
-    const list = snapshot.lists?.[kind] ?? [];
-    for (const entry of list.slice(0, MAX_LIST_ENTRIES)) {
+    for (const entry of snapshot.lists[kind].slice(0, MAX_LIST_ENTRIES)) {
       if (options.apps !== true && isApp(keyOf(entry))) continue;
       const [first, second] = keysOnEdge(kind, entry, server, servers);
       const namesake = entries.get(first);

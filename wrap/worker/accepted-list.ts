@@ -22,12 +22,8 @@ const listsOf = (create: (kind: keyof Lists) => readonly ListEntry[]): Lists =>
 
 /** An accepted entry stays as accepted while the server lists it. If the server removes it, it may come back. */
 function narrowLists(before: Snapshot, now: Snapshot): Pick<Snapshot, "lists" | "formerLists"> {
-  // The entries of lists that were not read could neither be accepted nor refused.
-  if (!before.lists) return now.lists ? { lists: now.lists } : {};
-  const acceptedLists = listsOf((kind) => [...(before.lists?.[kind] ?? []), ...(before.formerLists?.[kind] ?? [])]);
-  const presentKeys = Object.fromEntries(
-    LIST_KINDS.map((kind) => [kind, new Set((now.lists?.[kind] ?? []).map(keyOf))]),
-  );
+  const acceptedLists = listsOf((kind) => [...before.lists[kind], ...(before.formerLists?.[kind] ?? [])]);
+  const presentKeys = Object.fromEntries(LIST_KINDS.map((kind) => [kind, new Set(now.lists[kind].map(keyOf))]));
   const isPresent = (kind: string) => (entry: ListEntry) => presentKeys[kind]?.has(keyOf(entry)) === true;
   const formerLists = listsOf((kind) => acceptedLists[kind].filter((entry) => !isPresent(kind)(entry)));
   return {
@@ -48,7 +44,7 @@ export function narrow(before: Snapshot, now: Snapshot): Snapshot {
   });
   const listedTools = new Map(tools.map((tool) => [tool.name, tool]));
   const formerTools = acceptedByName.filter((tool) => !isDeepStrictEqual(tool, listedTools.get(tool.name)));
-  const { acceptances, instructions, offers = now.offers } = before;
+  const { acceptances, instructions, offers } = before;
   return {
     server: { ...before.server, version: now.server.version },
     revision: now.revision,
@@ -57,7 +53,7 @@ export function narrow(before: Snapshot, now: Snapshot): Snapshot {
     ...(acceptances && { acceptances }),
     ...(instructions !== undefined && now.instructions !== undefined && { instructions }),
     ...narrowLists(before, now),
-    ...(offers && { offers: offers.filter((offer) => now.offers?.includes(offer)) }),
+    offers: offers.filter((offer) => now.offers.includes(offer)),
     ...(now.omissions && { omissions: now.omissions }),
     ...(formerTools.length > 0 && { formerTools }),
   };
@@ -73,12 +69,7 @@ export function acceptEntries(before: Snapshot, now: Snapshot, names: readonly s
     ...before,
     tools: [...before.tools.filter(isOtherTool), ...now.tools.filter((tool) => !isOtherTool(tool))],
     ...(formerTools && { formerTools: formerTools.filter(isOtherTool) }),
-    ...(lists && {
-      lists: listsOf((kind) => [
-        ...lists[kind].filter(isOther),
-        ...(now.lists?.[kind] ?? []).filter((entry) => !isOther(entry)),
-      ]),
-    }),
+    lists: listsOf((kind) => [...lists[kind].filter(isOther), ...now.lists[kind].filter((entry) => !isOther(entry))]),
     ...(formerLists && { formerLists: listsOf((kind) => formerLists[kind].filter(isOther)) }),
   };
 }

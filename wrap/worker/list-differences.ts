@@ -22,26 +22,26 @@ const CONTEXT_CHARACTERS = 20;
 export function differences(before: Snapshot, now: Snapshot, isComplete = false): string[] {
   const width = isComplete ? Number.POSITIVE_INFINITY : MAX_TEXT_CHARACTERS;
   const lines = [
-    ...fieldChanges("server ", serverFields(before, now), serverFields(now, now), width),
+    ...fieldChanges("server ", serverFields(before), serverFields(now), width),
     ...listChanges("", toolsByName(before), toolsByName(now), width, toolFields, ({ name: _, ...rest }) => rest),
-    // Lists that were not read before are not reported as changes.
-    ...(before.lists ? LIST_KINDS : []).flatMap((kind) =>
-      listChanges(`${kind.slice(0, -1)} `, byKey(before, kind), byKey(now, kind), width),
-    ),
+    ...LIST_KINDS.flatMap((kind) => listChanges(`${kind.slice(0, -1)} `, byKey(before, kind), byKey(now, kind), width)),
   ];
   const omittedCount = lines.length - MAX_LINES;
   return isComplete || omittedCount <= 0 ? lines : [...lines.slice(0, MAX_LINES), `… and ${omittedCount} more`];
 }
 
-const serverFields = (snapshot: Snapshot, now: Snapshot): Fields => {
-  const { server, instructions, resources, offers = now.offers } = snapshot;
-  return { name: server.name, title: server.title, instructions, resources, offers };
-};
+const serverFields = ({ server: { name, title }, instructions, resources, offers }: Snapshot): Fields => ({
+  name,
+  title,
+  instructions,
+  resources,
+  offers,
+});
 
 const toolFields = ({ annotations, execution: _, ...rest }: ListedTool): Fields => ({ ...annotations, ...rest });
 
 const byKey = ({ lists }: Snapshot, kind: keyof Lists): Map<string, ListEntry> =>
-  new Map(lists?.[kind].map((entry) => [keyOf(entry), entry]));
+  new Map(lists[kind].map((entry) => [keyOf(entry), entry]));
 
 function fieldChanges(subject: string, before: Fields, now: Fields, width: number): string[] {
   return [...new Set([...Object.keys(before), ...Object.keys(now)])]

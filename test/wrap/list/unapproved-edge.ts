@@ -36,6 +36,8 @@ const snapshot: Snapshot = {
     },
     { name: "flat", inputSchema: { type: "object", properties: "none", required: 5 } },
   ],
+  lists: { prompts: [], resources: [], resourceTemplates: [] },
+  offers: [],
   unapprovedChanges: ["+ <b>leak</b> is new"],
 };
 
