@@ -1,6 +1,6 @@
 /** `wait JOB...`: ends when the jobs have ended, for shells, CI steps and agents' background commands. */
 import { parseArgs } from "node:util";
-import { ended, WAIT, withResult } from "../../client/jobs.ts";
+import { awaitJobs, readJob, WAIT_SECONDS } from "../../client/jobs.ts";
 import { option, usageOf, WrongArguments } from "../arguments.ts";
 import { CLIENT_OPTIONS, connectionTo, TOKEN_USAGE } from "./options.ts";
 
@@ -41,9 +41,9 @@ export async function run(args: string[]): Promise<void> {
     const running = () => some.filter((name) => !codes.has(name));
     try {
       while (running().length > 0 && Date.now() < until) {
-        const seconds = Math.max(1, Math.min(WAIT, Math.ceil((until - Date.now()) / 1_000)));
-        for (const name of await ended(connection, running(), seconds, limit)) {
-          const job = await withResult(connection, name, limit);
+        const seconds = Math.max(1, Math.min(WAIT_SECONDS, Math.ceil((until - Date.now()) / 1_000)));
+        for (const name of await awaitJobs(connection, running(), seconds, limit)) {
+          const job = await readJob(connection, name, limit);
           codes.set(name, CODES[job.status] ?? 1);
           if (names.length > 1) console.log(JSON.stringify(job));
           else if (job.status === "complete") console.log(JSON.stringify(job.result));

@@ -8,7 +8,7 @@ import getPort from "get-port";
 import type { Log } from "../../core/index.ts";
 import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
-import { updated } from "../../wrap/worker/snapshot-file.ts";
+import { updateOf } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { optionIn, readArguments, usageOf } from "../arguments.ts";
 import { start } from "../launcher/start.ts";
@@ -57,7 +57,7 @@ export async function run(args: string[]): Promise<void> {
   const info: Log["info"] = (_message, { says } = {}) => {
     said = String(says ?? said);
   };
-  const now = await server.look({ ...silentLog, info }, (what) =>
+  const now = await server.currentSnapshot({ ...silentLog, info }, (what) =>
     console.log(said === "" ? what : `${what}; it wrote: ${said}`),
   );
   const { name, version } = now.server;
@@ -67,7 +67,7 @@ export async function run(args: string[]): Promise<void> {
       `${options.name} is the name of another server here: this one is ${own.name}. --name gives it another.\n`,
     );
   }
-  const update = updated(await agreedIn(root, options), now, options);
+  const update = updateOf(await agreedIn(root, options), now, options);
   const { snapshot } = update;
   for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
   for (const line of leftOut(snapshot, options)) console.log(line);

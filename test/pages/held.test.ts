@@ -14,7 +14,7 @@ beforeAll(async () => {
     { ...bindings, ...bearerBindings({ ada: "token-of-ada" }) },
     { ...bindings, OPERATE: "" },
   ];
-  edge = await startEdge({ port: 0, entry: "test/wrap/list/held-edge.ts", bindings, beside: others });
+  edge = await startEdge({ port: 0, entry: "test/wrap/list/unapproved-edge.ts", bindings, beside: others });
 });
 afterAll(async () => {
   await browser?.close();
