@@ -1,5 +1,6 @@
 /** The launcher serves the folder in which it runs, and knows nothing of the content. */
-import { glob, readFile } from "node:fs/promises";
+import { globSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
@@ -92,7 +93,7 @@ const LOADED_LATER = [
 ];
 
 test("the edge gets every variable that its configuration reads", async () => {
-  const declared = await Array.fromAsync(glob("features/*/config.ts"));
+  const declared = globSync("features/*/config.ts");
   const paths = ["functions/config.ts", "functions/auth/auth-config.ts", ...declared, ...LOADED_LATER];
   const sources = await Promise.all(paths.map((path) => readFile(path, "utf8")));
   const read = sources.flatMap((source) =>
