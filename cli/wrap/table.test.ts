@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { CARD_TOOLS } from "../../features/cards/card.ts";
-import { builtIn } from "../../functions/calls/index.ts";
+import { builtIn } from "../../functions/built-in.ts";
 import { BUILT_IN_TOOL_NAMES, type Snapshot } from "../../wrap/snapshot.ts";
 import { checkChosen, leftOut, policyTable } from "./table.ts";
 

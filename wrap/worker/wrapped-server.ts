@@ -3,7 +3,7 @@ import { ProtocolError, SdkHttpError } from "@modelcontextprotocol/client";
 import { LRUCache } from "lru-cache";
 import { HOUR, type Log, RetryableError, type Step } from "../../core/author/context.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
-import type { Fetch } from "../../features/files/public-fetch.ts";
+import type { Fetch } from "../../worker/connection/public-fetch.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { CallsInFlight } from "./call/calls-in-flight.ts";
