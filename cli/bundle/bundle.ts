@@ -15,8 +15,8 @@ import { edgeOptions, isForWrangler } from "./edge-options.ts";
 export const EDGE_MODULE = "index.js";
 
 /** The folder of bundles in the project. */
-const CACHE = ".build";
-const DAY = 24 * 60 * 60 * 1000;
+const CACHE_FOLDER = ".build";
+const DAY_MS = 24 * 60 * 60 * 1000;
 /** Files that change with the dependencies, wrangler among them. */
 const LOCK_FILES = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "node_modules/.package-lock.json"];
 
@@ -54,40 +54,41 @@ type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folders" | "
  */
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
-  const cache = join(root, CACHE);
+  const cache = join(root, CACHE_FOLDER);
   const [, sources] = await Promise.all([buildPages(), buildModules(root)]);
-  const known = `inputs-${encodeURIComponent(entry ?? "")}.json`;
-  const own = sources.map((source) => relative(root, source));
-  const folderOf = (inputs: readonly string[]) => join(cache, bundleName([...inputs, ...own], config, root));
-  const inputs: string[] | undefined = await readJson(join(cache, known));
-  const last = inputs && folderOf(inputs);
-  const cached: Omit<Bundle, "dir"> | undefined = last && (await readJson(join(last, "bundle.json")));
-  if (last && cached) {
-    await keep(last);
-    return { ...cached, dir: last };
+  const inputsFile = `inputs-${encodeURIComponent(entry ?? "")}.json`;
+  const moduleSources = sources.map((source) => relative(root, source));
+  const folderOf = (inputs: readonly string[]) => join(cache, bundleName([...inputs, ...moduleSources], config, root));
+  const inputs: string[] | undefined = await readJson(join(cache, inputsFile));
+  const lastFolder = inputs && folderOf(inputs);
+  const lastBundle: Omit<Bundle, "dir"> | undefined = lastFolder && (await readJson(join(lastFolder, "bundle.json")));
+  if (lastFolder && lastBundle) {
+    await keep(lastFolder);
+    return { ...lastBundle, dir: lastFolder };
   }
 
   await removeOldBundles(cache);
   // Not by `mkdtemp`, whose folders only their owner can read: another user may start the edge.
-  const building = join(cache, `building-${randomUUID()}`);
-  await mkdir(building);
+  const draft = join(cache, `building-${randomUUID()}`);
+  await mkdir(draft);
   for (;;) {
-    const started = Date.now();
-    const reading = readConfiguration(config);
-    const [made, configuration] = await Promise.all([make(entry, reading, building, root), reading]).catch(
-      async (error) => {
-        await rm(building, { recursive: true, force: true }).catch(() => {});
-        throw error;
-      },
-    );
+    const startedAt = Date.now();
+    const configurationRead = readConfiguration(config);
+    const [output, configuration] = await Promise.all([
+      build(entry, configurationRead, draft, root),
+      configurationRead,
+    ]).catch(async (error) => {
+      await rm(draft, { recursive: true, force: true }).catch(() => {});
+      throw error;
+    });
     const settings = settingsOf(configuration, dirname(config));
-    if (await changedSince(started, made.inputs, root)) continue; // The bundle may mix old and new files.
-    const bundle = { ...settings, main: made.main, modules: made.modules };
-    await writeFile(join(building, "bundle.json"), JSON.stringify(bundle));
-    const dir = folderOf(made.inputs);
+    if (await changedSince(startedAt, output.inputs, root)) continue; // The bundle may mix old and new files.
+    const bundle = { ...settings, main: output.main, modules: output.modules };
+    await writeFile(join(draft, "bundle.json"), JSON.stringify(bundle));
+    const dir = folderOf(output.inputs);
     // Renamed, so that a bundle is complete or absent. If another process was faster, its bundle is the same.
-    await rename(building, dir).catch(() => rm(building, { recursive: true }));
-    await put(cache, known, JSON.stringify(made.inputs));
+    await rename(draft, dir).catch(() => rm(draft, { recursive: true }));
+    await put(cache, inputsFile, JSON.stringify(output.inputs));
     await keep(dir);
     return { ...bundle, dir };
   }
@@ -133,9 +134,14 @@ async function changedSince(time: number, inputs: readonly string[], root: strin
   return stats.some((info) => (info?.mtimeMs ?? 0) > time);
 }
 
-async function make(entry: string | undefined, reading: Promise<Configuration>, outdir: string, root: string) {
+async function build(
+  entry: string | undefined,
+  configurationRead: Promise<Configuration>,
+  outdir: string,
+  root: string,
+) {
   if (entry === undefined) return runWrangler(entry, outdir, root);
-  const configuration = await reading;
+  const configuration = await configurationRead;
   return isForWrangler(configuration)
     ? runWrangler(entry, outdir, root)
     : runEsbuild(entry, configuration, outdir, root);
@@ -162,10 +168,10 @@ async function runWrangler(entry: string | undefined, outdir: string, root: stri
 
 /** Bundles by esbuild alone, with the same result. */
 async function runEsbuild(entry: string, configuration: Configuration, outdir: string, root: string) {
-  const { build } = await loadEsbuild(root);
+  const esbuild = await loadEsbuild(root);
   const { minify = false, keep_names: keepNames = true } = configuration;
   const options = { ...edgeOptions(entry, configuration, root, "production"), minify, keepNames, outdir };
-  const { metafile } = await build(options).catch((error: Error) => {
+  const { metafile } = await esbuild.build(options).catch((error: Error) => {
     throw new Error(`The edge does not bundle:\n${error.message}`);
   });
   const modules = await copyModules(root, outdir);
@@ -184,7 +190,7 @@ const isOwn = (path: string) => !path.includes("node_modules/") && !/^\w+:/.test
 export async function keep(dir: string): Promise<void> {
   // A folder of `dev` exists from its first build on.
   const touch = () => utimes(dir, new Date(), new Date()).catch(() => {});
-  setInterval(touch, DAY / 4).unref();
+  setInterval(touch, DAY_MS / 4).unref();
   await touch();
 }
 
@@ -195,6 +201,6 @@ async function removeOldBundles(cache: string): Promise<void> {
     const path = join(cache, name);
     if (!/^(edge|building|dev)-/.test(name)) continue;
     const info = await stat(path).catch(() => undefined);
-    if (info && Date.now() - info.mtimeMs > DAY) await rm(path, { recursive: true, force: true });
+    if (info && Date.now() - info.mtimeMs > DAY_MS) await rm(path, { recursive: true, force: true });
   }
 }

@@ -10,16 +10,19 @@ import { type Bundle, EDGE_MODULE } from "./bundle.ts";
  */
 export function mapToSources({ dir, main }: Pick<Bundle, "dir" | "main">): (text: string) => string {
   let map: SourceMap | null | undefined;
-  const locate = (found: string, line: string, column: string): string => {
+  const locate = (location: string, line: string, column: string): string => {
     map ??= readMap(join(dir, `${main}.map`));
     const origin = map?.findOrigin(Number(line), Number(column));
-    if (!origin || !("fileName" in origin)) return found;
+    if (!origin || !("fileName" in origin)) return location;
     return `${relative(process.cwd(), resolve(dir, origin.fileName))}:${origin.lineNumber}:${origin.columnNumber}`;
   };
-  return (text) => (text.includes(`${EDGE_MODULE}:`) ? text.replace(LOCATION, locate) : text);
+  return (text) => (text.includes(`${EDGE_MODULE}:`) ? text.replace(LOCATION_PATTERN, locate) : text);
 }
 
-const LOCATION = new RegExp(`(?:file:///bundle/|(?<![\\w./-]))${EDGE_MODULE.replace(".", "\\.")}:(\\d+):(\\d+)`, "g");
+const LOCATION_PATTERN = new RegExp(
+  `(?:file:///bundle/|(?<![\\w./-]))${EDGE_MODULE.replace(".", "\\.")}:(\\d+):(\\d+)`,
+  "g",
+);
 
 function readMap(path: string): SourceMap | undefined {
   try {

@@ -11,8 +11,13 @@ export const CLIENT_OPTIONS = {
 export const TOKEN_USAGE = "MCP_TOKEN in the environment is the caller's token, where the server wants one.";
 
 /** A connection to the endpoint that the options name. @throws {WrongArguments} for text that is not a URL */
-export function connectionTo(given = localEndpoint()): Connection {
-  if (!URL.canParse(given)) throw new WrongArguments(`--url: ${given} is not a URL.`);
-  const caller = { name: "durable-mcp-edge", version: packageVersion(), token: process.env.MCP_TOKEN };
-  return new Connection({ url: new URL(given), ...caller, advice: ": set MCP_TOKEN to one of its callers'" });
+export function connectionTo(url = localEndpoint()): Connection {
+  if (!URL.canParse(url)) throw new WrongArguments(`--url: ${url} is not a URL.`);
+  return new Connection({
+    url: new URL(url),
+    name: "durable-mcp-edge",
+    version: packageVersion(),
+    token: process.env.MCP_TOKEN,
+    advice: ": set MCP_TOKEN to one of its callers'",
+  });
 }

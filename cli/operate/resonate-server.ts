@@ -3,7 +3,7 @@ import { ResonateClient } from "../../core/store/connection/client.ts";
 import { ResonateUnavailable, SearchRefused } from "../../core/store/connection/failures.ts";
 import { option, optionOr, readArguments, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
-import { readProject, typed } from "../project.ts";
+import { commandLine, readProject } from "../project.ts";
 
 /** The options that select the server. */
 export const SERVER_OPTIONS = {
@@ -66,7 +66,7 @@ export async function withServer<T>(values: ServerValues, work: (server: Server)
 
 function explain(error: Error, { url, tokenSource, namespace }: Server): string {
   if (error instanceof SearchRefused) {
-    const remedy = `${typed(readProject(), "keys", "--operator")} makes one that may, or --url takes a deployment's operator's`;
+    const remedy = `${commandLine(readProject(), "keys", "--operator")} makes one that may, or --url takes a deployment's operator's`;
     return `The Resonate server at ${url} does not let the token in ${tokenSource} search: ${remedy}.`;
   }
   if (!(error instanceof ResonateUnavailable)) return error.message;

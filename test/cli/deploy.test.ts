@@ -230,7 +230,7 @@ test("at a terminal it names the Worker that a removal would break, and asks one
   // A Worker of another project that uses objects of this one.
   const binding = { name: "THEIRS", type: "durable_object_namespace", class_name: "Listener", script_name: "asked" };
   platform.workers.set("another", { modules: {}, bindings: [binding], migrations: undefined, limits: undefined });
-  const removed = await deployAtTerminal("Type its name to go on: ", "asked", "--name", "asked", "--remove");
+  const removed = await deployAtTerminal("Type its name to continue: ", "asked", "--name", "asked", "--remove");
   expect([removed.exitCode, platform.workers.has("asked")]).toEqual([0, false]);
   expect(removed.output).toContain("another uses it, and will break");
   expect(removed.output.match(/are you sure|\? /gi)).toBeNull();

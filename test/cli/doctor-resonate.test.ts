@@ -61,7 +61,7 @@ describe.concurrent("the Resonate server", () => {
     const url = release === "0.10" ? new URL(server.url) : before.url;
     const namespace = `late${randomBytes(8).toString("hex")}/`;
     const timers = async () =>
-      of(await checkResonate({ url, token: undefined, namespace, late: 0 }), "Resonate's timers");
+      of(await checkResonate({ url, token: undefined, namespace, maxDelay: 0 }), "Resonate's timers");
     const [id, timeoutAt] = [`${namespace}timer`, Date.now() + 5_000];
     await server.call("promise.create", { id, timeoutAt, param: {}, tags: { "resonate:timer": "true" } });
     expect(await timers()).toMatchObject({ status: "ok", detail: "none is overdue" });

@@ -11,7 +11,7 @@ import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
 import { moveRows } from "../../backup/move-rows.ts";
 import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
-import { readProject, typed } from "../../project.ts";
+import { commandLine, readProject } from "../../project.ts";
 
 const OPTIONS = {
   to: option("URL", "the new server"),
@@ -66,11 +66,11 @@ export async function run(args: string[]): Promise<void> {
   await writeFile(settings, `${lines.join("\n")}\n`, { mode: 0o600 });
   console.log(`Moved to ${url}: ${ended} promises that had ended, ${pending} that wait, ${running} jobs that run.`);
   if (schedules > 0) console.log(`${schedules} schedules were not moved: make them there.`);
-  console.log(`\nHave the edge use it: ${typed(readProject(), "deploy", `--secrets-file ${settings}`)}`);
+  console.log(`\nHave the edge use it: ${commandLine(readProject(), "deploy", `--secrets-file ${settings}`)}`);
   console.log("and start workers with its RESONATE_URL.");
   if (options.url === undefined)
     console.log(
-      `Callers' events and subscriptions: ${typed(readProject(), "restore", `--from ${file} --url URL`)}, of that edge.`,
+      `Callers' events and subscriptions: ${commandLine(readProject(), "restore", `--from ${file} --url URL`)}, of that edge.`,
     );
   console.log("Then remove that file.");
 }
