@@ -52,8 +52,8 @@ export async function run(args: string[]): Promise<void> {
       );
     const before = await readSnapshot(file);
     // The changes that a run has shown are accepted, not those that the server may have made since.
-    const waiting = isAccepting || own.length === 0 ? await readSnapshot(waitingBeside(file)) : undefined;
-    const now = waiting ?? (own.length > 0 ? await fetchSnapshot(options) : before);
+    const unapproved = isAccepting || own.length === 0 ? await readSnapshot(waitingBeside(file)) : undefined;
+    const now = unapproved ?? (own.length > 0 ? await fetchSnapshot(options) : before);
     if (now === undefined) continue;
     const update = updated(before, now, { follow: acceptsAll || options.follow === true, accept }, true);
     if (isAccepting && before && update.taken.length > 0)

@@ -32,11 +32,11 @@ export class Account {
    *
    * @throws {Error} without a login, or if the login has several accounts and none is configured
    */
-  static async open(configured: string | undefined): Promise<Account> {
+  static async open(configuredId: string | undefined): Promise<Account> {
     const token = process.env.CLOUDFLARE_API_TOKEN;
     const headers = headersOf(token ? { token } : await wranglerJson("auth", "token"));
     if (!headers) throw new Error("Nobody is logged in to Cloudflare: npx wrangler login");
-    const id = process.env.CLOUDFLARE_ACCOUNT_ID || configured;
+    const id = process.env.CLOUDFLARE_ACCOUNT_ID || configuredId;
     if (id) return new Account(id, headers);
     const accounts = (await wranglerJson<{ accounts?: { id: string; name: string }[] }>("whoami"))?.accounts ?? [];
     const [only] = accounts;

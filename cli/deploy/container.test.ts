@@ -37,12 +37,12 @@ test("a container that runs jobs of a server elsewhere is deployed again", async
 });
 
 test("only --no-container moves jobs out of an existing container", async () => {
-  const existing = { edge: [...runsIn("container"), secret("ENCRYPTION_KEYS")], worker: [] };
+  const current = { edge: [...runsIn("container"), secret("ENCRYPTION_KEYS")], worker: [] };
   const without = { account: { hasContainers: async () => false } };
-  await expect(choose(existing)).rejects.toThrow("it needs ENCRYPTION_KEYS as the edge has it");
-  await expect(choose({ ...existing, ...without })).rejects.toThrow("end the container with --no-container");
-  await expect(choose({ ...existing, root: "/nowhere" })).rejects.toThrow("end the container with --no-container");
-  expect(await choose({ ...existing, isRequested: false })).toMatchObject({ runsIn: "workers" });
+  await expect(choose(current)).rejects.toThrow("it needs ENCRYPTION_KEYS as the edge has it");
+  await expect(choose({ ...current, ...without })).rejects.toThrow("end the container with --no-container");
+  await expect(choose({ ...current, root: "/nowhere" })).rejects.toThrow("end the container with --no-container");
+  expect(await choose({ ...current, isRequested: false })).toMatchObject({ runsIn: "workers" });
   // Without a container there is nothing to lose.
-  expect(await choose({ ...existing, worker: undefined })).toMatchObject({ runsIn: "workers" });
+  expect(await choose({ ...current, worker: undefined })).toMatchObject({ runsIn: "workers" });
 });

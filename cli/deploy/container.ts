@@ -76,7 +76,7 @@ export async function chooseContainer(situation: Situation): Promise<Choice> {
   if (image !== undefined) return inContainer(`from ${image}`);
   if (await canBuild()) return inContainer("from an image that Docker builds here");
   if (isRunning) return inContainer("which stays as it is: no Docker runs here", false);
-  return inWorkers("no Docker runs here that could build its image (--image takes one from a registry)");
+  return inWorkers("no Docker runs here that could build its image (--image names one in a registry)");
 }
 
 /** Whether Docker runs here. Wrangler makes the same check. */

@@ -22,10 +22,10 @@ const JOBS_FORM = "JOBS_FORM";
  * @throws {Error} if the deployed version has another form and `isOtherForm` does not confirm that its workers are stopped
  */
 export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOptions): Record<string, string> {
-  const deployed = edge ? Number(edge.find(({ name }) => name === JOBS_FORM)?.text ?? 1) : FORM;
-  if (deployed !== FORM && !isOtherForm) {
+  const deployedForm = edge ? Number(edge.find(({ name }) => name === JOBS_FORM)?.text ?? 1) : FORM;
+  if (deployedForm !== FORM && !isOtherForm) {
     throw new Error(
-      `Nothing was deployed: ${apart("what is deployed", deployed, "this version", FORM)}. ` +
+      `Nothing was deployed: ${apart("what is deployed", deployedForm, "this version", FORM)}. ` +
         "Stop its workers, deploy with --other-form, and start workers of this version: docs/operations.md#mixed-versions.",
     );
   }

@@ -45,9 +45,12 @@ export async function checkReady(origin: URL): Promise<Finding> {
   const { ok, warning, failed } = findings("edge to Resonate");
   const answer = await ask(new URL("/ready", origin));
   if (answer.status === 200) {
-    const missing = field(answer.text, "missing");
-    if (typeof missing !== "string") return ok("the edge reaches its Resonate server");
-    return warning(`the edge reaches its Resonate server, but ${missing}`, "Bind it as docs/auth.md says, and deploy.");
+    const missingBinding = field(answer.text, "missing");
+    if (typeof missingBinding !== "string") return ok("the edge reaches its Resonate server");
+    return warning(
+      `the edge reaches its Resonate server, but ${missingBinding}`,
+      "Bind it as docs/auth.md says, and deploy.",
+    );
   }
   if (answer.status === undefined) return failed(`no answer at /ready: ${answer.reason}`, CHECK_LOG);
   const error = field(answer.text, "error");
@@ -59,8 +62,8 @@ export async function checkReady(origin: URL): Promise<Finding> {
   );
 }
 
-/** Checks that a call without a token is treated as `expected`; undefined expects that some kind of token is required. */
-export async function checkAuth(origin: URL, expected: AuthMode | undefined): Promise<Finding> {
+/** Checks that a call without a token is treated as in `expectedMode`; undefined expects that some kind of token is required. */
+export async function checkAuth(origin: URL, expectedMode: AuthMode | undefined): Promise<Finding> {
   const { ok, failed } = findings("authentication");
   const answer = await ask(new URL("/mcp", origin), {
     method: "POST",
@@ -69,15 +72,15 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
   });
   if (answer.status === undefined) return failed(`no answer at /mcp: ${answer.reason}`, CHECK_LOG);
   if (answer.status !== 401) {
-    if (expected === "none") return ok("none, as expected: everyone who reaches the edge may use it");
-    if (expected === undefined && isLoopback(origin)) return ok("none, on this machine only");
+    if (expectedMode === "none") return ok("none, as expected: everyone who reaches the edge may use it");
+    if (expectedMode === undefined && isLoopback(origin)) return ok("none, on this machine only");
     if (answer.status >= 500) return failed(`/mcp answers ${answer.status}`, CHECK_LOG);
     return failed(
       `a call without a token is answered (${answer.status}): everyone on the internet may use this deployment`,
       "Set AUTH_MODE to oauth or bearer, or run the doctor with --auth none if that is meant.",
     );
   }
-  if (expected === "none") {
+  if (expectedMode === "none") {
     return failed(
       "it asks for a token, and none was expected",
       "Run the doctor without --auth none, or change AUTH_MODE.",
@@ -86,13 +89,13 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
   const challenge = answer.headers.get("WWW-Authenticate") ?? "";
   const metadataUrl = /\bresource_metadata="([^"]+)"/.exec(challenge)?.[1];
   if (metadataUrl === undefined) {
-    if (expected !== "oauth") return ok("it asks for a static token (AUTH_MODE bearer)");
+    if (expectedMode !== "oauth") return ok("it asks for a static token (AUTH_MODE bearer)");
     return failed(
       "the refusal does not say where the authorization server is",
       "Set AUTH_MODE to oauth: MCP clients find the authorization server by the resource_metadata of a 401.",
     );
   }
-  if (expected === "bearer") return failed("it asks for OAuth, not for static tokens", "Set AUTH_MODE to bearer.");
+  if (expectedMode === "bearer") return failed("it asks for OAuth, not for static tokens", "Set AUTH_MODE to bearer.");
   return checkMetadata(origin, metadataUrl);
 }
 

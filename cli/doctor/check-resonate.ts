@@ -1,4 +1,4 @@
-/** Checks the Resonate server directly, with requests that the edge and the worker make. */
+/** Checks the Resonate server directly, with requests that the edge and the worker send. */
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
 import { ResonateClient } from "../../core/store/connection/client.ts";
@@ -122,10 +122,10 @@ function checkToken(answer: HttpAnswer): Finding {
 
 /** Checks the server's release. Some releases speak the same protocol but refuse requests that jobs need. */
 async function checkRelease(client: ResonateClient, namespace: string): Promise<Finding[]> {
-  const unsupported = await checkSupport(client, namespace);
-  if (unsupported?.reason !== "release") return [];
+  const problem = await checkSupport(client, namespace);
+  if (problem?.reason !== "release") return [];
   const fix = `Run release ${SUPPORTED_RELEASES}; infra/compose.yaml names one.`;
-  return [findings("Resonate's release").failed(unsupported.words, fix)];
+  return [findings("Resonate's release").failed(problem.words, fix)];
 }
 
 /**

@@ -146,7 +146,7 @@ function describe(project: Project, command: Command, { data, services }: Option
   const option = data === DATA ? [] : elsewhere;
   const state = data === undefined ? "in memory" : `state in ${data}`;
   const resonate = stack.resonate ? `embedded, ${state}` : "from RESONATE_URL";
-  // `wrap` always takes a server to wrap, so `start` answers questions about its stack.
+  // `wrap` always needs a server to wrap, so `start` answers questions about its stack.
   const configCommand = command === "wrap" ? "start" : command;
   return banner({
     name: project.name,

@@ -66,7 +66,7 @@ export async function withServer<T>(values: ServerValues, work: (server: Server)
 
 function explain(error: Error, { url, tokenSource, namespace }: Server): string {
   if (error instanceof SearchRefused) {
-    const remedy = `${commandLine(readProject(), "keys", "--operator")} makes one that may, or --url takes a deployment's operator's`;
+    const remedy = `${commandLine(readProject(), "keys", "--operator")} creates one that may, or --url accepts a deployment's operator's`;
     return `The Resonate server at ${url} does not let the token in ${tokenSource} search: ${remedy}.`;
   }
   if (!(error instanceof ResonateUnavailable)) return error.message;

@@ -65,7 +65,7 @@ export class Console {
   }
 
   print(text: string): void {
-    if (this.#screen) this.#screen.show(this.#changing(), [text]);
+    if (this.#screen) this.#screen.show(this.#jobLines(), [text]);
     else this.#out.write(`${text}\n`);
   }
 
@@ -123,10 +123,10 @@ export class Console {
   }
 
   #refresh(): void {
-    this.#screen?.show(this.#changing());
+    this.#screen?.show(this.#jobLines());
   }
 
-  #changing(): string[] {
+  #jobLines(): string[] {
     return this.#screen && !this.#isClosed ? this.#jobs.lines(this.#screen.size) : [];
   }
 }
