@@ -175,7 +175,7 @@ function overviewOf(overview: Overview): Answer {
     ...waits.map(({ kind, state, n }) => `  ${n} of ${kind}: ${state}`),
     ...workers.map(
       ({ worker, at, slots, isRunner }) =>
-        `worker ${worker.slice(0, 8)}: ${slots.running} of ${slots.most} slots${isRunner && slots.running === 0 ? ", asleep until the next job" : ""}, heard of ${new Date(at).toISOString()}`,
+        `worker ${worker.slice(0, 8)}: ${slots.running} of ${slots.most} slots${isRunner && slots.running === 0 ? ", asleep until the next job" : ""}, last report ${new Date(at).toISOString()}`,
     ),
     ...callers.map(
       ({ key, label = key, started, running, bytes, rows }) =>

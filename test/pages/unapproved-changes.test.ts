@@ -1,4 +1,4 @@
-/** Held-back changes of a wrapped server's tools are shown to users on their own machine, and to no unknown visitor. */
+/** Unapproved changes of a wrapped server's tools are shown to users on their own machine, and to no unknown visitor. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { bearerBindings } from "../auth/support.ts";
