@@ -32,7 +32,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["{client,core,tools,functions,pages,worker,wrap,server,cli,testing,docs}/**/*.test.ts"],
+          include: ["{client,core,features,tools,functions,pages,worker,wrap,server,cli,testing,docs}/**/*.test.ts"],
         },
       },
       // Tests of the whole system. Each file starts its own processes.

@@ -26,6 +26,10 @@ export function resolveModule(specifier: string, root: string): string {
   throw new Error(`${name} is not installed. Type: npm install --save-dev ${name}`);
 }
 
+/** The program of the wrangler that the project at `root` uses. @throws {Error} if it is not installed */
+export const wranglerProgram = (root: string): string =>
+  join(dirname(resolveModule("wrangler/package.json", root)), "bin/wrangler.js");
+
 /** The part of this package's `package.json` that the command line reads. */
 interface Manifest {
   version: string;

@@ -1,7 +1,7 @@
 import { buffer } from "node:stream/consumers";
 import { expect, test, vi } from "vitest";
 import { serveHttp } from "../testing/stack/http-server.ts";
-import { Connection, ToolRefused } from "./connection.ts";
+import { Connection, RequestFailed, ToolRefused } from "./connection.ts";
 
 /**
  * A server with four tools: `slow` answers when `finish` is called, `refused` refuses, `away` answers HTTP 503 once. `busy`
@@ -126,4 +126,31 @@ test("a pause ends with its call, and with the connection", async () => {
   await ended;
   expect(performance.now() - begun).toBeLessThan(1_000);
   expect(server.called).toEqual(["slow", "busy", "busy"]);
+});
+
+test.each([
+  [401, "token refused"],
+  [403, "token refused"],
+  [404, "refused"],
+  [503, "unavailable"],
+  [429, "unavailable"],
+])("an answer %i in place of each tool's says that the request is %s", async (status, why) => {
+  await using server = await serveHttp((_request, response) => void response.writeHead(status).end("no"));
+  const connection = new Connection({ url: new URL(server.url), token: "t", retryMs: 0 });
+  for (const ask of [() => connection.call("any", {}), () => connection.start("any", {})]) {
+    const failure = await ask().catch((error) => error);
+    expect(failure).toBeInstanceOf(RequestFailed);
+    expect(failure.why).toBe(why);
+  }
+  await connection.close();
+});
+
+test("a server that does not answer is unavailable", async () => {
+  const server = await serveHttp((request) => void request.socket.destroy());
+  const connection = new Connection({ url: new URL(server.url), retryMs: 0 });
+  await expect(connection.call("any", {})).rejects.toMatchObject({ why: "unavailable" });
+  await expect(connection.start("any", {})).rejects.toMatchObject({ why: "unavailable" });
+  await server[Symbol.asyncDispose]();
+  await expect(connection.call("any", {})).rejects.toMatchObject({ why: "unavailable" });
+  await connection.close();
 });

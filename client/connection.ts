@@ -1,9 +1,17 @@
 /** A connection to a server: one that is away for a while is asked again. */
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import {
+  Client,
+  INTERNAL_ERROR,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  StreamableHTTPClientTransport,
+} from "@modelcontextprotocol/client";
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
-import { jsonOf } from "../core/store/json.ts";
-import { pause } from "../core/store/pacing/backoff.ts";
+import { jsonOf } from "../core/resonate/json.ts";
+import { pause } from "../core/resonate/pacing/backoff.ts";
 import {
   CARD,
   CLIENT_CAPABILITIES,
@@ -16,11 +24,11 @@ import {
 } from "../core/tools/mcp.ts";
 
 /** For how long a server that does not answer is asked again, and the shortest pause in between; in milliseconds. */
-const PATIENCE = 60_000;
-const PAUSE = 1_000;
+const MAX_RETRY_MS = 60_000;
+const MIN_PAUSE_MS = 1_000;
 
 /** How long the answer to a start may take, in milliseconds. */
-const TIMEOUT = 90_000;
+const START_TIMEOUT_MS = 90_000;
 
 /** A program asks its user itself, as cards do. */
 const capabilities = { extensions: { [UI]: { mimeTypes: [CARD] } } };
@@ -32,17 +40,45 @@ export interface ConnectionOptions {
   version?: string;
   /** What to do about a token that is refused, for the error. */
   advice?: string;
+  /** For how long a server that does not answer is asked again, in milliseconds. Default: a minute. */
+  retryMs?: number;
 }
 
 /**
  * A tool refused a call. The message is the text of its answer.
  *
  * @example
- * const isRefused = (error: unknown) => error instanceof ToolRefused && error.message.includes("url");
+ * const whyRefused = (error: unknown) => (error instanceof ToolRefused ? error.message : undefined);
  */
 export class ToolRefused extends Error {
   override name = "ToolRefused";
 }
+
+/**
+ * A request has no answer of the server. The cause is the error of the last try.
+ */
+export class RequestFailed extends Error {
+  override name = "RequestFailed";
+  readonly why: "token refused" | "unavailable" | "refused";
+
+  constructor(message: string, why: RequestFailed["why"], cause: unknown) {
+    super(message, { cause });
+    this.why = why;
+  }
+}
+
+/** The answer to a start is none of the protocol. */
+class UnexpectedAnswer extends Error {
+  readonly status: number;
+
+  constructor(status: number, text: string) {
+    super(`HTTP ${status}: ${text.slice(0, 200)}`);
+    this.status = status;
+  }
+}
+
+/** Another call found the client broken that a request used as well. The cause is the request's own error. */
+class ClientDiscarded extends Error {}
 
 const Answer = z.union([
   z.object({ result: z.looseObject({}) }),
@@ -71,19 +107,20 @@ export class Connection {
     return token ? { authorization: `Bearer ${token}` } : {};
   }
 
-  /** The answer to a request. @throws {Error} where the server refuses it, or does not answer for a minute */
+  /** The answer to a request. @throws {RequestFailed} if the server refuses it, or does not answer for a minute */
   ask<T>(request: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
     return this.#patiently(async () => {
       this.#opened ??= this.#open();
       const { client, ready } = this.#opened;
+      await ready;
       try {
-        await ready;
         return await request(client);
       } catch (error) {
         // After a refusal, an HTTP 429 or an abort the client, which other calls use too, is still good.
-        const isGood = error instanceof ToolRefused || (error as { status?: number }).status === 429 || signal?.aborted;
-        if (!isGood) await this.#discard(client);
-        throw error;
+        if (error instanceof ToolRefused || statusIn(error) === 429 || signal?.aborted) throw error;
+        const isDiscarded = this.#opened?.client !== client && !isAnswer(error);
+        await this.#discard(client);
+        throw isDiscarded ? new ClientDiscarded("", { cause: error }) : error;
       }
     }, signal);
   }
@@ -119,7 +156,7 @@ export class Connection {
           "mcp-name": name,
         },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
-        signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(TIMEOUT)]),
+        signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(START_TIMEOUT_MS)]),
       });
       const text = await response.text();
       let json = text;
@@ -129,8 +166,8 @@ export class Connection {
         parser.feed(text);
       }
       const answer = Answer.safeParse(jsonOf(json)).data;
-      if (!answer) throw new Error(`HTTP ${response.status}: ${text.slice(0, 200)}`);
-      if ("error" in answer) throw Object.assign(new Error(answer.error.message), { code: answer.error.code });
+      if (!answer) throw new UnexpectedAnswer(response.status, text);
+      if ("error" in answer) throw new ProtocolError(answer.error.code, answer.error.message);
       return answer.result;
     });
   }
@@ -156,9 +193,10 @@ export class Connection {
         if (error instanceof ToolRefused) throw error;
         // From the first failure on, which may come after a long wait for an answer.
         failing ??= Date.now();
-        if (!isPassing(error) || Date.now() - failing > PATIENCE) throw this.#explained(error);
-        const asked = Math.min(this.#notBefore - Date.now(), PATIENCE);
-        await pause(Math.max(PAUSE, asked), AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]));
+        const { retryMs = MAX_RETRY_MS } = this.#options;
+        if (!isPassing(error) || Date.now() - failing >= retryMs) throw this.#explained(error);
+        const asked = Math.min(this.#notBefore - Date.now(), retryMs);
+        await pause(Math.max(MIN_PAUSE_MS, asked), AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]));
         if (this.#closed.signal.aborted) throw this.#explained(error);
       }
     }
@@ -180,25 +218,46 @@ export class Connection {
     return response;
   };
 
-  #explained(error: unknown): Error {
+  #explained(failure: unknown): RequestFailed {
+    const error = failure instanceof ClientDiscarded ? failure.cause : failure;
     const { message, cause } = error as Error & { cause?: Error };
     const { url, advice = "" } = this.#options;
-    const isRefused = /\b(401|403)\b|unauthorized|forbidden/i.test(message);
+    const status = statusIn(error);
+    if (status === 401 || status === 403)
+      return new RequestFailed(`${url} refuses the token${advice}.`, "token refused", error);
     const reason = cause?.message ? `${message}: ${cause.message}` : message;
-    return new Error(isRefused ? `${url} refuses the token${advice}.` : `${url}: ${reason}`, { cause: error });
+    return new RequestFailed(`${url}: ${reason}`, isPassing(failure) ? "unavailable" : "refused", error);
   }
 }
 
 export const wordsOf = (content: unknown): string =>
   (content as { text?: string }[]).map(({ text = "" }) => text).join(" ");
 
+/** The HTTP status with which the server refused a request; undefined if there is none. */
+const statusIn = (error: unknown): number | undefined =>
+  error instanceof SdkHttpError || error instanceof UnexpectedAnswer ? error.status : undefined;
+
+/** Whether the server has answered, with this error. */
+const isAnswer = (error: unknown): boolean => error instanceof ProtocolError || statusIn(error) !== undefined;
+
+/** The codes of a request that was not sent, or whose answer has not come. */
+const NO_ANSWER: readonly SdkErrorCode[] = [
+  SdkErrorCode.NotConnected,
+  SdkErrorCode.RequestTimeout,
+  SdkErrorCode.ConnectionClosed,
+];
+
 /**
  * Whether the same request may succeed later: nobody answered, the server said that it cannot now, or another call found their
  * client broken.
  */
 function isPassing(error: unknown): boolean {
-  const { message, code, status = 0 } = error as Error & { code?: unknown; status?: number };
-  if (/fetch failed|ECONN|socket|terminated|timed out|\b(429|5\d\d)\b|unavailable/i.test(message)) return true;
-  if (/connection closed|not connected|aborted/i.test(message)) return true;
-  return code === -32603 || status === 429 || status >= 500;
+  if (error instanceof ClientDiscarded) return true;
+  const status = statusIn(error);
+  if (status !== undefined) return status === 429 || status >= 500;
+  if (error instanceof ProtocolError) return error.code === INTERNAL_ERROR;
+  if (error instanceof SdkError) return NO_ANSWER.includes(error.code) || isPassing(error.cause);
+  const { name, cause } = Object(error) as Partial<Error>;
+  // A `fetch` that fails, or whose answer breaks off, has the reason as its cause.
+  return name === "AbortError" || name === "TimeoutError" || (error instanceof TypeError && cause !== undefined);
 }

@@ -1,7 +1,8 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: each tool has types of its own
 /** `durable-mcp-edge/client`: starts jobs from a program, and follows them. */
-import type { DurableTool } from "../core/author/job-tool.ts";
+
 import type { JobView } from "../core/jobs/status.ts";
+import type { DurableTool } from "../core/tools/job-tool.ts";
 import { Connection, ToolRefused, wordsOf } from "./connection.ts";
 import { ended, WAIT, withResult } from "./jobs.ts";
 

@@ -1,25 +1,5 @@
 /** `durable-mcp-edge`: the interface to define tools and to write their durable functions. */
 
-export { fileInput } from "./author/file-input.ts";
-export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./author/implement.ts";
-export {
-  type DurableTool,
-  type DurableToolOptions,
-  defineDurableTool,
-  type JobToolOptions,
-  type StartToolOptions,
-} from "./author/job-tool.ts";
-export type { LocalService } from "./author/local-service.ts";
-export {
-  defineTool,
-  type Jobs,
-  type Started,
-  type Tool,
-  type ToolContext,
-  ToolError,
-  type ToolOptions,
-  type ToolSchedule,
-} from "./author/tool.ts";
 export {
   type AllOptions,
   type Answer,
@@ -53,10 +33,30 @@ export {
   TimeoutError,
   type TypedQuestion,
   type Winner,
-} from "./definitions/context.ts";
-export { type EventDefinition, event } from "./definitions/event.ts";
-export type { FileData, FileLimits, FileReference, GivenFile } from "./definitions/file.ts";
-export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./definitions/job.ts";
-export { jsonSchema } from "./definitions/json-schema.ts";
-export type { ChartView, CountdownView, Series, View } from "./definitions/view.ts";
+} from "./author/context.ts";
+export { type EventDefinition, event } from "./author/event.ts";
+export type { FileData, FileLimits, FileReference, GivenFile } from "./author/file.ts";
+export { fileInput } from "./author/file-input.ts";
+export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./author/implement.ts";
+export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./author/job.ts";
+export { jsonSchema } from "./author/json-schema.ts";
+export type { LocalService } from "./author/local-service.ts";
+export type { ChartView, CountdownView, Series, View } from "./author/view.ts";
 export { JobStatus } from "./jobs/status.ts";
+export {
+  type DurableTool,
+  type DurableToolOptions,
+  defineDurableTool,
+  type JobToolOptions,
+  type StartToolOptions,
+} from "./tools/job-tool.ts";
+export {
+  defineTool,
+  type Jobs,
+  type Started,
+  type Tool,
+  type ToolContext,
+  ToolError,
+  type ToolOptions,
+  type ToolSchedule,
+} from "./tools/tool.ts";

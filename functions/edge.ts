@@ -1,16 +1,17 @@
 /** `durable-mcp-edge/edge`: a stateless Worker that answers MCP requests. */
-import type { Tool } from "../core/author/tool.ts";
-import { conflicts, type Job } from "../core/definitions/job.ts";
-import { createApp } from "./app/app.ts";
-import { deployed } from "./app/deployed.ts";
-import { CARD_TOOLS } from "./built-in/card.ts";
-import { builtIn } from "./built-in/index.ts";
-import { instructionsOf } from "./mcp/identity.ts";
-import { schedule } from "./schedules/schedule.ts";
 
-export { resonateObject, runnerObject } from "./app/lazy-objects.ts";
-export { CallerObject } from "./caller/lazy-caller-object.ts";
-export { Listener } from "./listener/listener.ts";
+import { conflicts, type Job } from "../core/author/job.ts";
+import type { Tool } from "../core/tools/tool.ts";
+import { CARD_TOOLS } from "../features/cards/card.ts";
+import { schedule } from "../features/schedules/schedule.ts";
+import { createApp } from "./app.ts";
+import { builtIn } from "./calls/index.ts";
+import { instructionsOf } from "./mcp/identity.ts";
+import { deployed } from "./objects/deployed.ts";
+
+export { CallerObject } from "./objects/lazy-caller-object.ts";
+export { resonateObject, runnerObject } from "./objects/lazy-objects.ts";
+export { Listener } from "./objects/listener.ts";
 
 /**
  * The description of a server, and its tools.

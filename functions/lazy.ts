@@ -1,11 +1,11 @@
 /** The code that an isolate loads only when it is needed: callers' objects, and code that few requests use. */
 
-export { positionIn } from "../core/jobs/starting/order.ts";
-export { documents } from "./app/discovery.ts";
-export { cardOf } from "./built-in/card-of.ts";
-export { CallerObject } from "./caller/caller-object.ts";
-export { doorOf } from "./doors/doors.ts";
-export { answerPage } from "./doors/pages.ts";
-export { Files } from "./files/files.ts";
-export { exportSpan } from "./http/export-span.ts";
-export { subscribe } from "./tasks/subscribe.ts";
+export { cardOf } from "../features/cards/card-of.ts";
+export { documents } from "../features/discovery/discovery.ts";
+export { Files } from "../features/files/files.ts";
+export { positionIn } from "../features/order/order.ts";
+export { answerPage } from "../features/pages/routes.ts";
+export { subscribe } from "../features/tasks/subscribe.ts";
+export { exportSpan } from "../features/trace/export-span.ts";
+export { CallerObject } from "./objects/caller-object.ts";
+export { doorOf } from "./public-routes.ts";

@@ -6,13 +6,18 @@ import { Execution } from "../core/engine/execution.ts";
 import type { History, HistoryEnd } from "../core/engine/history.ts";
 import { Journal } from "../core/engine/journal.ts";
 import { type ExecutionEnd, type Lease, LeaseLost, type OfAttempt, type Runnable } from "../core/engine/runtime.ts";
-import { attemptFiles } from "../core/jobs/files/attempt-files.ts";
-import type { PromiseRecord } from "../core/store/connection/protocol.ts";
-import { isOutput, runId } from "../core/store/ids.ts";
+import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
+import { isOutput, runId } from "../core/resonate/ids.ts";
+import { attemptFiles } from "../features/files/attempt-files.ts";
 import { storedError } from "../worker/execution/ending.ts";
 import { silent, uncounted } from "./simulation/simulated-job.ts";
 
-const END = "the history ends here";
+/** The function asks for something that the history does not hold. */
+class HistoryOver extends LeaseLost {
+  constructor() {
+    super("the history ends here");
+  }
+}
 
 /**
  * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them. Nothing beyond the end
@@ -66,7 +71,7 @@ async function problemOf(
   if (!code) return `the code has no version ${version} any more`;
   const journal = new Journal();
   for (const [i, record] of records.entries()) journal.add(record, Number(/\d+$/.exec(record.id)?.[0]) || i + 1);
-  const over = async () => Promise.reject(new LeaseLost(END));
+  const over = async () => Promise.reject(new HistoryOver());
   const known = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
   const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
   const lease: Lease = {
@@ -93,7 +98,7 @@ async function problemOf(
     ...{ errors: job.errors, budget: job.budget, events: job.events },
   };
   const outcome = await new Execution(code as Runnable, args, journal, lease, runtime).run().catch((error: unknown) => {
-    if (error instanceof LeaseLost && error.message === END) return undefined;
+    if (error instanceof HistoryOver) return undefined;
     throw error;
   });
   if (outcome?.kind === "blocked") return outcome.reason;

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
+import { type Context, DAY, type JobContext, MINUTE, SECOND } from "../core/author/context.ts";
 import type { DurableFunction } from "../core/author/implement.ts";
 import { implement } from "../core/author/implement.ts";
-import { type Context, DAY, type JobContext, MINUTE, SECOND } from "../core/definitions/context.ts";
-import { defineJob } from "../core/definitions/job.ts";
+import { defineJob } from "../core/author/job.ts";
 import { replayed } from "./replayed.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };

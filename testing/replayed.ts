@@ -1,9 +1,9 @@
 /** The test that every durable function should have: it is killed and replayed at every point, and must end the same. */
 import * as z from "zod";
+import { type Answer, NonRetryableError, type Question, type Startable } from "../core/author/context.ts";
 import { type DurableFunction, type Implementation, nextArgs } from "../core/author/implement.ts";
-import { type Answer, NonRetryableError, type Question, type Startable } from "../core/definitions/context.ts";
-import { type Job, NotStarted } from "../core/definitions/job.ts";
-import { problemsOf } from "../core/engine/parsed.ts";
+import { type Job, NotStarted } from "../core/author/job.ts";
+import { problemsOf } from "../core/author/parsed.ts";
 import { nameIn } from "../core/engine/replay/commands/commands.ts";
 import type { Runnable } from "../core/engine/runtime.ts";
 import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
@@ -280,11 +280,10 @@ function stepsOf({ runs }: TrialEnd): Map<string, string> {
   return steps;
 }
 
-function thrown({ error }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
+function thrown({ error, isTimedOut }: TrialEnd, { answers = {} }: ReplayedOptions): Error {
   const { name = "Error", message = "" } = error ?? {};
-  const timedOut = message === "rejected_timedout" || name === "DeadlineExceeded";
   const known = Object.keys(answers).join(", ") || "none";
-  const words = timedOut
+  const words = isTimedOut
     ? `the job timed out: is its deadline too early, or is there a question that nobody answers? (answers: ${known})`
     : message;
   const thrown = new Error(words);

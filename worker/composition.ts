@@ -1,16 +1,29 @@
 /** Creates and connects the objects that execute tasks, for the worker process and for the runner inside Cloudflare Workers. */
-import { type FileLocation, KeptFiles } from "../core/jobs/files/kept-files.ts";
+
+import type { Job } from "../core/author/job.ts";
+import type { JobFeature } from "../core/jobs/job-feature.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
-import type { StoreEndpoint } from "../core/store/connection/endpoint.ts";
-import type { LeaseRef } from "../core/store/connection/protocol.ts";
-import { ServerRules } from "../core/store/connection/server-rules.ts";
-import { localId, splitGeneration, splitKey } from "../core/store/ids.ts";
+import type { StoreEndpoint } from "../core/resonate/connection/endpoint.ts";
+import type { LeaseRef } from "../core/resonate/connection/protocol.ts";
+import { ServerRules } from "../core/resonate/connection/server-rules.ts";
+import { localId, splitGeneration, splitKey } from "../core/resonate/ids.ts";
+import { claims } from "../features/claims/start.ts";
+import { cleanUp } from "../features/clean-up/start.ts";
+import { type FileLocation, KeptFiles } from "../features/files/kept-files.ts";
+import { labels } from "../features/labels/start.ts";
+import { reportStarts } from "../features/operators/start.ts";
+import type { ReportStart } from "../features/operators/starts.ts";
+import { order } from "../features/order/start.ts";
+import { Pauses } from "../features/pauses/pauses.ts";
+import { resume } from "../features/resume/start.ts";
+import { retention } from "../features/retention/start.ts";
+import { storageLimit } from "../features/storage-limit/start.ts";
+import { trace } from "../features/trace/start.ts";
 import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
 import { Heartbeat, now } from "./execution/heartbeat.ts";
 import type { SetupOptions } from "./execution/job-setup.ts";
 import { JournalCache } from "./execution/journal-cache.ts";
-import { Pauses } from "./execution/pauses.ts";
 
 type Given = "client" | "implementations" | "env" | "leaseTime" | "log" | "instruments" | "reports" | "fetchPublic";
 
@@ -36,8 +49,8 @@ export function compose({ endpoint, fileLocation, memory, ...given }: Compositio
   const jobs = implementations.map(({ job }) => job);
   const files = fileLocation && new KeptFiles(fileLocation);
   const journals = new JournalCache(memory?.journals);
-  const tracing = { trace: instruments.surroundingSpan, tellStart: reports?.figures.started };
-  const store = new RemoteStore(endpoint, jobs, tracing, client);
+  const by = { key: "", requestId: "", traceparent: () => instruments.surroundingSpan() };
+  const store = RemoteStore.of(endpoint, jobs, childFeatures(jobs, reports?.figures.started), { by, client });
   const executor = new Executor({ ...given, files, store, watcher, rules, heartbeat, pauses, journals, namespace });
   /** The kind of job that a promise id is about, for metrics; `unknown` for a kind that is not implemented here. */
   const kindOf = (id: string): string => {
@@ -59,4 +72,22 @@ export function compose({ endpoint, fileLocation, memory, ...given }: Compositio
     ...{ client, pid, leaseTime, namespace, implementations, kindOf, kinds, acquire, watcher, rules, heartbeat },
     ...{ executor, files, log, reports },
   };
+}
+
+/** What features do to the jobs that durable functions start and cancel, in the order in which they act. */
+function childFeatures(jobs: readonly Job[], reportStart: ReportStart | undefined): JobFeature[] {
+  const some = (uses: (job: Job) => unknown) => jobs.some(uses);
+  const features: (JobFeature | false | undefined)[] = [
+    reportStart && reportStarts(reportStart),
+    labels,
+    some(({ shared }) => shared) && claims,
+    some(({ keepFor }) => keepFor !== undefined) && retention,
+    some(({ onRestart }) => onRestart === "resume") && resume,
+    // Moves the time-out, which a position has as well.
+    cleanUp,
+    some(({ concurrency }) => concurrency) && order(),
+    trace,
+    storageLimit(),
+  ];
+  return features.filter((feature) => typeof feature === "object");
 }

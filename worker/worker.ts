@@ -1,21 +1,21 @@
 import type { Implementation } from "../core/author/implement.ts";
 import { FORM } from "../core/jobs/form.ts";
-import { ResonateClient } from "../core/store/connection/client.ts";
-import { endpointOf } from "../core/store/connection/endpoint.ts";
-import { migrating } from "../core/store/sealing.ts";
-import { checkSupport } from "../core/store/support.ts";
+import { ResonateClient } from "../core/resonate/connection/client.ts";
+import { endpointOf } from "../core/resonate/connection/endpoint.ts";
+import { migrating } from "../core/resonate/sealing.ts";
+import { checkSupport } from "../core/resonate/support.ts";
+import { locationOf } from "../features/files/location.ts";
+import { publicFetch } from "../features/files/public-fetch.ts";
+import { sweepRepeatedly } from "../features/files/sweep-repeatedly.ts";
+import { instruments, resonateRequests } from "../features/metrics/metrics.ts";
+import { EdgeReports } from "../features/worker-reports/edge-reports.ts";
 import { type Composition, compose } from "./composition.ts";
 import { batched } from "./connection/batches.ts";
 import { post } from "./connection/post.ts";
 import { reasonOf } from "./execution/instruments.ts";
-import { locationOf } from "./files/location.ts";
-import { sweepRepeatedly } from "./files/sweep.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
-import { EdgeReports } from "./process/edge-reports.ts";
 import type { Logger } from "./process/logger.ts";
-import { instruments, resonateRequests } from "./process/metrics.ts";
 import type { WorkerConfig } from "./process/worker-config.ts";
-import { publicFetch } from "./public-fetch.ts";
 
 /** Takes jobs from the Resonate server and executes them, a limited number of each kind at once, until `stop`. */
 export class Worker {

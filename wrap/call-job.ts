@@ -1,7 +1,7 @@
 /** The job of one call to a wrapped server. */
 import * as z from "zod";
-import { DAY } from "../core/definitions/context.ts";
-import { defineJob, type Job } from "../core/definitions/job.ts";
+import { DAY } from "../core/author/context.ts";
+import { defineJob, type Job } from "../core/author/job.ts";
 import { readAnswersBy } from "../core/tools/answers.ts";
 import * as content from "../core/tools/content.ts";
 

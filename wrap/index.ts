@@ -1,6 +1,7 @@
 /** `durable-mcp-edge/wrap`: the tools of an existing server as durable tools. */
-import type { Tool } from "../core/author/tool.ts";
-import type { Job } from "../core/definitions/job.ts";
+
+import type { Job } from "../core/author/job.ts";
+import type { Tool } from "../core/tools/tool.ts";
 import type { Worker } from "./at-once.ts";
 import { serverBehind } from "./behind/together.ts";
 import { type CallArgs, callJob } from "./call-job.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isPrivate } from "../worker/public-fetch.ts";
+import { isPrivate } from "../features/files/public-fetch.ts";
 import { wrapServer } from "./index.ts";
 import { policyOf } from "./policy.ts";
 import type { ListedTool } from "./snapshot.ts";

@@ -1,6 +1,6 @@
 /** The name of a call's job, as the caller gives it. */
 import { expect, test } from "vitest";
-import type { CallContext } from "../core/author/tool.ts";
+import type { CallContext } from "../core/tools/tool.ts";
 import type { CallArgs } from "./call-job.ts";
 import { wrapServer } from "./index.ts";
 import type { Snapshot } from "./snapshot.ts";

@@ -1,12 +1,12 @@
 import * as z from "zod";
-import { waitFor } from "../core/author/job-tool.ts";
-import { type CallContext, type ServerBehind, type Tool, ToolError } from "../core/author/tool.ts";
-import { hashed, type Job } from "../core/definitions/job.ts";
+import { hashed, type Job } from "../core/author/job.ts";
 import type { DurablePromise } from "../core/jobs/durable-promise.ts";
-import { startJob } from "../core/jobs/starting/start.ts";
-import { escapeId, splitGeneration, unescapeId } from "../core/store/ids.ts";
-import { canonical } from "../core/store/json.ts";
+import { startJob } from "../core/jobs/start.ts";
+import { escapeId, splitGeneration, unescapeId } from "../core/resonate/ids.ts";
+import { canonical } from "../core/resonate/json.ts";
+import { waitFor } from "../core/tools/job-tool.ts";
 import { presentJob } from "../core/tools/present.ts";
+import { type CallContext, type ServerBehind, type Tool, ToolError } from "../core/tools/tool.ts";
 import { callAtOnce, cancelCall, type Told, type Worker } from "./at-once.ts";
 import { levelFor, tellLogs } from "./behind/logs.ts";
 import type { CallArgs } from "./call-job.ts";
@@ -79,9 +79,7 @@ export function wrappedTool(
     name: string,
     { store, advise }: CallContext,
   ): Promise<Told | undefined> => {
-    const { refuses, quota, storage, labels } = store.scope;
-    const isMissed = refuses !== undefined || quota + storage + labels.length > 0;
-    if (worker === undefined || isMissed) return undefined;
+    if (worker === undefined || store.needsJobs) return undefined;
     const told = await callAtOnce(worker, store.logName(name), wanted);
     // Until the call has a job, a repeat by name would send it again.
     if (told && policy.once)

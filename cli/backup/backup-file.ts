@@ -2,8 +2,8 @@
 import { createReadStream, existsSync } from "node:fs";
 import { cp, mkdir, open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { jsonOf } from "../../core/store/json.ts";
-import type { RoomRow } from "../../functions/caller/room-rows.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
+import type { RoomRow } from "../../features/backup/room-rows.ts";
 import type { BackupRow } from "../../server/backup.ts";
 
 const FORMAT = "durable-mcp-edge backup 1";
@@ -16,6 +16,9 @@ interface FileLine {
   format: string;
   rows: number;
 }
+
+/** How many rows one request or transaction writes, and about how many characters. */
+const BATCH = { rows: 200, characters: 1_000_000 };
 
 export interface BackupHead {
   /** The key that seals the task ids of clients; null if the server had no key of its own. */
@@ -85,4 +88,19 @@ export async function* readBackup(file: string): AsyncGenerator<Line> {
     } else if (read?.format !== FORMAT) break;
   }
   throw new Error(`${file} is incomplete.`);
+}
+
+/** Gathers rows for requests and transactions. */
+export async function* batchesOf<Row>(rows: AsyncIterable<Row>): AsyncGenerator<Row[]> {
+  let batch: Row[] = [];
+  let size = 0;
+  for await (const row of rows) {
+    batch.push(row);
+    size += JSON.stringify(row).length;
+    if (batch.length < BATCH.rows && size < BATCH.characters) continue;
+    yield batch;
+    batch = [];
+    size = 0;
+  }
+  if (batch.length > 0) yield batch;
 }

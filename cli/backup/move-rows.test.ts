@@ -1,8 +1,8 @@
 import pino from "pino";
 import { beforeEach, expect, test } from "vitest";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import type { PromiseState } from "../../core/store/connection/protocol.ts";
-import { RULES_OF_0_9 } from "../../core/store/connection/server-rules.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { PromiseState } from "../../core/resonate/connection/protocol.ts";
+import { RULES_OF_0_9 } from "../../core/resonate/connection/server-rules.ts";
 import { Store } from "../../server/engine/store.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";

@@ -1,15 +1,15 @@
 /** Moves the rows of a backup to another Resonate server through the protocol alone. */
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type {
   OperationKind,
   PromiseRecord,
   PromiseState,
   RequestData,
   Value,
-} from "../../core/store/connection/protocol.ts";
-import { type RULES_OF_0_9, timerTags, withoutTimerTags } from "../../core/store/connection/server-rules.ts";
+} from "../../core/resonate/connection/protocol.ts";
+import { type RULES_OF_0_9, timerTags, withoutTimerTags } from "../../core/resonate/connection/server-rules.ts";
 import type { Row } from "../../server/engine/sql.ts";
 import type { Line } from "./backup-file.ts";
 

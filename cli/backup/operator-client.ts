@@ -1,5 +1,5 @@
-import { jsonOf } from "../../core/store/json.ts";
-import type { RoomPage, RoomPosition } from "../../functions/caller/room-rows.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
+import type { RoomPage, RoomPosition } from "../../features/backup/room-rows.ts";
 import type { BackupPosition, BackupRow } from "../../server/backup.ts";
 
 /** How long one answer may take, in milliseconds. */
@@ -19,11 +19,16 @@ export async function* paged<Row, Position>(
 
 const SET_TOKEN = "Set OPERATOR_TOKEN: `npm run deploy -- --operator NAME` makes one.";
 
-/** The deployment has no Resonate server of its own, or does not make it public. */
-export class NoServer extends Error {}
-
 /** The server refused a request, and so did nothing. */
-export class Refused extends Error {}
+export class Refused extends Error {
+  /** 404: what was asked for does not exist. */
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /** A client of the operators' API of the edge, and through it of the account's own Resonate server. */
 export class OperatorClient {
@@ -61,11 +66,11 @@ export class OperatorClient {
     // An answer about a failed job has an `error`, too.
     if (isEdges && !response.ok && said?.error !== undefined) throw new Error(said.error);
     if (response.status === 404 && said?.refused === undefined) {
-      throw new NoServer(
-        `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or another server runs there.`,
+      throw new Error(
+        `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or the jobs are on a standalone server, whose database is backed up by itself.`,
       );
     }
-    if (said?.refused !== undefined) throw new Refused(said.refused);
+    if (said?.refused !== undefined) throw new Refused(said.refused, response.status);
     if (!response.ok) throw new Error(`${url} answered ${response.status} ${text.slice(0, 200)}`);
     return said;
   }

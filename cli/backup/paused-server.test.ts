@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
@@ -110,7 +110,7 @@ test("a folder is used only by another restore until the restore into it has end
 
 test("a folder is not backed up while a stack runs in it, even one whose Resonate server is elsewhere", async () => {
   const data = await mkdtemp(join(tmpdir(), "paused-"));
-  await mkdir(join(data, "objects"));
+  await (await openServer({ data }, true))[Symbol.asyncDispose]();
   {
     using _stack = lockDirectory(data);
     await expect(openServer({ data })).rejects.toThrow(`It runs already, with its state in ${data}`);

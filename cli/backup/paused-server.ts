@@ -9,13 +9,13 @@ import { openDatabase, RESTORING } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { option, optionOr } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
-import { DATA, lockDirectory } from "../launcher/data-directory.ts";
+import { DATA, databaseIn, lockDirectory, objectsIn, taskKeyIn } from "../launcher/data-directory.ts";
 import { serveBundle } from "../launcher/local-edge.ts";
 import { Cleanups } from "../process/cleanups.ts";
 import { newToken } from "../static-token.ts";
 import { FILES } from "../wrap/wrap-files.ts";
-import type { BackupHead, Line } from "./backup-file.ts";
-import { NoServer, OperatorClient, paged, Refused } from "./operator-client.ts";
+import { type BackupHead, batchesOf, type Line } from "./backup-file.ts";
+import { OperatorClient, paged, Refused } from "./operator-client.ts";
 
 export const SOURCE_OPTIONS = {
   url: option("URL", "the deployment; needs an operator's token in OPERATOR_TOKEN (npm run deploy -- --operator NAME)"),
@@ -26,14 +26,9 @@ export const SOURCE_OPTIONS = {
   ),
 };
 
-/** How many rows one request or transaction writes. */
-const BATCH = 200;
-
 /** A server that accepts no changes until this object is disposed of. */
 interface PausedServer extends AsyncDisposable {
   readonly head: BackupHead;
-  /** Whether it also has the jobs. Else it has callers' objects alone, and a Resonate server elsewhere has the jobs. */
-  readonly hasJobs: boolean;
   pages(): AsyncIterable<readonly Line[]>;
   /** Writes a backup to the server, and returns the number of rows. @throws {Error} if the server has jobs already */
   restore(head: BackupHead, rows: AsyncIterable<Line>): Promise<number>;
@@ -53,27 +48,25 @@ export function openServer({ url, data }: ServerOptions, restores = false): Prom
 }
 
 async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
-  const hasJobs = await pause(operator);
+  await operator.ask("POST", "rest");
   let stays = false;
-  const head: BackupHead = hasJobs ? await operator.ask("GET", "key") : { key: null };
   return {
-    head,
-    hasJobs,
+    head: await operator.ask("GET", "key"),
     async *pages() {
-      if (hasJobs) yield* operator.rowPages();
+      yield* operator.rowPages();
       for await (const rows of operator.roomPages()) {
         yield rows;
-        if (hasJobs) await operator.prolongPause();
+        await operator.prolongPause();
       }
     },
     async restore({ key }, rows) {
       let count = 0;
-      let isFirst = true;
-      for await (const batch of batches(rows)) {
+      for await (const batch of batchesOf(rows)) {
         const own = batch.filter((line) => !("room" in line));
         const rooms = batch.filter((line) => "room" in line);
-        // The first request also checks that there are no jobs, for a backup of callers' objects alone, too.
-        if (hasJobs && (isFirst || own.length > 0)) {
+        const isFirst = count === 0;
+        // The first request also checks that there are no jobs, even if it has no rows.
+        if (isFirst || own.length > 0) {
           const first: Record<string, string> = isFirst ? { first: "" } : {};
           // An interrupted restore leaves the server paused until the same command is repeated. Without an answer, these rows may
           // be written.
@@ -82,12 +75,11 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
             if (isFirst && error instanceof Refused) stays = false;
             throw error;
           });
-          isFirst = false;
         }
         if (rooms.length > 0) await operator.putRooms(rooms);
-        count += (hasJobs ? own.length : 0) + rooms.length;
+        count += batch.length;
       }
-      if (key !== null && hasJobs) await operator.ask("POST", "key", {}, key);
+      if (key !== null) await operator.ask("POST", "key", {}, key);
       stays = false;
       return count;
     },
@@ -96,43 +88,27 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
       stays = true;
     },
     async [Symbol.asyncDispose]() {
-      if (!stays && hasJobs) await operator.ask("POST", "wake");
+      if (!stays) await operator.ask("POST", "wake");
     },
   };
 }
 
-/** Pauses the deployment's own Resonate server; false if it has none. */
-async function pause(operator: OperatorClient): Promise<boolean> {
-  try {
-    await operator.ask("POST", "rest");
-    return true;
-  } catch (error) {
-    if (!(error instanceof NoServer)) throw error;
-    const { isOwnServer } = await operator.rooms(undefined).catch(() => ({ isOwnServer: true }));
-    if (isOwnServer) throw error;
-    return false;
-  }
-}
-
 async function openFolder(data: string, restores: boolean): Promise<PausedServer> {
-  // With a Resonate server elsewhere, a directory has callers' objects alone.
-  const hasState = existsSync(join(data, "resonate.db")) || existsSync(join(data, "objects"));
-  if (!restores && !hasState) throw new Error(`There is no state in ${data}.`);
+  if (!restores && !existsSync(databaseIn(data))) throw new Error(`There is no state in ${data}.`);
   await using opened = new Cleanups();
   // Both fail with an explanation if a stack runs. One whose Resonate server is elsewhere has only the second lock.
   const sql = new NodeSql(openDatabase(data, restores).db);
   opened.defer(() => sql.close());
   const lock = lockDirectory(data);
   opened.defer(() => lock.close());
-  const keyFile = join(data, "task-key");
+  const keyFile = taskKeyIn(data);
   const key = existsSync(keyFile) ? await readFile(keyFile, "utf8") : null;
   const all = opened.move();
   return {
     head: { key },
-    hasJobs: true,
     async *pages() {
       yield* paged<BackupRow, BackupPosition>(async (after) => readRows(sql, after));
-      if (!existsSync(join(data, "objects"))) return;
+      if (!existsSync(objectsIn(data))) return;
       await using made = new Cleanups();
       yield* (await openRooms(data, made)).roomPages();
     },
@@ -142,7 +118,7 @@ async function openFolder(data: string, restores: boolean): Promise<PausedServer
       let count = 0;
       await using made = new Cleanups();
       let rooms: OperatorClient | undefined;
-      for await (const batch of batches(rows)) {
+      for await (const batch of batchesOf(rows)) {
         await writeFile(draft, "");
         writeRows(sql, batch.filter((line) => !("room" in line)) as BackupRow[]);
         const others = batch.filter((line) => "room" in line);
@@ -160,20 +136,6 @@ async function openFolder(data: string, restores: boolean): Promise<PausedServer
     async retire() {},
     [Symbol.asyncDispose]: () => all[Symbol.asyncDispose](),
   };
-}
-
-async function* batches(rows: AsyncIterable<Line>): AsyncGenerator<Line[]> {
-  let batch: Line[] = [];
-  let size = 0;
-  for await (const row of rows) {
-    batch.push(row);
-    size += JSON.stringify(row).length;
-    if (batch.length < BATCH && size < 1_000_000) continue;
-    yield batch;
-    batch = [];
-    size = 0;
-  }
-  if (batch.length > 0) yield batch;
 }
 
 /** An address at which nothing listens, so that the objects put off the work that needs a Resonate server. */
@@ -202,6 +164,6 @@ async function openRooms(data: string, made: Cleanups): Promise<OperatorClient> 
     LOG_LEVEL: "error",
   };
   const bundle = await prebuiltEdge(folder);
-  const { url } = made.use(await serveBundle(bundle, { port: 0, data: join(data, "objects"), bindings }));
+  const { url } = made.use(await serveBundle(bundle, { port: 0, data: objectsIn(data), bindings }));
   return new OperatorClient(url, token);
 }

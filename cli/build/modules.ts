@@ -23,7 +23,7 @@ const CRON = "cron.js";
 /** The entry code of each module in a checkout. In a project it is the TypeScript file beside the module. */
 export const ENTRIES = {
   "caller.js": 'export * from "./functions/lazy.ts";',
-  [CRON]: 'export { CronExpressionParser } from "cron-parser"; export * from "./functions/schedules/times.ts";',
+  [CRON]: 'export { CronExpressionParser } from "cron-parser"; export * from "./features/schedules/times.ts";',
   "resonate.js": 'export { ObjectServer } from "./server/object/object-server.ts";',
   "sdk.js": 'export * from "./functions/sdk.ts";',
   "runner.js": `import { runs } from "./tools/runs.ts";

@@ -6,7 +6,7 @@ import { execa } from "execa";
 import { hashFiles, loadEsbuild } from "../build/esbuild.ts";
 import { buildModules, copyModules, put } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
-import { resolveModule } from "../package.ts";
+import { wranglerProgram } from "../package.ts";
 import { configurationOf, readProject } from "../project.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
 import { edgeOptions, isForWrangler } from "./edge-options.ts";
@@ -149,12 +149,11 @@ async function build(
 
 /** Bundles by wrangler. `inputs` are the project's own files in the bundle, as paths relative to its folder. */
 async function runWrangler(entry: string | undefined, outdir: string, root: string) {
-  const wrangler = join(dirname(resolveModule("wrangler/package.json", root)), "bin/wrangler.js");
   const env = { WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", WRANGLER_WRITE_LOGS: "false" };
   const metafile = join(outdir, "inputs.json");
   const args = ["deploy", ...(entry === undefined ? [] : [entry]), "--dry-run"];
   const options = { cwd: root, env, stdin: "ignore", all: true, reject: false } as const;
-  const all = [wrangler, ...args, "--outdir", outdir, "--metafile", metafile];
+  const all = [wranglerProgram(root), ...args, "--outdir", outdir, "--metafile", metafile];
   const result = await execa(process.execPath, all, options);
   if (result.failed) throw new Error(`The edge does not bundle:\n${result.all}`);
   const { inputs, outputs }: Metafile = JSON.parse(await readFile(metafile, "utf8"));
@@ -184,7 +183,7 @@ interface Metafile {
 }
 
 /** Whether a file is the project's own, neither a dependency nor virtual. */
-const isOwn = (path: string) => !path.includes("node_modules/") && !/^\w+:/.test(path);
+export const isOwn = (path: string) => !path.includes("node_modules/") && !/^\w+:/.test(path);
 
 /** Keeps a bundle from looking old while this process lives: the edge may be started from it again. */
 export async function keep(dir: string): Promise<void> {

@@ -8,7 +8,7 @@ import { loadEsbuild } from "../build/esbuild.ts";
 import { buildModules, copyModules } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
 import { configurationOf, type Project, workerOf } from "../project.ts";
-import { type Bundle, bundleEdge, keep, settingsOf } from "./bundle.ts";
+import { type Bundle, bundleEdge, isOwn, keep, settingsOf } from "./bundle.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
 import { edgeOptions, isForWrangler } from "./edge-options.ts";
 
@@ -133,7 +133,7 @@ function texts({ outputFiles = [] }: BuildResult): string[] {
 
 const inputsOf = ({ metafile }: BuildResult, root: string) =>
   Object.keys(metafile?.inputs ?? {})
-    .filter((path) => !path.includes("node_modules/"))
+    .filter(isOwn)
     .map((path) => resolve(root, path));
 
 function hash(...parts: string[]): string {

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { apart, FORM } from "../../core/jobs/form.ts";
-import { jsonOf } from "../../core/store/json.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
 import { optionIn } from "../arguments.ts";
 import { newToken } from "../static-token.ts";
 import type { Bindings } from "./account.ts";

@@ -2,12 +2,12 @@
 import { randomUUID } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { execa } from "execa";
-import { jsonOf } from "../../core/store/json.ts";
-import { resolveModule } from "../package.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
+import { wranglerProgram } from "../package.ts";
 
-const program = () => join(dirname(resolveModule("wrangler/package.json", process.cwd())), "bin/wrangler.js");
+const program = () => wranglerProgram(process.cwd());
 
 /** Runs wrangler on this terminal; resolves to the addresses of the deployment. Undefined if it fails, as this process then does. */
 export async function runWrangler(args: readonly string[]): Promise<readonly string[] | undefined> {

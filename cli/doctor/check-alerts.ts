@@ -1,5 +1,5 @@
 /** Reports the alerts of a deployment to its operators. */
-import type { Alert } from "../../functions/operate/calls.ts";
+import type { Alert } from "../../features/operators/calls.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { type Finding, findings } from "./finding.ts";
 

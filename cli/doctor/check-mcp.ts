@@ -1,6 +1,6 @@
 /** Checks the edge as an MCP client, with a timer that passes from the tool call through Resonate and a worker, and back. */
 import { randomBytes } from "node:crypto";
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Connection, RequestFailed, ToolRefused } from "../../client/connection.ts";
 import { packageVersion } from "../package.ts";
 import { type Finding, findings, whyNot } from "./finding.ts";
 
@@ -15,13 +15,14 @@ interface McpCheck {
 }
 
 export async function checkMcp({ url, token, wait }: McpCheck): Promise<Finding[]> {
-  const client = new Client({ name: "doctor", version: packageVersion() }, { versionNegotiation: { mode: "auto" } });
-  const headers: Record<string, string> = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+  const connection = new Connection({ url, token, name: "doctor", version: packageVersion(), retryMs: 0 });
   try {
-    await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
-    const { tools } = await client.listTools();
-    const revision = client.getNegotiatedProtocolVersion();
-    const { name, version } = client.getServerVersion() ?? {};
+    const { tools, revision, server } = await connection.ask(async (client) => ({
+      tools: (await client.listTools()).tools,
+      revision: client.getNegotiatedProtocolVersion(),
+      server: client.getServerVersion(),
+    }));
+    const { name, version } = server ?? {};
     const has = (toolName: string) => tools.some((tool) => tool.name === toolName);
     if (!has("await_result")) {
       const fix = "Give the address of this product's /mcp.";
@@ -29,34 +30,33 @@ export async function checkMcp({ url, token, wait }: McpCheck): Promise<Finding[
     }
     return [
       mcp.ok(`${name} ${version}, revision ${revision}, ${tools.length} tools`),
-      has("set_timer") ? await checkTimer(client, wait) : timer.skipped("this server has no tool set_timer"),
+      has("set_timer") ? await checkTimer(connection, wait) : timer.skipped("this server has no tool set_timer"),
     ];
   } catch (error) {
     return [handshakeFailed(error, token !== undefined), timer.skipped("needs a connection")];
   } finally {
-    await client.close();
+    await connection.close();
   }
 }
 
 function handshakeFailed(error: unknown, hasToken: boolean): Finding {
-  const reason = whyNot(error);
-  const isRefused = /\b(401|403)\b|unauthorized|forbidden/i.test(reason);
+  const isRefused = error instanceof RequestFailed && error.why === "token refused";
   if (isRefused && !hasToken) return mcp.skipped("a token is needed: give one with --token or DOCTOR_TOKEN");
   const fix = isRefused
     ? "The token was refused: check that it has not expired, is meant for this deployment (audience) and has its scope, " +
       "or that its hash is in BEARER_TOKENS."
     : "Check the edge's log while you run the doctor again: npx wrangler tail.";
-  return mcp.failed(reason, fix);
+  return mcp.failed(reasonOf(error), fix);
 }
 
-async function checkTimer(client: Client, wait: number): Promise<Finding> {
+async function checkTimer(connection: Connection, wait: number): Promise<Finding> {
   const timer_name = `doctor-${randomBytes(6).toString("hex")}`;
   const startedAt = Date.now();
-  const job = await call(client, "set_timer", { timer_name, seconds: 1 });
+  const job = await call(connection, "set_timer", { timer_name, seconds: 1 });
   if (typeof job === "string")
     return timer.failed(job, "Nothing was started. See the findings about Resonate above and below.");
   const name = String(job.promise_id);
-  const answer = await call(client, "await_result", { job_names: [name], timeout_seconds: wait });
+  const answer = await call(connection, "await_result", { job_names: [name], timeout_seconds: wait }, wait);
   if (typeof answer === "string") {
     return timer.failed(answer, "The timer was set and could not be waited for. See the findings about Resonate.");
   }
@@ -72,19 +72,19 @@ async function checkTimer(client: Client, wait: number): Promise<Finding> {
   );
 }
 
-/** Calls a tool; returns its structured result, or the text of its error. */
+/** Calls a tool that may wait for `seconds`; returns its structured result, or the text of its error. */
 async function call(
-  client: Client,
+  connection: Connection,
   name: string,
-  args: Record<string, unknown>,
+  args: object,
+  seconds = 0,
 ): Promise<Record<string, unknown> | string> {
   try {
-    const timeout = (Number(args.timeout_seconds ?? 0) + 30) * 1_000;
-    const result = await client.callTool({ name, arguments: args }, { timeout });
-    const [first] = result.content;
-    if (result.isError) return first?.type === "text" ? first.text : `${name} failed`;
-    return { ...(result.structuredContent as object | undefined) };
+    return await connection.call(name, args, { seconds });
   } catch (error) {
-    return `${name}: ${whyNot(error)}`;
+    return error instanceof ToolRefused ? error.message : `${name}: ${reasonOf(error)}`;
   }
 }
+
+/** Why a request failed, without the address, which the doctor's user knows. */
+const reasonOf = (error: unknown): string => whyNot(error instanceof RequestFailed ? error.cause : error);

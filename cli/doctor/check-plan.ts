@@ -1,5 +1,5 @@
 /** Checks, by the counters of its Resonate object, how close a deployment is to the limits of its plan. */
-import { FREE, MOST_BYTES } from "../../functions/operate/plan.ts";
+import { FREE, MOST_BYTES } from "../../features/operators/plan.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { type Finding, findings } from "./finding.ts";
 

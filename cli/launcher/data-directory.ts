@@ -9,10 +9,15 @@ export const DATA = ".resonate";
 
 /** The files of jobs in a data directory. */
 export const filesIn = (data: string): string => resolve(data, "files");
+/** The storage of the edge's Durable Objects in a data directory. */
+export const objectsIn = (data: string): string => join(data, "objects");
+/** The embedded server's database in a data directory. */
+export const databaseIn = (data: string): string => join(data, "resonate.db");
+/** The file with the key that seals task ids in a data directory. */
+export const taskKeyIn = (data: string): string => join(data, "task-key");
 
 const RECORD_FILE = "launcher.json";
 const LOCK_FILE = "launcher.lock";
-const STATE_FILE = "resonate.db";
 
 /** How long to wait for a lock: another process may hold it briefly while it reads or exits. */
 const LOCK_TIMEOUT_MS = 500;
@@ -108,7 +113,7 @@ function lock(file: string): DatabaseSync | undefined {
 
 /** Whether an embedded server that was started without the launcher uses the state. */
 function isStateInUse(dir: string): boolean {
-  const file = join(dir, STATE_FILE);
+  const file = databaseIn(dir);
   if (!existsSync(file)) return false;
   let db: DatabaseSync | undefined;
   try {

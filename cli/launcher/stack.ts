@@ -10,7 +10,7 @@ import { programPath } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 import { HOST, type Ports } from "../process/ports.ts";
 import type { Service } from "../process/supervise.ts";
-import { filesIn } from "./data-directory.ts";
+import { filesIn, objectsIn } from "./data-directory.ts";
 import { refusalIn, spawnEdge } from "./local-edge.ts";
 
 /** The variables that the edge gets unchanged from the environment: all variables that its configuration reads. */
@@ -93,7 +93,7 @@ export function describeStack(options: StackOptions): Stack {
       refusal: (lines) => refusalIn(lines.join("\n")),
       health: `${local(port)}/health`,
       start: async () => {
-        const objects = data === undefined ? {} : { data: join(data, "objects") };
+        const objects = data === undefined ? {} : { data: objectsIn(data) };
         const edge = { port, bindings: edgeBindings(context, bindings), grace, ...objects };
         return (await spawnEdge(bundle, edge)).process;
       },

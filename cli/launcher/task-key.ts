@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { taskKeyIn } from "./data-directory.ts";
 
 /** The key that seals task ids. It is kept in the data directory, if any, so that task ids stay valid after a restart. */
 export async function taskKey(data: string | undefined): Promise<string> {
   const newKey = randomBytes(32).toString("hex");
   if (data === undefined) return newKey;
-  const file = join(data, "task-key");
+  const file = taskKeyIn(data);
   await mkdir(data, { recursive: true });
   await writeFile(file, newKey, { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;

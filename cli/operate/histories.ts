@@ -2,22 +2,22 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { hashed, VERSION_TAG } from "../../core/definitions/job.ts";
+import { hashed, VERSION_TAG } from "../../core/author/job.ts";
 import type { History, HistoryEnd } from "../../core/engine/history.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { newestRun, runIn } from "../../core/engine/runs.ts";
 import type { Run } from "../../core/engine/state.ts";
 import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
-import { fromBase64, toBase64 } from "../../core/store/base64.ts";
-import { decodeValue, EARLIER, getOf, STARTER } from "../../core/store/codec.ts";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
-import { SearchRefused } from "../../core/store/connection/failures.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { pagesOf } from "../../core/store/connection/search-all.ts";
-import { endOf } from "../../core/store/deadline.ts";
-import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/store/ids.ts";
-import { startedIn } from "../../worker/execution/child-jobs.ts";
+import { fromBase64, toBase64 } from "../../core/resonate/base64.ts";
+import { decodeValue, getOf, RESUMES_TAG, STARTER } from "../../core/resonate/codec.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { SearchRefused } from "../../core/resonate/connection/failures.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { pagesOf } from "../../core/resonate/connection/search-all.ts";
+import { endOf } from "../../core/resonate/deadline.ts";
+import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/resonate/ids.ts";
+import { startedIn } from "../../features/child-jobs/child-jobs.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
@@ -122,7 +122,7 @@ const startOf = ({ n, before, version, seed, args, startedAt }: Run, fields: Rea
 
 /** The arguments of a job's first run. A job that resumes a failed one has the arguments of that job's newest run. */
 async function firstArgs({ id, tags }: PromiseRecord, { args }: Call, get: Get): Promise<unknown> {
-  const earlier = tags[EARLIER];
+  const earlier = tags[RESUMES_TAG];
   const resumption = earlier !== undefined && decodeValue((await get(resumptionId(id)))?.param ?? {});
   const lastRun = resumption && "from" in (resumption as Resumption) ? await newestRun(earlier, get) : undefined;
   return lastRun ? lastRun.args : args?.[0];

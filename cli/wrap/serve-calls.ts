@@ -1,7 +1,7 @@
 /** Lets the worker of `wrap` accept calls directly from the edge, which may end before they become jobs. */
 import type { Log } from "../../core/index.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { Pauses } from "../../worker/execution/pauses.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { Pauses } from "../../features/pauses/pauses.ts";
 import { readConfig } from "../../worker/process/worker-config.ts";
 import type { Wrapped } from "../../wrap/index.ts";
 import { serveCalls } from "../../wrap/worker/calls-at-once.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { CARD_TOOLS } from "../../functions/built-in/card.ts";
-import { builtIn } from "../../functions/built-in/index.ts";
+import { CARD_TOOLS } from "../../features/cards/card.ts";
+import { builtIn } from "../../functions/calls/index.ts";
 import { type Snapshot, TAKEN } from "../../wrap/snapshot.ts";
 import { checkChosen, omissions, policyTable } from "./table.ts";
 

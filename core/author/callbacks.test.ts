@@ -3,8 +3,8 @@ import { orderRun } from "../../docs/examples/order/order.run.ts";
 import { replayed } from "../../testing/replayed.ts";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
-import { type Context, HOUR } from "../definitions/context.ts";
 import { callbackOf } from "../engine/guard/seeded.ts";
+import { type Context, HOUR } from "./context.ts";
 
 const posted: { path: string; key: string; body: string }[] = [];
 const env = { SERVICES_URL: "" };

@@ -3,18 +3,10 @@ import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
 import { replayed } from "../../testing/replayed.ts";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
-import {
-  type Context,
-  HOUR,
-  MINUTE,
-  NonRetryableError,
-  type Retry,
-  SECOND,
-  TimeoutError,
-} from "../definitions/context.ts";
-import { defineJob } from "../definitions/job.ts";
+import { defineDurableTool } from "../tools/job-tool.ts";
+import { type Context, HOUR, MINUTE, NonRetryableError, type Retry, SECOND, TimeoutError } from "./context.ts";
 import { implement } from "./implement.ts";
-import { defineDurableTool } from "./job-tool.ts";
+import { defineJob } from "./job.ts";
 
 const args = z.object({ day: z.string() });
 const report = defineJob({ kind: "report", args, result: z.object({ pages: z.number() }), id: ({ day }) => day });

@@ -1,6 +1,6 @@
 /** A file as a tool's input. */
 import * as z from "zod";
-import { type FileLimits, type GivenFile, MAX_INPUT, partsOfUri, sizeInWords } from "../definitions/file.ts";
+import { type FileLimits, type GivenFile, MAX_INPUT, partsOfUri, sizeInWords } from "./file.ts";
 
 /** The longest `data:` URI, in characters: it is kept with the job's arguments. */
 const MAX_DATA = 100_000;

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
-import { type Context, DAY } from "../definitions/context.ts";
-import { defineJob } from "../definitions/job.ts";
+import { type Context, DAY } from "./context.ts";
 import { implement } from "./implement.ts";
+import { defineJob } from "./job.ts";
 
 interface Args {
   to: string;

@@ -1,9 +1,9 @@
 import type * as z from "zod";
-import type { Context, JobContext } from "../definitions/context.ts";
-import { NondeterminismError } from "../definitions/context.ts";
-import type { Job } from "../definitions/job.ts";
-import { parsedAtOnce, problemsOf } from "../engine/parsed.ts";
-import { changed, returned, storable } from "../engine/values.ts";
+import type { Context, JobContext } from "./context.ts";
+import { NondeterminismError } from "./context.ts";
+import type { Job } from "./job.ts";
+import { parsedAtOnce, problemsOf } from "./parsed.ts";
+import { changed, returned, storable } from "./values.ts";
 
 /**
  * The code of a job: see {@link Context}. It may run several times, each time from its start. Its result is stored.

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
-import { type Context, DAY, HOUR } from "../definitions/context.ts";
-import { defineJob } from "../definitions/job.ts";
+import { type Context, DAY, HOUR } from "./context.ts";
 import { type DurableFunction, implement } from "./implement.ts";
+import { defineJob } from "./job.ts";
 
 const args = z.object({ text: z.string(), cents: z.number().default(0) });
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type Death, trial } from "../../testing/simulation/trial.ts";
-import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../definitions/context.ts";
-import { journalEntryId } from "../store/ids.ts";
+import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../author/context.ts";
+import { journalEntryId } from "../resonate/ids.ts";
 import { LeaseLost, type Runnable } from "./runtime.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };

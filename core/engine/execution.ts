@@ -1,6 +1,6 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
-import { type Context, DeadlineExceeded } from "../definitions/context.ts";
-import { encodeValue } from "../store/codec.ts";
+import { type Context, DeadlineExceeded } from "../author/context.ts";
+import { encodeValue } from "../resonate/codec.ts";
 import { machineClock } from "./clock.ts";
 import { outside } from "./guard/guard.ts";
 import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";

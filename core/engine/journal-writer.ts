@@ -1,12 +1,13 @@
 /** Appends the records of one execution: decides their order, the batches, and which awaited outcomes each lists. */
-import { journalEntryId } from "../store/ids.ts";
+
+import { type StoredError, toStored } from "../author/values.ts";
+import { journalEntryId } from "../resonate/ids.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
 import { JobFull } from "./lease/lease.ts";
 import type { Command } from "./replay/commands/command.ts";
 import type { Wakeup } from "./replay/commands/wakeup.ts";
 import type { Replay } from "./replay/replay.ts";
 import { type Lease, LeaseLost, type When } from "./runtime.ts";
-import { type StoredError, toStored } from "./values.ts";
 
 /** The most awaited outcomes that one record lists. */
 const MOST_HEARD = 100;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { encodeValue } from "../store/codec.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { journalEntryId } from "../store/ids.ts";
+import { encodeValue } from "../resonate/codec.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { journalEntryId } from "../resonate/ids.ts";
 import { Journal, type JournalEntry, maxUnderWay } from "./journal.ts";
 
 const base = { state: "resolved", value: {}, tags: {}, timeoutAt: 1, createdAt: 1, settledAt: 1 } as const;

@@ -2,17 +2,17 @@
  * The journal of a job: a sequence of promises in the order in which their outcomes reached the function.
  * A record never changes, except that a sleep ends and a question is answered.
  */
-import type { Question } from "../definitions/context.ts";
-import { bytesOfFiles, mayHaveFiles } from "../definitions/file.ts";
-import { fromBase64 } from "../store/base64.ts";
-import { RESERVATION, STARTER } from "../store/codec.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { journalEntryId } from "../store/ids.ts";
-import { partsIn } from "../store/parts.ts";
-import { readFrom } from "../store/sequence.ts";
-import { bytesIn, sizeOf } from "../store/size.ts";
+import type { Question } from "../author/context.ts";
+import { bytesOfFiles, mayHaveFiles } from "../author/file.ts";
+import type { StoredError } from "../author/values.ts";
+import { fromBase64 } from "../resonate/base64.ts";
+import { RESERVATION, STARTER } from "../resonate/codec.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { journalEntryId } from "../resonate/ids.ts";
+import { partsIn } from "../resonate/parts.ts";
+import { readFrom } from "../resonate/sequence.ts";
+import { bytesIn, sizeOf } from "../resonate/size.ts";
 import type { Run } from "./state.ts";
-import type { StoredError } from "./values.ts";
 
 /** The content of a record. `op` is the path of its command. */
 export type JournalEntry = {

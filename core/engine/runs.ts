@@ -4,11 +4,11 @@
  * the lease on the job's task: it holds the arguments and the state that the run begins with, and the ids of its records
  * begin with its id. Creating the promise ends the previous run; a worker that repeats this after a crash finds it.
  */
-import { decodeValue } from "../store/codec.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { runId } from "../store/ids.ts";
-import { last } from "../store/sequence.ts";
-import { bytesIn } from "../store/size.ts";
+import { decodeValue } from "../resonate/codec.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { runId } from "../resonate/ids.ts";
+import { last } from "../resonate/sequence.ts";
+import { bytesIn } from "../resonate/size.ts";
 import { Journal } from "./journal.ts";
 import type { Lease } from "./runtime.ts";
 import type { Run } from "./state.ts";

@@ -1,7 +1,7 @@
 /** The interfaces that an execution uses, and its possible ends. */
-import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../definitions/context.ts";
-import type { EventDefinition } from "../definitions/event.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
+import type { Budgets, Context, ErrorClass, Log, Metrics, Step } from "../author/context.ts";
+import type { EventDefinition } from "../author/event.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalEntry, JournalRecord } from "./journal.ts";
 import type { Carried, ExecutionState, Run } from "./state.ts";

@@ -1,4 +1,4 @@
-import type { Question } from "../definitions/context.ts";
+import type { Question } from "../author/context.ts";
 
 /** The current state of a job, for its viewers. */
 export interface ExecutionState {

@@ -1,7 +1,15 @@
-import type { Job } from "../definitions/job.ts";
-import { decodeValue, EARLIER, STARTER } from "../store/codec.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { resumptionId, splitKey } from "../store/ids.ts";
+import type { Job } from "../author/job.ts";
+import { decodeValue, RESUMES_TAG, STARTER } from "../resonate/codec.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { resumptionId, splitKey } from "../resonate/ids.ts";
+
+/** A call as it is stored. Other clients of the server may write it in any way. */
+export interface StoredCall {
+  func?: unknown;
+  args?: readonly unknown[];
+  /** How long the promise outlives the job's deadline, to leave time for a clean-up, in milliseconds. */
+  cleanup?: number;
+}
 
 /** A job's promise with decoded values, and a name without the namespace and the caller's key. */
 export interface DurablePromise {
@@ -11,6 +19,8 @@ export interface DurablePromise {
   job: Job;
   /** The canonical arguments. */
   args: unknown;
+  /** The call that its promise was created with. */
+  call: StoredCall;
   state: PromiseRecord["state"];
   /** The value that resolved it, or the reason that rejected it. */
   value: unknown;
@@ -20,26 +30,17 @@ export interface DurablePromise {
   /** When the promise times out: the deadline plus the time for the clean-up that follows it. */
   timeoutAt: number;
   deadline: number;
-  /** Who created the promise of a shared job: a caller's key, or a durable function. */
-  starter: string | undefined;
-  request: string | undefined;
-  /** The labels that are stored with it; empty for a job that several callers share. */
-  labels: readonly string[];
-  /** Its own retention, if its definition sets one: milliseconds, or `forever`. */
-  keep: string | undefined;
   version: number;
-  /** The name of the attempt that this one was asked to resume, if any. */
-  earlier: string | undefined;
-  /** How that went: see {@link Resumption}. */
+  /** How an attempt began that was to resume an earlier one: see {@link Resumption}. */
   resumption?: { from: string } | { anew: string };
   /** The state and value of a cancelled job's clean-up. */
   cleanup?: Pick<PromiseRecord, "state"> & { value: unknown };
   /** A start's remark on the job that it found. */
   note?: string;
-  /** Its stored size in bytes. */
-  bytes: number;
   /** Without its data. */
   record: PromiseRecord;
+  /** The length of its parameter and value as they are stored, in characters of base64. */
+  characters: number;
 }
 
 /**
@@ -53,7 +54,7 @@ export async function firstSeed(
   job: PromiseRecord | undefined,
   get: (id: string) => Promise<PromiseRecord | undefined>,
 ): Promise<string | undefined> {
-  const told = job?.tags[EARLIER] === undefined ? undefined : await get(resumptionId(job.id));
+  const told = job?.tags[RESUMES_TAG] === undefined ? undefined : await get(resumptionId(job.id));
   const seedIn = (record?: PromiseRecord) =>
     record && (decodeValue(record.param) as { seed?: string } | undefined)?.seed;
   return seedIn(told) ?? seedIn(job);

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { defineJob, VERSION_TAG } from "../definitions/job.ts";
-import { encodeValue } from "../store/codec.ts";
+import { defineJob, VERSION_TAG } from "../author/job.ts";
+import { encodeValue } from "../resonate/codec.ts";
 import { Names } from "./names.ts";
+import { entryOfJob } from "./record-entry.ts";
 
 const counting = (group: string | undefined, version = 1) =>
   defineJob({
@@ -44,5 +45,5 @@ test("a job has its data once in memory, and knows its size", () => {
   const value = encodeValue({ words: 2 });
   const promise = new Names([counting(undefined)], "", "").decode({ ...record, param, value });
   expect(JSON.stringify(promise)).not.toContain(value.data);
-  expect(promise?.bytes).toBeGreaterThan(`${param.data}${value.data}`.length / 2);
+  expect(promise && entryOfJob(promise, "").bytes).toBeGreaterThan(`${param.data}${value.data}`.length / 2);
 });

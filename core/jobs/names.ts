@@ -1,27 +1,15 @@
-import { type Job, REQUEST_TAG, VERSION_TAG } from "../definitions/job.ts";
-import { decodeValue, EARLIER, KEEP, STARTER } from "../store/codec.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { endOf } from "../store/deadline.ts";
-import { localId, splitGeneration } from "../store/ids.ts";
-import { sizeOf } from "../store/size.ts";
-import { labelsOf } from "./caller/labels.ts";
-import type { DurablePromise } from "./durable-promise.ts";
+import { type Job, VERSION_TAG } from "../author/job.ts";
+import { decodeValue } from "../resonate/codec.ts";
+import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
+import { endOf } from "../resonate/deadline.ts";
+import { localId, splitGeneration } from "../resonate/ids.ts";
+import type { DurablePromise, StoredCall } from "./durable-promise.ts";
+import type { JobCall } from "./job-call.ts";
 
-interface Call {
-  func: unknown;
-  args: unknown[];
-  /** How long the promise outlives the deadline, in milliseconds. */
-  cleanup?: number;
-  /** How many bytes of files the job may store. */
-  storage?: number;
-  /** The labels of a job that belongs to one caller. */
-  labels?: readonly string[];
-}
-
-/** A call, and the parameter that encodes it. */
-export interface Sent {
+/** A call as it was sent to create a promise, and the parameter that encodes it. */
+export interface SentCall {
   param: PromiseRecord["param"];
-  call: Call;
+  call: JobCall;
 }
 
 /**
@@ -85,32 +73,30 @@ export class Names {
    * Decodes a record; undefined if it is not a job of this caller. `sent` is the parameter that was just sent to create it: a
    * record with the same parameter needs no decoding.
    */
-  decode(record: PromiseRecord, sent?: Sent): DurablePromise | undefined {
+  decode(record: PromiseRecord, sent?: SentCall): DurablePromise | undefined {
     const found = this.find(record.id);
     const isAsSent = sent !== undefined && record.param.data === sent.param.data;
-    const param = isAsSent ? sent.call : (decodeValue(record.param) as Partial<Call> | undefined);
-    if (!found || param?.func !== found.job.kind) return undefined;
+    const call: StoredCall | undefined = isAsSent ? sent.call : (decodeValue(record.param) as StoredCall | undefined);
+    if (!found || call?.func !== found.job.kind) return undefined;
     return {
       ...found,
       id: record.id,
-      args: param.args?.[0],
+      args: call.args?.[0],
+      call,
       ...outcomeOf(found.job, record),
       createdAt: record.createdAt,
       settledAt: record.settledAt,
       timeoutAt: record.timeoutAt,
-      deadline: record.timeoutAt - (Number(param.cleanup) || 0),
-      starter: record.tags[STARTER],
-      request: record.tags[REQUEST_TAG],
-      labels: labelsOf(param),
-      keep: record.tags[KEEP],
+      deadline: record.timeoutAt - (Number(call.cleanup) || 0),
       version: Number(record.tags[VERSION_TAG] ?? 0),
-      earlier: record.tags[EARLIER] === undefined ? undefined : this.nameIn(record.tags[EARLIER]),
-      bytes: sizeOf(record),
       // Without its data, which would be in memory twice.
-      record: { ...record, param: {}, value: {} },
+      record: { ...record, param: {}, value: headersOf(record.value) },
+      characters: (record.param.data?.length ?? 0) + (record.value.data?.length ?? 0),
     };
   }
 }
+
+const headersOf = ({ headers }: Value): Value => (headers ? { headers } : {});
 
 /**
  * The state and value of a promise. This project's workers check results against the definition themselves. Workers of another

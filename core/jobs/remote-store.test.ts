@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
+import { recordForEvents } from "../../features/events/start.ts";
+import { jobStore } from "../../test/support/job-store.ts";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
-import { defineJob } from "../definitions/job.ts";
-import { ResonateRefused, ResonateUnavailable } from "../store/connection/failures.ts";
-import { RemoteStore } from "./remote-store.ts";
+import { defineJob } from "../author/job.ts";
+import { ResonateRefused, ResonateUnavailable } from "../resonate/connection/failures.ts";
+import { listJobs } from "./list-jobs.ts";
+import type { RemoteStore } from "./remote-store.ts";
 
 const timer = defineJob({
   kind: "timer",
@@ -21,7 +24,7 @@ beforeAll(async () => {
     const { status, body } = script[Math.min(asked++, script.length - 1)] ?? { status: 404, body: "" };
     res.writeHead(status).end(body);
   });
-  store = new RemoteStore({ url: server.url, group: "workers", namespace: "" }, [timer]);
+  store = jobStore({ url: server.url, group: "workers", namespace: "" }, [timer]);
 });
 afterAll(() => server?.[Symbol.asyncDispose]());
 
@@ -121,9 +124,10 @@ test("a list leaves jobs of kinds that this deployment lacks in their caller's r
   const key = "c0123456789abcdef.";
   const rows = [2, 1].map((n) => ({ id: `${key}report_${n}`, state: "resolved", startedAt: n, labels: [] }));
   const record = { list: vi.fn(async () => rows), note: vi.fn() };
-  const scope = { key, records: () => record as never };
-  const own = new RemoteStore({ url: server.url, group: "workers", namespace: "" }, [timer], scope);
-  const steps = own.started({ limit: 10, cursor: { startedAt: 3, name: "report_3" } });
+  const records = { limits: { jobs: 0, bytes: 0 }, of: () => record as never };
+  const options = { by: { key, requestId: "" }, records };
+  const own = jobStore({ url: server.url, group: "workers", namespace: "" }, [timer], options);
+  const steps = listJobs(own, { limit: 10, cursor: { startedAt: 3, name: "report_3" } });
   for await (const { job } of steps) expect(job).toBeUndefined();
   expect(record.note).not.toHaveBeenCalled();
   const after = { startedAt: 3, id: `${key}report_3` };
@@ -133,8 +137,9 @@ test("a list leaves jobs of kinds that this deployment lacks in their caller's r
 test("a start while the Resonate server and the caller's record are away fails once, without a second rejection", async () => {
   script = [answer(400)];
   const reserve = () => Promise.reject(new ResonateUnavailable("the record is away"));
-  const scope = { records: () => ({ reserve }) as never };
-  const away = new RemoteStore({ url: server.url, group: "workers", namespace: "" }, [], scope);
+  const records = { limits: { jobs: 0, bytes: 0 }, of: () => ({ reserve }) as never };
+  const options = { records, features: [recordForEvents(records, () => false)] };
+  const away = jobStore({ url: server.url, group: "workers", namespace: "" }, [], options);
   const unhandled: unknown[] = [];
   const note = (reason: unknown) => void unhandled.push(reason);
   process.on("unhandledRejection", note);

@@ -1,11 +1,12 @@
 /** What workers report to the edge. Nothing depends on reports, which may get lost. A shared key gives both sides the token. */
-import { base64ToBytes, bytesToBase64 } from "../store/base64.ts";
-import { STARTER } from "../store/codec.ts";
-import type { ResonateClient } from "../store/connection/client.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
-import { localId, splitKey } from "../store/ids.ts";
-import type { WorkerReport } from "./operating/worker-report.ts";
-import { claimantsOf } from "./starting/claims.ts";
+
+import { claimantsOf } from "../../features/claims/claims.ts";
+import type { WorkerReport } from "../../features/operators/worker-report.ts";
+import { base64ToBytes, bytesToBase64 } from "../resonate/base64.ts";
+import { STARTER } from "../resonate/codec.ts";
+import type { ResonateClient } from "../resonate/connection/client.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { localId, splitKey } from "../resonate/ids.ts";
 
 /** The path of reports at the edge. */
 export const REPORTS = "reports";

@@ -1,6 +1,6 @@
-import type { Channel } from "../store/connection/connections.ts";
-import type { StoreEndpoint } from "../store/connection/endpoint.ts";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
+import type { Channel } from "../resonate/connection/connections.ts";
+import type { StoreEndpoint } from "../resonate/connection/endpoint.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
 /** The news that a job's promise, or a child of it, has settled. */

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { PromiseRecord } from "../store/connection/protocol.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 
 /**

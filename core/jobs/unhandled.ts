@@ -1,4 +1,4 @@
-import { unhandledWakeupId } from "../store/ids.ts";
+import { unhandledWakeupId } from "../resonate/ids.ts";
 
 /** How often a blocked job is tried again, in milliseconds, as code that fits its journal may be back. */
 const LOOK = 60_000;

@@ -2,7 +2,7 @@
  * Schemas as `tools/list` advertises them. Clients compile, convert and check schemas in their own ways. So keywords that some
  * clients cannot read are left out, and alternative forms of arguments are stated in a way that all clients can read.
  */
-import type { JsonSchema } from "../definitions/job.ts";
+import type { JsonSchema } from "../author/job.ts";
 
 type ObjectSchema = JsonSchema & { properties?: Record<string, JsonSchema>; required?: readonly string[] };
 

@@ -1,5 +1,5 @@
 /** Access to the code that reads the answers of wrapped servers. Only an edge in front of such servers loads it. */
-import type { Job } from "../definitions/job.ts";
+import type { Job } from "../author/job.ts";
 import { viewOf } from "../jobs/status.ts";
 import type * as Content from "./content.ts";
 

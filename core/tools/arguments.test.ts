@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { describeTool } from "../author/tool.ts";
-import { jsonSchema } from "../definitions/json-schema.ts";
+import { jsonSchema } from "../author/json-schema.ts";
 import { check, jobNames } from "./arguments.ts";
+import { describeTool } from "./tool.ts";
 
 const inputOf = (input: Parameters<typeof describeTool>[0]["input"]) =>
   describeTool({ name: "t", title: "T", description: "T.", input }, z.object({})).input;

@@ -1,6 +1,6 @@
 /** Checks the arguments of tools, and explains what is wrong to the model that sent them. */
 import * as z from "zod";
-import { type JsonSchema, MAX_JOB_NAME } from "../definitions/job.ts";
+import { type JsonSchema, MAX_JOB_NAME } from "../author/job.ts";
 import { lenient, valueIn } from "./lenient.ts";
 
 /** The most names in one call: each costs the edge one request to the Resonate server. */

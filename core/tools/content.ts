@@ -1,6 +1,6 @@
 /** Answers of wrapped servers as content, without the fields that only this server may set. */
-import { FILES } from "../definitions/file.ts";
-import type { Job } from "../definitions/job.ts";
+import { FILES } from "../author/file.ts";
+import type { Job } from "../author/job.ts";
 import { type CallToolResult, FILES_META, OURS, ProtocolError } from "./mcp.ts";
 import { JOB_SCHEME, MAX_MEDIA } from "./results.ts";
 

@@ -2,8 +2,8 @@
  * Accepts the forms in which clients serialize arguments: a string in place of a list or number, an object in place of a
  * string, `null` in place of a missing argument.
  */
-import type { JsonSchema } from "../definitions/job.ts";
-import { jsonOf } from "../store/json.ts";
+import type { JsonSchema } from "../author/job.ts";
+import { jsonOf } from "../resonate/json.ts";
 
 interface ObjectSchema {
   properties?: Record<string, JsonSchema>;

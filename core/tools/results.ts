@@ -3,9 +3,9 @@
  * text, and links. Results are sent unchanged if all of them fit. A result that does not fit is sent as a summary: its size, its
  * fields, its first part, and where the rest is.
  */
-import type { Job } from "../definitions/job.ts";
+import type { Job } from "../author/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
-import { partsIn } from "../store/parts.ts";
+import { partsIn } from "../resonate/parts.ts";
 
 /** The default limit of an answer in characters: common hosts do not show a model more than that. */
 export const MAX_ANSWER = 50_000;

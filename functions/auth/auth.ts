@@ -1,6 +1,6 @@
 /** Authentication and authorization of callers. */
-import { ANYONE, callerOf } from "../../core/definitions/caller.ts";
-import { sha256Of } from "../../core/store/sha256.ts";
+import { ANYONE, callerOf } from "../../core/author/caller.ts";
+import { sha256Of } from "../../core/resonate/sha256.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
 import type { Access } from "../http/scope.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ANYONE, callerOf } from "../../core/definitions/caller.ts";
+import { ANYONE, callerOf } from "../../core/author/caller.ts";
 import { isBlocked, isKeyBlocked } from "./blocked.ts";
 
 const ISSUER = "https://issuer.example";

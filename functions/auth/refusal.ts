@@ -1,5 +1,5 @@
 /** The content of a token, and the responses to requests without an acceptable token. */
-import type { Caller } from "../../core/definitions/caller.ts";
+import type { Caller } from "../../core/author/caller.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import { loadSdk, type Sdk } from "../http/load-sdk.ts";
 

@@ -1,5 +1,5 @@
-import { traceIdIn, traceparentIn } from "../../core/definitions/trace-context.ts";
-import type { RequestSpan } from "./export-span.ts";
+import { traceIdIn, traceparentIn } from "../../core/author/trace-context.ts";
+import type { RequestSpan } from "../../features/trace/export-span.ts";
 import { type EdgeLog, printable } from "./log.ts";
 
 /** The one log line of a request, written when it has been answered and its tool is done. */
@@ -10,8 +10,6 @@ export class RequestLog {
   /** The job that was started or found: its promise id without the namespace, as the worker's log names it. */
   job?: string;
   caller?: string;
-  /** The number of messages in a batch. Each of them also has its own line. */
-  batch?: number;
   /** The span by which jobs are started: the request's own where spans are exported, or else the caller's. */
   traceparent: string | undefined;
   #parent: string | undefined;
@@ -39,14 +37,6 @@ export class RequestLog {
     }
   }
 
-  /** The line of one message of a batch. */
-  member(): RequestLog {
-    const line = new RequestLog(this.#log, this.requestId, this.#export);
-    line.trace(this.#parent ?? this.traceparent);
-    if (this.caller !== undefined) line.caller = this.caller;
-    return line;
-  }
-
   /** Delays the line until {@link release}: the response is streamed while the tool is at work. */
   hold(): void {
     this.#isHeld = true;
@@ -64,11 +54,11 @@ export class RequestLog {
 
   #write(): void {
     if (this.#isHeld || this.#status === undefined) return;
-    const { requestId: request_id, batch, caller } = this;
+    const { requestId: request_id, caller } = this;
     const [method, tool, job] = [this.method, this.tool, this.job].map((text) => text && printable(text));
     const [began, status, traceparent] = [this.#began, this.#status, this.traceparent];
     const trace_id = traceparent && traceIdIn(traceparent);
-    const about = { request_id, method, tool, job, batch, caller, status };
+    const about = { request_id, method, tool, job, caller, status };
     this.#log.info("request", { ...about, duration_ms: Date.now() - began, trace_id });
     if (traceparent?.endsWith("1")) this.#export?.({ ...about, traceparent, parent: this.#parent, began });
     this.#status = undefined;

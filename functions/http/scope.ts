@@ -1,4 +1,4 @@
-import type { Caller } from "../../core/definitions/caller.ts";
+import type { Caller } from "../../core/author/caller.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { StreamTerms } from "./event-stream.ts";
 import type { Limited } from "./rate-limit.ts";

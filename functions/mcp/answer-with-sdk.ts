@@ -7,18 +7,18 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { mayHaveFiles } from "../../core/definitions/file.ts";
+import { mayHaveFiles } from "../../core/author/file.ts";
 import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
+import { capabilitiesOf, registerTaskMethods } from "../../features/tasks/methods.ts";
+import { abilitiesOf } from "../../features/tasks/task.ts";
+import { type CallRequest, reporting, saidInMeta } from "../calls/tool-calls.ts";
 import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
 import type { RequestScope } from "../http/scope.ts";
-import { readJob } from "../resources/job-resource.ts";
-import { capabilitiesOf, registerTaskMethods } from "../tasks/methods.ts";
-import { abilitiesOf } from "../tasks/task.ts";
 import { MAX_BODY } from "./body.ts";
 import { CACHE, capabilities, listsOf } from "./identity.ts";
+import { readJob } from "./job-resource.ts";
 import type { Offered } from "./methods.ts";
-import { type CallRequest, reporting, saidInMeta } from "./tool-calls.ts";
 
 interface SdkRequest {
   request: Request;

@@ -1,7 +1,7 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
-import { jsonOf } from "../../core/store/json.ts";
-import { BODY_TIME, readBytes } from "../../core/store/read-bytes.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
+import { BODY_TIME, readBytes } from "../../core/resonate/read-bytes.ts";
 import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 
@@ -29,6 +29,7 @@ export async function readBody(request: Request): Promise<Body> {
   const text = new TextDecoder().decode(body);
   const parsed = jsonOf(text);
   if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
+  if (Array.isArray(parsed)) return invalidRequest("the body is a list. Requests are sent one at a time");
   return isTooDeep(text)
     ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed)
     : { parsed, weight: Math.ceil(text.length / CHARACTERS) };

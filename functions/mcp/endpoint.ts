@@ -1,8 +1,7 @@
+import { TRAILED } from "../../features/operators/calls.ts";
 import { loadSdk } from "../http/load-sdk.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
-import { TRAILED } from "../operate/calls.ts";
 import { createSdk } from "./answer-with-sdk.ts";
-import { serveBatch } from "./batch.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";
 import { CallsInFlight } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
@@ -72,15 +71,6 @@ export function createMcp(offered: Offered): (request: Request, scope: RequestSc
     if (body instanceof Response) return body;
     if (body instanceof Request) return (await bySdk())({ request: body, scope });
     const { parsed } = body;
-    if (Array.isArray(parsed)) {
-      return serveBatch(parsed, body.weight, request.headers, scope, {
-        demandOf,
-        answer: (member, message, demand, memberScope) => {
-          if (message) note(memberScope, message);
-          return answer(request, member, message, demand, memberScope);
-        },
-      });
-    }
     const message = asMessage(parsed);
     if (message) note(scope, message);
     const demand = demandOf(message, parsed);

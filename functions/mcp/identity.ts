@@ -1,6 +1,6 @@
-import type { Passed, Tool } from "../../core/author/tool.ts";
 import { TASKS } from "../../core/tools/mcp.ts";
-import { EVENTS } from "../events/methods.ts";
+import type { Passed, Tool } from "../../core/tools/tool.ts";
+import { EVENTS } from "../../features/events/methods.ts";
 
 export interface Identity {
   info: {

@@ -5,7 +5,7 @@
  */
 import * as z from "zod";
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/mcp.ts";
-import { type Abilities, abilitiesOf, knowsTasks } from "../tasks/task.ts";
+import { type Abilities, abilitiesOf, knowsTasks } from "../../features/tasks/task.ts";
 
 /** The revisions with a handshake. */
 export const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);

@@ -2,21 +2,28 @@
  * The methods of the server: what a request for each of them demands, and how it is answered. Plain requests are answered
  * without the SDK, whose server and transport cost several times as much as the call itself.
  */
-import { isRecord } from "../../core/store/json.ts";
+import { isRecord } from "../../core/resonate/json.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import { ErrorCode, isInputRequired, ProtocolError, REVISION, SERVER_INFO } from "../../core/tools/mcp.ts";
-import type { Events } from "../events/methods.ts";
-import type { LoadFiles } from "../files/files.ts";
+import type { Cards } from "../../features/cards/cards.ts";
+import type { Events } from "../../features/events/methods.ts";
+import type { LoadFiles } from "../../features/files/files.ts";
+import { getTask, type TaskService } from "../../features/tasks/service.ts";
+import { MAX_RESOURCES, MAX_TASKS, showsForms } from "../../features/tasks/task.ts";
+import {
+  accessOf,
+  type CallRequest,
+  type CallResult,
+  reporting,
+  saidInMeta,
+  type ToolCalls,
+} from "../calls/tool-calls.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { Demand, RequestScope } from "../http/scope.ts";
 import { loadLazy } from "../load-lazy.ts";
-import type { Cards } from "../resources/cards.ts";
-import { getTask, type TaskService } from "../tasks/service.ts";
-import { MAX_RESOURCES, MAX_TASKS, showsForms } from "../tasks/task.ts";
 import { CACHE, capabilities, type Identity, listsOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { HANDSHAKE_PARAMS, type Message, type Plain, type PlainForm, saysTasks } from "./message.ts";
-import { accessOf, type CallRequest, type CallResult, reporting, saidInMeta, type ToolCalls } from "./tool-calls.ts";
 
 type Params = Message["params"];
 

@@ -1,4 +1,4 @@
-import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
+import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/resonate/object-address.ts";
 
 /**
  * Forwards a container's requests to `http://resonate/` to the Resonate object, so that the worker needs no secret and no

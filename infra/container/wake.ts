@@ -1,5 +1,5 @@
 /** Wakes the containers when jobs wait, and tells when they may sleep. */
-import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
+import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/resonate/object-address.ts";
 
 export interface WakeEnv extends ObjectAddress {
   WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };

@@ -1,6 +1,6 @@
 /** A record of the actions of a run's clients, and of the answers that they got. */
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration } from "../../core/store/ids.ts";
+import { splitGeneration } from "../../core/resonate/ids.ts";
 import type { PlannedJob } from "./plan.ts";
 
 /** A violated guarantee. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration } from "../../core/store/ids.ts";
+import { splitGeneration } from "../../core/resonate/ids.ts";
 import { isAccount } from "../../test/support/account.ts";
 import { client2025, currentClient } from "../../test/support/clients.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";

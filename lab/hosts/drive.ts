@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Server } from "../../functions/pages/hosts.ts";
+import type { Server } from "../../features/pages/hosts.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { type Home, makeHome } from "./home.ts";
 import type { Host } from "./host-table.ts";

@@ -9,7 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { bearerBindings, callerAt } from "../../test/auth/support.ts";
 import { EMBEDDED } from "../../test/support/resonate.ts";
 import { answers, run } from "../../testing/simulation/program.ts";

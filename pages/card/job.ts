@@ -1,5 +1,5 @@
 /** Access to jobs from a card, through the calls that its host makes for it. */
-import type { View } from "../../core/definitions/view.ts";
+import type { View } from "../../core/author/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { JobView } from "../../core/jobs/status.ts";

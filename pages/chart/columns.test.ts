@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ChartView } from "../../core/definitions/view.ts";
+import type { ChartView } from "../../core/author/view.ts";
 import { columnsOf, csvOf } from "./columns.ts";
 
 const view: ChartView = {

@@ -1,5 +1,5 @@
 import type { FC } from "hono/jsx/dom";
-import type { SeenSchedule } from "../../functions/caller/seen.ts";
+import type { SeenSchedule } from "../../functions/objects/seen.ts";
 import { jobPath, Section, Time, useAction } from "../lib/components.tsx";
 import { call } from "../lib/server.ts";
 

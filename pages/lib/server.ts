@@ -1,12 +1,12 @@
 /** The requests of pages: MCP requests like those of any client, and requests for data that only pages get. */
-import type { View } from "../../core/definitions/view.ts";
+import type { View } from "../../core/author/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import type { JobStatus, JobView } from "../../core/jobs/status.ts";
-import { partsIn } from "../../core/store/parts.ts";
-import type { Seen } from "../../functions/caller/seen.ts";
-import type { FileView } from "../../functions/files/files.ts";
+import { partsIn } from "../../core/resonate/parts.ts";
+import type { FileView } from "../../features/files/files.ts";
+import type { Seen } from "../../functions/objects/seen.ts";
 import { readResult } from "./read-result.ts";
 
 const REVISION = "2026-07-28";

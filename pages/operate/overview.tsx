@@ -1,6 +1,6 @@
 import { type FC, useState } from "hono/jsx/dom";
-import type { ChartView } from "../../core/definitions/view.ts";
-import { FREE } from "../../functions/operate/plan.ts";
+import type { ChartView } from "../../core/author/view.ts";
+import { FREE } from "../../features/operators/plan.ts";
 import { Chart } from "../chart/frame.tsx";
 import { loadChart } from "../chart/load.ts";
 import { lengthOf, megabytes, Part, Scroll, Section, Table, Time } from "../lib/components.tsx";

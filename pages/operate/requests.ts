@@ -1,6 +1,6 @@
 /** The requests of the operators' page to the edge. */
-import type { Action, ActionState, Filter, Overview, Span, TrailEntry } from "../../functions/operate/calls.ts";
-import type { oneJob } from "../../functions/operate/one-job.ts";
+import type { Action, ActionState, Filter, Overview, Span, TrailEntry } from "../../features/operators/calls.ts";
+import type { oneJob } from "../../features/operators/one-job.ts";
 import { json, openSession } from "../lib/server.ts";
 
 export type { Action, ActionState, Filter, Overview, Span, TrailEntry };

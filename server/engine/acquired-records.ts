@@ -4,8 +4,8 @@
  */
 import type { TaskAcquireReq } from "@resonatehq/sdk";
 import { maxUnderWay } from "../../core/engine/journal.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { isChildOf, journalEntryId } from "../../core/store/ids.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { isChildOf, journalEntryId } from "../../core/resonate/ids.ts";
 import type { Outcome, State } from "./records.ts";
 import { carryOut } from "./state-machine.ts";
 

@@ -1,6 +1,6 @@
 /** Runs the state machine on the store: requests, searches and time-outs. Runs in its caller's transaction. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
-import { rootOf, splitGeneration } from "../../core/store/ids.ts";
+import { rootOf, splitGeneration } from "../../core/resonate/ids.ts";
 import { parsePollAddress } from "../wire/poll-address.ts";
 import { acquireWithRecords } from "./acquired-records.ts";
 import type { Change, Operation, Outcome, State } from "./records.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ENTRY, KEEP } from "../../core/store/codec.ts";
+import { ENTRY, RETENTION_TAG } from "../../core/resonate/codec.ts";
 import {
   chainLink,
   cleanUpId,
@@ -12,8 +12,8 @@ import {
   limitSlotId,
   listId,
   quotaId,
-} from "../../core/store/ids.ts";
-import { endOf } from "../../core/store/sequence.ts";
+} from "../../core/resonate/ids.ts";
+import { endOf } from "../../core/resonate/sequence.ts";
 import { openDatabase } from "../node/database.ts";
 import { NodeSql } from "../node/node-sql.ts";
 import { Engine } from "./engine.ts";
@@ -123,15 +123,15 @@ describe("retention", () => {
   });
 
   test("keeps a job for the retention that the job itself sets", () => {
-    job("forever", 3_000, { [KEEP]: "forever" });
-    job("long", 50, { [KEEP]: String(60 * DAY) });
-    job("short", 2, { [KEEP]: String(DAY) });
+    job("forever", 3_000, { [RETENTION_TAG]: "forever" });
+    job("long", 50, { [RETENTION_TAG]: String(60 * DAY) });
+    job("short", 2, { [RETENTION_TAG]: String(DAY) });
     sweepAll();
     expect(promises()).toEqual(["forever", child("forever"), "long", child("long")]);
   });
 
   test("gets past any number of kept jobs, and looks at a bounded number at a time", () => {
-    for (let n = 0; n < 120; n++) job(`kept${n}`, 100, { [KEEP]: "forever" });
+    for (let n = 0; n < 120; n++) job(`kept${n}`, 100, { [RETENTION_TAG]: "forever" });
     for (let n = 0; n < 120; n++) job(`gone${n}`, 90);
     store.transaction(() => void sweep(store, NOW, KEPT, undefined));
     expect(promises().length).toBe(480);
@@ -151,7 +151,7 @@ describe("retention", () => {
     const entryId = (n: number) => listId("prod/cada.", `0.${n}`);
     const start = (n: number, daysAgo: number) => {
       const id = `prod/cada.timer_${n}`;
-      job(id, daysAgo, n === 7 ? { [KEEP]: "forever" } : {});
+      job(id, daysAgo, n === 7 ? { [RETENTION_TAG]: "forever" } : {});
       const at = NOW - daysAgo * DAY;
       const entry = { id: entryId(n), timeoutAt: at - 1, param: {}, tags: { [ENTRY]: id } };
       store.transaction(() => void engine.apply(at, { kind: "promise.create", head, data: entry }));

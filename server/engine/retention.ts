@@ -1,11 +1,11 @@
 /**
  * Removes jobs that ended long ago. A job's promise, its task, its children (`job:…`) and all generations of its name
  * (`job~2`, …) are removed together, since a remaining generation would still hold the name. Then obsolete bookkeeping is
- * removed: promises that `isBookkeepingSql` of `core/store/ids.ts` finds.
+ * removed: promises that `isBookkeepingSql` of `core/resonate/ids.ts` finds.
  */
-import { ENTRY, KEEP } from "../../core/store/codec.ts";
-import { chainLink, isReservationOver } from "../../core/store/ids.ts";
-import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/store/sequence.ts";
+import { ENTRY, RETENTION_TAG } from "../../core/resonate/codec.ts";
+import { chainLink, isReservationOver } from "../../core/resonate/ids.ts";
+import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/resonate/sequence.ts";
 import type { EndPosition, Store } from "./store.ts";
 
 /** How many jobs one transaction looks at, so that requests are answered between transactions. */
@@ -34,7 +34,7 @@ export function sweep(
   const jobs = store.endedJobs(at ?? START, now, JOBS);
   for (const { id } of jobs) {
     const isOver = store.generations(id).every(({ state, settledAt, tags }) => {
-      const own = (JSON.parse(tags) as Record<string, string>)[KEEP];
+      const own = (JSON.parse(tags) as Record<string, string>)[RETENTION_TAG];
       const kept = own === undefined ? keep : own === "forever" ? Number.POSITIVE_INFINITY : Number(own);
       return state !== "pending" && settledAt !== null && !(settledAt + kept > now);
     });

@@ -1,5 +1,5 @@
 /** The tables, the same in both hosts. */
-import { IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/store/ids.ts";
+import { IS_FIRST_GENERATION_SQL, isBookkeepingSql } from "../../core/resonate/ids.ts";
 
 /**
  * Times are REAL: a lease may end after the largest integer that JavaScript can read back, and a double holds that time.

@@ -9,7 +9,7 @@ import {
   GENERATION,
   IS_FIRST_GENERATION_SQL,
   isBookkeepingSql,
-} from "../../core/store/ids.ts";
+} from "../../core/resonate/ids.ts";
 import type { Schedule, StoredPromise, Task } from "./records.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
 

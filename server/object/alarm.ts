@@ -1,4 +1,4 @@
-import type { ObjectSql, ObjectStorage } from "../../core/store/object-storage.ts";
+import type { ObjectSql, ObjectStorage } from "../../core/resonate/object-storage.ts";
 import { type SweepPosition, sweep } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
 import type { Resonate } from "../resonate.ts";

@@ -1,11 +1,11 @@
 /** Tells the account's caller objects which of their jobs have ended, and which jobs durable functions started for them. */
-import { REQUEST_TAG } from "../../core/definitions/job.ts";
+import { REQUEST_TAG } from "../../core/author/job.ts";
 import { callersOf, type Reported } from "../../core/jobs/reports.ts";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { isRoot, localId, splitKey } from "../../core/store/ids.ts";
-import { callerName, type Locatable } from "../../core/store/object-address.ts";
-import { sizeOf } from "../../core/store/size.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { isRoot, localId, splitKey } from "../../core/resonate/ids.ts";
+import { callerName, type Locatable } from "../../core/resonate/object-address.ts";
+import { sizeOf } from "../../core/resonate/size.ts";
 import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
 
 /**

@@ -1,7 +1,7 @@
-import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
-import { type FileBindings, locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
-import { sweepInSteps } from "../../core/jobs/files/sweep.ts";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { KeptFiles } from "../../features/files/kept-files.ts";
+import { type FileBindings, locationInWorkers } from "../../features/files/location-in-workers.ts";
+import { sweepInSteps } from "../../features/files/sweep.ts";
 import { logError } from "./log.ts";
 import type { Notes } from "./tables.ts";
 

@@ -3,8 +3,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { newToken } from "../../cli/static-token.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { fetchFrom } from "../../core/store/object-address.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { fetchFrom } from "../../core/resonate/object-address.ts";
 import { promise } from "../../test/contract/server.ts";
 import { until } from "../../testing/simulation/program.ts";
 import type { SqlValue } from "../engine/sql.ts";

@@ -1,11 +1,12 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: `fetch` serves the protocol, the alarm handles time-outs. */
-import type { FileBindings } from "../../core/jobs/files/location-in-workers.ts";
-import { hasOperators, type OperatorEnv } from "../../core/jobs/operating/worker-report.ts";
+
 import { retentionOf } from "../../core/jobs/retention.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { endpointOf } from "../../core/store/connection/endpoint.ts";
-import { located, type ObjectAddress } from "../../core/store/object-address.ts";
-import { readBytes } from "../../core/store/read-bytes.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
+import { located, type ObjectAddress } from "../../core/resonate/object-address.ts";
+import { readBytes } from "../../core/resonate/read-bytes.ts";
+import type { FileBindings } from "../../features/files/location-in-workers.ts";
+import { hasOperators, type OperatorEnv } from "../../features/operators/worker-report.ts";
 import { Store } from "../engine/store.ts";
 import { Resonate } from "../resonate.ts";
 import { MAX_BODY, type Refuse, respondTo, TOO_LARGE } from "../wire/answer.ts";

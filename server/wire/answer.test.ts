@@ -1,6 +1,6 @@
 import pino from "pino";
 import { afterEach, expect, test } from "vitest";
-import { LINES } from "../../core/store/connection/protocol.ts";
+import { LINES } from "../../core/resonate/connection/protocol.ts";
 import { promise } from "../../test/contract/server.ts";
 import { Store } from "../engine/store.ts";
 import { openDatabase } from "../node/database.ts";

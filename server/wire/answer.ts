@@ -1,5 +1,5 @@
 /** Turns the body of a request into the body of its answer. */
-import { LINES, MOST_LINES, PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
+import { LINES, MOST_LINES, PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import type { Response } from "../engine/records.ts";
 import type { Resonate } from "../resonate.ts";

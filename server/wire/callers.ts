@@ -1,6 +1,6 @@
 /** Counts and removes the promises of one caller on the embedded server. */
-import { keysOf } from "../../core/definitions/caller.ts";
-import { idsFrom, startRecordEnd } from "../../core/store/ids.ts";
+import { keysOf } from "../../core/author/caller.ts";
+import { idsFrom, startRecordEnd } from "../../core/resonate/ids.ts";
 import type { Sql } from "../engine/sql.ts";
 import { JOB_TABLES } from "../engine/store.ts";
 

@@ -1,7 +1,7 @@
 /** Parses requests. Accepts and refuses the same requests as the real server. */
 import * as z from "zod";
-import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
-import { isRecord } from "../../core/store/json.ts";
+import { PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
+import { isRecord } from "../../core/resonate/json.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import { isAddress } from "./poll-address.ts";
 

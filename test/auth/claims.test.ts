@@ -1,12 +1,14 @@
 /** Concurrent starts and cancels of a shared job, interleaved at every call to the Resonate server. */
+
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callerOf } from "../../core/definitions/caller.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/starting/start.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
+import { callerOf } from "../../core/author/caller.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { startJob } from "../../core/jobs/start.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { type Month as WeatherMonth, month as weather } from "../../tools/weather/month.ts";
+import { jobStore } from "../support/job-store.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 
 let resonate: Resonate;
@@ -42,7 +44,7 @@ class PausingClient extends ResonateClient {
 async function storeOf(name: string, client = new PausingClient(-1)): Promise<RemoteStore> {
   const { key } = await callerOf(name);
   const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
-  return new RemoteStore(endpoint, [weather], { key, claimant: key, request: randomUUID() }, client);
+  return jobStore(endpoint, [weather], { by: { key, requestId: randomUUID() }, client });
 }
 
 let months = 0;

@@ -3,7 +3,7 @@
  * request. With `RESONATE_URL` and `RESONATE_TOKEN` set, on that Resonate server.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callerOf } from "../../core/definitions/caller.ts";
+import { callerOf } from "../../core/author/caller.ts";
 import { until } from "../../testing/simulation/program.ts";
 import type { Stack } from "../support/stack.ts";
 import { accept, startTaskStack, subscribe } from "../tasks/support.ts";

@@ -1,7 +1,7 @@
 /** A caller's stored bytes: counted when jobs start and end, limited, reported, and freed when jobs are removed. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callerOf } from "../../core/definitions/caller.ts";
-import { encodeValue } from "../../core/store/codec.ts";
+import { callerOf } from "../../core/author/caller.ts";
+import { encodeValue } from "../../core/resonate/codec.ts";
 import { call, send } from "../closed/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { bearerBindings, callerAt, type TestCaller } from "./support.ts";

@@ -1,12 +1,13 @@
 /** The operator's commands for jobs: pause and resume a kind, list jobs in trouble, and retry them. */
+
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/starting/start.ts";
+import { startJob } from "../../core/jobs/start.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../testing/stack/worker-process.ts";
+import { jobStore } from "../support/job-store.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { strictForecast, titles } from "../worker/scripts/changed/changing.ts";
 
@@ -77,7 +78,7 @@ test("a blocked job is listed, and tried again by `retry`", async () => {
   const folder = await mkdtemp(join(tmpdir(), "operate-"));
   const script = "test/worker/scripts/changed/changing-worker.ts";
   const worker = (CODE: string) => startWorker({ ...settings, CODE, FOLDER: folder }, { script });
-  const store = new RemoteStore({ url: resonate.url, group, namespace }, [titles]);
+  const store = jobStore({ url: resonate.url, group, namespace }, [titles]);
   try {
     let job: Awaited<ReturnType<typeof startJob>>;
     {
@@ -105,7 +106,7 @@ test("a blocked job is listed, and tried again by `retry`", async () => {
 test("a failed job is started again from its last good step by `retry`", async () => {
   const { command, settings, group, namespace } = deployment();
   const folder = await mkdtemp(join(tmpdir(), "operate-"));
-  const store = new RemoteStore({ url: resonate.url, group, namespace }, [strictForecast]);
+  const store = jobStore({ url: resonate.url, group, namespace }, [strictForecast]);
   const ended = (name: string) =>
     until(`${name} to end`, async () => {
       const promise = await store.get(name);

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
-import { callerOf } from "../../core/definitions/caller.ts";
-import { startRecordId } from "../../core/store/ids.ts";
+import { callerOf } from "../../core/author/caller.ts";
+import { startRecordId } from "../../core/resonate/ids.ts";
 import { run } from "../../testing/simulation/program.ts";
 import { type Resonate, resonateAt, startResonate } from "../support/resonate.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";

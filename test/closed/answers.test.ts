@@ -1,7 +1,7 @@
 /** The answer to a call is bounded however much the call asks for, and every client can read the rest in parts. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callerOf } from "../../core/definitions/caller.ts";
+import { callerOf } from "../../core/author/caller.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type RpcOptions, rpc } from "../support/rpc.ts";

@@ -1,7 +1,7 @@
 /** A list of a caller's jobs costs neither a search of other callers' promises nor a page of results. */
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callerOf } from "../../core/definitions/caller.ts";
+import { callerOf } from "../../core/author/caller.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

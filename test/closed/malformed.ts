@@ -43,12 +43,12 @@ const OTHERS: Record<string, Shape> = {
   "one long text in a list": (length) => ["x".repeat(length)],
 };
 
-/** Messages of which a batch may hold only a few. */
+/** What a list has that is sent in place of a message. */
 const MESSAGES = [1, {}, { jsonrpc: "2.0", id: 1 }];
 
-const BATCHES = "a batch of too many messages";
+const LISTS = "a list of messages";
 
-export const SHAPES = [...Object.keys(EXPENSIVE), ...Object.keys(OTHERS), BATCHES];
+export const SHAPES = [...Object.keys(EXPENSIVE), ...Object.keys(OTHERS), LISTS];
 
 /** The parameters of methods beside the arguments of tools. */
 const METHODS: [method: string, params: readonly string[]][] = [
@@ -87,7 +87,7 @@ export function malformed(
     ping: message("ping", { _meta: { content } }),
     ...more,
   });
-  if (shape === BATCHES) {
+  if (shape === LISTS) {
     return MESSAGES.map((each) => request(JSON.stringify(each), filled(each, length), filled(each, length)));
   }
   const contentFor = EXPENSIVE[shape] ?? OTHERS[shape];

@@ -24,84 +24,32 @@ const probe = (count: number) => call("probe_status", { job_names: names(count) 
 const probeNothing = (count: number) => call("probe_status", { job_names: names(count).map((name) => `no_${name}`) });
 const linesOf = (of: Stack) => of.edge.process.logs().filter(({ msg }) => msg === "request");
 
-describe("a batch", () => {
-  test.each(["2025-06-18", "2025-11-25", REVISION])(
-    "is refused in revision %s, which has no batches",
+describe("a list of messages", () => {
+  test.each([undefined, "2025-03-26", "2025-06-18", "2025-11-25", REVISION])(
+    "is refused whatever it holds and however long it is (revision %s)",
     async (revision) => {
       const before = gate.calls.length;
-      const answer = await send(stack.url, {
-        headers: { "mcp-protocol-version": revision },
-        body: [probe(1), probe(1)],
-      });
-      expect([answer.status, answer.messages[0]?.error.code]).toEqual([400, -32600]);
+      const headers = revision === undefined ? {} : { "mcp-protocol-version": revision };
+      const timer = call("set_timer", { timer_name: "listed", seconds: 600 });
+      for (const body of [[], [probe(1)], [timer, probe(1)], Array.from({ length: 100 }, () => probe(100)), [1, {}]]) {
+        const { status, messages } = await send(stack.url, { headers, body });
+        expect([status, messages[0].error.code, messages[0].id]).toEqual([400, -32600, null]);
+        expect(messages[0].error.message).toContain("Requests are sent one at a time");
+      }
       expect(gate.calls.length).toBe(before);
     },
   );
 
-  test.each([undefined, "2025-03-26"])("of a few calls is served in a revision with batches (%s)", async (revision) => {
-    const headers = revision === undefined ? {} : { "mcp-protocol-version": revision };
-    const timer = call("set_timer", { timer_name: `batch ${revision}`, seconds: 600 }, "timer");
-    const notification = { jsonrpc: "2.0", method: "notifications/initialized" };
-    const list = { jsonrpc: "2.0", id: "list", method: "tools/list" };
-    const nonsense = { jsonrpc: "2.0", id: "nonsense", method: "nonsense" };
-    const { status, messages } = await send(stack.url, {
-      headers,
-      body: [timer, notification, list, nonsense, { id: 1 }],
-    });
-    expect(status).toBe(200);
-    const byId = new Map(messages.map((message) => [message.id, message]));
-    expect(byId.get("timer").result.structuredContent.status).toBe("running");
-    expect(byId.get("list").result.tools.length).toBeGreaterThan(3);
-    expect(byId.get("nonsense").error.code).toBe(-32601);
-    expect(messages.length).toBe(4);
-  });
-
-  test("may touch only as many jobs as a single call may, however they are spread over its members", async () => {
-    const before = gate.calls.length;
-    for (const body of [
-      Array.from({ length: 100 }, () => probe(100)),
-      Array.from({ length: 2 }, () => probe(51)),
-      Array.from({ length: 101 }, () => probe(1)),
-      Array.from({ length: 101 }, () => ({ jsonrpc: "2.0", id: 1, method: "tools/list" })),
-      Array.from({ length: 101 }, () => 1),
-      [call("probe_status", { job_names: JSON.stringify(names(60)) }), probe(60)],
-      Array.from({ length: 2 }, () => call("await_result", { job_names: names(1), timeout_seconds: 1 })),
-    ]) {
-      const { status, messages } = await send(stack.url, { body });
-      expect([status, messages[0]?.error.code]).toEqual([400, -32600]);
-    }
-    expect(gate.calls.length).toBe(before);
-    expect((await send(stack.url, { body: [probe(50), probe(50)] })).messages.length).toBe(2);
-    expect(gate.calls.length - before).toBe(100);
-  });
-
-  test("counts against the limit once per member and once per job named", async () => {
-    await using limited = await serve({ RATE_LIMIT: "20" });
-    expect((await send(limited.url, { body: Array.from({ length: 15 }, () => probe(1)) })).status).toBe(200);
-    const refused = await send(limited.url, { body: Array.from({ length: 6 }, () => probe(1)) });
-    expect([refused.status, JSON.parse(refused.text).error]).toEqual([429, "rate_limit_exceeded"]);
-    expect((await send(limited.url, { body: [probe(2), probe(2)] })).status).toBe(200);
-    expect((await send(limited.url, { body: probe(1) })).status).toBe(429);
-  });
-
-  test("is logged with one line per member", async () => {
-    await using logged = await serve({});
-    const body = [
-      call("set_timer", { timer_name: "logged", seconds: 600 }),
-      probe(1),
-      { jsonrpc: "2.0", id: 1, method: "tools/list" },
-    ];
-    await send(logged.url, { body });
-    const lines = await until("four lines", () => (linesOf(logged).length === 4 ? linesOf(logged) : undefined));
-    expect(lines.map(({ method, tool, batch }) => [method, tool, batch]).sort()).toEqual(
-      [
-        ["tools/call", "set_timer", undefined],
-        ["tools/call", "probe_status", undefined],
-        ["tools/list", undefined, undefined],
-        [undefined, undefined, 3],
-      ].sort(),
+  test("counts as one request and has one line in the log", async () => {
+    await using limited = await serve({ RATE_LIMIT: "3" });
+    const body = Array.from({ length: 15 }, () => probe(1));
+    const statuses = [];
+    for (let n = 0; n < 4; n++) statuses.push((await send(limited.url, { body })).status);
+    expect(statuses).toEqual([400, 400, 400, 429]);
+    const lines = await until("four lines", () => (linesOf(limited).length === 4 ? linesOf(limited) : undefined));
+    expect(lines.map(({ method, tool, status }) => [method, tool, status])).toEqual(
+      statuses.map((status) => [undefined, undefined, status]),
     );
-    expect(new Set(lines.map(({ request_id }) => request_id)).size).toBe(1);
   });
 });
 

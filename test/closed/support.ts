@@ -7,7 +7,7 @@ export interface RawAnswer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   text: string;
-  /** The JSON-RPC messages of the answer, whether its body is one message, a list or an event stream. */
+  /** The JSON-RPC messages of the answer, whether its body is one message or an event stream. */
   // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its answer
   messages: any[];
 }
@@ -38,7 +38,7 @@ function messagesIn(text: string): unknown[] {
   const parts = lines.length > 0 ? lines.map((line) => line.slice("data: ".length)) : [text];
   return parts.flatMap((part) => {
     try {
-      return [JSON.parse(part)].flat();
+      return [JSON.parse(part)];
     } catch {
       return [];
     }

@@ -172,7 +172,7 @@ describe("scopes to read and to write", () => {
 
   test("a token without either can only list the tools", async () => {
     expect((await as("mcp", { jsonrpc: "2.0", id: 1, method: "tools/list" })).status).toBe(200);
-    for (const body of [read, write, start, [read, { jsonrpc: "2.0", id: 1, method: "tools/list" }]]) {
+    for (const body of [read, write, start]) {
       expect((await as("mcp", body)).status).toBe(403);
     }
   });
@@ -189,10 +189,9 @@ describe("scopes to read and to write", () => {
 
   test("a caller with only the read scope can start and stop nothing, in any way", async () => {
     const cancel = call("cancel_job", { job_names: ["timer_scoped"] });
-    // An answer to a job's question, alone and in a batch.
+    // An answer to a job's question.
     const answer = { jsonrpc: "2.0", id: "state question", result: { action: "accept", content: {} } };
-    for (const body of [write, start, cancel, answer, [read, write], [answer], [read, answer]])
-      expect((await as("mcp jobs:read", body)).status).toBe(403);
+    for (const body of [write, start, cancel, answer]) expect((await as("mcp jobs:read", body)).status).toBe(403);
     const headers = { "mcp-protocol-version": "2026-07-28" };
     for (const method of ["tasks/cancel", "tasks/update"]) {
       const message = { jsonrpc: "2.0", id: 1, method, params: { taskId: "x" } };

@@ -1,7 +1,7 @@
 /** The tools of the conformance suite that answer at once. */
 import { acceptedContent, type CallToolResult, inputRequired, inputResponse } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { type Tool, ToolError } from "../../core/author/tool.ts";
+import { type Tool, ToolError } from "../../core/tools/tool.ts";
 import schema from "./schema.json" with { type: "json" };
 
 const text = (words: string) => ({ type: "text", text: words }) as const;

@@ -2,7 +2,7 @@
 import { acceptedContent, inputRequired } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { defineDurableTool, type Job, type Tool } from "../../core/index.ts";
-import { startJob } from "../../core/jobs/starting/start.ts";
+import { startJob } from "../../core/jobs/start.ts";
 import { confirmDelete, failingJob, hello, multiInput, openQuestion, protocolErrorJob, slowCompute } from "./jobs.ts";
 
 function taskTool<Args>(name: string, job: Job<Args>, input: z.ZodType<Args>, tasksOnly = false): Tool {

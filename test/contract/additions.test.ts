@@ -1,9 +1,9 @@
 // The embedded server's additions to the protocol, on either host. The real server, at RESONATE_URL, ignores or refuses them.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LINES, MOST_LINES } from "../../core/store/connection/protocol.ts";
-import { timerTags } from "../../core/store/connection/server-rules.ts";
-import { cleanUpId, journalEntryId } from "../../core/store/ids.ts";
+import { LINES, MOST_LINES } from "../../core/resonate/connection/protocol.ts";
+import { timerTags } from "../../core/resonate/connection/server-rules.ts";
+import { cleanUpId, journalEntryId } from "../../core/resonate/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { action, head, promise, type Release, releaseOf, type Server, startServer, unique } from "./server.ts";
 

@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { moveRows } from "../../cli/backup/move-rows.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { ServerRules } from "../../core/store/connection/server-rules.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { ServerRules } from "../../core/resonate/connection/server-rules.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { promise, type Server, startServer, unique } from "./server.ts";
 

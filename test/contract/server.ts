@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { LINES } from "../../core/store/connection/protocol.ts";
+import { LINES } from "../../core/resonate/connection/protocol.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { startResonate } from "../support/resonate.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { feedEntryId, journalEntryId } from "../../core/store/ids.ts";
+import { feedEntryId, journalEntryId } from "../../core/resonate/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn } from "../support/months.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { CLIENTS, currentClient, type McpClient, type ToolResult } from "../support/clients.ts";

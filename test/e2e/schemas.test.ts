@@ -2,9 +2,9 @@
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { check } from "../../core/tools/arguments.ts";
-import { answerForUser, jobCard } from "../../functions/built-in/card.ts";
-import { builtIn } from "../../functions/built-in/index.ts";
-import { withoutConsent } from "../../functions/mcp/consent.ts";
+import { answerForUser, jobCard } from "../../features/cards/card.ts";
+import { withoutConsent } from "../../features/consent/consent.ts";
+import { builtIn } from "../../functions/calls/index.ts";
 import { byGemini, generally } from "../../lab/clients/drivers/javascript/vendors.ts";
 import { tools } from "../../tools/index.ts";
 

@@ -75,7 +75,7 @@ describe("routes", () => {
   });
 });
 
-describe.each(eras)("a wrong request of revision %s:", (era, { headers, params }) => {
+describe.each(eras)("a wrong request of revision %s:", (_era, { headers, params }) => {
   const call = (name: string, args: unknown) => ({
     jsonrpc: "2.0",
     id: 1,
@@ -159,12 +159,15 @@ describe.each(eras)("a wrong request of revision %s:", (era, { headers, params }
     expect([response.status, await messageOf(response)]).toMatchObject([400, { error: { code: -32600 } }]);
   });
 
-  test("a batch is accepted in a revision that has batches, and refused in another", async () => {
-    const list = (id: number) => ({ jsonrpc: "2.0", id, method: "tools/list", params });
-    const response = await post([list(1), list(2)], headers("tools/list"));
-    const text = await response.text();
-    if (era === "2025") expect(text.match(/"tools":\[/g)).toHaveLength(2);
-    else expect([response.status, JSON.parse(text).error.code]).toEqual([400, -32600]);
+  test.each([
+    ["several requests", [1, 2]],
+    ["one request", [1]],
+    ["nothing", []],
+  ])("a list of %s in place of a request", async (_what, ids) => {
+    const body = ids.map((id) => ({ jsonrpc: "2.0", id, method: "tools/list", params }));
+    const response = await post(body, headers("tools/list"));
+    const error = { code: -32600, message: "Invalid Request: the body is a list. Requests are sent one at a time" };
+    expect([response.status, await response.json()]).toEqual([400, { jsonrpc: "2.0", error, id: null }]);
   });
 
   test("none of these requests reaches the Resonate server", async () => {

@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
-import type { Job } from "../../core/definitions/job.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { Job } from "../../core/author/job.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { SettlementSource } from "../../core/jobs/settlements.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { type Gate, startGate } from "../support/gate.ts";
+import { jobStore } from "../support/job-store.ts";
 import { JOBS } from "../support/jobs.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 
@@ -39,10 +40,7 @@ export async function startScene(): Promise<Scene> {
   const { group, namespace } = ownGroup();
   const storeAt = (url: string, jobs = JOBS) => {
     const token = process.env.RESONATE_TOKEN;
-    return new RemoteStore(
-      { url, token, group, namespace, settlements: directly(new ResonateClient({ url, token })) },
-      jobs,
-    );
+    return jobStore({ url, token, group, namespace, settlements: directly(new ResonateClient({ url, token })) }, jobs);
   };
   return {
     store: storeAt(gate.url),

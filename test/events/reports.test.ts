@@ -1,6 +1,6 @@
 /** Workers' reports to the edge: ends of jobs that the server does not push, and jobs that durable functions start. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callerOf } from "../../core/definitions/caller.ts";
+import { callerOf } from "../../core/author/caller.ts";
 import { reportToken } from "../../core/jobs/reports.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";

@@ -5,9 +5,9 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
-import { folderOf } from "../../core/jobs/files/kept-files.ts";
-import type { Bucket } from "../../core/store/files/r2.ts";
-import { s3Of } from "../../core/store/files/s3.ts";
+import { folderOf } from "../../features/files/kept-files.ts";
+import type { Bucket } from "../../features/files/storage/r2.ts";
+import { s3Of } from "../../features/files/storage/s3.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { callerAt } from "../auth/support.ts";
 import { rpc } from "../support/rpc.ts";

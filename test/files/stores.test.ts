@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
-import { bytesOf, inPieces, type ObjectStore, PART } from "../../core/store/files/objects.ts";
-import { type Bucket, bucketStore } from "../../core/store/files/r2.ts";
-import { s3Of } from "../../core/store/files/s3.ts";
-import { folderStore } from "../../worker/files/folder.ts";
-import { locationOf } from "../../worker/files/location.ts";
+import { folderStore } from "../../features/files/folder.ts";
+import { KeptFiles } from "../../features/files/kept-files.ts";
+import { locationOf } from "../../features/files/location.ts";
+import { bytesOf, inPieces, type ObjectStore, PART } from "../../features/files/storage/objects.ts";
+import { type Bucket, bucketStore } from "../../features/files/storage/r2.ts";
+import { s3Of } from "../../features/files/storage/s3.ts";
 
 const { S3_URL } = process.env;
 const made = { key: "", folder: "" };

@@ -70,7 +70,7 @@ test("nesting that is too deep for a parser, and numbers that no double can hold
   }
 });
 
-test("JSON-RPC envelopes, alone and in batches, of both revisions", async () => {
+test("JSON-RPC envelopes, alone and in lists, of both revisions", async () => {
   const body = fc.oneof({ weight: 5, arbitrary: envelope }, fc.array(envelope, { maxLength: 3 }), anyJson);
   const revision = fc.constantFrom(REVISION, "2025-11-25", "2025-03-26", undefined);
   await fc.assert(

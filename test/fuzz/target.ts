@@ -1,5 +1,5 @@
 /** An edge for random requests, and its reaction to each of them. */
-import { feedEntryId, rootOf } from "../../core/store/ids.ts";
+import { feedEntryId, rootOf } from "../../core/resonate/ids.ts";
 import { startGate } from "../support/gate.ts";
 import { startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";

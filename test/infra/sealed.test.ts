@@ -1,7 +1,7 @@
 /** A deployment that stores arguments and results encrypted in the Resonate server. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { encodeValue } from "../../core/store/codec.ts";
+import { encodeValue } from "../../core/resonate/codec.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { currentClient } from "../support/clients.ts";
 import { type StackPart, startStack } from "../support/stack.ts";

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
-import { PROTOCOL_VERSION } from "../../core/store/connection/protocol.ts";
+import { PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { launch } from "./launcher.ts";
@@ -85,15 +85,15 @@ test("the environment overrides the settings that npm start would choose", async
 
 /** Modules of the edge that read variables when they are first needed. */
 const LOADED_LATER = [
-  "core/jobs/operating/worker-report.ts",
-  "functions/operate/operating.ts",
-  "core/jobs/files/location-in-workers.ts",
-  "functions/http/export-span.ts",
+  "features/operators/worker-report.ts",
+  "features/operators/operating.ts",
+  "features/files/location-in-workers.ts",
+  "features/trace/export-span.ts",
 ];
 
 test("the edge gets every variable that its configuration reads", async () => {
   const sources = await Promise.all(
-    ["functions/app/config.ts", "functions/auth/auth-config.ts", ...LOADED_LATER].map((path) => readFile(path, "utf8")),
+    ["functions/config.ts", "functions/auth/auth-config.ts", ...LOADED_LATER].map((path) => readFile(path, "utf8")),
   );
   const read = sources.flatMap((source) =>
     [...source.matchAll(/(?:^ +|[{;] )([A-Z][A-Z_]+)\??: (?!undefined)/gm)].map(([, name]) => name),

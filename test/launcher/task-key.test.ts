@@ -4,7 +4,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, test } from "vitest";
-import { TaskHandles } from "../../functions/tasks/handle.ts";
+import { TaskHandles } from "../../features/tasks/handle.ts";
 import { tasksAt } from "../tasks/support.ts";
 import { launch } from "./launcher.ts";
 

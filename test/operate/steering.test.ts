@@ -1,7 +1,7 @@
 /** An operator's actions on callers, on kinds and on many jobs at once, and the messages of the trail and the web hook. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { callerOf } from "../../core/definitions/caller.ts";
+import { callerOf } from "../../core/author/caller.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt } from "../auth/support.ts";
 import { newSecret, startReceiver } from "../events/receiver.ts";

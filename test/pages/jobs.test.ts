@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { childOf } from "../../core/store/codec.ts";
-import { journalEntryId } from "../../core/store/ids.ts";
+import { childOf } from "../../core/resonate/codec.ts";
+import { journalEntryId } from "../../core/resonate/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";

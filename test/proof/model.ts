@@ -8,9 +8,9 @@ import {
   NonRetryableError,
   type Spent,
   type StepOptions,
-} from "../../core/definitions/context.ts";
+} from "../../core/author/context.ts";
+import { fromStored, isFinal, type StoredError, toStored } from "../../core/author/values.ts";
 import { seededNumber, seededUuid } from "../../core/engine/guard/seeded.ts";
-import { fromStored, isFinal, type StoredError, toStored } from "../../core/engine/values.ts";
 import { BUDGET, type ContextCalls, type ProgramTree, runTree, type TreeResult } from "./program.ts";
 
 type TreeEnd = { value: unknown } | { error: StoredError };

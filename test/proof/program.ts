@@ -9,7 +9,7 @@ import {
   type Retry,
   SECOND,
   type StepOptions,
-} from "../../core/definitions/context.ts";
+} from "../../core/author/context.ts";
 
 /** The commands of a context that a tree uses. */
 export interface ContextCalls {

@@ -4,12 +4,12 @@
  */
 import fc from "fast-check";
 import { afterAll, expect, test, vi } from "vitest";
-import { HOUR, type JobContext } from "../../core/definitions/context.ts";
+import { HOUR, type JobContext } from "../../core/author/context.ts";
+import { fromStored } from "../../core/author/values.ts";
 import { JournalRecord } from "../../core/engine/journal.ts";
-import { stepsToKeep } from "../../core/engine/resume.ts";
 import type { Runnable } from "../../core/engine/runtime.ts";
-import { fromStored } from "../../core/engine/values.ts";
-import { encodeValue } from "../../core/store/codec.ts";
+import { encodeValue } from "../../core/resonate/codec.ts";
+import { stepsToKeep } from "../../features/resume/resume.ts";
 import { type Death, type Plan, type TrialEnd, trial, type World } from "../../testing/simulation/trial.ts";
 import { program } from "./arbitrary.ts";
 import {

@@ -1,4 +1,4 @@
-import { type Context, JobCancelled, type Question } from "../../core/definitions/context.ts";
+import { type Context, JobCancelled, type Question } from "../../core/author/context.ts";
 import { CANCELLED, pathsWithin } from "./model.ts";
 import { BUDGET, type ContextCalls } from "./program.ts";
 

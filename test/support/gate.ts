@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { LINES } from "../../core/store/connection/protocol.ts";
+import { LINES } from "../../core/resonate/connection/protocol.ts";
 
 /** A proxy in front of a Resonate server, with which a test can cut a process off from it, completely or call by call. */
 export interface Gate extends AsyncDisposable {

@@ -1,4 +1,4 @@
-import type { Job } from "../../core/definitions/job.ts";
+import type { Job } from "../../core/author/job.ts";
 import { tools } from "../../tools/index.ts";
 
 /** The jobs that the product's tools start. */

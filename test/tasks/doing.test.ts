@@ -1,8 +1,8 @@
 /** A job's current activity is shown by probe_status, list_jobs and tasks/get. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { feedEntryId } from "../../core/store/ids.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { feedEntryId } from "../../core/resonate/ids.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { startGate } from "../support/gate.ts";

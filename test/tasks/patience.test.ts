@@ -1,10 +1,11 @@
 /** A call, from a client without tasks, that starts a job which takes longer than a call may. */
+
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { callerJobs } from "../../core/author/caller-jobs.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
+import { callerJobs } from "../../core/tools/caller-jobs.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { timer, timerTool } from "../../tools/timer/timer.ts";
+import { jobStore } from "../support/job-store.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 
 let resonate: Resonate;
@@ -25,7 +26,7 @@ test("is answered, before the client gives up, with the job's name and how to co
   });
 
   const endpoint = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...ownGroup().env });
-  const store = new RemoteStore(endpoint, [timer]);
+  const store = jobStore(endpoint, [timer]);
   const now = Date.now();
   const { signal } = new AbortController();
   const context = {

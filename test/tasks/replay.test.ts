@@ -1,15 +1,16 @@
 /** A durable function with progress and questions is replayed after each answer and crash, invisibly to its clients. */
+
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { callerJobs } from "../../core/author/caller-jobs.ts";
 import type { JournalEntry } from "../../core/engine/journal.ts";
-import { SIGN } from "../../core/engine/lease/crash-loop.ts";
 import type { AnswerEntry, FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { endpointOf } from "../../core/store/connection/endpoint.ts";
-import { feedEntryId, journalEntryId } from "../../core/store/ids.ts";
+import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
+import { feedEntryId, journalEntryId } from "../../core/resonate/ids.ts";
+import { callerJobs } from "../../core/tools/caller-jobs.ts";
+import { SIGN } from "../../features/crash-loop/crash-loop.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { startGate } from "../support/gate.ts";
+import { jobStore } from "../support/job-store.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { interview } from "./fixture/interview.ts";
 
@@ -33,7 +34,7 @@ const said = (text: string): AnswerEntry => ({ action: "accept", content: { text
 async function scene(name: string, { isListenedTo = false } = {}) {
   const gate = await startGate(resonate.url);
   const { namespace, env } = ownGroup();
-  const store = new RemoteStore(endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env }), [interview]);
+  const store = jobStore(endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env }), [interview]);
   const launch = () =>
     startWorker(
       { ...resonate.env, ...env, RESONATE_URL: gate.url, LEASE_SECONDS: "1" },

@@ -1,17 +1,17 @@
 /** A simulated job. A test runs it execution by execution, and chooses the worker's code and memory for each. */
-import { type Log, type Metrics, NondeterminismError } from "../../core/definitions/context.ts";
+import { type Log, type Metrics, NondeterminismError } from "../../core/author/context.ts";
+import { fromStored, storable, toStored } from "../../core/author/values.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import { type HeldTask, JobFull, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
 import type { ExecutionEnd, JobEnd, OfAttempt, Runnable, Runtime } from "../../core/engine/runtime.ts";
-import { fromStored, storable, toStored } from "../../core/engine/values.ts";
-import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
-import { fromBase64 } from "../../core/store/base64.ts";
-import { childOf } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { cleanUpId, journalEntryId, runId } from "../../core/store/ids.ts";
+import { fromBase64 } from "../../core/resonate/base64.ts";
+import { childOf } from "../../core/resonate/codec.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { cleanUpId, journalEntryId, runId } from "../../core/resonate/ids.ts";
+import { attemptFiles } from "../../features/files/attempt-files.ts";
 import { Simulation } from "./simulation.ts";
 import { TestClock } from "./test-clock.ts";
 

@@ -4,9 +4,9 @@
  */
 import { type Clock, machineClock } from "../../core/engine/clock.ts";
 import type { HeldTask } from "../../core/engine/lease/lease.ts";
-import { encodeValue, lineage } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { rootOf } from "../../core/store/ids.ts";
+import { encodeValue, lineage } from "../../core/resonate/codec.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { rootOf } from "../../core/resonate/ids.ts";
 import { MemoryState } from "../../server/engine/memory-state.ts";
 import { type Change, type Operation, promiseRecord } from "../../server/engine/records.ts";
 import { carryOut, handleDue } from "../../server/engine/state-machine.ts";

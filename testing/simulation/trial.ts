@@ -1,18 +1,18 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
 import { createHash } from "node:crypto";
-import type { Budgets, ErrorClass, Question } from "../../core/definitions/context.ts";
-import type { EventDefinition } from "../../core/definitions/event.ts";
+import type { Budgets, ErrorClass, Question } from "../../core/author/context.ts";
+import type { EventDefinition } from "../../core/author/event.ts";
+import { toStored } from "../../core/author/values.ts";
 import { Journal, type JournalEntry, type JournalRecord } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
 import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable, SETTLED } from "../../core/engine/runtime.ts";
-import { toStored } from "../../core/engine/values.ts";
-import { attemptFiles } from "../../core/jobs/files/attempt-files.ts";
-import { KeptFiles } from "../../core/jobs/files/kept-files.ts";
-import { fromBase64 } from "../../core/store/base64.ts";
-import { decodeValue } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { cleanUpId, runId } from "../../core/store/ids.ts";
+import { fromBase64 } from "../../core/resonate/base64.ts";
+import { decodeValue } from "../../core/resonate/codec.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { cleanUpId, runId } from "../../core/resonate/ids.ts";
+import { attemptFiles } from "../../features/files/attempt-files.ts";
+import { KeptFiles } from "../../features/files/kept-files.ts";
 import { memoryStore } from "./memory-store.ts";
 import { CLEANUP, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
@@ -74,6 +74,8 @@ export interface TrialEnd {
   outcome: ExecutionEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
+  /** Whether the job failed because its deadline came. */
+  isTimedOut: boolean;
   /** How many requests were sent to the server. The worker may die at each. */
   requests: number;
   /** The purpose of each request, in words. */
@@ -179,7 +181,8 @@ class Trial {
     const { data } = promise.value;
     if (promise.state === "resolved")
       return { kind: "complete", value: data ? JSON.parse(fromBase64(data)) : undefined };
-    return { kind: "failed", error: decodeValue(promise.value) ?? new Error(promise.state) };
+    const ended = promise.state === "rejected_timedout" ? new TimedOut(promise.state) : new Error(promise.state);
+    return { kind: "failed", error: decodeValue(promise.value) ?? ended };
   }
 
   #newWorker(): Worker {
@@ -331,10 +334,12 @@ class Trial {
     const stored = kind === "failed" ? toStored(outcome.error) : undefined;
     const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
     const error = stored ?? blocked;
+    const isTimedOut = stored?.name === "DeadlineExceeded" || (kind === "failed" && outcome.error instanceof TimedOut);
     return {
       outcome: kind,
       ...(kind === "complete" && { value: outcome.value }),
       ...(error && { error: { name: error.name, message: error.message } }),
+      isTimedOut,
       requests: this.#points.length,
       points: this.#points,
       records: recordsIn(this.#sim),
@@ -348,6 +353,9 @@ class Trial {
     };
   }
 }
+
+/** The server has ended the job at its deadline. */
+class TimedOut extends Error {}
 
 interface Worker {
   clock: ProcessClock;

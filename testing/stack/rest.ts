@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ResonateClient, Search } from "../../core/store/connection/client.ts";
-import { pagesOf } from "../../core/store/connection/search-all.ts";
+import type { ResonateClient, Search } from "../../core/resonate/connection/client.ts";
+import { pagesOf } from "../../core/resonate/connection/search-all.ts";
 
 /** Whether no job runs or is about to run: every job sleeps, waits or has ended. */
 async function isAtRest(client: ResonateClient): Promise<boolean> {

@@ -8,7 +8,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { put } from "../../cli/build/modules.ts";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
 import { readConfiguration } from "../../cli/bundle/configuration.ts";
-import { filesIn } from "../../cli/launcher/data-directory.ts";
+import { filesIn, objectsIn } from "../../cli/launcher/data-directory.ts";
 import { spawnEdge } from "../../cli/launcher/local-edge.ts";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
 import { programPath } from "../../cli/package.ts";
@@ -16,8 +16,8 @@ import { Cleanups } from "../../cli/process/cleanups.ts";
 import { configurationOf, readProject, workerOf } from "../../cli/project.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { escaped } from "../../core/engine/replay/commands/commands.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { callbackUrls } from "../../worker/execution/callback-urls.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { callbackUrls } from "../../features/callbacks/callback-urls.ts";
 import { WORKER_ENVIRONMENT } from "../../worker/process/worker-config.ts";
 import { answers, type Program, run, until, watch } from "../simulation/program.ts";
 import { CLOCK_PATH } from "../time/movable-edge.ts";
@@ -82,7 +82,7 @@ export interface TestTime {
  * @example
  * const isRefused = async (stack: TestStack) => {
  *   const error = await stack.call("wait_for_site", { url: "nowhere" }).catch((error) => error);
- *   return error instanceof ToolCallFailed && error.message.includes("url");
+ *   return error instanceof ToolCallFailed;
  * };
  */
 export class ToolCallFailed extends Error {
@@ -211,7 +211,7 @@ export async function startStack(options: TestStackOptions = {}): Promise<TestSt
   const launchEdge = async () => {
     const bundle = await bundleEdge(await movableEntry(options.edge, root), root);
     const { process, ports } = await spawnEdge(bundle, {
-      ...{ port: edgePort, data: join(state, "objects") },
+      ...{ port: edgePort, data: objectsIn(state) },
       bindings: { ...local, ...bindings, ...address },
     });
     const edge = watch(process);

@@ -1,9 +1,9 @@
 import { text } from "node:stream/consumers";
 import pino from "pino";
 import { afterEach, expect, test, vi } from "vitest";
-import type { Exchange } from "../../core/store/connection/client.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { LINES } from "../../core/store/connection/protocol.ts";
+import type { Exchange } from "../../core/resonate/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { LINES } from "../../core/resonate/connection/protocol.ts";
 import { startResonate } from "../../server/node/http.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { batched } from "./batches.ts";

@@ -1,5 +1,5 @@
-import type { Exchange } from "../../core/store/connection/client.ts";
-import { LINES, MOST_LINES } from "../../core/store/connection/protocol.ts";
+import type { Exchange } from "../../core/resonate/connection/client.ts";
+import { LINES, MOST_LINES } from "../../core/resonate/connection/protocol.ts";
 
 /** The largest request that joins a batch, and the largest batch, in characters. */
 const LONGEST = 64_000;

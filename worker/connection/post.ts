@@ -1,7 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 import { text } from "node:stream/consumers";
-import type { Exchange } from "../../core/store/connection/client.ts";
+import type { Exchange } from "../../core/resonate/connection/client.ts";
 
 /** The statuses that ask to repeat the request at another address. */
 const REDIRECTS = [307, 308];

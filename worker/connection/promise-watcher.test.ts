@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { PromiseWatcher } from "./promise-watcher.ts";
 
 const record = (id: string, state = "pending", data = "") => ({ id, state, value: { data } }) as PromiseRecord;

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 
 /** The default bound on the memory for promises, in characters. */
 const MAX_SIZE = 32_000_000;

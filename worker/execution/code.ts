@@ -1,9 +1,9 @@
 /** Finds the function that a job's promise names, in the version in which the job began. */
 import * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
-import { VERSION_TAG } from "../../core/definitions/job.ts";
-import { AFTER, decodeValue } from "../../core/store/codec.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import { VERSION_TAG } from "../../core/author/job.ts";
+import { CLEANUP_FUNCTION, decodeValue } from "../../core/resonate/codec.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import type { CachedJob } from "./journal-cache.ts";
 
 /** The parameter of a job's promise: the function to run, its arguments, the seed of its random values, and its limits. */
@@ -27,13 +27,13 @@ export interface FoundFunction {
   implementation: Implementation;
 }
 
-/** A job's function, or {@link AFTER}: the clean-up of a cancelled job. */
-export type FoundCode = FoundFunction | typeof AFTER;
+/** A job's function, or {@link CLEANUP_FUNCTION}: the clean-up of a cancelled job. */
+export type FoundCode = FoundFunction | typeof CLEANUP_FUNCTION;
 
 /** The code for a job; undefined if its kind, or the version in which it began, is not among `implementations`. */
 export function codeFor(promise: PromiseRecord, implementations: readonly Implementation[]): FoundCode | undefined {
   const invocation = Invocation.safeParse(decodeValue(promise.param)).data;
-  if (invocation?.func === AFTER) return AFTER;
+  if (invocation?.func === CLEANUP_FUNCTION) return CLEANUP_FUNCTION;
   const implementation = implementations.find(({ job }) => job.kind === invocation?.func);
   if (!invocation || !implementation) return undefined;
   // A job that was started by another Resonate client names no version.

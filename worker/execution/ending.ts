@@ -1,12 +1,13 @@
 /** How an execution ends: what is stored, cached and logged. */
+
+import { toStored } from "../../core/author/values.ts";
 import type { HeldTask, TaskLease } from "../../core/engine/lease/lease.ts";
 import type { JobEnd } from "../../core/engine/runtime.ts";
-import { toStored } from "../../core/engine/values.ts";
 import { wakeupOf } from "../../core/jobs/unhandled.ts";
+import type { Reporter } from "../../features/progress/reporter.ts";
 import type { FoundFunction } from "./code.ts";
 import { type Instruments, type LineLog, type Reports, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache } from "./journal-cache.ts";
-import type { Reporter } from "./reporter.ts";
 
 /**
  * How an execution ended. `asleep`: suspended until an awaited promise settles; `blocked`: suspended until fitting code is back;

@@ -1,23 +1,23 @@
-import { REQUEST_TAG } from "../../core/definitions/job.ts";
-import { traceIdIn } from "../../core/definitions/trace-context.ts";
+import { REQUEST_TAG } from "../../core/author/job.ts";
+import { traceIdIn } from "../../core/author/trace-context.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { type HeldTask, JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
 import { beginRun } from "../../core/engine/runs.ts";
 import { type JobEnd, LeaseLost, type Runtime, SETTLED } from "../../core/engine/runtime.ts";
-import { turnOf } from "../../core/jobs/starting/order.ts";
-import { AFTER, CLEANED_UP, STARTER } from "../../core/store/codec.ts";
-import { isLate } from "../../core/store/deadline.ts";
-import { localId, splitKey } from "../../core/store/ids.ts";
-import { startedIn } from "./child-jobs.ts";
-import { CleanUp } from "./clean-up.ts";
+import { CLEANUP_FUNCTION, STARTER, WAITS_FOR_CLEANUP_TAG } from "../../core/resonate/codec.ts";
+import { isLate } from "../../core/resonate/deadline.ts";
+import { localId, splitKey } from "../../core/resonate/ids.ts";
+import { startedIn } from "../../features/child-jobs/child-jobs.ts";
+import { CleanUp } from "../../features/clean-up/clean-up.ts";
+import { suspendCrashLoop } from "../../features/crash-loop/crash-loop-pause.ts";
+import { turnOf } from "../../features/order/order.ts";
+import { Reporter } from "../../features/progress/reporter.ts";
+import { SettlementWatch } from "../../features/settlement-watch/settlement-watch.ts";
 import { codeOfRun, type FoundCode, type FoundFunction } from "./code.ts";
-import { suspendCrashLoop } from "./crash-loop-pause.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
 import { ENDED, JobSetup, LAPSED, REFUSES, type SetupOptions } from "./job-setup.ts";
-import { Reporter } from "./reporter.ts";
-import { SettlementWatch } from "./settlement-watch.ts";
 
 /**
  * How many jobs that earlier runs started and did not await are passed on to the next run, which gives them up if the job is
@@ -66,7 +66,7 @@ export class Executor {
     };
     const inSpan = (work: () => Promise<Ending>) =>
       instruments.inSpan(`job ${kind}`, { attributes, kind: "consumer", parent }, work, (outcome) => ({ outcome }));
-    if (found === AFTER) return void (await inSpan(() => this.#cleanUp.run(acquired, log)));
+    if (found === CLEANUP_FUNCTION) return void (await inSpan(() => this.#cleanUp.run(acquired, log)));
     const lease = this.#setup.leaseOn(acquired);
     if (await this.#isPaused(lease, found.implementation.job.kind, log)) return;
     const reporter = new Reporter(this.#setup.options.store.feeds, promise, log);
@@ -230,7 +230,7 @@ export class Executor {
   /** Suspends a job until the clean-up of the cancelled attempt has ended; false if there is nothing to wait for. */
   async #waitsForCleanUp(execution: Omit<JobExecution, "cached">): Promise<boolean> {
     const { acquired, lease } = execution;
-    const id = acquired.promise.tags[CLEANED_UP];
+    const id = acquired.promise.tags[WAITS_FOR_CLEANUP_TAG];
     if (id === undefined || (await lease.get(id))?.state !== "pending") return false;
     return this.#suspend(execution, [id], "waiting for the clean-up of the cancelled attempt");
   }

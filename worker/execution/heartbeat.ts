@@ -1,5 +1,5 @@
-import type { ResonateClient } from "../../core/store/connection/client.ts";
-import type { LeaseRef } from "../../core/store/connection/protocol.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
 
 /** The most tasks in one request: a server accepts 2 MB. */
 const MOST = 1_000;

@@ -1,7 +1,7 @@
 /** The log, metrics and traces that executions use, and how they describe errors. Must not import from Node. */
-import type { Log, Metrics } from "../../core/definitions/context.ts";
-import type { Figures } from "../../core/jobs/operating/figures.ts";
-import type { PromiseRecord } from "../../core/store/connection/protocol.ts";
+import type { Log, Metrics } from "../../core/author/context.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import type { Figures } from "../../features/operators/figures.ts";
 
 /** A structured log. */
 export interface LineLog {

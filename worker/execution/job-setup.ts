@@ -1,34 +1,34 @@
 /** Prepares the execution of a job: its lease, its journal, and everything that its function and steps may use. */
 import type * as z from "zod";
 import { type Implementation, nextArgs } from "../../core/author/implement.ts";
-import type { Job } from "../../core/definitions/job.ts";
+import type { Job } from "../../core/author/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
-import { stepsToKeep } from "../../core/engine/resume.ts";
 import { readNewest } from "../../core/engine/runs.ts";
 import { LeaseLost, type Runtime } from "../../core/engine/runtime.ts";
 import { firstSeed, ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
-import { attemptFiles, type FetchPublic } from "../../core/jobs/files/attempt-files.ts";
-import type { KeptFiles } from "../../core/jobs/files/kept-files.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { decodeValue, EARLIER } from "../../core/store/codec.ts";
-import type { ResonateClient } from "../../core/store/connection/client.ts";
-import { ResonateRefused } from "../../core/store/connection/failures.ts";
-import type { OperationKind, PromiseRecord } from "../../core/store/connection/protocol.ts";
-import type { ServerRules } from "../../core/store/connection/server-rules.ts";
-import { localId, resumptionId, splitKey } from "../../core/store/ids.ts";
+import { decodeValue, RESUMES_TAG } from "../../core/resonate/codec.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
+import type { OperationKind, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import type { ServerRules } from "../../core/resonate/connection/server-rules.ts";
+import { localId, resumptionId, splitKey } from "../../core/resonate/ids.ts";
+import { type CallbackUrl, callbackUrls } from "../../features/callbacks/callback-urls.ts";
+import { ChildJobs } from "../../features/child-jobs/child-jobs.ts";
+import { attemptFiles, type FetchPublic } from "../../features/files/attempt-files.ts";
+import type { KeptFiles } from "../../features/files/kept-files.ts";
+import type { Pauses } from "../../features/pauses/pauses.ts";
+import { stepsToKeep } from "../../features/resume/resume.ts";
+import { Limits } from "../../features/step-limits/limits.ts";
 import type { PromiseWatcher } from "../connection/promise-watcher.ts";
-import { type CallbackUrl, callbackUrls } from "./callback-urls.ts";
-import { ChildJobs } from "./child-jobs.ts";
 import { environmentsOf } from "./code.ts";
 import type { JobExecution } from "./ending.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { type Instruments, type LineLog, logOf, type Reports, reasonOf, thrown } from "./instruments.ts";
 import type { CachedJob, JournalCache, Resumed } from "./journal-cache.ts";
-import { Limits } from "./limits/limits.ts";
-import type { Pauses } from "./pauses.ts";
 
 export interface SetupOptions {
   implementations: readonly Implementation[];
@@ -189,7 +189,7 @@ export class JobSetup {
    */
   async resumption({ id, tags }: PromiseRecord, lease: TaskLease, log: LineLog): Promise<Resumed | undefined> {
     const { store, namespace } = this.options;
-    const earlier = tags[EARLIER];
+    const earlier = tags[RESUMES_TAG];
     if (earlier === undefined) return undefined;
     const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
     const own = store.onBehalfOf(id);

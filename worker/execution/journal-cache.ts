@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
-import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
-import type { LastWritten } from "./reporter.ts";
+import type { LeaseRef, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import type { LastWritten } from "../../features/progress/reporter.ts";
 
 /** The default bound on memory, in bytes. */
 const MAX_SIZE = 64_000_000;

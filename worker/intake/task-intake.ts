@@ -1,19 +1,19 @@
 import PQueue from "p-queue";
-import { kindIn } from "../../core/jobs/caller/caller-record.ts";
+import { kindIn } from "../../core/jobs/caller-record.ts";
 import { ownerOf } from "../../core/jobs/durable-promise.ts";
-import { ResonateRefused } from "../../core/store/connection/failures.ts";
+import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
 import type {
   Acquired,
   LeaseRef as Dispatch,
   PromiseRecord,
   TaskRecord,
-} from "../../core/store/connection/protocol.ts";
-import { localId, splitKey } from "../../core/store/ids.ts";
-import { within } from "../../core/store/pacing/backoff.ts";
+} from "../../core/resonate/connection/protocol.ts";
+import { localId, splitKey } from "../../core/resonate/ids.ts";
+import { within } from "../../core/resonate/pacing/backoff.ts";
+import { released, running, unhandled, waiting } from "../../features/metrics/metrics.ts";
 import type { Composition } from "../composition.ts";
 import { codeFor, type FoundCode } from "../execution/code.ts";
 import { reasonOf } from "../execution/instruments.ts";
-import { released, running, unhandled, waiting } from "../process/metrics.ts";
 import { TaskQueue } from "./task-queue.ts";
 import { UnhandledTasks } from "./unhandled-tasks.ts";
 

@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
-import type { LeaseRef } from "../../core/store/connection/protocol.ts";
-import { Slots } from "../../core/store/pacing/slots.ts";
+import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
+import { Slots } from "../../core/resonate/pacing/slots.ts";
 
 /** How many tasks of a kind are claimed at the same time. */
 const CLAIMS = 32;

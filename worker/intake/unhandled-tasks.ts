@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { LeaseRef } from "../../core/store/connection/protocol.ts";
+import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
 
 /** How many unhandled tasks are remembered, and for how long after their last release, in milliseconds. */
 const REMEMBERED = { max: 10_000, ttl: 10 * 60_000 };

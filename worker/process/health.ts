@@ -3,8 +3,8 @@ import { createServer } from "node:http";
 import { type AddressInfo, isIP } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
+import { connected, registry } from "../../features/metrics/metrics.ts";
 import type { Worker } from "../worker.ts";
-import { connected, registry } from "./metrics.ts";
 
 /** How long a worker without a connection counts as healthy, in milliseconds. */
 const DISCONNECTED = 60_000;

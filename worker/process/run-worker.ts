@@ -1,6 +1,6 @@
 import { flushCompileCache } from "node:module";
 import type { Implementation } from "../../core/author/implement.ts";
-import { conflicts } from "../../core/definitions/job.ts";
+import { conflicts } from "../../core/author/job.ts";
 import { reasonOf } from "../execution/instruments.ts";
 import { Worker } from "../worker.ts";
 import { serveHealth } from "./health.ts";
@@ -41,7 +41,9 @@ export async function runWorker({ functions }: WorkerOptions): Promise<void> {
     log = createLogger(config.LOG_LEVEL);
     const { OTEL_EXPORTER_OTLP_ENDPOINT: collector, RESONATE_URL, EDGE_URL, PUBLIC_URL } = config;
     const own = [RESONATE_URL, EDGE_URL, PUBLIC_URL];
-    const stopTracing = collector ? (await import("./tracing.ts")).startTracing(own) : async () => {};
+    const stopTracing = collector
+      ? (await import("../../features/trace/tracing.ts")).startTracing(own)
+      : async () => {};
     const worker = new Worker(config, functions, process.env, log);
     const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
     const health_url = await serveHealth(worker, { host, port, names });

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { NAMESPACE } from "../../core/store/ids.ts";
-import { KEYS } from "../../core/store/sealing.ts";
+import { NAMESPACE } from "../../core/resonate/ids.ts";
+import { KEYS } from "../../core/resonate/sealing.ts";
 
 const url = z.url({ protocol: /^https?$/ }).transform((text) => text.replace(/\/+$/, ""));
 const count = z.coerce.number().int().min(1);

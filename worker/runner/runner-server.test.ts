@@ -4,10 +4,10 @@ import pino from "pino";
 import { afterEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type Context, defineJob, implement } from "../../core/index.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { endpointOf } from "../../core/store/connection/endpoint.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { startResonate } from "../../server/node/http.ts";
+import { jobStore } from "../../test/support/job-store.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { RunnerServer } from "./runner-server.ts";
 
@@ -24,7 +24,7 @@ async function scene(run: (ctx: Context) => Promise<unknown>) {
   const server = await startResonate({ port: 0, data: undefined, token: undefined, log: pino({ level: "silent" }) });
   const client = new ResonateClient({ url: server.url });
   const endpoint = { RESONATE_URL: server.url, RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" };
-  const { id } = await new RemoteStore(endpointOf(endpoint), [tea]).create(tea, "tea_x", {}, Date.now());
+  const { id } = await jobStore(endpointOf(endpoint), [tea]).create(tea, "tea_x", {}, Date.now());
   const between = {
     /** Resolves with a status to refuse the request with. */
     meet: async (_body: string): Promise<number | undefined> => undefined,

@@ -1,16 +1,17 @@
 /** Runs jobs inside the account's own Cloudflare Workers. Each task wakes the runner, and runs until its next suspension. */
+
+import { NonRetryableError } from "../../core/author/context.ts";
 import type { Implementation } from "../../core/author/implement.ts";
-import { NonRetryableError } from "../../core/definitions/context.ts";
-import { TRACE_TAG, traceparentIn } from "../../core/definitions/trace-context.ts";
+import { TRACE_TAG, traceparentIn } from "../../core/author/trace-context.ts";
 import { currentPass } from "../../core/engine/guard/guard.ts";
-import { locationInWorkers } from "../../core/jobs/files/location-in-workers.ts";
-import { Figures, type RunnerNews } from "../../core/jobs/operating/figures.ts";
-import type { FailedJob } from "../../core/jobs/operating/worker-report.ts";
-import { ResonateClient } from "../../core/store/connection/client.ts";
-import { endpointOf } from "../../core/store/connection/endpoint.ts";
-import type { LeaseRef, PromiseRecord } from "../../core/store/connection/protocol.ts";
-import { localId } from "../../core/store/ids.ts";
-import { located, type ObjectAddress, type ResonateNamespace } from "../../core/store/object-address.ts";
+import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
+import type { LeaseRef, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { localId } from "../../core/resonate/ids.ts";
+import { located, type ObjectAddress, type ResonateNamespace } from "../../core/resonate/object-address.ts";
+import { locationInWorkers } from "../../features/files/location-in-workers.ts";
+import { Figures, type RunnerNews } from "../../features/operators/figures.ts";
+import type { FailedJob } from "../../features/operators/worker-report.ts";
 import { type Composition, compose } from "../composition.ts";
 import { codeFor, type FoundCode } from "../execution/code.ts";
 import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";

@@ -2,17 +2,18 @@
  * Makes requests to a wrapped server that are not tool calls: for a resource, a prompt, a completion. Each request is a job,
  * because only workers reach the server.
  */
-import type { CallContext } from "../../core/author/tool.ts";
-import { hashed, type Job } from "../../core/definitions/job.ts";
+
+import { hashed, type Job } from "../../core/author/job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { startJob } from "../../core/jobs/starting/start.ts";
+import { startJob } from "../../core/jobs/start.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
-import { canonical } from "../../core/store/json.ts";
-import { partsIn } from "../../core/store/parts.ts";
+import { canonical } from "../../core/resonate/json.ts";
+import { partsIn } from "../../core/resonate/parts.ts";
 import { MOST_WHOLE, wholeResult } from "../../core/tools/byte-range.ts";
 import { protocolErrorIn } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { uriOf } from "../../core/tools/results.ts";
+import type { CallContext } from "../../core/tools/tool.ts";
 import type { CallArgs, Method } from "../call-job.ts";
 
 /** How long an answer serves further equal requests, in milliseconds, so that a caller that gave up waiting finds it. */

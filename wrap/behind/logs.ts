@@ -1,6 +1,7 @@
 /** A wrapped server's log messages, for the client whose call they belong to, if it has asked for them. */
-import type { CallContext } from "../../core/author/tool.ts";
+
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import type { CallContext } from "../../core/tools/tool.ts";
 
 /** The levels, lowest first. */
 export const LEVELS: readonly string[] = "debug info notice warning error critical alert emergency".split(" ");

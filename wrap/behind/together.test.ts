@@ -1,6 +1,6 @@
 /** The lists, prompts and resources of a wrapped server are only content, as its tools' answers are. */
 import { expect, test } from "vitest";
-import type { CallContext } from "../../core/author/tool.ts";
+import type { CallContext } from "../../core/tools/tool.ts";
 import { wrapServer } from "../index.ts";
 import type { Listed } from "../snapshot.ts";
 import { serverBehind } from "./together.ts";

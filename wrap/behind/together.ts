@@ -2,11 +2,13 @@
  * The offers of an edge's wrapped servers besides tools: prompts, resources, completion, log messages. The lists come from
  * snapshots. If two servers use the same name or address, the second server's is changed.
  */
-import type { CallContext, Passed, ServerBehind } from "../../core/author/tool.ts";
-import type { Job } from "../../core/definitions/job.ts";
-import { partsIn } from "../../core/store/parts.ts";
+
+import type { Job } from "../../core/author/job.ts";
+import { listJobs } from "../../core/jobs/list-jobs.ts";
+import { partsIn } from "../../core/resonate/parts.ts";
 import { asPart, isApp, isOurs, withoutOurs } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import type { CallContext, Passed, ServerBehind } from "../../core/tools/tool.ts";
 import type { CallArgs } from "../call-job.ts";
 import { keyOf, type Listed, MAX_LISTED, nameHere, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
@@ -247,7 +249,7 @@ function names(json: string, uri: string): boolean {
 async function lastNamed({ jobs }: Server, uri: string, { store, signal }: CallContext): Promise<number> {
   const lastOf = async ({ kind }: Job<CallArgs>) => {
     let looked = 0;
-    for await (const { job } of store.started({ kind, limit: PAGE }, signal)) {
+    for await (const { job } of listJobs(store, { kind, limit: PAGE }, signal)) {
       const value = job && (job.promise?.value ?? (await store.get(job.name, signal))?.value);
       const text = partsIn(value)?.text ?? JSON.stringify(value ?? null);
       if (job && names(text, uri)) return job.startedAt;

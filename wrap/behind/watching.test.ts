@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import type { CallContext } from "../../core/author/tool.ts";
+import type { CallContext } from "../../core/tools/tool.ts";
 import { wrapServer } from "../index.ts";
 import type { Asked } from "./asking.ts";
 import { watchResource } from "./watching.ts";

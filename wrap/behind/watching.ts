@@ -1,6 +1,7 @@
 /** Reports changes of a wrapped server's resource. For each change a job waits at a worker, and ends when it happens. */
-import type { CallContext } from "../../core/author/tool.ts";
-import { pause } from "../../core/store/pacing/backoff.ts";
+
+import { pause } from "../../core/resonate/pacing/backoff.ts";
+import type { CallContext } from "../../core/tools/tool.ts";
 import { type Asked, asked } from "./asking.ts";
 
 /** How long to wait for one job, in milliseconds: a little longer than the job lasts. */

@@ -3,7 +3,7 @@
  * is accepted at once; any other change waits until somebody accepts it.
  */
 import { isDeepStrictEqual } from "node:util";
-import { isRecord } from "../../core/store/json.ts";
+import { isRecord } from "../../core/resonate/json.ts";
 import { keyOf, type Listed, type ListedTool, type Lists, type Snapshot } from "../snapshot.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -2,9 +2,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
-import { HOUR, type Log, type Step } from "../../core/definitions/context.ts";
+import { HOUR, type Log, type Step } from "../../core/author/context.ts";
 import { machineClock } from "../../core/engine/clock.ts";
-import { within } from "../../core/store/pacing/backoff.ts";
+import { within } from "../../core/resonate/pacing/backoff.ts";
 import { sizeOf } from "../../core/tools/content.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { SENT, type Told, type Worker } from "../at-once.ts";

@@ -1,6 +1,7 @@
 /** The durable functions that a worker runs for a wrapped server. */
+
+import type { Log } from "../../core/author/context.ts";
 import { type Implementation, implement } from "../../core/author/implement.ts";
-import type { Log } from "../../core/definitions/context.ts";
 import type { CallArgs } from "../call-job.ts";
 import type { Snapshot, WrapOptions, Wrapped } from "../index.ts";
 import { runCall } from "./call/run-call.ts";

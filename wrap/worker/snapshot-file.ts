@@ -1,7 +1,7 @@
 /** Reads a server's lists, and keeps them in the module that the edge imports. */
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import type { Acceptance } from "../../core/author/tool.ts";
-import { within } from "../../core/store/pacing/backoff.ts";
+import { within } from "../../core/resonate/pacing/backoff.ts";
+import type { Acceptance } from "../../core/tools/tool.ts";
 import { type Listed, type Lists, MAX_INSTRUCTIONS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { accepted, differences, narrowed } from "./agreed-list.ts";

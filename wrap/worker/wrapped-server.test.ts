@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import type { Context, Step } from "../../core/definitions/context.ts";
+import type { Context, Step } from "../../core/author/context.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { runCall } from "./call/run-call.ts";
 import { WrappedServer } from "./wrapped-server.ts";

@@ -34,8 +34,6 @@ export async function run(args: string[]): Promise<void> {
   await using server = await openServer(options);
   if (out !== undefined) {
     const count = await writeBackup(out, server.head, server.pages());
-    if (!server.hasJobs)
-      console.log("The jobs are in the database of the Resonate server, which has a backup of its own.");
     const hasFiles = url === undefined && (await replaceFiles(filesIn(options.data), filesBeside(out)));
     console.log(hasFiles ? `Files of jobs are in ${filesBeside(out)}.` : WITHOUT_FILES);
     if (!hasFiles && existsSync(filesBeside(out)))

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { callerOf } from "../../../core/definitions/caller.ts";
-import { isRoot, journalEntryId, listId, quotaId, startRecordId } from "../../../core/store/ids.ts";
+import { callerOf } from "../../../core/author/caller.ts";
+import { isRoot, journalEntryId, listId, quotaId, startRecordId } from "../../../core/resonate/ids.ts";
 import { openDatabase } from "../../../server/node/database.ts";
 import { forget } from "./forget.ts";
 

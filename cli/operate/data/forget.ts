@@ -1,16 +1,15 @@
 /** `forget CALLER`: removes a caller's data from a Resonate server. */
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { keysOf } from "../../../core/definitions/caller.ts";
-import { startRecordEnd } from "../../../core/store/ids.ts";
+import { keysOf } from "../../../core/author/caller.ts";
+import { startRecordEnd } from "../../../core/resonate/ids.ts";
 import { openDatabase } from "../../../server/node/database.ts";
 import { NodeSql } from "../../../server/node/node-sql.ts";
 import { countOf, forgetSome, type Owner } from "../../../server/wire/callers.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
-import { DATA } from "../../launcher/data-directory.ts";
+import { DATA, databaseIn } from "../../launcher/data-directory.ts";
 import { BATCH_SIZE, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 
 const OPTIONS = {
@@ -58,7 +57,7 @@ export async function forget(
   apply: boolean,
 ): Promise<number> {
   const { sqlite, data = DATA } = source;
-  const file = sqlite ?? join(data, "resonate.db");
+  const file = sqlite ?? databaseIn(data);
   if (!existsSync(file)) throw new Error(`There is no ${file}.`);
   return sqlite === undefined ? forgetEmbedded(data, owner, apply) : forgetStandalone(sqlite, owner, apply);
 }

@@ -4,24 +4,29 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { ResonateClient } from "../../../core/store/connection/client.ts";
-import { ServerRules } from "../../../core/store/connection/server-rules.ts";
-import { checkSupport } from "../../../core/store/support.ts";
-import { flag, option, usageOf, WrongArguments } from "../../arguments.ts";
-import { readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
+import { ResonateClient } from "../../../core/resonate/connection/client.ts";
+import { ServerRules } from "../../../core/resonate/connection/server-rules.ts";
+import { checkSupport } from "../../../core/resonate/support.ts";
+import type { RoomRow } from "../../../features/backup/room-rows.ts";
+import { addressIn, flag, option, usageOf, WrongArguments } from "../../arguments.ts";
+import { batchesOf, readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
 import { moveRows } from "../../backup/move-rows.ts";
+import { OperatorClient } from "../../backup/operator-client.ts";
 import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
 import { commandLine, readProject } from "../../project.ts";
 
 const OPTIONS = {
   to: option("URL", "the new server"),
   ...SOURCE_OPTIONS,
-  from: option("FILE", "instead of both: a file from `backup --out`"),
+  from: option(
+    "FILE",
+    "instead of both: a file from `backup --out`, or without --to: the file that a move has printed",
+  ),
   undo: flag("with --url: resume the deployment's own server, which pauses after a move, as if nothing had been moved"),
 };
 
 export const usage = usageOf(
-  "--to URL [--url https://HOST | --data DIR | --from FILE]",
+  ["--to URL [--url https://HOST | --data DIR | --from FILE]", "--from FILE --url https://HOST"],
   `Moves all jobs to the Resonate server at URL. If that server requires a token, RESONATE_TOKEN must hold one for every
 promise that is moved. First stop the workers, so that no step runs twice; then move; then point the edge and the workers to
 the new server with the file that is printed. A move that was interrupted can be repeated.
@@ -31,7 +36,10 @@ the new server with the file that is printed. A move that was interrupted can be
   not kept  start and end times: ended jobs count as ended now, for retention too. Task ids, which contain the start time:
             the same call returns a new one. The time that running jobs have seen (\`ctx.now()\`), which restarts at the move:
             one whose function depends on it may then be blocked, so let those jobs end first
-  again     a step that was under way runs again, as after a crash`,
+  again     a step that was under way runs again, as after a crash
+
+The second form is for the jobs of a machine, once the edge at https://HOST uses the new server: it takes there what belongs to
+callers (events, subscriptions, schedules, their lists).`,
   OPTIONS,
 );
 
@@ -43,7 +51,9 @@ export async function run(args: string[]): Promise<void> {
     await using _server = await openServer(options); // disposing of it resumes the server
     return console.log("It goes on.");
   }
-  if (!/^https?:\/\/./.test(url)) throw new WrongArguments("--to needs the new server's address.");
+  if (options.to === undefined && from !== undefined && options.url !== undefined)
+    return moveCallers(from, new OperatorClient(options.url));
+  addressIn("--to", url);
   const token = process.env.RESONATE_TOKEN || undefined;
   const client = new ResonateClient({ url, token, timeout: 30_000 });
   const namespace = process.env.RESONATE_NAMESPACE ?? "";
@@ -70,7 +80,7 @@ export async function run(args: string[]): Promise<void> {
   console.log("and start workers with its RESONATE_URL.");
   if (options.url === undefined)
     console.log(
-      `Callers' events and subscriptions: ${commandLine(readProject(), "restore", `--from ${file} --url URL`)}, of that edge.`,
+      `Then take callers' events and subscriptions to that edge: ${commandLine(readProject(), "move", `--from ${file} --url URL`)}`,
     );
   console.log("Then remove that file.");
 }
@@ -83,4 +93,21 @@ async function takeAll(from: { url?: string | undefined; data: string }): Promis
   await server.retire();
   console.log(`The previous state is also in ${file}; remove it when all is well.`);
   return file;
+}
+
+/** Writes what belongs to callers to the edge that uses the new server. */
+async function moveCallers(file: string, edge: OperatorClient): Promise<void> {
+  await readHead(file);
+  const { isOwnServer } = await edge.rooms(undefined);
+  if (isOwnServer) throw new Error("This deployment keeps its jobs itself: `restore` takes the whole file there.");
+  let count = 0;
+  for await (const rows of batchesOf(callersIn(file))) {
+    await edge.putRooms(rows);
+    count += rows.length;
+  }
+  console.log(`${count} rows of callers were moved.`);
+}
+
+async function* callersIn(file: string): AsyncGenerator<RoomRow> {
+  for await (const line of readBackup(file)) if ("room" in line) yield line;
 }

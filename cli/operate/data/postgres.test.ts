@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { callerOf } from "../../../core/definitions/caller.ts";
-import { ENTRY, KEEP } from "../../../core/store/codec.ts";
+import { callerOf } from "../../../core/author/caller.ts";
+import { ENTRY, RETENTION_TAG } from "../../../core/resonate/codec.ts";
 import {
   cleanUpId,
   isRoot,
@@ -13,7 +13,7 @@ import {
   listId,
   quotaId,
   startRecordId,
-} from "../../../core/store/ids.ts";
+} from "../../../core/resonate/ids.ts";
 import { hasPostgres, type Postgres, startPostgres } from "../../../test/support/postgres.ts";
 import { BATCH_SIZE } from "./database.ts";
 import { postgresScript as forgetScript } from "./forget.ts";
@@ -63,8 +63,8 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     promise("p/pending", undefined);
     promise("p/undone", 40);
     promise(cleanUpId("p/undone"), undefined);
-    promise("p/forever", 40, { [KEEP]: "forever" });
-    promise("p/short", 3, { [KEEP]: String(DAY_MS) });
+    promise("p/forever", 40, { [RETENTION_TAG]: "forever" });
+    promise("p/short", 3, { [RETENTION_TAG]: String(DAY_MS) });
     promise("q/old", 40);
     const period = (daysAgo: number) => Math.floor((now - daysAgo * DAY_MS) / DAY_MS);
     const over = ["t7", "t8", "g7", "g40.7", "g40.8"].map((rest) => quotaId("p/c.", `24.${period(40)}.${rest}`));

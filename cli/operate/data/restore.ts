@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { option, usageOf, WrongArguments } from "../../arguments.ts";
 import { copyFiles, filesBeside, type Line, readBackup, readHead } from "../../backup/backup-file.ts";
-import { OperatorClient } from "../../backup/operator-client.ts";
+import { OperatorClient, Refused } from "../../backup/operator-client.ts";
 import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
 import { filesIn } from "../../launcher/data-directory.ts";
 
@@ -45,7 +45,6 @@ export async function run(args: string[]): Promise<void> {
   await using server = await openServer(options, true);
   const count = await server.restore(backup.head, backup.rows);
   if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
-  if (!server.hasJobs) console.log("The jobs are restored with the database of the Resonate server.");
   console.log(`${count} rows were restored. Jobs that were running go on where they were.`);
 }
 
@@ -61,8 +60,8 @@ async function inBucket(operator: OperatorClient, name: string) {
   async function* rows(): AsyncGenerator<Line> {
     for (let page = 0; page < pages; page++) yield* await operator.ask("GET", "bucket", { name, page: String(page) });
     for (let page = 0; ; page++) {
-      const found = await operator.ask("GET", "bucket", { name, page: `rooms/${page}` }).catch((error: Error) => {
-        if (!error.message.includes("has no")) throw error;
+      const found = await operator.ask("GET", "bucket", { name, page: `rooms/${page}` }).catch((error) => {
+        if (!(error instanceof Refused && error.status === 404)) throw error;
       });
       if (!found) return;
       yield* found;

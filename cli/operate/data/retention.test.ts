@@ -3,8 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ENTRY, KEEP } from "../../../core/store/codec.ts";
-import { cleanUpId, isRoot, journalEntryId, limitId, limitSlotId, listId, quotaId } from "../../../core/store/ids.ts";
+import { ENTRY, RETENTION_TAG } from "../../../core/resonate/codec.ts";
+import {
+  cleanUpId,
+  isRoot,
+  journalEntryId,
+  limitId,
+  limitSlotId,
+  listId,
+  quotaId,
+} from "../../../core/resonate/ids.ts";
 import { BATCH_SIZE } from "./database.ts";
 import { retainSqlite } from "./retention.ts";
 
@@ -56,8 +64,8 @@ test("removes jobs that ended long ago, with all their records, but only with `a
   promise("failed~2", 3);
   promise("pending", undefined);
   promise(journalEntryId("pending", 0), 40);
-  promise("forever", 40, { [KEEP]: "forever" });
-  promise("short", 3, { [KEEP]: String(DAY_MS) });
+  promise("forever", 40, { [RETENTION_TAG]: "forever" });
+  promise("short", 3, { [RETENTION_TAG]: String(DAY_MS) });
   promise("no job", 40, { "no task": "" });
   const before = idsIn("promises");
   expect(retainSqlite(file, { days: 30, namespace: "", now }, false)).toEqual({ jobs: 2, promises: 5, bookkeeping: 0 });

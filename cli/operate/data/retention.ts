@@ -1,7 +1,7 @@
 /** `retention`: removes old jobs from the database of a standalone Resonate server, whose protocol has no deletion. */
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { ENTRY, KEEP } from "../../../core/store/codec.ts";
+import { ENTRY, RETENTION_TAG } from "../../../core/resonate/codec.ts";
 import {
   CHILD,
   chainLink,
@@ -11,9 +11,9 @@ import {
   isLimitSql,
   isReservationOver,
   POSTGRES_PATTERNS,
-} from "../../../core/store/ids.ts";
-import { BOOKKEEPING_RETENTION } from "../../../core/store/sequence.ts";
-import { SUPPORTED_RELEASE } from "../../../core/store/support.ts";
+} from "../../../core/resonate/ids.ts";
+import { BOOKKEEPING_RETENTION } from "../../../core/resonate/sequence.ts";
+import { SUPPORTED_RELEASE } from "../../../core/resonate/support.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { BATCH_SIZE, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 
@@ -35,7 +35,7 @@ function selection({ days, namespace, now }: Retention, dialect: "sqlite" | "pos
   const isLite = dialect === "sqlite";
   const before = (text: string, mark: string) =>
     isLite ? `substr(${text}, 1, instr(${text} || '${mark}', '${mark}') - 1)` : `split_part(${text}, '${mark}', 1)`;
-  const keep = isLite ? `json_extract(tags, '$."${KEEP}"')` : `tags->>'${KEEP}'`;
+  const keep = isLite ? `json_extract(tags, '$."${RETENTION_TAG}"')` : `tags->>'${RETENTION_TAG}'`;
   const number = isLite ? "INTEGER" : "BIGINT";
   const end = `settled_at + CASE WHEN ${keep} IS NULL THEN ${Math.round(days * DAY_MS)} ELSE CAST(${keep} AS ${number}) END`;
   const isOver = `CASE WHEN settled_at IS NULL OR ${keep} = 'forever' THEN 0 WHEN ${end} <= ${now} THEN 1 ELSE 0 END`;

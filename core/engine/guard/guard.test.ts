@@ -6,8 +6,8 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { replayed } from "../../../testing/replayed.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Context, HOUR, MINUTE, NonRetryableError } from "../../definitions/context.ts";
-import { outputId } from "../../store/ids.ts";
+import { type Context, HOUR, MINUTE, NonRetryableError } from "../../author/context.ts";
+import { outputId } from "../../resonate/ids.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 

@@ -3,7 +3,7 @@
  * process, send a request or set a timer. They are refused only in windows of the function, which the guard follows by the
  * asynchronous context: steps, other jobs and the engine are outside, and a library that the function calls is inside.
  */
-import { sourceLine } from "./source-line.ts";
+import { sourceLine } from "../../author/source-line.ts";
 
 /** The part of a function's pass that the guard uses. */
 export interface Guarded {

@@ -1,7 +1,7 @@
 /** Values that look random and are the same in each pass: derived from the job's seed and the ordinal of the call. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { callbackId, lateOutcomeId } from "../../store/ids.ts";
+import { callbackId, lateOutcomeId } from "../../resonate/ids.ts";
 
 /** `of` identifies the call among those of the job. */
 const bytes = (seed: string, of: string): Uint8Array => sha256(utf8ToBytes(`${seed}\n${of}`));

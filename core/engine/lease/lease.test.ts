@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import type { JobContext } from "../../definitions/context.ts";
-import { RULES_OF_0_9 } from "../../store/connection/server-rules.ts";
-import { storedMarkId } from "../../store/ids.ts";
-import { markedBytes } from "../../store/size.ts";
+import type { JobContext } from "../../author/context.ts";
+import { RULES_OF_0_9 } from "../../resonate/connection/server-rules.ts";
+import { storedMarkId } from "../../resonate/ids.ts";
+import { markedBytes } from "../../resonate/size.ts";
 import { machineClock } from "../clock.ts";
 import { LeaseLost, type When } from "../runtime.ts";
 import { type Send, TaskLease } from "./lease.ts";

@@ -1,11 +1,11 @@
 /** The lease on a job's task, in the server's protocol. */
-import { NonRetryableError } from "../../definitions/context.ts";
-import { bytesOfFiles } from "../../definitions/file.ts";
-import { childOf, encodeValue } from "../../store/codec.ts";
-import type { Acquired, PromiseRecord, TaskRecord } from "../../store/connection/protocol.ts";
-import { RULES_OF_0_9, timerTags } from "../../store/connection/server-rules.ts";
-import { isChildOf, leaseWakeupId, runId, storedMarkId } from "../../store/ids.ts";
-import { bytesIn, MOST_OF_A_JOB, markOf, marksTo, STORED } from "../../store/size.ts";
+import { NonRetryableError } from "../../author/context.ts";
+import { bytesOfFiles } from "../../author/file.ts";
+import { childOf, encodeValue } from "../../resonate/codec.ts";
+import type { Acquired, PromiseRecord, TaskRecord } from "../../resonate/connection/protocol.ts";
+import { RULES_OF_0_9, timerTags } from "../../resonate/connection/server-rules.ts";
+import { isChildOf, leaseWakeupId, runId, storedMarkId } from "../../resonate/ids.ts";
+import { bytesIn, MOST_OF_A_JOB, markOf, marksTo, STORED } from "../../resonate/size.ts";
 import { machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
 import type { Journal, JournalEntry } from "../journal.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Context, DAY } from "../../definitions/context.ts";
+import { type Context, DAY } from "../../author/context.ts";
 import type { Runnable } from "../runtime.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;

@@ -3,9 +3,9 @@
  * first. A cancellation ends the job's task, and another worker may run the clean-up: the worker whose steps are under way
  * leaves their outcomes in promises of their own ({@link Lease.leave}), which the clean-up waits for.
  */
-import { SECOND } from "../../definitions/context.ts";
-import { fromBase64 } from "../../store/base64.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { SECOND } from "../../author/context.ts";
+import { fromBase64 } from "../../resonate/base64.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import type { Clock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";

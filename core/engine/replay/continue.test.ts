@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { HOUR, type JobContext, MINUTE } from "../../definitions/context.ts";
-import { outputId } from "../../store/ids.ts";
+import { HOUR, type JobContext, MINUTE } from "../../author/context.ts";
+import { outputId } from "../../resonate/ids.ts";
 
 type Ctx = JobContext<{ n: number }>;
 const question = { message: "?", requestedSchema: { type: "object" as const, properties: {} } };

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { replayed } from "../../../testing/replayed.ts";
 import { cancelIn, entryIn, JOB, recordsIn, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
+import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../author/context.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
 import { LeaseLost } from "../runtime.ts";
 

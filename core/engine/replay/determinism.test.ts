@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Death, trial } from "../../../testing/simulation/trial.ts";
-import { type Context, DAY, MINUTE, SECOND } from "../../definitions/context.ts";
+import { type Context, DAY, MINUTE, SECOND } from "../../author/context.ts";
+import { MAX_RESULT } from "../../author/values.ts";
 import type { Runnable } from "../runtime.ts";
-import { MAX_RESULT } from "../values.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 

@@ -1,6 +1,7 @@
 /** The messages that refuse code which breaks a rule of `definitions/context.ts` or does not fit the journal. */
+
+import { difference, returned, toStored } from "../../author/values.ts";
 import type { JournalEntry } from "../journal.ts";
-import { difference, returned, toStored } from "../values.ts";
 import type { Command } from "./commands/command.ts";
 
 const TO_DO = "Outside of steps only what ctx returns is awaited: put the rest into a step";

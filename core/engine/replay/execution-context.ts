@@ -19,18 +19,18 @@ import {
   TimeoutError,
   type TypedQuestion,
   type Winner,
-} from "../../definitions/context.ts";
-import { EVENT, LEFT_OUT } from "../../definitions/event.ts";
-import { outputId } from "../../store/ids.ts";
-import { bytesIn } from "../../store/size.ts";
+} from "../../author/context.ts";
+import { EVENT, LEFT_OUT } from "../../author/event.ts";
+import { sourceLine } from "../../author/source-line.ts";
+import { storable } from "../../author/values.ts";
+import { outputId } from "../../resonate/ids.ts";
+import { bytesIn } from "../../resonate/size.ts";
 import { type Clock, words } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { callbackOf, seededNumber, seededUuid } from "../guard/seeded.ts";
-import { sourceLine } from "../guard/source-line.ts";
 import { JobFull } from "../lease/lease.ts";
 import type { Lease, Runtime } from "../runtime.ts";
-import { storable } from "../values.ts";
 import type { Command, CommandKind } from "./commands/command.ts";
 import { type Commands, escaped, isTold } from "./commands/commands.ts";
 import { fitting, formOf, received, schemaOf } from "./commands/form.ts";

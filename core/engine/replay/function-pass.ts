@@ -3,10 +3,10 @@
  * alone until it waits again. A call of the context outside of a window is refused: it comes from inside a step, or follows an
  * await of something that is not the context's.
  */
-import { NondeterminismError } from "../../definitions/context.ts";
+import { NondeterminismError } from "../../author/context.ts";
+import { sourceLine } from "../../author/source-line.ts";
 import { type Clock, whenDrained } from "../clock.ts";
 import { type Guarded, inside } from "../guard/guard.ts";
-import { sourceLine } from "../guard/source-line.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Command } from "./commands/command.ts";
 import type { Wakeup } from "./commands/wakeup.ts";

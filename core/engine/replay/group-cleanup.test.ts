@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
-import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../definitions/context.ts";
-import { childOf } from "../../store/codec.ts";
-import { journalEntryId } from "../../store/ids.ts";
+import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../author/context.ts";
+import { childOf } from "../../resonate/codec.ts";
+import { journalEntryId } from "../../resonate/ids.ts";
 import type { JournalEntry } from "../journal.ts";
 import type { Runnable } from "../runtime.ts";
 

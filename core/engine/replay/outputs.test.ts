@@ -1,11 +1,11 @@
 /** The outputs of a job have no gaps: readers stop at the first missing one, as concurrent outputs may be written out of order. */
 import { expect, test } from "vitest";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Context, HOUR, MINUTE } from "../../definitions/context.ts";
-import { LEFT_OUT } from "../../definitions/event.ts";
-import { decodeValue } from "../../store/codec.ts";
-import { outputId } from "../../store/ids.ts";
-import { MOST_OF_A_JOB } from "../../store/size.ts";
+import { type Context, HOUR, MINUTE } from "../../author/context.ts";
+import { LEFT_OUT } from "../../author/event.ts";
+import { decodeValue } from "../../resonate/codec.ts";
+import { outputId } from "../../resonate/ids.ts";
+import { MOST_OF_A_JOB } from "../../resonate/size.ts";
 
 const outputsOf = ({ sim }: SimulatedJob, most: number): unknown[] =>
   Array.from({ length: most }, (_, i) => {

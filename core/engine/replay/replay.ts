@@ -2,13 +2,13 @@
  * Hands the outcomes in the journal to the function, in their order. Each record is written before its outcome is handed
  * over, so a replay has the same sequence of windows under every timing.
  */
-import { DeadlineExceeded, JobCancelled, JobFailed, TimeoutError } from "../../definitions/context.ts";
-import { decodeValue } from "../../store/codec.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { isLate } from "../../store/deadline.ts";
+import { DeadlineExceeded, JobCancelled, JobFailed, TimeoutError } from "../../author/context.ts";
+import { fromStored } from "../../author/values.ts";
+import { decodeValue } from "../../resonate/codec.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
+import { isLate } from "../../resonate/deadline.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { Runtime } from "../runtime.ts";
-import { fromStored } from "../values.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
 import { type Command, hasEffects } from "./commands/command.ts";
 import type { Commands } from "./commands/commands.ts";

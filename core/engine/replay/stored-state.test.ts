@@ -4,9 +4,9 @@
  */
 import { expect, test } from "vitest";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Context, DAY, HOUR, MINUTE, NonRetryableError } from "../../definitions/context.ts";
-import { decodeValue } from "../../store/codec.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import { type Context, DAY, HOUR, MINUTE, NonRetryableError } from "../../author/context.ts";
+import { decodeValue } from "../../resonate/codec.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import stored from "./stored-state.json" with { type: "json" };
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };

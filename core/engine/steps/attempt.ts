@@ -1,7 +1,7 @@
 /** One attempt of a step, or one look of an `until`. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { MINUTE, NondeterminismError, type Step, type StepOptions } from "../../definitions/context.ts";
+import { MINUTE, NondeterminismError, type Step, type StepOptions } from "../../author/context.ts";
 import { type Clock, words } from "../clock.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/commands/command.ts";

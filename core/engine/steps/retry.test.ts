@@ -7,7 +7,7 @@ import {
   type Retry,
   RetryableError,
   SECOND,
-} from "../../definitions/context.ts";
+} from "../../author/context.ts";
 import { pauseAfter } from "./retry.ts";
 
 const unavailable = new Error("it answered 503");

@@ -1,6 +1,6 @@
-import { MINUTE, type Retry, RetryableError, SECOND } from "../../definitions/context.ts";
-import { backoff } from "../../store/pacing/backoff.ts";
-import { isFinal } from "../values.ts";
+import { MINUTE, type Retry, RetryableError, SECOND } from "../../author/context.ts";
+import { isFinal } from "../../author/values.ts";
+import { backoff } from "../../resonate/pacing/backoff.ts";
 
 /** No attempt begins with less time than this before the job's deadline, in milliseconds. */
 const SHORTEST_ATTEMPT = 2 * SECOND;

@@ -1,8 +1,8 @@
 /** The work of commands: a record, a look, or an attempt of a step, up to an outcome or to the pause before the next. */
-import { NondeterminismError, type Retry } from "../../definitions/context.ts";
+import { NondeterminismError, type Retry } from "../../author/context.ts";
+import { isFinal, storable, toStored } from "../../author/values.ts";
 import type { Command, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
-import { isFinal, storable, toStored } from "../values.ts";
 import { attempt, isCutOff, type StepParts } from "./attempt.ts";
 import { pauseAfter } from "./retry.ts";
 import { performLooks } from "./until.ts";

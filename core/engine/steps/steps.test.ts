@@ -10,7 +10,7 @@ import {
   RetryableError,
   SECOND,
   type StepOptions,
-} from "../../definitions/context.ts";
+} from "../../author/context.ts";
 import type { Runtime } from "../runtime.ts";
 import { LeaseLost, type Runnable } from "../runtime.ts";
 

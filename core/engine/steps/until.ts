@@ -3,13 +3,13 @@
  * The pause before each is a promise whose id holds the number of the look. Looks leave no records, so each costs the same
  * however many came before.
  */
-import { NondeterminismError, SECOND } from "../../definitions/context.ts";
-import { decodeValue } from "../../store/codec.ts";
-import { lookId } from "../../store/ids.ts";
+import { NondeterminismError, SECOND } from "../../author/context.ts";
+import { isFinal, storable, toStored } from "../../author/values.ts";
+import { decodeValue } from "../../resonate/codec.ts";
+import { lookId } from "../../resonate/ids.ts";
 import { words } from "../clock.ts";
 import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
-import { isFinal, storable, toStored } from "../values.ts";
 import { attempt, isCutOff, type StepParts } from "./attempt.ts";
 
 const kind = "until";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { EVENT, LEFT_OUT } from "../../definitions/event.ts";
-import { encodeValue } from "../../store/codec.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { outputId } from "../../store/ids.ts";
+import { EVENT, LEFT_OUT } from "../../author/event.ts";
+import { encodeValue } from "../../resonate/codec.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
+import { outputId } from "../../resonate/ids.ts";
 import { latestOf, partialOf } from "./partial.ts";
 
 /** A store with these emitted values, and the ids that were read. */

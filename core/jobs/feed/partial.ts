@@ -1,7 +1,7 @@
 /** Reads the partial results that a job emitted, in order. Each is a promise of its own. */
-import { EVENT } from "../../definitions/event.ts";
-import { decodeValue } from "../../store/codec.ts";
-import { outputId } from "../../store/ids.ts";
+import { EVENT } from "../../author/event.ts";
+import { decodeValue } from "../../resonate/codec.ts";
+import { outputId } from "../../resonate/ids.ts";
 import type { RemoteStore } from "../remote-store.ts";
 import type { Partial } from "../status.ts";
 

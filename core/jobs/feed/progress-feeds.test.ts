@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { Simulation } from "../../../testing/simulation/simulation.ts";
-import { type Call, ResonateClient } from "../../store/connection/client.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { feedEntryId } from "../../store/ids.ts";
+import { type Call, ResonateClient } from "../../resonate/connection/client.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
+import { feedEntryId } from "../../resonate/ids.ts";
 import type { FeedEntry } from "./progress-feed.ts";
 import { FeedCache, ProgressFeeds } from "./progress-feeds.ts";
 

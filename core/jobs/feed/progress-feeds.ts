@@ -1,9 +1,9 @@
-import { childOf, decodeValue, getOf, resolveOf } from "../../store/codec.ts";
-import type { Requests } from "../../store/connection/client.ts";
-import type { Channel } from "../../store/connection/connections.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { feedEntryId } from "../../store/ids.ts";
-import { lastInRounds } from "../../store/sequence.ts";
+import { childOf, decodeValue, getOf, resolveOf } from "../../resonate/codec.ts";
+import type { Requests } from "../../resonate/connection/client.ts";
+import type { Channel } from "../../resonate/connection/connections.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
+import { feedEntryId } from "../../resonate/ids.ts";
+import { lastInRounds } from "../../resonate/sequence.ts";
 import { type AnswerEntry, FeedEntry } from "./progress-feed.ts";
 
 /** The newest entry of a progress feed with its number, counted from 1. `n` is 0 while there is none. */

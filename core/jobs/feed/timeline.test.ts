@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { toBase64 } from "../../store/base64.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { journalEntryId } from "../../store/ids.ts";
+import { toBase64 } from "../../resonate/base64.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
+import { journalEntryId } from "../../resonate/ids.ts";
 import { timelineOf } from "./timeline.ts";
 
 /** Reads the timeline of a job with these journal entries, by their numbers, and counts the reads. */

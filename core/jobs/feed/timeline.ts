@@ -1,8 +1,8 @@
 /** What a job has done, for people: its journal without the values, which may be of any kind and size. */
 import { JournalRecord, maxUnderWay } from "../../engine/journal.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
-import { journalEntryId } from "../../store/ids.ts";
-import { readFrom } from "../../store/sequence.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
+import { journalEntryId } from "../../resonate/ids.ts";
+import { readFrom } from "../../resonate/sequence.ts";
 
 /** How many journal entries one look reads, and how many of the open ones it reads again. */
 const MOST = 96;

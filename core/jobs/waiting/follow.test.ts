@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Channel } from "../../store/connection/connections.ts";
-import { pause } from "../../store/pacing/backoff.ts";
+import type { Channel } from "../../resonate/connection/connections.ts";
+import { pause } from "../../resonate/pacing/backoff.ts";
 import { followPromises, type Subscriber } from "./follow.ts";
 
 type Push = (news: string) => void;

@@ -1,6 +1,6 @@
 /** Follows changes to promises, through losses of the connection over which they are pushed. */
-import type { Channel } from "../../store/connection/connections.ts";
-import { persist, within } from "../../store/pacing/backoff.ts";
+import type { Channel } from "../../resonate/connection/connections.ts";
+import { persist, within } from "../../resonate/pacing/backoff.ts";
 
 /** The pauses before a lost or refused connection is opened again, in milliseconds. */
 const RECONNECT = { base: 250, max: 4_000 };

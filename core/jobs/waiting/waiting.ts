@@ -1,6 +1,6 @@
-import type { Channel } from "../../store/connection/connections.ts";
-import { ResonateRefused, unreadIn } from "../../store/connection/failures.ts";
-import type { PromiseRecord } from "../../store/connection/protocol.ts";
+import type { Channel } from "../../resonate/connection/connections.ts";
+import { ResonateRefused, unreadIn } from "../../resonate/connection/failures.ts";
+import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { RemoteStore } from "../remote-store.ts";
 import type { Settlement } from "../settlements.ts";

@@ -3,9 +3,10 @@
  * with itself: the guard is switched off and on between short turns. Adjacent turns are compared; pairs of turns without the guard
  * show the smallest difference that the comparison can detect.
  */
+
 import { join } from "node:path";
-import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { startJob } from "../../../core/jobs/starting/start.ts";
+import { startJob } from "../../../core/jobs/start.ts";
+import { jobStore } from "../../../test/support/job-store.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { atMost, type Figure, figure, spreadOf } from "../report/figures.ts";
@@ -31,7 +32,7 @@ export async function measureGuard({ resonate }: Bench, short: boolean): Promise
     const options = { script: join(WORKERS, "guarded.ts"), imports: [join(WORKERS, "switched.ts")] };
     const worker = cleanup.use(await startWorker({ ...resonate.env, ...env }, options));
     const { RESONATE_TOKEN: token } = resonate.env;
-    const store = new RemoteStore({ url: resonate.url, token, group, namespace }, [tenSteps]);
+    const store = jobStore({ url: resonate.url, token, group, namespace }, [tenSteps]);
     let used = 0;
     let switches = 0;
     const isOver = async (name: string) => {

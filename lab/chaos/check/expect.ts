@@ -1,6 +1,6 @@
 /** The expected outcome of each job, computed without the product, from the archive's data and the arguments. */
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration } from "../../../core/store/ids.ts";
+import { splitGeneration } from "../../../core/resonate/ids.ts";
 import type { Stored } from "../../../test/support/stored.ts";
 import { monthBounds } from "../../../tools/weather/calendar.ts";
 import { monthsOf } from "../../../tools/weather/range.ts";

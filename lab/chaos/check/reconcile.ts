@@ -1,6 +1,6 @@
 /** Compares the final records of the Resonate server, the archive and the clients. */
 import { isDeepStrictEqual } from "node:util";
-import { splitGeneration, withGeneration } from "../../../core/store/ids.ts";
+import { splitGeneration, withGeneration } from "../../../core/resonate/ids.ts";
 import type { Stored } from "../../../test/support/stored.ts";
 import { monthsOf } from "../../../tools/weather/range.ts";
 import type { Requests } from "../../../tools/weather/sample-archive/faults.ts";

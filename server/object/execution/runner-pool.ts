@@ -1,8 +1,8 @@
 import { ownerOf } from "../../../core/jobs/durable-promise.ts";
-import { decodeValue } from "../../../core/store/codec.ts";
-import type { LeaseRef, PromiseRecord } from "../../../core/store/connection/protocol.ts";
-import { localId, rootOf } from "../../../core/store/ids.ts";
-import { Slots } from "../../../core/store/pacing/slots.ts";
+import { decodeValue } from "../../../core/resonate/codec.ts";
+import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
+import { localId, rootOf } from "../../../core/resonate/ids.ts";
+import { Slots } from "../../../core/resonate/pacing/slots.ts";
 import type { Resonate } from "../../resonate.ts";
 import type { PollConnection } from "../../wire/poll-connections.ts";
 import { Runner } from "./runner.ts";

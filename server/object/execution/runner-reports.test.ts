@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Figures } from "../../../core/jobs/operating/figures.ts";
-import type { WorkerReport } from "../../../core/jobs/operating/worker-report.ts";
+import { Figures } from "../../../features/operators/figures.ts";
+import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 import { RunnerReports } from "./runner-reports.ts";
 
 beforeEach(() => {

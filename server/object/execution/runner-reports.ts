@@ -1,8 +1,8 @@
 /** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
 import { FORM } from "../../../core/jobs/form.ts";
-import { Figures, type RunnerNews } from "../../../core/jobs/operating/figures.ts";
-import type { WorkerReport } from "../../../core/jobs/operating/worker-report.ts";
-import { type Locatable, operateName } from "../../../core/store/object-address.ts";
+import { type Locatable, operateName } from "../../../core/resonate/object-address.ts";
+import { Figures, type RunnerNews } from "../../../features/operators/figures.ts";
+import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 
 /** How long events are gathered, and the least time between two reports, each of which writes some rows. In milliseconds. */
 const GATHER = 2_000;

@@ -1,5 +1,5 @@
-import type { RunnerNews } from "../../../core/jobs/operating/figures.ts";
-import type { LeaseRef, PromiseRecord } from "../../../core/store/connection/protocol.ts";
+import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
+import type { RunnerNews } from "../../../features/operators/figures.ts";
 import type { Resonate } from "../../resonate.ts";
 import type { PollConnection } from "../../wire/poll-connections.ts";
 

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { callerOf } from "../../../core/definitions/caller.ts";
+import { callerOf } from "../../../core/author/caller.ts";
 import { run, until } from "../../../testing/simulation/program.ts";
 import { bearerBindings, callerAt } from "../../auth/support.ts";
 import { operatorAt, startOperated } from "../support.ts";

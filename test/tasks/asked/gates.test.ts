@@ -1,7 +1,7 @@
 /** Which clients may use tasks, which ids are tasks, and how other requests are refused. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { TaskHandles } from "../../../functions/tasks/handle.ts";
+import { TaskHandles } from "../../../features/tasks/handle.ts";
 import { client2025 } from "../../support/clients.ts";
 import { rpc, rpcHeaders, rpcMessage } from "../../support/rpc.ts";
 import type { Stack } from "../../support/stack.ts";

@@ -1,6 +1,6 @@
 /** Answers to a task's questions. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { journalEntryId } from "../../../core/store/ids.ts";
+import { journalEntryId } from "../../../core/resonate/ids.ts";
 import type { Gate } from "../../support/gate.ts";
 import { type GatedStack, startGatedStack } from "../../support/stack.ts";
 import { accept, TASK_PROGRAMS, tasksAt, type WireTask } from "../support.ts";

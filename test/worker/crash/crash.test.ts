@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { journalEntryId } from "../../../core/store/ids.ts";
+import { journalEntryId } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";

@@ -3,7 +3,7 @@
  * them. Only a request that was under way when the worker was stopped is repeated, by the worker that then has the job.
  */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { journalEntryId } from "../../../core/store/ids.ts";
+import { journalEntryId } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";

@@ -3,7 +3,7 @@
  * releases after 0.9.8 do: the worker awaits those promises and renews those leases in another way.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { feedEntryId, isChildOf } from "../../../core/store/ids.ts";
+import { feedEntryId, isChildOf } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";

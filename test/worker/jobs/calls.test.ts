@@ -1,4 +1,5 @@
 /** The calls of the context through a real worker. */
+
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,13 +8,14 @@ import type { PromiseRecord } from "@resonatehq/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
 import { defineJob } from "../../../core/index.ts";
-import { retryJob } from "../../../core/jobs/operating/retry.ts";
-import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { startJob } from "../../../core/jobs/starting/start.ts";
-import { childOf, ORDER } from "../../../core/store/codec.ts";
-import { ResonateClient } from "../../../core/store/connection/client.ts";
+import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { startJob } from "../../../core/jobs/start.ts";
+import { childOf, ORDER } from "../../../core/resonate/codec.ts";
+import { ResonateClient } from "../../../core/resonate/connection/client.ts";
+import { retryJob } from "../../../features/operators/retry.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
+import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 const script = "test/worker/scripts/calling-worker.ts";
@@ -115,7 +117,7 @@ test("a job that an operator retries waits for the jobs with its key that starte
   });
   const { url } = resonate;
   const client = new ResonateClient({ url, token: process.env.RESONATE_TOKEN });
-  const store = new RemoteStore({ url, token: process.env.RESONATE_TOKEN, group, namespace }, [job], {}, client);
+  const store = jobStore({ url, token: process.env.RESONATE_TOKEN, group, namespace }, [job], { client });
   const begun = async (expected: string[]) => {
     const lines = async () =>
       (await readFile(visits, "utf8").catch(() => "")).split("\n").filter((line) => /^stay/.test(line));
@@ -169,12 +171,9 @@ function oneAtATime(kind: string, group = "nobody") {
   const { url } = resonate;
   const token = process.env.RESONATE_TOKEN;
   const store = () =>
-    new RemoteStore(
-      { url, token, group, namespace },
-      [job],
-      {},
-      new ResonateClient({ url, token, onRequest: (each) => requests.push(each) }),
-    );
+    jobStore({ url, token, group, namespace }, [job], {
+      client: new ResonateClient({ url, token, onRequest: (each) => requests.push(each) }),
+    });
   /** The ids of the jobs' positions, which are in their tags, and the numbers of these positions. */
   const positions = async (count: number) => {
     const jobs = await Promise.all(

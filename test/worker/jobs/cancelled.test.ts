@@ -1,15 +1,17 @@
 /** A cancelled job runs its `catch` and `finally`, on a real server and a worker that may be killed. */
+
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { startJob } from "../../../core/jobs/starting/start.ts";
+import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { startJob } from "../../../core/jobs/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
-import { cleanUpId } from "../../../core/store/ids.ts";
+import { cleanUpId } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { startGate } from "../../support/gate.ts";
+import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import { booking, brief, hasty, resumed } from "../scripts/cancelled.ts";
 
@@ -27,11 +29,7 @@ const start = () =>
 
 beforeAll(async () => {
   [resonate, folder] = await Promise.all([startResonate(), mkdtemp(join(tmpdir(), "cancelled-"))]);
-  store = new RemoteStore({ url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace }, [
-    booking,
-    hasty,
-    brief,
-  ]);
+  store = jobStore({ url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace }, [booking, hasty, brief]);
   worker = await start();
 });
 afterAll(async () => {
@@ -147,7 +145,7 @@ test("a cancellation while the worker's connection for news is lost stops the st
   );
   const { group, namespace } = own;
   const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
-  const ownStore = new RemoteStore(endpoint, [booking]);
+  const ownStore = jobStore(endpoint, [booking]);
   const { name, id } = await startJob(ownStore, booking, { n: "heeds", how: "heeds" }, Date.now());
   await did("heeds", "paying");
   await until("the worker to listen", () =>
@@ -203,7 +201,7 @@ test("a start that resumes a cancelled job decides what it keeps after the clean
   const own = ownGroup();
   const { group, namespace } = own;
   const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
-  const ownStore = new RemoteStore(endpoint, [resumed]);
+  const ownStore = jobStore(endpoint, [resumed]);
   const startOwn = () => startJob(ownStore, resumed, { n: "kept" }, Date.now());
   const options = { script: "test/worker/scripts/cancelled-worker.ts" };
   const settings = { ...resonate.env, ...own.env, FOLDER: folder };

@@ -1,17 +1,19 @@
 /** Durable functions that change under running jobs, fail, or return an outdated or invalid result, on a server and a worker. */
+
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { doing } from "../../../core/jobs/feed/progress-feed.ts";
-import { retryJob } from "../../../core/jobs/operating/retry.ts";
-import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { startJob } from "../../../core/jobs/starting/start.ts";
+import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { startJob } from "../../../core/jobs/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
-import { ResonateClient } from "../../../core/store/connection/client.ts";
+import { ResonateClient } from "../../../core/resonate/connection/client.ts";
+import { retryJob } from "../../../features/operators/retry.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import {
   eggs,
@@ -42,7 +44,7 @@ const start = (code: string) =>
 beforeAll(async () => {
   [resonate, folder] = await Promise.all([startResonate(), mkdtemp(join(tmpdir(), "changing-"))]);
   const endpoint = { url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace };
-  store = new RemoteStore(endpoint, [
+  store = jobStore(endpoint, [
     titles,
     halves,
     order,

@@ -1,12 +1,14 @@
 /** Durable functions written as if they ran only once, on a worker that is killed. */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Job } from "../../../core/definitions/job.ts";
+import type { Job } from "../../../core/author/job.ts";
 import { partialOf } from "../../../core/jobs/feed/partial.ts";
-import { RemoteStore } from "../../../core/jobs/remote-store.ts";
-import { endpointOf } from "../../../core/store/connection/endpoint.ts";
+import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
+import { endpointOf } from "../../../core/resonate/connection/endpoint.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import { forgetful, lasting, order, request, telling } from "../scripts/guarded.ts";
 
@@ -23,7 +25,7 @@ const launch = async () => {
 beforeAll(async () => {
   resonate = await startResonate();
   const endpoint = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env });
-  store = new RemoteStore(endpoint, [order, lasting, forgetful, request, telling] as Job[]);
+  store = jobStore(endpoint, [order, lasting, forgetful, request, telling] as Job[]);
   await launch();
 });
 afterAll(async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, expect, test, vi } from "vitest";
-import { RetryableError } from "../../../core/definitions/context.ts";
+import { RetryableError } from "../../../core/author/context.ts";
 import { WrappedServer } from "../../../wrap/worker/wrapped-server.ts";
 import { COUNTING } from "../servers.ts";
 import { SILENT } from "../support.ts";

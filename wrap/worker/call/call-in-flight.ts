@@ -1,6 +1,6 @@
 /** Calls in flight in this process, and the sequence of events of each. */
 import { LRUCache } from "lru-cache";
-import type { Step } from "../../../core/definitions/context.ts";
+import type { Step } from "../../../core/author/context.ts";
 import { LEVELS, type LogMessage } from "../../behind/logs.ts";
 import { RpcError } from "../connection/errors.ts";
 import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Step } from "../../../core/definitions/context.ts";
+import type { Step } from "../../../core/author/context.ts";
 import type { CallArgs } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { NotSent, OutcomeUnknown } from "../connection/errors.ts";

@@ -1,10 +1,10 @@
 /** The requests of a job. A request is made, found in flight in this process, or continued from where another process left it. */
 import { createHash } from "node:crypto";
 import { LOG_LEVEL_META_KEY } from "@modelcontextprotocol/client";
-import { NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
+import { NonRetryableError, SECOND, type Step } from "../../../core/author/context.ts";
 import { machineClock } from "../../../core/engine/clock.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
-import { splitKey } from "../../../core/store/ids.ts";
+import { splitKey } from "../../../core/resonate/ids.ts";
 import { type CallArgs, isMethod, NOT_DONE, type Sent } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown } from "../connection/errors.ts";

@@ -1,11 +1,11 @@
 /** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
 import { getExtension } from "hono/utils/mime";
-import { keepInParts } from "../../../core/author/chunks.ts";
-import { MINUTE, NonRetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
-import { FILES, type FileReference, MAX_FILE_NAME } from "../../../core/definitions/file.ts";
-import { isFinal } from "../../../core/engine/values.ts";
-import { backoff, pause } from "../../../core/store/pacing/backoff.ts";
-import { PARTS } from "../../../core/store/parts.ts";
+import { MINUTE, NonRetryableError, SECOND, type Step } from "../../../core/author/context.ts";
+import { FILES, type FileReference, MAX_FILE_NAME } from "../../../core/author/file.ts";
+import { isFinal } from "../../../core/author/values.ts";
+import { backoff, pause } from "../../../core/resonate/pacing/backoff.ts";
+import { PARTS } from "../../../core/resonate/parts.ts";
+import { keepInParts } from "../../../core/tools/chunks.ts";
 import { base64Of, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";

@@ -1,6 +1,6 @@
 /** Replaces a wrapped server's answer that clients could not read by one that says what is wrong with it. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
-import { isRecord } from "../../../core/store/json.ts";
+import { isRecord } from "../../../core/resonate/json.ts";
 import type { JsonObject } from "../connection/open-request.ts";
 
 /** How deep an answer may be nested. The code that walks it is recursive, here and in clients. */

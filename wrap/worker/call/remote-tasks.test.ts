@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Step } from "../../../core/definitions/context.ts";
+import type { Step } from "../../../core/author/context.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, NotSent } from "../connection/errors.ts";

@@ -1,9 +1,9 @@
 /** Polls tasks at a wrapped server. */
 import { METHOD_NOT_FOUND } from "@modelcontextprotocol/client";
-import { NonRetryableError, RetryableError, SECOND, type Step } from "../../../core/definitions/context.ts";
+import { NonRetryableError, RetryableError, SECOND, type Step } from "../../../core/author/context.ts";
+import { isFinal } from "../../../core/author/values.ts";
 import { SETTLED } from "../../../core/engine/runtime.ts";
-import { isFinal } from "../../../core/engine/values.ts";
-import { backoff, pause, within } from "../../../core/store/pacing/backoff.ts";
+import { backoff, pause, within } from "../../../core/resonate/pacing/backoff.ts";
 import type { Connection } from "../connection/connection.ts";
 import { OutcomeUnknown, RpcError } from "../connection/errors.ts";
 import type { JsonObject } from "../connection/open-request.ts";

@@ -6,7 +6,7 @@ import {
   JobCancelled,
   type Step,
   type StepOptions,
-} from "../../../core/definitions/context.ts";
+} from "../../../core/author/context.ts";
 import { AnswerLost, RpcError } from "../connection/errors.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import type { StepOutcome } from "./awaited-request.ts";

@@ -9,9 +9,9 @@ import {
   NonRetryableError,
   SECOND,
   type Step,
-} from "../../../core/definitions/context.ts";
+} from "../../../core/author/context.ts";
 import { outside } from "../../../core/engine/guard/guard.ts";
-import { pause } from "../../../core/store/pacing/backoff.ts";
+import { pause } from "../../../core/resonate/pacing/backoff.ts";
 import type { CallArgs } from "../../call-job.ts";
 import { AnswerLost, OutcomeUnknown, RpcError } from "../connection/errors.ts";
 import type { JsonObject } from "../connection/open-request.ts";

@@ -13,15 +13,15 @@ import {
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 import { context, propagation } from "@opentelemetry/api";
-import type { Log } from "../../../core/definitions/context.ts";
-import { within } from "../../../core/store/pacing/backoff.ts";
+import type { Log } from "../../../core/author/context.ts";
+import { within } from "../../../core/resonate/pacing/backoff.ts";
 import { REVISION } from "../../../core/tools/mcp.ts";
 import { LEVELS } from "../../behind/logs.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { MAX_MESSAGE, tooLong } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { clientOf, envelopeOf } from "./client.ts";
-import { AnswerLost, classified, isTooLong, NotSent, OutcomeUnknown, RpcError } from "./errors.ts";
+import { AnswerLost, classified, isTooLong, NotSent, OpenFailed, OutcomeUnknown, RpcError } from "./errors.ts";
 import {
   type IncomingMessage,
   type OpenRequest,
@@ -134,7 +134,7 @@ export class Connection {
       // A program that does not start usually says why on stderr.
       const said = lastLine();
       if (said === "") throw error;
-      throw new Error(`${(error as Error).message}; it wrote: ${said}`, { cause: error });
+      throw new OpenFailed(error as Error, said);
     }
     connection.#listen(transport);
     return connection;
@@ -249,6 +249,7 @@ export class Connection {
       hooks,
       (transport) => {
         transport.onerror = ({ message }) => {
+          // The SDK has no class for it.
           if (/^Maximum reconnection/.test(message)) this.#pending.get(request)?.reject(new AnswerLost(message));
         };
         const onresumptiontoken = (token: string) => hooks.onEventId?.(token);

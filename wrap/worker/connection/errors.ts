@@ -1,6 +1,6 @@
 /** The reasons why a request to a wrapped server has no result. */
 import { INTERNAL_ERROR, SdkHttpError } from "@modelcontextprotocol/client";
-import { PrivateAddress } from "../../../worker/public-fetch.ts";
+import { PrivateAddress } from "../../../features/files/public-fetch.ts";
 
 /** The request has not reached the server. It may be sent again, even if it is not repeatable. */
 export class NotSent extends Error {
@@ -98,5 +98,17 @@ export function classified(error: unknown): Error {
   return new AnswerLost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }
 
-/** Whether an error's message says that the server sent a message that was too long. */
+/** The connection could not be opened. The message ends with what the program wrote; the cause is the error without that. */
+export class OpenFailed extends Error {
+  override name = "OpenFailed";
+
+  constructor(cause: Error, written: string) {
+    super(`${cause.message}; it wrote: ${written}`, { cause });
+  }
+}
+
+/**
+ * Whether an error's message says that the server sent a message that was too long. There is only the message: the SDK passes
+ * on neither the error of a stream nor a class of its own.
+ */
 export const isTooLong = (message: string): boolean => /(?:more than|maximum size of) \d+ bytes/.test(message);

@@ -1,7 +1,7 @@
 /** The `fetch` for requests to a wrapped server. It refuses private addresses, and limits the size of each message. */
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/public-fetch.ts";
+import { type Fetch, PrivateAddress, publicRequest } from "../../../features/files/public-fetch.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 
 const NO_BODY = [204, 205, 304];

@@ -7,8 +7,8 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import type { Log } from "../../../core/definitions/context.ts";
-import type { Fetch } from "../../../worker/public-fetch.ts";
+import type { Log } from "../../../core/author/context.ts";
+import type { Fetch } from "../../../features/files/public-fetch.ts";
 import { MAX_MESSAGE } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";

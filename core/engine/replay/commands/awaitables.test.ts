@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { SimulatedJob } from "../../../../testing/simulation/simulated-job.ts";
-import { type Context, HOUR, JobFailed, MINUTE, SECOND } from "../../../definitions/context.ts";
+import { type Context, HOUR, JobFailed, MINUTE, SECOND } from "../../../author/context.ts";
 
 const MONTHS = 240;
 const months = Array.from({ length: MONTHS }, (_, i) => i);

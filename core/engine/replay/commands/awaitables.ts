@@ -1,6 +1,6 @@
 /** The awaitables of a job, which are not its own work: ends of sleeps, answers to questions, callbacks, other jobs. */
-import { SECOND } from "../../../definitions/context.ts";
-import type { PromiseRecord } from "../../../store/connection/protocol.ts";
+import { SECOND } from "../../../author/context.ts";
+import type { PromiseRecord } from "../../../resonate/connection/protocol.ts";
 import type { Clock } from "../../clock.ts";
 import type { Journal } from "../../journal.ts";
 import type { Lease, Runtime } from "../../runtime.ts";

@@ -1,8 +1,9 @@
 /** Takes a function beyond its journal: begins its commands, writes the outcomes, hands them over, and waits. */
-import { SECOND } from "../../../definitions/context.ts";
-import { deadlineId } from "../../../store/ids.ts";
+
+import { needsSign, SIGN } from "../../../../features/crash-loop/crash-loop.ts";
+import { SECOND } from "../../../author/context.ts";
+import { deadlineId } from "../../../resonate/ids.ts";
 import type { Journal } from "../../journal.ts";
-import { needsSign, SIGN } from "../../lease/crash-loop.ts";
 import { JobFull } from "../../lease/lease.ts";
 import { type ExecutionEnd, LeaseLost } from "../../runtime.ts";
 import type { Carried } from "../../state.ts";

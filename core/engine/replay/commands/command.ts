@@ -1,6 +1,6 @@
 /** One call that a durable function made of its context. */
-import type { Question, Step, StepOptions } from "../../../definitions/context.ts";
-import type { PromiseRecord } from "../../../store/connection/protocol.ts";
+import type { Question, Step, StepOptions } from "../../../author/context.ts";
+import type { PromiseRecord } from "../../../resonate/connection/protocol.ts";
 import type { Outcome } from "../../guard/outcome.ts";
 import type { JournalEntry } from "../../journal.ts";
 import type { When } from "../../runtime.ts";

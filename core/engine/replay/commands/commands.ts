@@ -1,5 +1,5 @@
 /** The commands that a durable function has issued, by their paths, and which of them are open. */
-import { DeadlineExceeded, JobCancelled, NondeterminismError } from "../../../definitions/context.ts";
+import { DeadlineExceeded, JobCancelled, NondeterminismError } from "../../../author/context.ts";
 import { type Command, type CommandKind, isGroup } from "./command.ts";
 
 /** The commands of one name in one context. */

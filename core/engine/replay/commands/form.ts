@@ -7,8 +7,8 @@ import {
   NonRetryableError,
   type Question,
   type TypedQuestion,
-} from "../../../definitions/context.ts";
-import { parsedAtOnce, problemsOf } from "../../parsed.ts";
+} from "../../../author/context.ts";
+import { parsedAtOnce, problemsOf } from "../../../author/parsed.ts";
 
 /** The question as it is stored. @throws {NondeterminismError} if it cannot be shown as a form */
 export function formOf(name: string, asked: Question | TypedQuestion<unknown>): Question {

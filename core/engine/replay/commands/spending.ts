@@ -2,7 +2,7 @@
  * The amounts that a job has spent of its budgets. The sums follow from the function's calls in their order, which is the
  * same in every replay: they need no records of their own, and nothing is counted twice.
  */
-import { BudgetExceeded, type Budgets, NondeterminismError, type Spent } from "../../../definitions/context.ts";
+import { BudgetExceeded, type Budgets, NondeterminismError, type Spent } from "../../../author/context.ts";
 
 interface Account {
   spent: number;

@@ -1,0 +1,71 @@
+/** Lists the jobs that a caller started: by the caller's record or, without authentication, by a search. */
+import { orUnread } from "../resonate/connection/failures.ts";
+import type { CallerRecord, ListedJob, ListQuery, SeenJob } from "./caller-record.ts";
+import type { DurablePromise } from "./durable-promise.ts";
+import { type Cursor, type OwnStep, searchOwn } from "./own-jobs.ts";
+import { entryOfJob } from "./record-entry.ts";
+import type { RemoteStore } from "./remote-store.ts";
+
+export type JobQuery = Omit<ListQuery, "after"> & { cursor?: Cursor | undefined };
+
+/**
+ * The jobs that the caller of a store started, newest first. With `state`, a few jobs in another state may be among them. Returns
+ * whether these are all of the caller's jobs.
+ *
+ * @throws {SearchRefused} when the caller has no record, and the server does not search
+ */
+export async function* listJobs(
+  store: RemoteStore,
+  query: JobQuery,
+  signal?: AbortSignal,
+): AsyncGenerator<OwnStep, boolean> {
+  const record = store.by.key === "" ? undefined : store.record;
+  return yield* record
+    ? recordedJobs(store, record, query, signal)
+    : searchOwn(store.client, store.names, query, signal);
+}
+
+async function* recordedJobs(
+  store: RemoteStore,
+  record: CallerRecord,
+  { cursor, ...filter }: JobQuery,
+  signal?: AbortSignal,
+): AsyncGenerator<OwnStep, boolean> {
+  const { names } = store;
+  let after = cursor && { startedAt: cursor.startedAt, id: names.idInList(cursor.name) };
+  for (;;) {
+    const rows = await record.list({ ...filter, after });
+    const promises = await Promise.all(
+      rows.map(({ id, passed }) =>
+        passed ? undefined : store.get(names.nameIn(id), signal).catch(orUnread("unread" as const)),
+      ),
+    );
+    await correct(store, record, rows, promises);
+    for (const [i, { id, startedAt, labels, passed }] of rows.entries()) {
+      const [name, promise] = [names.nameIn(id), promises[i]];
+      const isUnread = promise === "unread";
+      const job = promise && !isUnread ? { name, job: promise.job, startedAt, promise, labels } : undefined;
+      yield { job, cursor: { startedAt, name }, isUnread, ...(passed && { passed }) };
+    }
+    const last = rows.at(-1);
+    if (!last || (rows.length < filter.limit && !last.passed)) return true;
+    after = last;
+  }
+}
+
+/** Brings the record up to date with the promises that it lists. */
+async function correct(
+  { by, names }: RemoteStore,
+  record: CallerRecord,
+  rows: readonly ListedJob[],
+  promises: readonly (DurablePromise | "unread" | undefined)[],
+): Promise<void> {
+  const changed = rows.flatMap(({ id, state, passed }, i): SeenJob[] => {
+    const promise = promises[i];
+    if (passed || promise === "unread" || promise?.state === state) return [];
+    if (promise) return [entryOfJob(promise, by.key)];
+    // Jobs of other kinds are not read: an earlier or later deployment may have those kinds.
+    return names.find(id) ? [{ id }] : [];
+  });
+  if (changed.length > 0) await record.note(changed, true);
+}

@@ -1,0 +1,333 @@
+/** Tools whose work is a job. */
+import type * as z from "zod";
+import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../author/job.ts";
+import {
+  type CurrentJob,
+  countOf,
+  currentJobOf,
+  howToAnswer,
+  inputRequestsOf,
+  lineOf,
+  tellingOf,
+  withoutFeed,
+} from "../jobs/current-job.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
+import { startJob } from "../jobs/start.ts";
+import { JobOutput, Json, statusOf } from "../jobs/status.ts";
+import { awaitSettled } from "../jobs/waiting/waiting.ts";
+import { splitGeneration } from "../resonate/ids.ts";
+import { pause } from "../resonate/pacing/backoff.ts";
+import { withMedia } from "./answers.ts";
+import { presentJob, structured } from "./present.ts";
+import { noteLimit } from "./results.ts";
+import {
+  type CallContext,
+  describeTool,
+  refusal,
+  type Started,
+  type Tool,
+  type ToolContext,
+  ToolError,
+  type ToolOptions,
+  type ToolSchedule,
+} from "./tool.ts";
+
+/** How long a call with progress waits before it answers with its job's name, in milliseconds: less than clients wait. */
+const PATIENCE = 45_000;
+
+/** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
+export const PROGRESS_INTERVAL = 2_500;
+/** The pause before the first look for a job's own reports, in milliseconds. Later pauses are a share of the time waited. */
+const PASS_FIRST = 200;
+const PASS_SHARE = 0.1;
+
+/** Tools named in answers that start a job: hosts with a search for tools may show a model only those that it found. */
+const COLLECTING = ["await_result", "probe_status"];
+
+type MaybePromise<T> = T | Promise<T>;
+
+/**
+ * The options of {@link defineDurableTool} for a job with a definition of its own: those of all tools, the job, and its
+ * arguments.
+ *
+ * @example
+ * const options: JobToolOptions<{ in_days: number }, { day: string }, unknown> = {
+ *   job: report,
+ *   name: "report_soon",
+ *   title: "Report",
+ *   description: "Writes the report of a day to come.",
+ *   input: z.object({ in_days: z.int().min(1).describe("In how many days, from 1.") }),
+ *   args: ({ in_days }, { now }) => ({ day: new Date(now + in_days * DAY).toISOString().slice(0, 10) }),
+ * };
+ */
+export interface JobToolOptions<Input, Args, Result> extends ToolOptions<Input> {
+  job: Job<Args, Result>;
+  /** The job's arguments. Default: the tool's own. Throws a {@link ToolError} to refuse a call. */
+  args?(input: Input, context: ToolContext): MaybePromise<Args>;
+  /** Called once the job is started or found, before the answer. */
+  onStarted?(job: Started<Args, Result>, input: Input, context: ToolContext): MaybePromise<void>;
+  /** Whether the tool serves only clients that understand tasks. */
+  tasksOnly?: boolean;
+  /** When the deployment itself starts such a job, which then belongs to no caller. */
+  schedule?: ToolSchedule;
+}
+
+/**
+ * The options of {@link defineDurableTool} for a tool that starts a job and answers at once.
+ *
+ * @example
+ * export const startReport = defineDurableTool({
+ *   job: report,
+ *   name: "start_report",
+ *   title: "Start a report",
+ *   description: "Starts the report of a day.",
+ *   input: z.object({ day: z.iso.date().describe("The day.") }),
+ *   output: z.object({ job_name: z.string(), status: JobStatus }),
+ *   answer: ({ jobName, status }) => ({ job_name: jobName, status }),
+ * } satisfies StartToolOptions<{ day: string }, { day: string }, unknown, object>);
+ */
+export interface StartToolOptions<Input, Args, Result, Output extends object>
+  extends JobToolOptions<Input, Args, Result> {
+  output: Schema<Output>;
+  answer(job: Started<Args, Result>, input: Input, context: ToolContext): MaybePromise<Output>;
+}
+
+/**
+ * The options of {@link defineDurableTool}: those of all tools and those of its job.
+ *
+ * @example
+ * const options: DurableToolOptions<{ url: string }, unknown> = {
+ *   name: "watch_site",
+ *   title: "Watch a site",
+ *   description: "Watches a web site for a week.",
+ *   input: z.object({ url: z.url().describe("The site's URL.") }),
+ *   id: ({ url }) => url,
+ *   deadline: 8 * DAY,
+ * };
+ * export const watchSite = defineDurableTool(options);
+ */
+export interface DurableToolOptions<Args, Result>
+  extends ToolOptions<Args>,
+    Pick<JobToolOptions<Args, Args, Result>, "schedule">,
+    Omit<JobOptions<Args, Result>, "kind" | "prefix" | "args" | "result" | "restarts" | "answers" | "apps"> {
+  /** The function's result: advertised, and checked before it is stored. */
+  output?: Schema<Result>;
+  /** The prefix of its jobs' names. Default: the tool's name, with `_` for `-` and `.`, and another `_`. */
+  prefix?: string;
+}
+
+declare const TAKES: unique symbol;
+
+/**
+ * A tool, and the definition of its job. `Given` is the type of the arguments that a caller passes.
+ *
+ * @example
+ * const tool: DurableTool<{ url: string }, { url: string }> = waitForSite;
+ */
+export type DurableTool<Args = unknown, Result = unknown, Given = Args> = Tool & {
+  readonly job: Job<Args, Result>;
+  readonly [TAKES]?: (given: Given) => void;
+};
+
+/**
+ * Defines a tool whose work is a durable job. `implement`, in another file, adds the function that does the work. With `job`
+ * the job is defined elsewhere (`defineJob`), and several tools may start it.
+ *
+ * A client that understands tasks gets the job as a task at once. Any other waits for the result, and after a while gets
+ * the job's name and how to collect the result. With `answer` every call is answered at once with the value that this
+ * function returns.
+ *
+ * @example
+ * export const waitForSite = defineDurableTool({
+ *   name: "wait_for_site",
+ *   title: "Wait for a web site",
+ *   description: "Waits until a web site answers, for up to a day.",
+ *   input: z.object({ url: z.url().describe("The site's URL.") }),
+ *   output: z.object({ url: z.string() }),
+ *   id: ({ url }) => url,
+ * });
+ *
+ * @example
+ * export const dailyReport = defineDurableTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
+ *   input: z.object({ day: z.iso.date() }) });
+ */
+export function defineDurableTool<Args, Result, Given = unknown>(
+  options: DurableToolOptions<Args, Result> & { input: z.ZodType<Args, Given> },
+): DurableTool<Args, Result, Given>;
+export function defineDurableTool<Input, Args, Result, Output extends object, Given = unknown>(
+  options: (JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>) & {
+    input: z.ZodType<Input, Given>;
+  },
+): DurableTool<Args, Result, Given>;
+export function defineDurableTool<Input, Args, Result>(
+  options: DurableToolOptions<Args, Result> | JobToolOptions<Input, Args, Result>,
+): DurableTool<Args, Result> {
+  if ("job" in options) return jobTool(options);
+  const { name, input, output } = options;
+  const kind = name.replace(/[^A-Za-z0-9_]/g, "_");
+  const job = defineJob<Args, Result>({ ...options, kind, args: input, ...(output && { result: output }) });
+  return jobTool({ ...options, job });
+}
+
+function jobTool<Input, Args, Result, Output extends object>(
+  options: JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>,
+): DurableTool<Args, Result> {
+  const { job, schedule } = options;
+  if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
+  // Calls with the same arguments find the same job.
+  const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };
+  const argsOf = async (given: unknown, context: ToolContext) => {
+    try {
+      return (options.args ? await options.args(given as Input, context) : given) as Args;
+    } catch (error) {
+      if (error instanceof ToolError) throw new ToolError(refusal(options.name, [error.message]), { cause: error });
+      throw error;
+    }
+  };
+  const launch = async (given: unknown, context: CallContext): Promise<DurablePromise> => {
+    const promise = await startJob(context.store, job, await argsOf(given, context), context.now);
+    await options.onStarted?.(startedOf(promise), given as Input, context);
+    return promise;
+  };
+  const common = {
+    job,
+    ...(schedule && { schedule }),
+    argsOf,
+    find: async (given: unknown, context: ToolContext) => context.jobs.find(job, await argsOf(given, context)),
+  };
+  if ("answer" in options) {
+    const about = describeTool(described, options.output);
+    const mayAdd = (about.listing.outputSchema as JsonSchema).additionalProperties !== false;
+    return {
+      ...about,
+      ...common,
+      waits: false,
+      returnsAtOnce: true,
+      async call(given, context) {
+        const promise = await launch(given, context);
+        const output = await options.answer(startedOf(promise), given as Input, context);
+        const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
+        const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING };
+        const { name: job, note } = promise;
+        const isView = promise_id === job;
+        const view_url = isView ? await context.pageOf(job) : undefined;
+        const answer = structured({ ...output, ...how, ...(view_url !== undefined && { view_url }) }, { job, isView });
+        return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
+      },
+    };
+  }
+  const result = job.result ?? Json;
+  const output = JobOutput.extend({ result: result.optional().describe("What the job produced, when complete.") });
+  return {
+    ...describeTool(described, output),
+    ...common,
+    waits: !options.tasksOnly,
+    ...(options.tasksOnly && { tasksOnly: true }),
+    start: launch,
+    call: (given, context) => waitFor(launch(given, context), context, options),
+    resume: (promise, context) => waitFor(Promise.resolve(promise), context, options),
+  };
+}
+
+export function startedOf<Args, Result>(promise: DurablePromise): Started<Args, Result> {
+  const { name, args, createdAt, state, value } = promise;
+  return {
+    jobName: name,
+    status: statusOf(promise),
+    args: args as Args,
+    generation: splitGeneration(name).generation,
+    startedAt: createdAt,
+    ...(state === "resolved" && { result: value as Result }),
+  };
+}
+
+interface WaitOptions {
+  name?: string;
+  consent?: readonly string[];
+  /** Whether the job's own reports of progress are passed on soon and unchanged, and no other reports. */
+  passes?: boolean;
+  /** Called with the job's result before the answer. */
+  onResult?(result: unknown): void;
+}
+
+/**
+ * Answers a call whose work is a job: with the result when it comes in time, otherwise with the job's name. Time counts from
+ * the beginning of the call, as it does for its client.
+ */
+export async function waitFor(
+  launching: Promise<DurablePromise>,
+  { store, signal, now, until, patience, pageOf, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
+  { name: tool, consent = [], passes = false, onResult }: WaitOptions = {},
+) {
+  const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
+  let settled: DurablePromise | undefined;
+  let current: CurrentJob | undefined;
+  /** Ends the wait early: the job asks a question. */
+  const asks = new AbortController();
+  const look = async (known: CurrentJob) => {
+    // An addition: if the server does not say what the job does, the call goes on.
+    current = await currentJobOf(store, known.promise, signal).catch(() => current ?? known);
+    if (current.questions.size > 0) asks.abort();
+    return current;
+  };
+  let passed = "";
+  /** Passes on the job's own report, unchanged. */
+  const pass = async (job: CurrentJob) => {
+    const { progress, message } = (await look(job)).feed.entry ?? {};
+    const news = JSON.stringify([progress, message]);
+    if (!progress || news === passed) return;
+    passed = news;
+    reportProgress?.(progress.done, progress.total, message);
+  };
+  const follow = async (job: CurrentJob, over: AbortSignal) => {
+    const began = Date.now();
+    while (!over.aborted) {
+      await pause(Math.min(Math.max((Date.now() - began) * PASS_SHARE, PASS_FIRST), PROGRESS_INTERVAL), over);
+      await pass(job);
+    }
+  };
+  const report = () => {
+    if (passed !== "") return;
+    const at = Date.now();
+    const { done, total } = current ? countOf(current, at) : { done: 0 };
+    reportProgress?.(done, total, current ? lineOf(current, at) : "starting");
+    if (current) void look(current);
+  };
+  const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL) : undefined;
+  const over = new AbortController();
+  const present = async (promise: DurablePromise) => {
+    onResult?.(promise.value);
+    return presentJob(await withMedia(store, promise, signal), await pageOf(promise.name));
+  };
+  let following: Promise<void> | undefined;
+  let started: DurablePromise;
+  try {
+    started = await launching;
+    if (started.state !== "pending") return await present(started);
+    current = withoutFeed(started);
+    if (reportProgress && passes) following = follow(current, over.signal);
+    await awaitSettled(store, [started.name], {
+      timeout: Math.max(0, now + timeout - Date.now()),
+      signal: AbortSignal.any([signal, asks.signal]),
+      onSettled: (_name, promise) => {
+        settled = promise;
+      },
+    });
+  } finally {
+    clearInterval(ticker);
+    over.abort();
+  }
+  // The last report must be sent before the answer.
+  await following;
+  if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
+  const last = signal.aborted ? current : await look(current);
+  const { name } = started;
+  const how = howToAnswer(name, last);
+  const agree =
+    how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
+  const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
+  return structured(
+    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note, view_url: await pageOf(name) },
+    { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
+  );
+}

@@ -1,0 +1,68 @@
+/** A request of a caller, as the methods of the server and the features see it. */
+import type { Caller } from "../author/caller.ts";
+import type { RemoteStore } from "../jobs/remote-store.ts";
+
+/** Whether a request only reads jobs, or starts, answers or stops them. */
+export type Access = "read" | "write";
+
+/** What a request costs and needs in order to be answered. */
+export interface RequestCost {
+  /** In requests; 1 for the request itself has already been counted. */
+  weight: number;
+  access: readonly Access[];
+  /** Whether the answer may be a stream. */
+  streams: boolean;
+}
+
+/** A refusal in words, and when to try again, in seconds; undefined if trying again does not help. */
+export interface LimitReached {
+  words: string;
+  seconds?: number;
+}
+
+/** One open stream of a caller among those that it may have. It is renewed while the stream is alive. */
+export interface StreamSlot {
+  renew(): void;
+  release(): void;
+}
+
+/** When a stream ends, and its place among the streams of its caller. */
+export interface StreamTerms {
+  /** The stream's deadline, in milliseconds since the epoch; it may come closer. 0: its caller has been blocked. */
+  readonly until: number;
+  slot(): StreamSlot;
+}
+
+/** The one line that the log has of a request. */
+export interface RequestLine {
+  method?: string;
+  tool?: string;
+  /** The job that was started or found, as the worker's log names it. */
+  job?: string;
+  readonly requestId: string;
+  /** Delays the line until {@link release}: the response is streamed while the tool is at work. */
+  hold(): void;
+  release(): void;
+  /** Makes the request a part of the caller's trace, if `traceparent` is valid. */
+  trace(traceparent: unknown): void;
+}
+
+/** A request within its caller's limits, apart from its message. */
+export interface RequestScope extends StreamTerms {
+  caller: Caller;
+  /** The jobs as this caller sees them, for this request alone. */
+  store: RemoteStore;
+  line: RequestLine;
+  /** The request as it was received, whose body may have been read. */
+  readonly request: Request;
+  /** Identifies the client, as there are no sessions: the caller, or else the address, and the client's `User-Agent`. */
+  client: string;
+  /** Lets work continue for up to 30 s after the client has left, when the platform would end it. */
+  waitUntil(work: Promise<unknown>): void;
+  /** Aborted when the client cancels a call that waits. */
+  cancelled?: AbortSignal;
+  /** Charges what a stream has taken so far. Above the limit, returns the time until it is allowed again. */
+  charge(): Promise<LimitReached | undefined>;
+  /** Checks the limits and the token's scopes; returns the response that refuses the request, if any. */
+  checkLimits(cost: RequestCost): Promise<Response | undefined>;
+}

@@ -1,0 +1,35 @@
+/** What a card shows of a job. */
+
+import { filesIn, referringPart } from "../../core/author/file.ts";
+import { currentJobOf, doingOf } from "../../core/jobs/current-job.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import { latestOf } from "../../core/jobs/feed/partial.ts";
+import { newerGeneration } from "../../core/jobs/start.ts";
+import { viewOf } from "../../core/jobs/status.ts";
+import type { CallContext } from "../../core/tools/tool.ts";
+
+/** The longest arguments of a job that a card gets, in characters of JSON. */
+const MAX_ARGUMENTS = 4_000;
+
+/** The field of a job's files, and the most of them that a card gets. */
+export const CARD_FILES = "job_files";
+const MAX_FILES = 20;
+
+export async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
+  const { name, args } = promise;
+  const { result: _result, ...view } = viewOf(name, promise);
+  const shown = { ...view, ...((JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS && { arguments: args }) };
+  if (promise.state !== "pending") {
+    const files = filesIn(referringPart(promise), MAX_FILES);
+    return {
+      ...shown,
+      newer: (await newerGeneration(store, promise, signal))?.name,
+      ...(files.length > 0 && { [CARD_FILES]: files }),
+    };
+  }
+  const current = await currentJobOf(store, promise, signal, "recent");
+  const { progress, step } = current.feed.entry ?? {};
+  const questions = [...current.questions].map(([question, asked]) => ({ ...asked.question, question }));
+  const partial = await latestOf(store, promise.id, current.feed.entry, signal);
+  return { ...shown, partial, doing: doingOf(current, Date.now()), progress, step, questions };
+}

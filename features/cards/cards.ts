@@ -1,0 +1,50 @@
+/**
+ * Cards in the chat, by the extension MCP Apps: tools that start jobs name a page, which hosts that show such pages read as a
+ * resource. All tools name the same page; a second resource is the program with which it draws charts. Other clients ignore
+ * both.
+ */
+
+import { CARD, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import type { Tool } from "../../core/tools/tool.ts";
+import type { Assets } from "../../functions/http/assets.ts";
+import { answerForUser, jobCard } from "./card.ts";
+
+export class Cards {
+  /** The tools with their card, and the tools that the card calls. */
+  readonly tools: readonly Tool[];
+  readonly #files: Assets;
+  readonly #byUri: ReadonlyMap<string, { file: string; mimeType: string; _meta?: Record<string, unknown> }>;
+
+  constructor(files: Assets, server: string, tools: readonly Tool[]) {
+    const [card, chart] = [`ui://${server}/job.html`, `ui://${server}/chart.js`];
+    this.#files = files;
+    this.#byUri = new Map([
+      // A card names no other origins, so hosts let it neither load from nor connect to any.
+      [card, { file: "card.html", mimeType: CARD, _meta: { ui: { prefersBorder: true } } }],
+      [chart, { file: "card-chart.js", mimeType: "text/javascript" }],
+    ]);
+    this.tools = [
+      ...tools.map((tool) => (hasCard(tool) ? withMeta(tool, { ui: { resourceUri: card } }) : tool)),
+      jobCard(tools, chart),
+      answerForUser,
+    ];
+  }
+
+  /** Reads a card or its chart; undefined for any other address. @throws {ProtocolError} where its file is missing */
+  async read(uri: string) {
+    const found = this.#byUri.get(uri);
+    if (!found) return undefined;
+    const { file, ...content } = found;
+    const read = await this.#files.fetch(new Request(`https://assets.invalid/${file}`));
+    if (!read.ok) throw new ProtocolError(ErrorCode.InternalError, `${uri} is not deployed: ${read.status}`);
+    return { contents: [{ uri, text: await read.text(), ...content }] };
+  }
+}
+
+/** Whether a tool gets the card of a job: it starts one, and its author has not given it a page. */
+const hasCard = ({ job, listing }: Tool): boolean =>
+  job !== undefined && (listing._meta as { ui?: unknown } | undefined)?.ui === undefined;
+
+function withMeta(tool: Tool, meta: object): Tool {
+  return { ...tool, listing: { ...tool.listing, _meta: { ...(tool.listing._meta as object | undefined), ...meta } } };
+}

@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import { afterEach, expect, test, vi } from "vitest";
+import { MINUTE } from "../../core/author/context.ts";
+import { isFinal } from "../../core/author/values.ts";
+import { memoryStore } from "../../testing/simulation/memory-store.ts";
+import { attemptFiles } from "./attempt-files.ts";
+import { KeptFiles } from "./kept-files.ts";
+
+const { signal } = new AbortController();
+const of = {
+  ...{ promiseId: "job", run: "job", jobName: "job", step: "read", version: 1, attempt: 1, signal },
+  promiseOf: () => undefined,
+};
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Reads a file from a server that takes `pause` milliseconds for each of 100 bytes; the reader takes `reading` for each. */
+async function readSlowly(pause: number, reading: number): Promise<number> {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  let sent = 0;
+  const source = {
+    pull(controller: ReadableStreamDefaultController<Uint8Array>) {
+      vi.setSystemTime(Date.now() + pause);
+      sent += 1;
+      if (sent > 100) controller.close();
+      else controller.enqueue(new Uint8Array(1));
+    },
+  };
+  const files = attemptFiles(
+    undefined,
+    of,
+    async () => new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "a/b" } }),
+  );
+  let read = 0;
+  for await (const bytes of await files.read({ from: "https://files.example/slow" })) {
+    read += bytes.length;
+    vi.setSystemTime(Date.now() + reading);
+  }
+  return read;
+}
+
+test("a file from a server that sends it byte by byte for half an hour fails, and may be retried", async () => {
+  const error = await readSlowly(MINUTE, 0).catch((error) => error);
+  expect(error.message).toBe("files.example took more than 30 minutes to send the file");
+  expect(isFinal(error)).toBe(false);
+});
+
+test("a slow reader gets the whole file", async () => {
+  expect(await readSlowly(10, MINUTE)).toBe(100);
+});
+
+test.each(["half a pair \ud83d", "\udc4d the other half", "a/b", "a\nb", ""])(
+  "a file whose name no address can hold is refused before it is stored, and not retried: %j",
+  async (name) => {
+    const kept = new KeptFiles({ objects: undefined as never });
+    const error = await attemptFiles(kept, of)
+      .file(name, "content")
+      .catch((error) => error);
+    expect(error.message).toMatch(/^step\.file: a file's name has 1 to 200 characters, without /);
+    expect(isFinal(error)).toBe(true);
+  },
+);
+
+test("a file is stored once the bucket answers again, in the attempt in which its list could not be read", async () => {
+  const objects = memoryStore();
+  let failures = 2;
+  const list = (prefix: string) => {
+    if (failures-- > 0) throw new Error("the bucket is away");
+    return objects.list(prefix);
+  };
+  const hash = () => {
+    const hash = createHash("sha256");
+    return { update: (bytes: Uint8Array) => void hash.update(bytes), digest: () => hash.digest("hex") };
+  };
+  const files = attemptFiles(new KeptFiles({ objects: { ...objects, list }, hash }), of);
+  const store = () => files.file("report.txt", "content");
+  await expect(store()).rejects.toThrow("the bucket is away");
+  await expect(store()).rejects.toThrow("the bucket is away");
+  expect(await store()).toMatchObject({ name: "report.txt", size: 7 });
+});

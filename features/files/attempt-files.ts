@@ -1,0 +1,302 @@
+/** The files that one attempt of a step stores and reads. */
+import { getMimeType } from "hono/utils/mime";
+import { MINUTE, NonRetryableError } from "../../core/author/context.ts";
+import {
+  type FileData,
+  type FileLimits,
+  fileUri,
+  type GivenFile,
+  isOfType,
+  MAX_FILE,
+  MAX_FILE_NAME,
+  partsOfUri,
+} from "../../core/author/file.ts";
+import type { AttemptFiles, OfAttempt } from "../../core/engine/runtime.ts";
+import { base64ToBytes } from "../../core/resonate/base64.ts";
+import { splitKey } from "../../core/resonate/ids.ts";
+import { sha256Of } from "../../core/resonate/sha256.ts";
+import { folderOf, type KeptFiles, streamOf } from "./kept-files.ts";
+import { chunksOf } from "./storage/objects.ts";
+
+const KEEPS_NO_FILES =
+  "this deployment keeps no files: set FILES_URL to a folder or to a bucket that speaks S3, or bind a bucket as FILES";
+
+/** Fetches only from public addresses, and follows no redirect. */
+export type FetchPublic = (url: string, init: { signal: AbortSignal }) => Promise<Response>;
+
+/** How many bytes of files a job has, counting those that it is storing, and how many it may have: see `MAX_STORED_BYTES`. */
+export interface Room {
+  taken: number;
+  readonly most: number;
+}
+
+const BOUNDLESS: Room = { taken: 0, most: Number.POSITIVE_INFINITY };
+
+/** How many bytes a file counts as in addition to its content. */
+const EACH = 1_000;
+
+/**
+ * Implements `step.file` and `step.read` for one attempt. `kept` is undefined in a deployment that keeps no files; `fetchPublic`
+ * is undefined where nothing can guard against private addresses.
+ */
+export function attemptFiles(
+  kept: KeptFiles | undefined,
+  of: OfAttempt & { room?: Room },
+  fetchPublic?: FetchPublic,
+): AttemptFiles {
+  const { promiseId, jobName, run, step, version, attempt, signal, room = BOUNDLESS } = of;
+  const { name: job } = splitKey(jobName);
+  /** The files that are stored or being stored, by their ids. */
+  const stored = new Map<string, { key: string; bytes: number }>();
+  let isOver = false;
+  let begun: Promise<{ folder: string; stem: string }> | undefined;
+
+  /** Removes the files of earlier attempts at this step: they did not succeed, so no journal entry refers to those files. */
+  const begin = async (files: KeptFiles) => {
+    const folder = await folderOf(promiseId);
+    const stem = (await sha256Of(`${run}\n${step}`)).slice(0, 16);
+    const from = `${folder}/${stem}-`;
+    for await (const { key } of files.location.objects.list(from)) {
+      const [theirs = 0, number = 0] = key.slice(from.length).split(".").map(Number);
+      // A later attempt may run elsewhere: its files stay.
+      if (theirs < version || (theirs === version && number < attempt)) await files.location.objects.remove(key);
+    }
+    return { folder, stem };
+  };
+  const there = (): KeptFiles => {
+    if (kept) return kept;
+    throw new NonRetryableError(KEEPS_NO_FILES);
+  };
+  const remove = async (id: string) => {
+    const one = stored.get(id);
+    if (!one) return;
+    stored.delete(id);
+    room.taken -= one.bytes;
+    one.bytes = 0;
+    await kept?.remove(one.key).catch(() => {});
+  };
+  const end = async (ids: Iterable<string>) => {
+    isOver = true;
+    await Promise.all([...ids].map(remove));
+  };
+  let count = 0;
+
+  return {
+    async file(name, data, { mimeType } = {}) {
+      const files = there();
+      signal.throwIfAborted();
+      if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\p{Cc}\p{Cs}/\\]/u.test(name))
+        throw new NonRetryableError(
+          `step.file: a file's name has 1 to ${MAX_FILE_NAME} characters, without slashes, control characters and unpaired surrogates`,
+        );
+      count += 1;
+      const n = count;
+      begun ??= begin(files).catch((error) => {
+        // The step may store the file again, after the store's outage.
+        begun = undefined;
+        throw error;
+      });
+      const { folder, stem } = await begun;
+      const id = `${stem}-${version}.${attempt}.${n}`;
+      const key = `${folder}/${id}`;
+      const one = { key, bytes: 0 };
+      stored.set(id, one);
+      const type = mimeType ?? typeOf(data) ?? typeOfName(name) ?? "application/octet-stream";
+      /** @throws {NonRetryableError} where there is no room for so many bytes more */
+      const take = (bytes: number) => {
+        signal.throwIfAborted();
+        if (isOver) throw new NonRetryableError(`step.file: the step ended before ${name} was stored: await it`);
+        if (room.taken + bytes > room.most) throw new NonRetryableError(full(room.most));
+        one.bytes += bytes;
+        room.taken += bytes;
+      };
+      const counted = async function* () {
+        take(EACH);
+        for await (const bytes of bounded(bytesIn(data, files), MAX_FILE)) {
+          take(bytes.length);
+          yield bytes;
+        }
+      };
+      try {
+        const { size, sha256 } = await files.write(key, counted(), { job: promiseId, name, mimeType: type });
+        take(0);
+        return { uri: fileUri(job, id, name), name, mimeType: type, size, sha256, step, attempt };
+      } catch (error) {
+        // The step may have ended in the meantime, and have forgotten this file before the last bytes were written.
+        stored.set(id, one);
+        await remove(id);
+        throw error;
+      }
+    },
+
+    async read(file, own = {}) {
+      const given = isGiven(file) ? { ...file, uri: file.from } : file;
+      const limits = isGiven(file) ? { ...file, ...own } : own;
+      const uri = typeof given === "string" ? given : given?.uri;
+      if (/^data:/i.test(uri)) return fromDataUri(uri, limits).stream();
+      if (isGiven(file) && /^https:/i.test(uri)) return fetched(uri, limits, signal, fetchPublic);
+      const files = there();
+      const parts = partsOfUri(uri);
+      if (!parts)
+        throw new NonRetryableError(
+          "step.read takes a reference to a file, its URI or a data: URI, and fetches no other address",
+        );
+      const id = parts.job === job ? promiseId : of.promiseOf(parts.job);
+      const key = id && `${await folderOf(id)}/${parts.id}`;
+      const description = key && (await files.describe(key));
+      if (!key || !description) throw new NonRetryableError(gone(uri));
+      if (typeof given !== "string" && "sha256" in given && given.sha256 !== description.sha256)
+        throw new NonRetryableError(`${uri} is not the file of the reference: its checksum differs`);
+      fits(uri, description.mimeType, description.size, limits);
+      const stream = await files.read(key, description);
+      if (!stream) throw new NonRetryableError(gone(uri));
+      return stream;
+    },
+
+    async keep(value) {
+      const text = stored.size > 0 ? (JSON.stringify(value) ?? "") : "";
+      await end([...stored.keys()].filter((id) => !text.includes(id)));
+    },
+    discard: () => end(stored.keys()),
+  };
+}
+
+const full = (most: number) =>
+  `the job's files come to more than the ${most} bytes that may be stored of its caller's jobs (MAX_STORED_BYTES): store less`;
+
+const isGiven = (file: unknown): file is GivenFile => typeof (file as GivenFile | null)?.from === "string";
+
+const REDIRECTS = 5;
+
+/** How many minutes a server may take to send a file, without the time that its reader takes. */
+const LONGEST = 30;
+
+/** The bytes at an address that a client has given. @throws {NonRetryableError} where trying again cannot help */
+async function fetched(
+  url: string,
+  limits: FileLimits,
+  signal: AbortSignal,
+  fetchPublic: FetchPublic | undefined,
+): Promise<ReadableStream<Uint8Array>> {
+  if (!fetchPublic)
+    throw new NonRetryableError(
+      "no file is fetched where a job runs in Workers, or in a test: give a data: URI or a job's file",
+    );
+  const { host } = new URL(url);
+  let at = url;
+  for (let n = 0; n <= REDIRECTS; n++) {
+    const response = await fetchPublic(at, { signal }).catch((error: Error) => {
+      const refused = [error, error.cause as Error | undefined].find((each) => each?.name === "PrivateAddress");
+      throw refused ? new NonRetryableError(refused.message, { cause: error }) : error;
+    });
+    const { status, headers, body } = response;
+    const location = status >= 300 && status < 400 ? headers.get("location") : null;
+    try {
+      if (location !== null) {
+        const next = URL.canParse(location, at) ? new URL(location, at) : undefined;
+        if (next?.protocol !== "https:") throw new NonRetryableError(`${host} leads to an address that is not https`);
+        at = next.href;
+        await body?.cancel();
+        continue;
+      }
+      if (!response.ok || !body) {
+        const words = `${host} answered ${status} for the file`;
+        throw status >= 500 || status === 429 || status === 408 ? new Error(words) : new NonRetryableError(words);
+      }
+      const said = headers.get("content-type")?.split(";")[0]?.trim();
+      const known = said && said !== "application/octet-stream" ? said : typeOfName(new URL(at).pathname);
+      fits(url, known ?? said ?? "application/octet-stream", Number(headers.get("content-length")), limits);
+      return streamOf(bounded(inTime(chunksOf(body), host), limits.max ?? MAX_FILE));
+    } catch (error) {
+      await body?.cancel().catch(() => {});
+      throw error;
+    }
+  }
+  throw new NonRetryableError(`${host} leads from one address to the next, more than ${REDIRECTS} times`);
+}
+
+/** Ends a file that comes so slowly that it would hold its job until the deadline. */
+async function* inTime(data: AsyncIterable<Uint8Array>, host: string): AsyncGenerator<Uint8Array> {
+  let took = 0;
+  let since = Date.now();
+  for await (const bytes of data) {
+    took += Date.now() - since;
+    if (took > LONGEST * MINUTE) throw new Error(`${host} took more than ${LONGEST} minutes to send the file`);
+    yield bytes;
+    since = Date.now();
+  }
+}
+
+const gone = (uri: string) => `${uri}: the caller has no such file, or it is gone`;
+
+/** @throws {NonRetryableError} */
+function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_FILE }: FileLimits): void {
+  const shown = what.slice(0, 200);
+  if (!isOfType(type, mimeTypes))
+    throw new NonRetryableError(`${shown} is ${type}, and must be ${mimeTypes?.join(", ")}`);
+  if (size > max) throw new NonRetryableError(`${shown} has ${size} bytes; up to ${max} are taken`);
+}
+
+/** @throws {NonRetryableError} */
+function fromDataUri(uri: string, limits: FileLimits): Blob {
+  const [, type = "", isBase64, text = ""] = /^data:([^,]*?)(;base64)?,(.*)$/is.exec(uri) ?? [];
+  try {
+    const bytes = isBase64 ? base64ToBytes(text) : new TextEncoder().encode(decodeURIComponent(text));
+    fits("the data: URI", type || "text/plain", bytes.length, limits);
+    return new Blob([bytes]);
+  } catch (error) {
+    if (error instanceof NonRetryableError) throw error;
+    throw new NonRetryableError("the data: URI is malformed");
+  }
+}
+
+/** Types that Hono does not know, as it knows only those that browsers load. */
+const MORE_TYPES = {
+  flac: "audio/flac",
+  m4a: "audio/mp4",
+  md: "text/markdown",
+  ogg: "audio/ogg",
+  tsv: "text/tab-separated-values",
+  wav: "audio/wav",
+  yaml: "application/yaml",
+};
+
+const typeOfName = (name: string): string | undefined =>
+  (getMimeType(name) ?? getMimeType(name, MORE_TYPES))?.split(";")[0];
+
+function typeOf(data: FileData): string | undefined {
+  if (typeof data === "string") return undefined;
+  if (data instanceof Blob) return data.type || undefined;
+  return isResponse(data) ? (data.headers.get("content-type") ?? undefined) : undefined;
+}
+
+/** Checks the tag: a library may replace the global class, as Hono's Node server does, and then `instanceof` fails. */
+const isResponse = (data: FileData): data is Response => Object.prototype.toString.call(data) === "[object Response]";
+
+async function* bytesIn(data: FileData, { location }: KeptFiles): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  if (typeof data === "string") yield encoder.encode(data);
+  else if (data instanceof Uint8Array) yield data;
+  else if (data instanceof ArrayBuffer) yield new Uint8Array(data);
+  else if (data instanceof Blob) yield* chunksOf(data.stream());
+  else if (data instanceof ReadableStream) yield* chunksOf(data);
+  else if (isResponse(data)) {
+    if (!data.ok) throw new Error(`step.file: the response has status ${data.status}`);
+    if (data.body) yield* chunksOf(data.body);
+  } else if (Symbol.asyncIterator in Object(data)) {
+    for await (const each of data as AsyncIterable<Uint8Array | string>)
+      yield typeof each === "string" ? encoder.encode(each) : each;
+  } else if (typeof (data as { path?: unknown } | null)?.path === "string") {
+    if (!location.readPath) throw new NonRetryableError("step.file: this worker has no disk to read a path from");
+    yield* location.readPath((data as { path: string }).path);
+  } else throw new NonRetryableError("step.file takes a text, bytes, a Blob, a stream, a Response or { path }");
+}
+
+async function* bounded(data: AsyncIterable<Uint8Array>, most: number): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const bytes of data) {
+    size += bytes.length;
+    if (size > most) throw new NonRetryableError(`the file has more than ${most} bytes`);
+    yield bytes;
+  }
+}

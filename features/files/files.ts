@@ -1,0 +1,235 @@
+/** Files of jobs for clients: lines and links in answers, downloads, resources. */
+import type { Caller } from "../../core/author/caller.ts";
+import { type FileReference, filesIn, isText, partsOfUri, sizeInWords } from "../../core/author/file.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { bytesToBase64 } from "../../core/resonate/base64.ts";
+import { splitGeneration } from "../../core/resonate/ids.ts";
+import type { CallToolResult } from "../../core/tools/mcp.ts";
+import { isBlocked } from "../../functions/auth/blocked.ts";
+import { clientAddress } from "../../functions/http/client-address.ts";
+import { limitedResponse, type RateLimit, type RefusedTries } from "../../functions/http/rate-limit.ts";
+import { CARD_FILES } from "../cards/card-of.ts";
+import type { Seal } from "../pages/seal.ts";
+import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
+import { type Description, folderOf, type KeptFiles } from "./kept-files.ts";
+import { bytesOf } from "./storage/objects.ts";
+
+/** How long an address is valid, in milliseconds. */
+const VALID = 24 * 3_600_000;
+
+/** The most files that an answer names, and a page shows. */
+const MOST = 20;
+
+/** The largest file that `resources/read` gives, in bytes. */
+const SMALL = 1_000_000;
+
+const PURPOSE = "file";
+
+/** Makes and opens the addresses of files. */
+interface FilePages {
+  readonly config: { PUBLIC_URL?: string | undefined; VIEW_LINKS: "on" | "off" };
+  readonly seal: Seal | undefined;
+}
+
+/** The parts of an edge that a download needs. */
+interface Door {
+  store: RemoteStore;
+  refused: RefusedTries;
+  rateLimit: RateLimit | undefined;
+  settings(): Promise<{ blocked: readonly string[] }>;
+}
+
+/** A file, with its path for one caller. */
+export interface FileView extends Pick<FileReference, "name" | "mimeType" | "size" | "uri"> {
+  path: string;
+}
+
+/** Loads the code for files, which is needed only where a job has one. */
+export type LoadFiles = () => Promise<Files>;
+
+export class Files {
+  readonly #pages: FilePages;
+  readonly #kept: KeptFiles | undefined;
+
+  constructor(env: EdgeFileBindings, pages: FilePages) {
+    this.#pages = pages;
+    this.#kept = keptFilesOf(env);
+  }
+
+  /** The answer for a card, with the addresses of the card's files. */
+  async addressed<Result extends CallToolResult>(result: Result, caller: Caller): Promise<Result> {
+    const card = result.structuredContent as { [CARD_FILES]?: FileReference[] };
+    const files = card[CARD_FILES];
+    if (!files) return result;
+    const until = Date.now() + VALID;
+    const addressed = files.map(async (file) => ({ ...file, url: await this.#urlOf(file.uri, caller, until) }));
+    return { ...result, structuredContent: { ...card, [CARD_FILES]: await Promise.all(addressed) } };
+  }
+
+  /** The result with a line for each file that `value` refers to and, with `links`, a resource link. */
+  async shown<Result extends CallToolResult>(
+    result: Result,
+    value: unknown,
+    caller: Caller,
+    links: boolean,
+  ): Promise<Result> {
+    const until = Date.now() + VALID;
+    const files = filesIn(value, MOST);
+    const content = await Promise.all(
+      files.map(async ({ uri, name, mimeType, size }) => {
+        const url = await this.#urlOf(uri, caller, until);
+        const where = url === undefined ? uri : `${url} (until ${new Date(until).toISOString()})`;
+        const text = { type: "text" as const, text: `${name}, ${mimeType}, ${sizeInWords(size)}: ${where}` };
+        return links ? [text, { type: "resource_link" as const, uri, name, mimeType, size }] : [text];
+      }),
+    );
+    return { ...result, content: [...result.content, ...content.flat()] };
+  }
+
+  /** The files that a value refers to, for the page of its job; with `job`, only the files of that job and its generations. */
+  async viewsIn(value: unknown, caller: Caller, job?: string): Promise<FileView[]> {
+    const until = Date.now() + VALID;
+    const isShown = ({ uri }: FileReference) =>
+      job === undefined || splitGeneration(partsOfUri(uri)?.job ?? "").base === splitGeneration(job).base;
+    const files = filesIn(value).filter(isShown).slice(0, MOST);
+    const views = files.map(async ({ uri, name, mimeType, size }) => {
+      const path = await this.#pathOf(uri, caller, until);
+      return path === undefined ? [] : [{ uri, name, mimeType, size, path }];
+    });
+    return (await Promise.all(views)).flat();
+  }
+
+  /** The address of a file; undefined where clients get no addresses. */
+  async #urlOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
+    const { PUBLIC_URL, VIEW_LINKS } = this.#pages.config;
+    const path = await this.#pathOf(uri, caller, until);
+    const isTold = path !== undefined && PUBLIC_URL !== undefined && VIEW_LINKS === "on";
+    return isTold ? new URL(path, PUBLIC_URL).href : undefined;
+  }
+
+  async #pathOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
+    const sealed = await this.#pages.seal?.close(PURPOSE, { uri, caller }, until);
+    return sealed && `/files/${sealed}`;
+  }
+
+  /** Serves a file at its address. Anybody with the address may read the file, as its caller, until the address expires. */
+  async download(request: Request, sealed: string, door: Door): Promise<Response> {
+    const opened = await this.#pages.seal?.open(PURPOSE, sealed);
+    const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
+    if (!opened || isBlocked(caller, (await door.settings()).blocked)) {
+      door.refused.add(request);
+      return refused(404, "This address is void, or its time is over.");
+    }
+    const limited = await door.rateLimit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
+    if (limited) return limitedResponse(limited);
+    const found = await this.#find(door.store.as(caller, crypto.randomUUID()), uri, request.signal);
+    if (!found) return refused(404, "The file is gone.");
+    const { key, about } = found;
+    const { size, sha256 } = about;
+    const etag = `"${sha256}"`;
+    const headers = headersOf(about, etag);
+    if (request.headers.get("if-none-match")?.includes(etag)) return new Response(null, { status: 304, headers });
+    const range = rangeOf(request.headers, size, etag);
+    if (range === "none") {
+      headers.set("content-range", `bytes */${size}`);
+      return new Response(null, { status: 416, headers });
+    }
+    const { from, to } = range ?? { from: 0, to: size };
+    headers.set("content-length", String(to - from));
+    if (range) headers.set("content-range", `bytes ${from}-${to - 1}/${size}`);
+    const status = range ? 206 : 200;
+    if (request.method === "HEAD") return new Response(null, { status, headers });
+    const bytes = await this.#kept?.bytes(key, about, { from, to });
+    return bytes ? new Response(bodyOf(bytes, to - from), { status, headers }) : refused(404, "The file is gone.");
+  }
+
+  /** A small file as a resource, or a refusal. Not thrown: this module may be bundled apart, with its own error classes. */
+  async resource(store: RemoteStore, uri: string, caller: Caller, signal?: AbortSignal) {
+    const found = await this.#find(store, uri, signal);
+    if (found && found.about.size > SMALL) {
+      const url = await this.#urlOf(uri, caller, Date.now() + VALID);
+      const at = url === undefined ? "" : ` Download it: ${url}`;
+      return { refusal: `The file has ${found.about.size} bytes; up to ${SMALL} are given as a resource.${at}` };
+    }
+    const stream = found && (await this.#kept?.read(found.key, found.about));
+    if (!found || !stream) return { refusal: `Resource not found: ${uri}` };
+    const { mimeType } = found.about;
+    const bytes = await bytesOf(stream);
+    const text = isText(mimeType) ? textOf(bytes) : undefined;
+    const content = text === undefined ? { blob: bytesToBase64(bytes) } : { text };
+    return { contents: [{ uri, mimeType, ...content }], cacheScope: "private" as const, ttlMs: VALID };
+  }
+
+  /** A file of a job that the caller of `store` may see. */
+  async #find(
+    store: RemoteStore,
+    uri: string,
+    signal?: AbortSignal,
+  ): Promise<{ key: string; about: Description } | undefined> {
+    const parts = partsOfUri(uri);
+    const job = parts && this.#kept && (await store.get(parts.job, signal));
+    if (!job) return undefined;
+    const key = `${await folderOf(job.id)}/${parts.id}`;
+    const about = await this.#kept?.describe(key);
+    return about && { key, about };
+  }
+}
+
+/** Undefined for bytes that would not come back from the text unchanged. */
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+const refused = (status: number, error: string) =>
+  Response.json({ error }, { status, headers: { "cache-control": "no-store" } });
+
+/** The content of a file is not trusted: browsers must neither run it nor treat it as another type than the declared one. */
+function headersOf({ name, mimeType }: Description, etag: string): Headers {
+  const isPlain = /^[\w.+-]+\/[\w.+-]+(; ?charset=[\w-]+)?$/.test(mimeType);
+  const plain = name.replace(/[^\w.() -]/g, "_");
+  const encoded = encodeURIComponent(name).replace(/['()*]/g, (each) =>
+    `%${each.charCodeAt(0).toString(16)}`.toUpperCase(),
+  );
+  return new Headers({
+    "accept-ranges": "bytes",
+    "cache-control": "private, max-age=600",
+    "content-disposition": `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`,
+    "content-security-policy": "sandbox; default-src 'none'",
+    "content-type": isPlain ? mimeType : "application/octet-stream",
+    "cross-origin-resource-policy": "same-origin",
+    etag,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+  });
+}
+
+/** The range that a request asks for; undefined for the whole, `none` for one that the file does not have. */
+function rangeOf(headers: Headers, size: number, etag: string): { from: number; to: number } | "none" | undefined {
+  const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(headers.get("range") ?? "") ?? [];
+  const condition = headers.get("if-range");
+  if (first === undefined || (first === "" && last === "") || (condition !== null && condition !== etag))
+    return undefined;
+  const from = first === "" ? Math.max(0, size - Number(last)) : Number(first);
+  const to = first === "" || last === "" ? size : Math.min(size, Number(last) + 1);
+  return from < to ? { from, to } : "none";
+}
+
+/** A body of these bytes. Each chunk is sent before the next one is read, which may go into the same buffer. */
+function bodyOf(bytes: AsyncGenerator<Uint8Array>, length: number): ReadableStream {
+  const { FixedLengthStream } = globalThis as unknown as {
+    FixedLengthStream: new (length: number) => TransformStream<Uint8Array, Uint8Array>;
+  };
+  const { readable, writable } = new FixedLengthStream(length);
+  const writer = writable.getWriter();
+  const write = async () => {
+    for await (const each of bytes) await writer.write(each);
+    await writer.close();
+  };
+  // A reader that has left need not learn of an error.
+  void write().catch((error) => writer.abort(error).catch(() => {}));
+  return readable;
+}

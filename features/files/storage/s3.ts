@@ -1,0 +1,141 @@
+/** Object store in a bucket of any store that speaks S3, by its URL and keys. */
+import { AwsClient } from "aws4fetch";
+import { pause } from "../../../core/resonate/pacing/backoff.ts";
+import { sha256Of } from "../../../core/resonate/sha256.ts";
+import { type ObjectStore, PART, type StoredObject } from "./objects.ts";
+
+interface S3Options {
+  /** Has the bucket in its path, and optionally a prefix for all keys: `https://s3.example.com/bucket/prefix`. */
+  url: string;
+  keyId: string;
+  secret: string;
+  region: string;
+}
+
+/** The variables that name a bucket, and the keys to it. */
+interface Variables {
+  FILES_URL?: string | undefined;
+  FILES_KEY_ID?: string | undefined;
+  FILES_SECRET?: string | undefined;
+  FILES_REGION?: string | undefined;
+}
+
+/** The bucket that `FILES_URL` names. @throws {Error} if its keys are missing */
+export function s3Of({ FILES_URL: url = "", FILES_KEY_ID: keyId, FILES_SECRET: secret, FILES_REGION }: Variables) {
+  if (!keyId || !secret)
+    throw new Error("FILES_URL names a bucket: FILES_KEY_ID and FILES_SECRET must be set, the keys to it");
+  return s3Store({ url, keyId, secret, region: FILES_REGION || "auto" });
+}
+
+/** Marks an unfinished upload in a list, before the id of the upload. */
+const UNFINISHED = "?uploadId=";
+
+const TRIES = 4;
+
+function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
+  const client = new AwsClient({
+    ...{ accessKeyId: keyId, secretAccessKey: secret, region, service: "s3" },
+    retries: 0,
+  });
+  const { origin, pathname } = new URL(url);
+  const [, bucket = "", ...before] = pathname.replace(/\/+$/, "").split("/");
+  const home = before.length > 0 ? `${before.join("/")}/` : "";
+  /** As keys have it: a path is percent-encoded. */
+  const prefixOfAll = decodeURIComponent(home);
+
+  /** Sends a request and resolves to its answer, which may be 404. @throws {Error} with the store's words */
+  const send = async (method: string, path: string, body: Uint8Array<ArrayBuffer> | string = "", headers = {}) => {
+    const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+    // The store checks the received bytes against this hash.
+    const signed = { ...headers, "x-amz-content-sha256": await sha256Of(bytes) };
+    for (let n = 1; ; n++) {
+      const request = { method, headers: signed, ...(method !== "GET" && { body: bytes }) };
+      const answer = await client.fetch(`${origin}/${bucket}${path}`, request).catch((error: Error) => error);
+      const isLast = n === TRIES;
+      if (answer instanceof Error) {
+        if (isLast) throw new Error(`the store of files: ${answer.message}`, { cause: answer });
+      } else if (answer.ok || answer.status === 404) return answer;
+      else {
+        const words = (await answer.text()).slice(0, 300);
+        if (answer.status < 500 || isLast) throw new Error(`the store of files answered ${answer.status}: ${words}`);
+      }
+      await pause(100 * 4 ** n);
+    }
+  };
+  const there = async (answer: Promise<Response>): Promise<Response> => {
+    const response = await answer;
+    if (response.ok) return response;
+    throw new Error(`the store of files answered ${response.status}: ${(await response.text()).slice(0, 300)}`);
+  };
+  const at = (key: string) => `/${home}${key}`;
+
+  /** Begins an upload in parts; resolves with a function that returns its path, with more in the query. */
+  const beginUpload = async (key: string) => {
+    const uploadId = inside(await (await there(send("POST", `${at(key)}?uploads=`))).text(), "UploadId");
+    return (more = "") => `${at(key)}?${more}uploadId=${encodeURIComponent(uploadId)}`;
+  };
+
+  async function* listed(query: Record<string, string>, tag: string, next: readonly [string, string][]) {
+    for (let more: Record<string, string> | undefined = {}; more; ) {
+      const search = new URLSearchParams({ ...query, ...more });
+      const text = await (await there(send("GET", `?${search}`))).text();
+      for (const [, entry = ""] of text.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, "gs"))) yield entry;
+      const isCut = inside(text, "IsTruncated") === "true";
+      more = isCut ? Object.fromEntries(next.map(([from, to]) => [to, inside(text, from)])) : undefined;
+    }
+  }
+
+  return {
+    async write(key, parts) {
+      let upload: Awaited<ReturnType<typeof beginUpload>> | undefined;
+      const tags: string[] = [];
+      try {
+        for await (const part of parts) {
+          if (!upload && part.length < PART) return void (await there(send("PUT", at(key), part)));
+          upload ??= await beginUpload(key);
+          const { headers } = await there(send("PUT", upload(`partNumber=${tags.length + 1}&`), part));
+          tags.push(headers.get("etag") ?? "");
+        }
+        if (!upload) return;
+        const list = tags.map((tag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${tag}</ETag></Part>`);
+        const body = `<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`;
+        const answer = await (await there(send("POST", upload(), body))).text();
+        // The store may fail after it has sent status 200.
+        if (answer.includes("<Error>")) throw new Error(`the store of files answered: ${answer.slice(0, 300)}`);
+      } catch (error) {
+        if (upload) await send("DELETE", upload()).catch(() => {});
+        throw error;
+      }
+    },
+    async read(key, range) {
+      if (range?.length === 0) return new Blob([]).stream();
+      const headers = range && { range: `bytes=${range.offset}-${range.offset + range.length - 1}` };
+      const response = await send("GET", at(key), "", headers);
+      if (response.status !== 404) return response.body ?? new Blob([]).stream();
+      await response.body?.cancel();
+      return undefined;
+    },
+    async *list(prefix): AsyncGenerator<StoredObject> {
+      const query = { "list-type": "2", prefix: prefixOfAll + prefix };
+      for await (const entry of listed(query, "Contents", [["NextContinuationToken", "continuation-token"]]))
+        yield { key: inside(entry, "Key").slice(prefixOfAll.length), at: Date.parse(inside(entry, "LastModified")) };
+      const markers = [
+        ["NextKeyMarker", "key-marker"],
+        ["NextUploadIdMarker", "upload-id-marker"],
+      ] as const;
+      for await (const entry of listed({ uploads: "", prefix: prefixOfAll + prefix }, "Upload", markers as never)) {
+        const key =
+          inside(entry, "Key").slice(prefixOfAll.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
+        yield { key, at: Date.parse(inside(entry, "Initiated")) };
+      }
+    },
+    remove: async (key) => void (await send("DELETE", at(key))),
+  };
+}
+
+const inside = (xml: string, tag: string): string =>
+  (new RegExp(`<${tag}>(.*?)</${tag}>`, "s").exec(xml)?.[1] ?? "")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&amp;", "&");

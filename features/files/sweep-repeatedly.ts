@@ -1,0 +1,17 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { LineLog } from "../../worker/execution/instruments.ts";
+import type { KeptFiles } from "./kept-files.ts";
+import { sweep } from "./sweep.ts";
+
+/** Sweeps files a minute after the start and every six hours, until `signal` aborts. */
+export async function sweepRepeatedly(files: KeptFiles, client: ResonateClient, log: LineLog, signal: AbortSignal) {
+  const hasPassed = (ms: number) => delay(ms, true, { ref: false, signal }).catch(() => false);
+  for (let pause = 60_000; await hasPassed(pause); pause = 6 * 3_600_000) {
+    const removed = await sweep(files, client).catch((error: Error) => {
+      log.warn({ reason: error.message }, "files were not swept");
+      return 0;
+    });
+    if (removed > 0) log.info({ removed }, "files of jobs that are gone were removed");
+  }
+}

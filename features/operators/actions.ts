@@ -1,0 +1,232 @@
+/** What operators do to jobs, kinds and callers: stored, done, and continued after an interruption. */
+
+import { keysOf } from "../../core/author/caller.ts";
+import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
+import { splitKey } from "../../core/resonate/ids.ts";
+import type { Config } from "../../functions/config.ts";
+import { EdgeLog } from "../../functions/http/log.ts";
+import { deployed } from "../../functions/objects/deployed.ts";
+import { cleanUp } from "../clean-up/start.ts";
+import type { PausedJobs } from "../pauses/paused-jobs.ts";
+import type { Action, ActionState, Filter, Scope, Settings } from "./calls.ts";
+import { retryJob } from "./retry.ts";
+import type { OperateTables } from "./tables.ts";
+
+/** The most jobs of one action. */
+const MOST_TARGETS = 10_000;
+
+/** How many jobs an action handles at once. */
+const AT_ONCE = 16;
+
+/** How long a call waits for its action, and the pause before an action continues, in milliseconds. */
+export const PATIENCE = 3_000;
+
+const NOT_DONE = "not done: ";
+
+interface ActionsOptions {
+  tables: OperateTables;
+  paused: PausedJobs;
+  client: ResonateClient;
+  config: Config;
+  /** Sets the object's alarm. */
+  arm(): Promise<void>;
+}
+
+export class Actions {
+  readonly #options: ActionsOptions;
+  #working: Promise<void> | undefined;
+
+  constructor(options: ActionsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether an action has further work. */
+  get isBusy(): boolean {
+    return this.#options.tables.all("SELECT 1 FROM actions WHERE state = 'open' LIMIT 1").length > 0;
+  }
+
+  settings(): Settings {
+    return this.#options.tables.get<Settings>("settings") ?? { starts_stopped: false, blocked: [] };
+  }
+
+  /** Stores an action and its jobs, and then does it. The next alarm continues an interrupted action. */
+  async act(who: string, action: Action): Promise<ActionState> {
+    const jobs = "jobs" in action || "filter" in action ? await this.#targetsOf(action) : [];
+    const { tables } = this.#options;
+    const n = tables.transaction(() => {
+      const { do: what, ...about } = action;
+      const n = tables.note(who, what, { ...about, ...(jobs.length > 0 && { count: jobs.length }) });
+      tables.all("INSERT INTO actions VALUES (?, ?, ?, 'open')", n, who, JSON.stringify(action));
+      for (const job of jobs) tables.all("INSERT OR IGNORE INTO targets VALUES (?, ?, NULL)", n, job);
+      // Settings, which only this object keeps, apply at once: in an incident the Resonate server may be unavailable.
+      if (this.#set(action)) this.#end(n, who, action);
+      return n;
+    });
+    await this.#options.arm();
+    await Promise.race([this.work(), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+    return this.state(n);
+  }
+
+  state(n: number): ActionState {
+    const [{ total, done } = { total: 0, done: 0 }] = this.#options.tables.all<{ total: number; done: number }>(
+      "SELECT count(*) AS total, count(outcome) AS done FROM targets WHERE action = ?",
+      n,
+    );
+    const [row] = this.#options.tables.all<{ state: string; what: string }>(
+      "SELECT state, json_extract(asked, '$.do') AS what FROM actions WHERE n = ?",
+      n,
+    );
+    const outcomes = this.#options.tables.all<{ job: string; outcome: string }>(
+      "SELECT job, outcome FROM targets WHERE action = ? AND outcome NOTNULL LIMIT 50",
+      n,
+    );
+    if (row && row.state !== "open" && row.state !== "done") outcomes.push({ job: row.what, outcome: row.state });
+    return {
+      ...{ n, total, done, is_over: row?.state !== "open" },
+      outcomes: Object.fromEntries(outcomes.map(({ job, outcome }) => [job, outcome])),
+    };
+  }
+
+  async #targetsOf({ jobs, filter = {} }: { jobs?: string[]; filter?: Filter }): Promise<string[]> {
+    return jobs ?? this.#options.tables.jobs(await withKeys(filter), MOST_TARGETS).jobs.map(({ job }) => String(job));
+  }
+
+  /** Does the open actions. After a failure the next alarm continues. */
+  work(): Promise<void> {
+    this.#working ??= this.#workOff()
+      .catch((error) => {
+        const log = new EdgeLog(this.#options.config.LOG_LEVEL);
+        const reason = error instanceof ResonateUnavailable ? error.message : log.describe(error);
+        log.warn("operators' actions wait", { reason });
+      })
+      .finally(() => {
+        this.#working = undefined;
+      });
+    return this.#working;
+  }
+
+  async #workOff(): Promise<void> {
+    for (;;) {
+      // In an incident a pause must not wait for the end of a long action on jobs.
+      const [row] = this.#options.tables.all<{ n: number; who: string; asked: string }>(
+        "SELECT n, who, asked FROM actions WHERE state = 'open' ORDER BY json_extract(asked, '$.do') IN ('retry', 'cancel'), n LIMIT 1",
+      );
+      if (!row) return;
+      const { n, who } = row;
+      const action: Action = JSON.parse(row.asked);
+      const isOnJobs = action.do === "retry" || action.do === "cancel";
+      if (isOnJobs && !(await this.#workOn(n, action))) continue;
+      const reason =
+        action.do === "pause" || action.do === "resume"
+          ? await this.#hold(action.of, action.do === "pause").then(() => undefined, lastingReason)
+          : undefined;
+      this.#options.tables.transaction(() => this.#end(n, who, action, reason));
+    }
+  }
+
+  /** Notes that an action is done, or for which reason it is not. */
+  #end(n: number, who: string, action: Action, reason?: string): void {
+    const jobs = this.state(n).total;
+    const about = { of: n, ...(jobs > 0 && { jobs }), ...(reason !== undefined && { reason }) };
+    this.#options.tables.note(who, `${action.do}: ${reason === undefined ? "done" : "not done"}`, about);
+    this.#options.tables.all(
+      "UPDATE actions SET state = ? WHERE n = ?",
+      reason === undefined ? "done" : NOT_DONE + reason,
+      n,
+    );
+  }
+
+  /**
+   * Does an action for some of its jobs that have no outcome yet, and returns whether none are left. To do it twice for a job has
+   * no further effect.
+   */
+  async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<boolean> {
+    const open = "SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?";
+    const jobs = this.#options.tables.all<{ job: string }>(open, n, AT_ONCE).map(({ job }) => job);
+    const { client, config } = this.#options;
+    const server = { client, namespace: config.RESONATE_NAMESPACE };
+    const does = (job: string) =>
+      action.do === "retry" ? retryJob(server, job, action.from === "start") : this.#cancel(job);
+    const ends = await Promise.allSettled(
+      jobs.map((job) => does(job).catch((error) => NOT_DONE + lastingReason(error))),
+    );
+    this.#options.tables.transaction(() => {
+      for (const [i, job] of jobs.entries()) {
+        const end = ends[i];
+        if (end?.status !== "fulfilled") continue;
+        this.#options.tables.all("UPDATE targets SET outcome = ? WHERE action = ? AND job = ?", end.value, n, job);
+        if (end.value.startsWith(NOT_DONE)) continue;
+        if (action.do === "cancel") this.#options.tables.forget(job);
+        else this.#options.tables.all("DELETE FROM failures WHERE job = ?", job);
+      }
+    });
+    const failed = ends.find((end) => end.status === "rejected");
+    if (failed) throw failed.reason;
+    return jobs.length === 0;
+  }
+
+  async #cancel(job: string): Promise<string> {
+    const { key, name } = splitKey(job);
+    const { client, config } = this.#options;
+    const store = RemoteStore.of(endpointOf(config), deployed.jobs, [cleanUp], { client }).as({ key }, "");
+    const promise = await store.get(name);
+    const ended = promise && (await store.end(promise));
+    if (!ended) return "there is no such job";
+    return ended.isOurs || ended.promise.state === "rejected_canceled" ? "it is cancelled" : "it had ended";
+  }
+
+  /** Changes the settings of the edges; returns whether the action does that. */
+  #set(action: Action): boolean {
+    const settings = this.settings();
+    switch (action.do) {
+      case "block":
+      case "unblock": {
+        const others = settings.blocked.filter((name) => name !== action.caller);
+        const blocked = action.do === "block" ? [...others, action.caller] : others;
+        this.#options.tables.set("settings", { ...settings, blocked });
+        return true;
+      }
+      case "stop-starts":
+      case "allow-starts":
+        this.#options.tables.set("settings", { ...settings, starts_stopped: action.do === "stop-starts" });
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  async #hold(of: Scope, isOn: boolean): Promise<void> {
+    if ("kind" in of) {
+      await (isOn ? this.#options.paused.pause(of.kind) : this.#options.paused.resume(of.kind));
+      return;
+    }
+    const held = await this.#options.paused.held();
+    const changed = (all: readonly string[], some: readonly string[]) => {
+      const others = all.filter((each) => !some.includes(each));
+      return isOn ? [...others, ...some] : others;
+    };
+    if ("all" in of) return this.#options.paused.hold({ ...held, all: isOn });
+    if ("caller" in of) {
+      return this.#options.paused.hold({ ...held, callers: changed(held.callers, await keysIn(of.caller)) });
+    }
+    return this.#options.paused.hold({ ...held, jobs: changed(held.jobs, of.jobs) });
+  }
+}
+
+/** The reason of an error that recurs in each attempt. @throws the error, if the server or the deployment's token is the cause */
+function lastingReason(error: unknown): string {
+  const isOfToken = error instanceof ResonateRefused && (error.status === 401 || error.status === 403);
+  if (error instanceof ResonateUnavailable && (isOfToken || !(error instanceof ResonateRefused))) throw error;
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The keys of a caller, who is given by a key or by a name in the log. */
+const keysIn = async (caller: string) => (splitKey(caller).key ? [caller] : keysOf(caller));
+
+export const withKeys = async ({ caller, ...filter }: Filter) => ({
+  ...filter,
+  ...(caller !== undefined && { callers: await keysIn(caller) }),
+});

@@ -1,0 +1,165 @@
+/** Checks the rules for alerts, and reports the alerts that begin and end to the deployment's web hook. */
+
+import { getOf } from "../../core/resonate/codec.ts";
+import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { Config } from "../../functions/config.ts";
+import { deployed } from "../../functions/objects/deployed.ts";
+import { isHeld, NOTHING, type PausedJobs } from "../pauses/paused-jobs.ts";
+import { post } from "../web-hooks/post.ts";
+import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
+import type { Alert, CallerFigure, Overview } from "./calls.ts";
+import type { ServerState } from "./server-state.ts";
+import type { OperateTables } from "./tables.ts";
+
+/** How many waiting jobs are looked at in one go: they may have ended without a worker's report. */
+const LOOKS = 10;
+
+/** The alerts about the Resonate server, which stay as they are while the server is not asked. */
+const OF_SERVER: readonly string[] = ["no-server", "server-full", "plan-used"];
+
+interface AlertOptions {
+  tables: OperateTables;
+  paused: PausedJobs;
+  client: ResonateClient;
+  config: Config;
+  env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string };
+  fetchTo(url: string): typeof fetch;
+  /** Adds the callers' names in the log. */
+  named(callers: readonly CallerFigure[]): Promise<CallerFigure[]>;
+}
+
+/** The state of the Resonate server; undefined where it does not answer. */
+type Resonate = ServerState | "not asked" | undefined;
+type StandingAlert = Overview["alerts"][number];
+type ToldAlert = StandingAlert & { state: "begun" | "over" };
+
+export class AlertChecks {
+  readonly #options: AlertOptions;
+  #judging: Promise<unknown> = Promise.resolve();
+  /** The rows of waiting jobs that were looked at last. */
+  readonly #looked = { all: 0, blocked: 0 };
+
+  constructor(options: AlertOptions) {
+    this.#options = options;
+  }
+
+  /** The current alerts. */
+  get alerts(): StandingAlert[] {
+    return this.#options.tables.get("alerts") ?? [];
+  }
+
+  /** The problems that are alerts, or become alerts if they last. */
+  get #standing(): StandingAlert[] {
+    return this.#options.tables.get("standing") ?? [];
+  }
+
+  /** Whether a problem may soon become an alert. */
+  get isSoon(): boolean {
+    return this.#standing.length > this.alerts.length;
+  }
+
+  /** Checks the rules; resolves with the alerts that have begun or ended. Checks follow one another, each with newer figures. */
+  judge(resonate: Resonate): Promise<ToldAlert[]> {
+    const judged = this.#judging.then(() => this.#judgeAlone(resonate));
+    this.#judging = judged.catch(() => {});
+    return judged;
+  }
+
+  async #judgeAlone(resonate: Resonate): Promise<ToldAlert[]> {
+    const { config, env } = this.#options;
+    const untaken = await this.#untaken(Date.now()).catch(() => []); // A server that does not answer is another alert.
+    const mostBytes = config.MAX_STORED_BYTES;
+    const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
+    const callers = await this.#options.named(this.#options.tables.troubled(ALMOST * mostBytes));
+    const now = Date.now();
+    const { kinds, waits, workers } = this.#options.tables.overview("hour", now);
+    const seen = {
+      now,
+      kinds,
+      waits,
+      workers,
+      untaken,
+      callers,
+      deployed: versions,
+      mostBytes,
+      resonate,
+      isFree: env.PLAN !== "paid",
+    };
+    const known = this.alerts;
+    const stood = this.#standing;
+    const sinceOf = (name: string) => stood.find((each) => each.name === name)?.since ?? now;
+    const standing = [
+      ...alertsOf(seen).map((alert) => ({ ...alert, since: sinceOf(alert.name) })),
+      ...(resonate === "not asked" ? known.filter(({ name }) => OF_SERVER.includes(name)) : []),
+    ];
+    const alerts = standing.filter(({ name, since }) => now - since >= (LASTS[name] ?? 0));
+    this.#options.tables.set("standing", standing);
+    this.#options.tables.set("alerts", alerts);
+    const has = (list: readonly Alert[], { name }: Alert) => list.some((each) => each.name === name);
+    const begun = alerts.filter((alert) => !has(known, alert)).map((alert) => ({ ...alert, state: "begun" as const }));
+    const over = known.filter((alert) => !has(alerts, alert)).map((alert) => ({ ...alert, state: "over" as const }));
+    return [...begun, ...over];
+  }
+
+  /** Reports alerts to the deployment's web hook. After a failure, the next check reports them again. */
+  async tell(alerts: readonly ToldAlert[]): Promise<void> {
+    await Promise.all(alerts.map((alert) => this.#tellOne(alert)));
+  }
+
+  async #tellOne({ state, ...alert }: ToldAlert): Promise<void> {
+    const { env, fetchTo } = this.#options;
+    const { ALERT_URL: url, ALERT_SECRET: secret } = env;
+    if (!url) return;
+    const runbook = `docs/operations.md#${alert.name}`;
+    const body = JSON.stringify({ ...alert, state, since: new Date(alert.since).toISOString(), runbook });
+    const hook = { url, secrets: secret ? [secret] : [], id: `alert_${alert.name}_${alert.since}_${state}` };
+    const { ok } = await post(fetchTo(url), { ...hook, subscription: "alerts", body });
+    if (ok) return;
+    const others = this.alerts.filter(({ name }) => name !== alert.name);
+    this.#options.tables.set("alerts", state === "begun" ? others : [...others, alert]);
+  }
+
+  /** Forgets waiting jobs that have ended. Looks at some in turn, and at further ones as long as all of these have ended. */
+  async lookAtWaits(which: "all" | "blocked"): Promise<void> {
+    const { client, config } = this.#options;
+    // The plus makes SQLite search by state.
+    const where = which === "all" ? "rowid > ? ORDER BY rowid" : "state = 'blocked' AND +rowid > ? ORDER BY +rowid";
+    for (let isOver = false; !isOver; ) {
+      const rows = this.#options.tables.all<{ rowid: number; job: string }>(
+        `SELECT rowid, job FROM waits WHERE ${where} LIMIT ?`,
+        ...[this.#looked[which], LOOKS],
+      );
+      this.#looked[which] = (rows.length === LOOKS && rows.at(-1)?.rowid) || 0;
+      const ids = rows.map(({ job }) => config.RESONATE_NAMESPACE + job);
+      const found = await Promise.allSettled(ids.map((id) => client.call(getOf(id))));
+      // A job that cannot be read now may still wait.
+      const ended = rows.filter((_, i) => found[i]?.status === "fulfilled" && found[i].value?.state !== "pending");
+      for (const { job } of ended) this.#options.tables.forget(job);
+      isOver = which === "all" || ended.length < LOOKS;
+    }
+  }
+
+  /** The kinds with a job that waits for a worker, with their worker groups. Removes jobs that a worker has taken. */
+  async #untaken(now: number): Promise<{ kind: string; group: string }[]> {
+    const { client, config } = this.#options;
+    const kinds = Map.groupBy(this.#options.tables.untaken(now, LOOKS), ({ kind }) => kind);
+    const held = kinds.size > 0 ? await this.#options.paused.held() : NOTHING;
+    const isUntaken = async (job: string, says: string) => {
+      const id = config.RESONATE_NAMESPACE + job;
+      const { status, data } = await client.send("task.get", { id }, { origin: id });
+      // A job that a worker has released or lost counts as taken, unless that worker reported that it cannot run it.
+      if (status === 200 && data.task.state === "pending" && (says !== "" || data.task.version === 0)) return true;
+      this.#options.tables.forget(job);
+      return false;
+    };
+    const found: { kind: string; group: string }[] = [];
+    for (const [kind, jobs] of kinds) {
+      const isPaused = (await this.#options.paused.find(kind)) !== undefined;
+      let isFound = false;
+      for (const { job, says } of jobs) isFound ||= !isHeld(held, job) && (await isUntaken(job, says));
+      const group = deployed.jobs.find((job) => job.kind === kind)?.group ?? config.RESONATE_GROUP;
+      if (isFound && !isPaused) found.push({ kind, group });
+    }
+    return found;
+  }
+}

@@ -1,0 +1,55 @@
+import { REQUEST_TAG } from "../../core/author/job.ts";
+import { currentJobOf } from "../../core/jobs/current-job.ts";
+import { timelineOf } from "../../core/jobs/feed/timeline.ts";
+import { entryOfJob } from "../../core/jobs/record-entry.ts";
+import { newerGeneration } from "../../core/jobs/start.ts";
+import { statusOf, viewOf } from "../../core/jobs/status.ts";
+import { STARTER } from "../../core/resonate/codec.ts";
+import { isRoot, splitKey } from "../../core/resonate/ids.ts";
+import { sizeOf } from "../../core/resonate/size.ts";
+import type { Edge } from "../../functions/parts.ts";
+
+/**
+ * A job as operators see it, by its name in the log: what its caller sees, and its lease, versions and sizes. Arguments and
+ * result only with `values`. Undefined where no job has this name.
+ */
+export async function oneJob(edge: Edge, job: string, values: boolean, request: Request) {
+  const { signal } = request;
+  const { key, name } = splitKey(job);
+  const store = edge.store.as({ key }, "");
+  const promise = await store.get(name, signal);
+  if (!promise) return undefined;
+  const sizes: number[] = [];
+  const get = async (id: string) => {
+    const record = await store.child(id, signal);
+    const n = Number(/\d+$/.exec(id)?.[0]);
+    if (record && !isRoot(id)) sizes[n] = sizeOf(record);
+    return record;
+  };
+  const [{ feed, questions }, newer, timeline, task] = await Promise.all([
+    currentJobOf(store, promise, signal),
+    newerGeneration(store, promise, signal),
+    timelineOf(promise.id, 1, get),
+    edge.client.send("task.get", { id: promise.id }, { origin: promise.id, signal }).catch(() => undefined),
+  ]);
+  const { result, newer: _newer, ...view } = viewOf(name, promise);
+  const { questions: _asked, ...doing } = feed.entry ?? { questions: {} };
+  return {
+    ...view,
+    job,
+    kind: promise.job.kind,
+    ...(values && { args: promise.args, result }),
+    deadline: new Date(promise.deadline).toISOString(),
+    bytes: entryOfJob(promise, key).bytes,
+    version: promise.version,
+    deployed_version: promise.job.version,
+    caller: key || (promise.record.tags[STARTER] ?? ""),
+    request: promise.record.tags[REQUEST_TAG],
+    doing,
+    questions: [...questions].map(([question, { question: asked }]) => ({ question, message: asked.message })),
+    // How often a worker has taken it, and the state of the lease.
+    lease: task?.status === 200 ? task.data.task : undefined,
+    timeline: timeline.entries.map((entry) => ({ ...entry, bytes: sizes[entry.n] })),
+    ...(newer && { newer: { job: key + newer.name, status: statusOf(newer) } }),
+  };
+}

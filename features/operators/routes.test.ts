@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import type { Edge } from "../../functions/parts.ts";
+import { createStorage } from "../../testing/stack/object-storage.ts";
+import { operate } from "./routes.ts";
+import { OperateTables } from "./tables.ts";
+
+test.each([
+  ["", 100],
+  ["limit=2", 2],
+  ["limit=5000", 1_000],
+  ["limit=-1", 0],
+  ["limit=many", 100],
+  ["after=1200&limit=-5", 0],
+])("of 1,500 entries of the trail a request with %j reads %i", async (query, count) => {
+  const tables = new OperateTables(createStorage());
+  tables.transaction(() => {
+    for (let n = 0; n < 1_500; n++) tables.note("ada", "retry", {});
+  });
+  const callers = { operate: async (_call: string, page: object) => tables.trail(page) };
+  const edge = {
+    callers,
+    config: { isOperated: true, OPERATE: "local", auth: { AUTH_MODE: "none" } },
+  } as unknown as Edge;
+  const answer = await operate(new Request(`http://localhost/operate/trail?${query}`), edge);
+  expect(((await answer.json()) as { entries: object[] }).entries.length).toBe(count);
+});

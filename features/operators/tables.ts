@@ -1,0 +1,408 @@
+/** The data that operators see, in the SQL storage of one object of a deployment. All methods are synchronous. */
+
+import { splitKey } from "../../core/resonate/ids.ts";
+import { ObjectSql, type ObjectStorage, type Row, type SqlValue } from "../../core/resonate/object-storage.ts";
+import {
+  type CallerFigure,
+  type Filter,
+  type Group,
+  type Overview,
+  type Span,
+  TRAILED,
+  type TrailEntry,
+  type TrailPage,
+} from "./calls.ts";
+import { FAILED, type FailedJob, firstLine, MOST_NAMES, type WaitingJob, type WorkerReport } from "./worker-report.ts";
+
+const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
+
+/** The sizes of the periods of counts, and how long counts of each size are kept, in milliseconds. */
+const KEPT = [
+  { size: MINUTE, kept: 2 * HOUR },
+  { size: HOUR, kept: 15 * DAY },
+  { size: DAY, kept: 400 * DAY },
+] as const;
+
+/** The length of a span, the size of its periods, and how much earlier the time is that it is compared with. */
+const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }>> = {
+  hour: { length: HOUR, size: MINUTE, ago: DAY },
+  day: { length: DAY, size: HOUR, ago: DAY },
+  week: { length: 7 * DAY, size: HOUR, ago: 7 * DAY },
+};
+
+const OTHER = "other";
+
+/**
+ * The most jobs that are kept by name: failed ones, waiting ones, and those of one kind that wait for a worker. Jobs that need
+ * a person find room when the list is full of others: {@link ROOMS}.
+ */
+const MOST_FAILED = 10_000;
+const MOST_WAITING = 5_000;
+const MOST_UNTAKEN = 50;
+
+/** How many times {@link MOST_WAITING} the list may hold when a job in a state is added to it. */
+const ROOMS = { sleeping: 1, job: 1, failing: 2, answer: 2, blocked: 3 };
+
+/** After how many milliseconds a job that no worker has taken counts as waiting for one. */
+const UNTAKEN = MINUTE;
+
+/** A caller's entry in the trail is dropped once so many entries of any kind follow it. */
+const MOST_CALLS = 100_000;
+
+/** How long a failed job, a silent worker, and an entry of the trail are kept, in milliseconds. */
+const FAILED_KEPT = 30 * DAY;
+const WORKER_KEPT = DAY;
+const TRAIL_KEPT = 400 * DAY;
+
+/** A count of a kind, by what is counted. */
+interface Count {
+  kind: string;
+  name: string;
+  n: number;
+}
+
+const TABLES = `
+  CREATE TABLE IF NOT EXISTS counts (size INTEGER, at INTEGER, kind TEXT, name TEXT, n REAL, PRIMARY KEY (size, at, kind, name)) STRICT, WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS failures (n INTEGER PRIMARY KEY, job TEXT UNIQUE, caller TEXT, kind TEXT, reason TEXT, stack TEXT, worker TEXT, at INTEGER) STRICT;
+  CREATE INDEX IF NOT EXISTS failures_reason ON failures (kind, reason, n);
+  CREATE TABLE IF NOT EXISTS waits (job TEXT PRIMARY KEY, caller TEXT, kind TEXT, state TEXT, says TEXT, worker TEXT, at INTEGER) STRICT;
+  CREATE INDEX IF NOT EXISTS waits_state ON waits (state, kind, at);
+  CREATE TABLE IF NOT EXISTS slowest (kind TEXT PRIMARY KEY, job TEXT, ms REAL, at INTEGER) STRICT;
+  CREATE TABLE IF NOT EXISTS workers (worker TEXT PRIMARY KEY, n INTEGER, at INTEGER, about TEXT) STRICT;
+  CREATE TABLE IF NOT EXISTS figures (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER, rows INTEGER NOT NULL DEFAULT 0) STRICT;
+  CREATE INDEX IF NOT EXISTS figures_day ON figures (day, started);
+  CREATE INDEX IF NOT EXISTS figures_failing ON figures (failing) WHERE failing > 0;
+  CREATE INDEX IF NOT EXISTS figures_bytes ON figures (bytes);
+  CREATE TABLE IF NOT EXISTS trail (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, who TEXT, what TEXT, about TEXT) STRICT;
+  CREATE TABLE IF NOT EXISTS actions (n INTEGER PRIMARY KEY, who TEXT, asked TEXT, state TEXT) STRICT;
+  CREATE TABLE IF NOT EXISTS targets (action INTEGER, job TEXT, outcome TEXT, PRIMARY KEY (action, job)) STRICT, WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS targets_open ON targets (action) WHERE outcome IS NULL;
+  CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT) STRICT;
+`;
+
+export class OperateTables extends ObjectSql {
+  /** How many jobs are listed as waiting. The platform charges for each row that a count reads. */
+  #waiting: number | undefined;
+
+  constructor(storage: ObjectStorage) {
+    super(storage);
+    for (const statement of TABLES.split(";\n")) if (statement.trim() !== "") this.all(statement);
+  }
+
+  get<T>(name: string): T | undefined {
+    const [row] = this.all<{ value: string }>("SELECT value FROM settings WHERE name = ?", name);
+    return row && JSON.parse(row.value);
+  }
+
+  set(name: string, value: unknown): void {
+    // An unchanged value writes no row.
+    const statement =
+      "INSERT INTO settings VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value WHERE value <> excluded.value";
+    this.all(statement, name, JSON.stringify(value));
+  }
+
+  /** Stores a report, unless it was stored before. */
+  report(report: WorkerReport, now: number): void {
+    const { worker, n, counts, failed, waits, slowest, ...about } = report;
+    this.transaction(() => {
+      const [known] = this.all<{ n: number }>("SELECT n FROM workers WHERE worker = ?", worker);
+      if (known && known.n >= n) return;
+      this.all(
+        "INSERT INTO workers VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = excluded.n, at = excluded.at, about = excluded.about",
+        ...[worker, n, now, JSON.stringify(about)],
+      );
+      for (const [kind, name, count] of counts) this.count(kind, name, count, now);
+      for (const each of failed) this.#fail(each, worker);
+      for (const each of waits) this.#wait(each, worker, now);
+      for (const [kind, job, ms] of slowest)
+        this.all(
+          `INSERT INTO slowest VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET job = excluded.job, ms = excluded.ms, at = excluded.at
+           WHERE excluded.ms > ms OR at < excluded.at - ${DAY}`,
+          ...[kind, job, ms, now],
+        );
+    });
+  }
+
+  count(kind: string, name: string, n: number, now: number): void {
+    this.#rollUp(now);
+    const at = now - (now % MINUTE);
+    const names = this.#countOf("counts WHERE size = ? AND at = ?", MINUTE, at);
+    const known = "SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?";
+    const isKnown = names < MOST_NAMES || this.all(known, MINUTE, at, kind, name).length > 0;
+    const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER : name];
+    this.all(
+      "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+      ...[MINUTE, at, as[0] ?? "", as[1] ?? "", n],
+    );
+  }
+
+  #fail({ job, kind, reason, stack = "", at }: FailedJob, worker: string): void {
+    const [caller, first] = [splitKey(job).key, firstLine(reason)];
+    this.all(
+      "INSERT OR REPLACE INTO failures (job, caller, kind, reason, stack, worker, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      ...[job, caller, kind, first, stack, worker, at],
+    );
+    this.all("DELETE FROM failures WHERE n <= (SELECT max(n) FROM failures) - ?", MOST_FAILED);
+  }
+
+  #wait({ job, kind, state, says = "" }: WaitingJob, worker: string, now: number): void {
+    if (state === undefined) {
+      this.forget(job);
+      return;
+    }
+    const [known] = this.all("SELECT state FROM waits WHERE job = ?", job);
+    const isKnown = known !== undefined;
+    this.#waiting ??= this.#countOf("waits");
+    if (state === "worker") {
+      const untaken = "SELECT 1 FROM waits WHERE state = 'worker' AND kind = ? LIMIT 1 OFFSET ?";
+      if (this.all(untaken, kind, MOST_UNTAKEN - 1).length > 0) return;
+      // The row of a job that is started again stays as it is.
+      if (says === "" && isKnown) return;
+    } else {
+      const room = ROOMS[state] * MOST_WAITING;
+      // A job that no longer fails, asks or is blocked leaves the room of those that do.
+      const hasLess = ROOMS[state] < (ROOMS[known?.state as keyof typeof ROOMS] ?? 0);
+      if (isKnown ? hasLess && this.#waiting > room : this.#waiting >= room) {
+        this.forget(job);
+        return;
+      }
+    }
+    if (!isKnown) this.#waiting += 1;
+    this.all(
+      `INSERT INTO waits VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET says = excluded.says, worker = excluded.worker,
+       at = CASE WHEN state = excluded.state THEN at ELSE excluded.at END, state = excluded.state`,
+      ...[job, splitKey(job).key, kind, state, says, worker, now],
+    );
+  }
+
+  started(kind: string, job: string, now: number): void {
+    this.#wait({ job, kind, state: "worker" }, "", now);
+  }
+
+  /** For each kind, the oldest jobs, up to `limit`, that a worker should have taken by now. */
+  untaken(now: number, limit: number): { kind: string; job: string; says: string }[] {
+    return this.all(
+      `SELECT kind, job, says FROM
+         (SELECT *, row_number() OVER (PARTITION BY kind ORDER BY at) AS nth FROM waits WHERE state = 'worker' AND at <= ?)
+       WHERE nth <= ?`,
+      ...[now - UNTAKEN, limit],
+    );
+  }
+
+  get hasUntaken(): boolean {
+    return this.all("SELECT 1 FROM waits WHERE state = 'worker' LIMIT 1").length > 0;
+  }
+
+  /** Removes a job that no longer waits. */
+  forget(job: string): void {
+    const { length } = this.all("DELETE FROM waits WHERE job = ? RETURNING 1", job);
+    if (this.#waiting !== undefined) this.#waiting -= length;
+  }
+
+  /** How many rows there are, by a table and its conditions. */
+  #countOf(from: string, ...values: SqlValue[]): number {
+    return this.all<{ n: number }>(`SELECT count(*) AS n FROM ${from}`, ...values)[0]?.n ?? 0;
+  }
+
+  /** Adds up the counts of minutes by hours, and of hours by days; removes rows that are too old. */
+  #rollUp(now: number): void {
+    const hour = now - (now % HOUR);
+    const done = this.get<number>("rolled") ?? hour;
+    if (hour <= done && this.get("rolled") !== undefined) return;
+    this.set("rolled", hour);
+    for (const [i, { size, kept }] of KEPT.entries()) {
+      const next = KEPT[i + 1]?.size;
+      // The next larger periods that are over. A late report counts at the time of its arrival.
+      const [from, to] = next ? [done - (done % next), now - (now % next)] : [0, 0];
+      if (next !== undefined && from < to)
+        this.all(
+          `INSERT INTO counts SELECT ?, at - at % ?, kind, name, sum(n) FROM counts WHERE size = ? AND at >= ? AND at < ?
+           GROUP BY 2, 3, 4 ON CONFLICT DO UPDATE SET n = excluded.n`,
+          ...[next, next, size, from, to],
+        );
+      this.all("DELETE FROM counts WHERE size = ? AND at < ?", size, now - kept);
+    }
+    this.#waiting = undefined; // A transaction that failed has not changed the list.
+    this.all("DELETE FROM failures WHERE at < ?", now - FAILED_KEPT);
+    this.all("DELETE FROM workers WHERE at < ?", now - WORKER_KEPT);
+    this.all("DELETE FROM trail WHERE at < ?", now - TRAIL_KEPT);
+    this.all("DELETE FROM actions WHERE n NOT IN (SELECT n FROM trail)");
+    this.all("DELETE FROM targets WHERE action NOT IN (SELECT n FROM actions)");
+    this.all("DELETE FROM figures WHERE day < ?", now - 30 * DAY);
+  }
+
+  /** Stores a caller's figures. `started` and `rows` count since its previous figures. */
+  figure({ key, started, running, bytes, failing, rows }: CallerFigure, now: number): void {
+    this.all(
+      `INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET running = excluded.running,
+       bytes = excluded.bytes, failing = excluded.failing, day = excluded.day,
+       started = excluded.started + CASE WHEN day = excluded.day THEN started ELSE 0 END,
+       rows = excluded.rows + CASE WHEN day = excluded.day THEN rows ELSE 0 END`,
+      ...[key, now - (now % DAY), started, running, bytes, failing, rows],
+    );
+  }
+
+  /** The counts of a span by period, kind and name. Minutes that are not added up yet are included. */
+  counts(span: Span, now: number) {
+    const { length, size } = SPANS[span];
+    const from = now - length;
+    const rows = this.all<Count & { at: number }>(
+      "SELECT at, kind, name, n FROM counts WHERE size = ? AND at > ?",
+      ...[size, from - size],
+    );
+    if (size > MINUTE) {
+      const rolled = this.get<number>("rolled") ?? 0;
+      const later =
+        "SELECT at - at % ? AS at, kind, name, sum(n) AS n FROM counts WHERE size = ? AND at >= ? GROUP BY 1, 2, 3";
+      rows.push(...this.all<Count & { at: number }>(later, size, MINUTE, Math.max(rolled, from)));
+    }
+    return { from, size, rows };
+  }
+
+  /** The counts of each kind in the same time a day or a week earlier, in whole hours. */
+  #before(span: Span, now: number): Map<string, Record<string, number>> {
+    const { length, ago } = SPANS[span];
+    const rows = this.all<Count>(
+      `SELECT kind, name, sum(n) AS n FROM counts
+       WHERE size = ? AND at > ? AND at <= ? AND name IN ('started', 'complete', 'failed') GROUP BY 1, 2`,
+      ...[HOUR, now - ago - length - HOUR, now - ago - HOUR],
+    );
+    const kinds = new Map<string, Record<string, number>>();
+    for (const { kind, name, n } of rows) kinds.set(kind, { ...kinds.get(kind), [name]: n });
+    return kinds;
+  }
+
+  overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused" | "resonate"> {
+    const { from, size, rows } = this.counts(span, now);
+    const [kinds, groups] = [new Map<string, Record<string, number>>(), new Map<string, Group>()];
+    const first = from - (from % size);
+    const times = Array.from({ length: Math.floor((now - first) / size) + 1 }, (_, i) => first + i * size);
+    const chart = {
+      time: times.map((at) => new Date(at).toISOString()),
+      ended: times.map(() => 0),
+      failed: times.map(() => 0),
+    };
+    for (const { kind, name, n, at } of rows) {
+      if (name.startsWith(FAILED)) {
+        const [reason, key] = [name.slice(FAILED.length), `${kind} ${name}`];
+        const group = groups.get(key) ?? { kind, reason, count: 0, last_at: 0 };
+        groups.set(key, { ...group, count: group.count + n, last_at: Math.max(group.last_at, at) });
+        continue;
+      }
+      const own = kinds.get(kind) ?? {};
+      kinds.set(kind, own);
+      own[name] = (own[name] ?? 0) + n;
+      const i = times.indexOf(at);
+      if (i >= 0 && name === "complete") chart.ended[i] = (chart.ended[i] ?? 0) + n;
+      if (i >= 0 && name === "failed") chart.failed[i] = (chart.failed[i] ?? 0) + n;
+    }
+    const before = this.#before(span, now);
+    for (const kind of before.keys()) kinds.set(kind, kinds.get(kind) ?? {});
+    const waits = this.all<Overview["waits"][number]>(
+      `SELECT kind, state, count(*) AS n, min(at) AS since FROM waits WHERE state <> 'worker' OR at <= ?
+       GROUP BY state, kind`,
+      now - UNTAKEN,
+    );
+    return {
+      span,
+      at: now,
+      chart,
+      kinds: [...kinds]
+        .map(([kind, counts]) => ({ kind, ...counts, before: before.get(kind) ?? {} }))
+        .sort((a, b) => a.kind.localeCompare(b.kind)),
+      groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, 50),
+      waits,
+      waits_whole: waits.reduce((sum, { n }) => sum + n, 0) < MOST_WAITING,
+      slowest: this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from),
+      workers: this.workers(),
+      callers: this.all(
+        "SELECT key, started, running, bytes, failing, rows FROM figures WHERE day = ? ORDER BY started DESC LIMIT 20",
+        now - (now % DAY),
+      ),
+    };
+  }
+
+  /** Callers whose web hooks fail, and those with the most bytes above `bytes`, unless that is 0. */
+  troubled(bytes: number): CallerFigure[] {
+    const columns = "key, started, running, bytes, failing, rows";
+    return [
+      ...this.all<CallerFigure>(`SELECT ${columns} FROM figures WHERE failing > 0 LIMIT 20`),
+      ...(bytes > 0
+        ? this.all<CallerFigure>(
+            `SELECT ${columns} FROM figures WHERE bytes > ? AND failing = 0 ORDER BY bytes DESC LIMIT 20`,
+            bytes,
+          )
+        : []),
+    ];
+  }
+
+  workers(): Overview["workers"] {
+    const rows = this.all<{ worker: string; at: number; about: string }>(
+      "SELECT worker, at, about FROM workers ORDER BY at DESC LIMIT 100",
+    );
+    return rows.map(({ about, ...row }) => ({ ...row, ...JSON.parse(about) }));
+  }
+
+  /** The jobs that match a filter, newest first. */
+  jobs(
+    filter: Omit<Filter, "caller"> & { callers?: readonly string[] },
+    limit: number,
+  ): { jobs: Row[]; count: number } {
+    const isFailed = (filter.state ?? "failed") === "failed";
+    const of = [
+      ["kind = ?", filter.kind],
+      ["reason = ?", isFailed ? filter.reason : undefined],
+      ["caller IN (SELECT value FROM json_each(?))", filter.callers && JSON.stringify(filter.callers)],
+      ["state = ?", isFailed ? undefined : filter.state],
+      ["at <= ?", filter.until],
+      ["at <= ?", filter.state === "worker" ? Date.now() - UNTAKEN : undefined],
+    ].flatMap(([where, value]) => (value === undefined ? [] : [{ where, value }]));
+    const [where, values] = [
+      ["1", ...of.map((each) => each.where)].join(" AND "),
+      of.map((each) => each.value as SqlValue),
+    ];
+    const table = isFailed ? "failures" : "waits";
+    const count = this.#countOf(`${table} WHERE ${where}`, ...values);
+    const columns = isFailed
+      ? "job, kind, 'failed' AS state, reason AS says, worker, at"
+      : "job, kind, state, says, worker, at";
+    const jobs = this.all(`SELECT ${columns} FROM ${table} WHERE ${where} ORDER BY at DESC LIMIT ?`, ...values, limit);
+    return { jobs, count };
+  }
+
+  /** The reports about one job. */
+  about(job: string): { failure: Row | undefined; wait: Row | undefined } {
+    const [failure] = this.all("SELECT reason, stack, worker, at FROM failures WHERE job = ?", job);
+    const [wait] = this.all(
+      "SELECT state, says, worker, at FROM waits WHERE job = ? AND (state <> 'worker' OR at <= ?)",
+      ...[job, Date.now() - UNTAKEN],
+    );
+    return { failure, wait };
+  }
+
+  note(who: string, what: string, about: object): number {
+    const [row] = this.all<{ n: number }>(
+      "INSERT INTO trail (at, who, what, about) VALUES (?, ?, ?, ?) RETURNING n",
+      ...[Date.now(), who, what, JSON.stringify(about)],
+    );
+    return row?.n ?? 0;
+  }
+
+  /** Notes a call of a caller. Only old entries of callers make room for it. */
+  noteCall(caller: string, what: string, about: object): void {
+    const n = this.note(caller, what, about);
+    const names = TRAILED.map(() => "?").join(", ");
+    this.all(`DELETE FROM trail WHERE n <= ? AND what IN (${names})`, n - MOST_CALLS, ...TRAILED);
+  }
+
+  trail({ before, after, limit = 100 }: TrailPage): TrailEntry[] {
+    const [where, from] =
+      after === undefined
+        ? ["n < ? ORDER BY n DESC", before ?? Number.MAX_SAFE_INTEGER]
+        : (["n > ? ORDER BY n", after] as const);
+    return this.all<{ n: number; at: number; who: string; what: string; about: string }>(
+      `SELECT * FROM trail WHERE ${where} LIMIT ?`,
+      ...[from, limit],
+    ).map((row) => ({ ...row, at: new Date(row.at).toISOString(), about: JSON.parse(row.about) }));
+  }
+}

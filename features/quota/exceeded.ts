@@ -1,0 +1,35 @@
+/** The refusals of starts beyond a caller's limits, with what to do about them. */
+import { NotStarted } from "../../core/author/job.ts";
+import type { CallerLimits } from "../../core/jobs/caller-record.ts";
+import { lengthOf, MAX_SCHEDULES } from "../../core/jobs/reservation.ts";
+
+interface RefusedStart {
+  /** How long the job is expected to take, in milliseconds. */
+  duration: number;
+  now: number;
+  /** How many jobs it counts as. */
+  count: number;
+}
+
+/** `limit`: the answer of the caller's record. */
+export function exceeded(
+  limit: "full" | "stored" | "schedules",
+  { jobs: maxJobs, bytes }: CallerLimits,
+  { duration, now, count }: RefusedStart,
+): NotStarted {
+  if (limit === "schedules")
+    return new NotStarted(`a caller may have ${MAX_SCHEDULES} schedules: end one with cancel_job`);
+  if (limit === "stored")
+    return new NotStarted(
+      `what is stored of your jobs comes to the ${bytes} bytes that a caller may have (MAX_STORED_BYTES). ` +
+        "Room comes back when ended jobs are removed: by forget_jobs, and by the deployment's retention",
+    );
+  const { ms, words } = lengthOf(duration);
+  const minutes = Math.ceil((ms - (now % ms)) / 60_000);
+  const counts = count === 1 ? "" : `this counts as ${count} jobs, and `;
+  const next =
+    count > maxJobs
+      ? `Trying again does not help. Ask for at most ${maxJobs} at once`
+      : `Try again in ${minutes} minutes`;
+  return new NotStarted(`${counts}a caller may start ${maxJobs} jobs that take up to ${words} in ${words}. ${next}`);
+}

@@ -1,0 +1,145 @@
+import { machineClock } from "../../core/engine/clock.ts";
+import { LeaseLost, type Limit } from "../../core/engine/runtime.ts";
+import { limitId } from "../../core/resonate/ids.ts";
+import { pause } from "../../core/resonate/pacing/backoff.ts";
+import { Turns } from "../../core/resonate/pacing/fair-semaphore.ts";
+import { reasonOf } from "../../worker/execution/instruments.ts";
+import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
+
+/** How soon all slots are tried again if no end of a reservation is reported, in milliseconds. */
+const TRY_AGAIN = 2_000;
+
+/**
+ * Limits how many attempts all workers of a deployment make at the same time or, for a rate, begin within a span of time; for
+ * example calls of one upstream service. A limit has that many slots, and a worker reserves one for each attempt. A reservation
+ * costs two requests, and serves attempts for two seconds. The reservation of a rate serves one attempt, and times out by itself
+ * after the span.
+ */
+export class Limits {
+  readonly #host: LimitHost;
+  readonly #queues = new Map<string, LimitQueue>();
+
+  constructor(host: LimitHost) {
+    this.#host = host;
+  }
+
+  /**
+   * Waits for a slot, in turns by owner; resolves with the function that frees it.
+   *
+   * @throws {LeaseLost} when no slot can be reserved
+   * @throws the reason that `signal` is aborted with
+   */
+  take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
+    const name = limitId(this.#host.namespace, limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`);
+    const queue = this.#queues.get(name) ?? new LimitQueue(name, this.#host);
+    this.#queues.set(name, queue);
+    return queue.take(limit, owner, signal);
+  }
+}
+
+interface Waiting {
+  limit: Limit;
+  /** Its turn among the attempts of all callers: higher goes first. */
+  priority: number;
+  resolve(free: () => void): void;
+  reject(error: unknown): void;
+}
+
+/** The attempts of this worker that wait for a slot of one limit. */
+class LimitQueue {
+  readonly #name: string;
+  readonly #host: SlotHost;
+  readonly #waiting = new Set<Waiting>();
+  readonly #turns = new Turns();
+  readonly #slots: LimitSlot[] = [];
+  readonly #reserved = new Set<LimitSlot>();
+  #isFilling = false;
+  #freed = Promise.withResolvers<void>();
+
+  constructor(name: string, host: LimitHost) {
+    this.#name = name;
+    this.#host = { ...host, skew: 0, onFreed: () => this.#freed.resolve() };
+  }
+
+  take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        if (this.#waiting.delete(waiting)) reject(signal.reason);
+      };
+      const waiting: Waiting = {
+        limit,
+        priority: this.#turns.next(owner),
+        resolve: (free) => {
+          signal.removeEventListener("abort", leave);
+          resolve(free);
+        },
+        reject,
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      this.#waiting.add(waiting);
+      void this.#fill();
+    });
+  }
+
+  async #fill(): Promise<void> {
+    if (this.#isFilling) return;
+    this.#isFilling = true;
+    try {
+      for (let next = this.#next(); next; next = this.#next()) {
+        this.#freed = Promise.withResolvers();
+        const slot = await this.#reserve(next.limit);
+        if (slot) this.#use(slot);
+        else await Promise.race([this.#freed.promise, pause(TRY_AGAIN)]);
+      }
+    } catch (error) {
+      for (const { reject } of this.#waiting) reject(new LeaseLost(reasonOf(error), { cause: error }));
+      this.#waiting.clear();
+    } finally {
+      this.#isFilling = false;
+    }
+  }
+
+  /** Gives a reserved slot to the next waiting attempt, or frees it. */
+  #use(slot: LimitSlot): void {
+    const next = this.#next();
+    if (!next || !slot.fits(next.limit.time)) return void this.#free(slot, slot.release());
+    this.#waiting.delete(next);
+    const { per } = next.limit;
+    const ended = per === undefined ? () => this.#use(slot) : () => {};
+    if (per !== undefined) machineClock.after(per, () => void this.#free(slot, slot.over()));
+    this.#turns.began(next.priority);
+    next.resolve(ended);
+  }
+
+  /** Makes a slot available again when its reservation is over. */
+  async #free(slot: LimitSlot, over: Promise<void> | void): Promise<void> {
+    await over;
+    this.#reserved.delete(slot);
+    this.#freed.resolve();
+    if (this.#waiting.size > 0) void this.#fill();
+  }
+
+  /** A slot for an attempt; undefined when other workers have all of them. */
+  async #reserve({ limit, time, per }: Limit): Promise<LimitSlot | undefined> {
+    while (this.#slots.length < limit) {
+      this.#slots.push(new LimitSlot(this.#host, this.#name, this.#slots.length));
+    }
+    const available = this.#slots.slice(0, limit).filter((slot) => !this.#reserved.has(slot));
+    // Begins with a random slot, so that workers which look at the same time seldom try the same one.
+    const start = Math.floor(Math.random() * available.length);
+    for (const slot of [...available.slice(start), ...available.slice(0, start)]) {
+      if (!(await (per === undefined ? slot.reserve(time) : slot.reserveFor(per)))) continue;
+      this.#reserved.add(slot);
+      return slot;
+    }
+    return undefined;
+  }
+
+  /** The waiting attempt whose turn is next. */
+  #next(): Waiting | undefined {
+    let next: Waiting | undefined;
+    for (const each of this.#waiting) if (!next || each.priority > next.priority) next = each;
+    return next;
+  }
+}

@@ -1,0 +1,131 @@
+import type { Caller } from "../../core/author/caller.ts";
+import { filesIn } from "../../core/author/file.ts";
+import { currentJobOf, withoutFeed } from "../../core/jobs/current-job.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { withMedia } from "../../core/tools/answers.ts";
+import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
+import { referringIn } from "../../core/tools/present.ts";
+import type { EdgeLog } from "../../functions/http/log.ts";
+import { outageIn } from "../../functions/http/outage.ts";
+import type { LoadFiles } from "../files/files.ts";
+import type { TaskHandles } from "./handle.ts";
+import { type DetailedTask, detailedTask } from "./task.ts";
+
+/** The parts of an edge with which answers about jobs are made. */
+export interface Answering {
+  /** `urlOf`: the address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
+  pages: { urlOf(job: string, caller: Caller): Promise<string | undefined> };
+  log: EdgeLog;
+  files: LoadFiles;
+}
+
+/** The parts of an edge that task methods work with. */
+export interface TaskService extends Answering {
+  handles: TaskHandles;
+  /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
+  kept: number | undefined;
+}
+
+/** The caller of a task method, with the jobs as this caller sees them. */
+export interface TaskRequest {
+  caller: Caller;
+  store: RemoteStore;
+  signal?: AbortSignal;
+}
+
+export function missingTasksCapability(): ProtocolError {
+  const data = { requiredCapabilities: { extensions: { [TASKS]: {} } } };
+  const message = "Missing required client capabilities: extensions";
+  return new ProtocolError(ErrorCode.MissingRequiredClientCapability, message, data);
+}
+
+export function unknownTask(): ProtocolError {
+  return new ProtocolError(ErrorCode.InvalidParams, "taskId: no task has this id");
+}
+
+/** @throws {ProtocolError} -32602 when no task has the id, -32603 when the Resonate server cannot be asked */
+export function getTask(
+  service: TaskService,
+  taskId: unknown,
+  request: TaskRequest & { showsForms: boolean },
+): Promise<DetailedTask & Record<string, unknown>> {
+  const { store, signal, showsForms, caller } = request;
+  const read = async () => {
+    const promise = await withMedia(store, await promiseOf(service, taskId, request), signal);
+    const current = await currentJobOf(store, promise, signal, "recent");
+    const page = await service.pages.urlOf(promise.name, caller);
+    const task = detailedTask(String(taskId), current, { now: Date.now(), showsForms, kept: service.kept, page });
+    return { ...(await withFiles(service, task, promise, caller)) };
+  };
+  return orUnavailable(service, read());
+}
+
+/**
+ * The task with lines and links for the files of its result. The addresses in the lines are sealed for the caller, and differ
+ * each time.
+ */
+export async function withFiles(
+  { files }: TaskService,
+  task: DetailedTask,
+  { job }: DurablePromise,
+  caller: Caller,
+): Promise<DetailedTask> {
+  const referring = task.status === "completed" && referringIn(task.result, job);
+  if (task.status !== "completed" || filesIn(referring, 1).length === 0) return task;
+  const shown = (await files()).shown(task.result, referring, caller, true);
+  return { ...task, result: await shown };
+}
+
+/** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */
+export async function orUnavailable<Result>({ log }: TaskService, answer: Promise<Result>): Promise<Result> {
+  try {
+    return await answer;
+  } catch (error) {
+    const outage = outageIn(error, log);
+    throw outage === undefined ? error : new ProtocolError(ErrorCode.InternalError, outage);
+  }
+}
+
+/**
+ * The result of a call whose job is a task; its promise exists, so `tasks/get` finds it.
+ *
+ * The job's name and the address of its page are in the status message for people, and in `_meta` for programs.
+ *
+ * @param note what else there is to say about the call
+ */
+export async function createTask(
+  { handles, kept, pages }: TaskService,
+  caller: Caller,
+  promise: DurablePromise,
+  note: string | undefined,
+) {
+  const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
+  // The result is not part of a created task, even of one that has ended: clients collect it with `tasks/get`.
+  const page = await pages.urlOf(promise.name, caller);
+  const { result, error, inputRequests, ...task } = {
+    ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
+  } as Record<string, unknown>;
+  const statusMessage = [note, task.statusMessage].filter(Boolean).join("\n");
+  const _meta = { job_name: promise.name, ...(page && { view_url: page }) };
+  return { resultType: "task", ...task, ...(statusMessage && { statusMessage }), _meta };
+}
+
+/** The promise of a task; undefined when no task of this caller has the id. */
+export async function findPromise(
+  { handles }: TaskService,
+  taskId: unknown,
+  { caller, store, signal }: TaskRequest,
+): Promise<DurablePromise | undefined> {
+  const job = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
+  const promise = job && (await store.get(job.name, signal));
+  // A later job of the same name is another task.
+  return promise?.createdAt === job?.begun ? promise : undefined;
+}
+
+/** @throws {ProtocolError} -32602 when no task of this caller has the id */
+export async function promiseOf(service: TaskService, taskId: unknown, request: TaskRequest): Promise<DurablePromise> {
+  const promise = await findPromise(service, taskId, request);
+  if (!promise) throw unknownTask();
+  return promise;
+}

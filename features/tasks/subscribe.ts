@@ -1,0 +1,219 @@
+/**
+ * `subscriptions/listen` with `taskIds`, or for resources of servers behind the tools: pushes the complete task at each change,
+ * and reports each change of a resource.
+ */
+import * as z from "zod";
+import { type CurrentJob, currentJobOf, doingOf } from "../../core/jobs/current-job.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { Settlement } from "../../core/jobs/settlements.ts";
+import { mayTell } from "../../core/jobs/status.ts";
+import { followPromises } from "../../core/jobs/waiting/follow.ts";
+import type { Channel } from "../../core/resonate/connection/connections.ts";
+import { withMedia } from "../../core/tools/answers.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
+import { eventStream, isStream } from "../../functions/http/event-stream.ts";
+import type { RequestScope } from "../../functions/http/scope.ts";
+import { findPromise, missingTasksCapability, orUnavailable, type TaskService, withFiles } from "./service.ts";
+import {
+  type Audience,
+  type Declared,
+  type DetailedTask,
+  detailedTask,
+  knowsTasks,
+  MAX_RESOURCES,
+  MAX_TASKS,
+  showsForms,
+} from "./task.ts";
+
+interface ListenMessage {
+  id: string | number;
+  params: Record<string, unknown>;
+}
+
+const Notifications = z.object({
+  taskIds: z.array(z.string()).min(1).max(MAX_TASKS).optional(),
+  resourceSubscriptions: z.array(z.string()).max(MAX_RESOURCES).default([]),
+});
+
+/** Reports changes of resources until `signal` is aborted. */
+type Watch = (uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) => Promise<void>;
+
+/**
+ * Serves a `subscriptions/listen` request. The SDK judges whether the request is well-formed, and answers it if it names neither
+ * tasks nor resources that can be watched. It does not know `taskIds`, so its acknowledgement of other requests is replaced.
+ */
+export async function subscribe(
+  service: TaskService,
+  serverInfo: object,
+  scope: RequestScope,
+  { request, message, watch }: { request: Request; message: ListenMessage; watch: Watch | undefined },
+  sdk: () => Promise<Response>,
+): Promise<Response> {
+  const response = await sdk();
+  if (!isStream(response)) return response;
+  const { id, params } = message;
+  const wanted = Object(params.notifications);
+  if (!("taskIds" in wanted) && !(watch && "resourceSubscriptions" in wanted)) return response;
+  const over = response.body?.cancel();
+  // The slot is kept for the stream that follows.
+  scope.slot();
+  await over;
+
+  const { data: notifications } = Notifications.safeParse(params.notifications);
+  if (!notifications) {
+    const reason = `notifications: accepted are taskIds, a list of 1 to ${MAX_TASKS} task ids, and resourceSubscriptions, one of up to ${MAX_RESOURCES} URIs`;
+    return jsonRpcError(id, { code: ErrorCode.InvalidParams, message: reason });
+  }
+  // The SDK has checked their form.
+  const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: Declared }) };
+  const { taskIds: asked, resourceSubscriptions: uris } = notifications;
+  if (asked && !knowsTasks(declared)) return jsonRpcError(id, missingTasksCapability(), 400);
+
+  const find = async (taskId: string): Promise<Watched[]> => {
+    const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });
+    if (!promise) return [];
+    return [{ taskId, name: promise.name, page: await service.pages.urlOf(promise.name, scope.caller) }];
+  };
+  let tasks: Watched[];
+  try {
+    const taskIds = [...new Set(asked)];
+    tasks = (await orUnavailable(service, Promise.all(taskIds.map(find)))).flat();
+  } catch (error) {
+    if (error instanceof ProtocolError) return jsonRpcError(id, error);
+    throw error;
+  }
+  return eventStream(
+    async (send, signal) => {
+      const _meta = { [SUBSCRIPTION_ID]: id };
+      const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
+      notify("notifications/subscriptions/acknowledged", {
+        notifications: {
+          ...(asked && { taskIds: tasks.map(({ taskId }) => taskId) }),
+          ...(watch && uris.length > 0 && { resourceSubscriptions: uris }),
+        },
+      });
+      const onChange = async (task: DetailedTask, promise: DurablePromise) =>
+        notify("notifications/tasks", await withFiles(service, task, promise, scope.caller));
+      const audience = { showsForms: showsForms(declared), kept: service.kept };
+      const onUpdated = (uri: string) => notify("notifications/resources/updated", { uri });
+      await Promise.all([watchTasks(scope.store, tasks, audience, onChange, signal), watch?.(uris, signal, onUpdated)]);
+      // All tasks have ended; by the protocol, the response to the request says that nothing more will come.
+      send({
+        jsonrpc: "2.0",
+        id,
+        result: { resultType: "complete", _meta: { ..._meta, [SERVER_INFO]: serverInfo } },
+      });
+    },
+    request.signal,
+    scope,
+  );
+}
+
+function jsonRpcError(id: string | number, error: { code: number; message: string; data?: unknown }, status = 200) {
+  const { code, message, data } = error;
+  return Response.json({ jsonrpc: "2.0", id, error: { code, message, data } }, { status });
+}
+
+/** A task that is watched, and the name of its job. */
+interface Watched {
+  taskId: string;
+  name: string;
+  /** The address of the job's page, which is the same in each report. */
+  page: string | undefined;
+}
+
+type OnChange = (task: DetailedTask, promise: DurablePromise) => Promise<void>;
+
+/**
+ * Reports each task as soon as it has more to say than "working", and again at each change, until all have ended or `signal`
+ * aborts. The Resonate server pushes changes over one connection for all tasks; {@link followPromises} says when the promises are
+ * read instead.
+ */
+async function watchTasks(
+  store: RemoteStore,
+  tasks: readonly Watched[],
+  audience: Omit<Audience, "now" | "page">,
+  onChange: OnChange,
+  signal: AbortSignal,
+): Promise<void> {
+  if (tasks.length === 0) return;
+  const allEnded = new AbortController();
+  const over = AbortSignal.any([signal, allEnded.signal]);
+  const watchers = new Map(tasks.map((task) => [task.name, watcher(store, task, audience, onChange, over)]));
+  const look = async (name: string, channel: Channel | undefined) => {
+    if (!(await watchers.get(name)?.(channel))) return;
+    watchers.delete(name);
+    if (watchers.size === 0) allEnded.abort();
+  };
+  const names = tasks.map(({ name }) => name);
+  await followPromises(
+    {
+      open: (onNews, until) => store.open(names, onNews, until),
+      look: (channel) => Promise.all([...watchers.keys()].map((name) => look(name, channel))),
+      onNews: ({ name }: Settlement, channel) => look(name, channel),
+    },
+    over,
+  );
+}
+
+/**
+ * A function that reports a task if it has changed, and listens for its next change on a channel. It resolves to whether the
+ * task has ended. Looks happen one after another, so that reports never go back in time.
+ */
+function watcher(
+  store: RemoteStore,
+  { taskId, name, page }: Watched,
+  audience: Omit<Audience, "now" | "page">,
+  onChange: OnChange,
+  signal: AbortSignal,
+): (channel: Channel | undefined) => Promise<boolean> {
+  let last: Promise<unknown> = Promise.resolve();
+  let reported: string | undefined;
+
+  const look = async (channel: Channel | undefined) => {
+    const current = await (channel ? listenAndRead(store, name, channel, signal) : read(store, name, signal));
+    if (!current) return true;
+    const promise = await withMedia(store, current.promise, signal);
+    const task = detailedTask(taskId, { ...current, promise }, { ...audience, page, now: Date.now() });
+    const { taskId: _, createdAt, ttlMs, pollIntervalMs, lastUpdatedAt, ...changing } = task;
+    const report = JSON.stringify(changing);
+    // The client knows already that the task is working.
+    const isNews = reported !== undefined || task.status !== "working" || doingOf(current, Date.now()) !== undefined;
+    // The files' addresses differ each time, and are no news.
+    if (isNews && report !== reported) await onChange(task, promise);
+    reported = report;
+    return current.promise.state !== "pending";
+  };
+
+  return (channel) => {
+    const next = last.catch(() => {}).then(() => look(channel));
+    last = next;
+    return next;
+  };
+}
+
+async function read(store: RemoteStore, name: string, signal: AbortSignal): Promise<CurrentJob | undefined> {
+  const promise = await store.get(name, signal);
+  return promise && currentJobOf(store, promise, signal);
+}
+
+/** Listens before it reads, so that no change in between goes unnoticed. */
+async function listenAndRead(
+  store: RemoteStore,
+  name: string,
+  channel: Channel,
+  signal: AbortSignal,
+): Promise<CurrentJob | undefined> {
+  for (;;) {
+    const promise = await store.listen(name, channel, signal);
+    if (!promise) return undefined;
+    const current = await currentJobOf(store, promise, signal);
+    if (!mayTell(promise, Date.now())) return current;
+    const moved = await Promise.all([
+      store.feeds.listenToEntry(promise, current.feed.n + 1, channel, signal),
+      ...[...current.questions.values()].map(({ promiseId }) => store.feeds.listen(promiseId, channel, signal)),
+    ]);
+    if (!moved.includes(true)) return current;
+  }
+}

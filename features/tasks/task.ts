@@ -1,0 +1,160 @@
+/** A task is the promise of a job. Its description for the Tasks extension is derived from the promise each time. */
+
+import { HOUR } from "../../core/author/context.ts";
+import { type CurrentJob, howToAnswer, inputRequestsOf, lineOf } from "../../core/jobs/current-job.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import { RETENTION_TAG } from "../../core/resonate/codec.ts";
+import { answersOf } from "../../core/tools/answers.ts";
+import type { RpcFailure } from "../../core/tools/content.ts";
+import { CARD, type CallToolResult, ErrorCode, TASKS, UI } from "../../core/tools/mcp.ts";
+import { ABOUT, presentJob } from "../../core/tools/present.ts";
+
+/** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
+const PROTOCOL_FAILURE = "ProtocolFailure";
+
+/** The most tasks that one subscription may name, and the most resources, for each of which a job waits. */
+export const MAX_TASKS = 100;
+export const MAX_RESOURCES = 20;
+
+interface TaskBase {
+  taskId: string;
+  statusMessage?: string;
+  createdAt: string;
+  lastUpdatedAt: string;
+  /** When the task may be removed, in milliseconds from its creation; see {@link ttlOf}. */
+  ttlMs: number | null;
+  pollIntervalMs?: number;
+}
+
+export type DetailedTask = TaskBase &
+  (
+    | { status: "working" | "cancelled" }
+    | { status: "input_required"; inputRequests: Record<string, { method: "elicitation/create"; params: object }> }
+    | { status: "completed"; result: { resultType: "complete" } & CallToolResult }
+    | { status: "failed"; error: RpcFailure }
+  );
+
+/** The capabilities that a request declares. */
+export interface Declared {
+  elicitation?: { form?: object | undefined; url?: object | undefined } | undefined;
+  extensions?: Record<string, unknown> | undefined;
+}
+
+/** Whether a client can show its user a form. That is the default for a client that names no kind of question. */
+export function showsForms({ elicitation }: Declared = {}): boolean {
+  return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
+}
+
+export const knowsTasks = (declared?: Declared): boolean => declared?.extensions?.[TASKS] !== undefined;
+
+/** What a client can do, by the capabilities that its request declares. */
+export interface Abilities {
+  declaresTasks: boolean;
+  showsForms: boolean;
+  /** It must name the type of cards: some clients name the extension and hide nothing from their models. */
+  showsCards: boolean;
+}
+
+export function abilitiesOf(declared?: Declared): Abilities {
+  const cards = declared?.extensions?.[UI] as { mimeTypes?: string[] } | undefined;
+  return {
+    declaresTasks: knowsTasks(declared),
+    showsForms: showsForms(declared),
+    showsCards: cards?.mimeTypes?.includes?.(CARD) === true,
+  };
+}
+
+/** What the description of a task depends on, besides its job. */
+export interface Audience {
+  /** Milliseconds since the epoch. */
+  now: number;
+  /** Whether a question may be put to the client. */
+  showsForms: boolean;
+  /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
+  kept: number | undefined;
+  /** The address of the job's page, for its caller; undefined in a deployment without links. */
+  page: string | undefined;
+}
+
+const withPage = (message: string, page: string | undefined) =>
+  page === undefined ? message : `${message}\nIts page: ${page}`;
+
+/**
+ * The task as `tasks/get` and `notifications/tasks` give it. A question is put to clients that can show it to their users. For
+ * other clients the task is working, and its status message says what it waits for.
+ */
+export function detailedTask(
+  taskId: string,
+  current: CurrentJob,
+  { now, showsForms, kept, page }: Audience,
+): DetailedTask {
+  const { promise, questions, updatedAt } = current;
+  const base: TaskBase = {
+    taskId,
+    createdAt: new Date(promise.createdAt).toISOString(),
+    lastUpdatedAt: new Date(updatedAt).toISOString(),
+    ttlMs: ttlOf(promise, kept),
+  };
+  switch (promise.state) {
+    case "pending": {
+      const pollIntervalMs = pollInterval(current, now);
+      if (questions.size === 0 || !showsForms) {
+        const statusMessage = howToAnswer(promise.name, current) ?? lineOf(current, now);
+        return { ...base, status: "working", pollIntervalMs, statusMessage: withPage(statusMessage, page) };
+      }
+      const statusMessage = [...questions.values()].map(({ question }) => question.message).join("\n");
+      const inputRequests = inputRequestsOf(current);
+      return { ...base, status: "input_required", pollIntervalMs, statusMessage, inputRequests };
+    }
+    case "rejected_canceled":
+      return { ...base, status: "cancelled", statusMessage: "Cancelled." };
+    case "rejected":
+      if (promise.value instanceof Error && promise.value.name === PROTOCOL_FAILURE) {
+        return failed(base, { code: ErrorCode.InternalError, message: promise.value.message });
+      }
+      return completed(base, promise);
+    default:
+      return completed(base, promise);
+  }
+}
+
+/**
+ * How long a task lives from its creation, in milliseconds: until its end, or its deadline while it runs, and then for its
+ * retention. Null: forever, or until somebody removes it.
+ */
+function ttlOf({ record, createdAt, settledAt, timeoutAt }: DurablePromise, kept: number | undefined): number | null {
+  const keep = record.tags[RETENTION_TAG];
+  const after = keep === undefined ? kept : keep === "forever" ? undefined : Number(keep);
+  return after === undefined ? null : Math.round((settledAt ?? timeoutAt) - createdAt + after);
+}
+
+const failed = (base: TaskBase, { code, message, data }: RpcFailure): DetailedTask => {
+  const error = { code, message, ...(data !== undefined && { data }) };
+  return { ...base, status: "failed", statusMessage: message, error };
+};
+
+function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
+  const failure = answersOf(promise.job)?.protocolErrorIn(promise.value);
+  if (failure) return failed(base, failure);
+  // The same result as that of a call that waits for the job.
+  const answer = presentJob(promise);
+  const result = {
+    ...answer,
+    content: [...answer.content, ...(answer[ABOUT]?.media ?? []), ...(answer[ABOUT]?.links ?? [])],
+  };
+  return { ...base, status: "completed", result: { resultType: "complete", ...result } };
+}
+
+/**
+ * When to ask again, in milliseconds: after half of the remaining time for a job that knows its end, otherwise after half of
+ * the time since the last change.
+ */
+function pollInterval({ promise, updatedAt }: CurrentJob, now: number): number {
+  const expected = promise.job.expectedAt?.(promise.args);
+  if (expected !== undefined) return clamp((expected - now) / 2, 500, HOUR);
+  return clamp((now - updatedAt) / 2, 500, 30_000);
+}
+
+function clamp(value: number, min: number, max: number): number {
+  return Math.round(Math.min(Math.max(value, min), max));
+}

@@ -1,0 +1,60 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, expect, test } from "vitest";
+import { callerOf } from "../../core/author/caller.ts";
+import { UNREAD } from "../../core/jobs/reports.ts";
+import { until } from "../../testing/simulation/program.ts";
+import { serveHttp } from "../../testing/stack/http-server.ts";
+import { EdgeReports } from "./edge-reports.ts";
+
+const ended: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const end of ended.splice(0)) await end();
+});
+
+/** A worker's reports to an edge that answers with these headers, and the requests that the edge received. */
+async function reporting(headers: Record<string, string>) {
+  const bodies: { started?: object; worker?: { counts: unknown[]; failed: unknown[] } }[] = [];
+  const server = await serveHttp(async (request, response) => {
+    let text = "";
+    for await (const chunk of request.setEncoding("utf8")) text += chunk;
+    bodies.push(JSON.parse(text));
+    response.writeHead(204, headers).end();
+  });
+  const reports = new EdgeReports({
+    ...{ url: server.url, key: "k".repeat(32), client: {} as never, namespace: "" },
+    log: { debug() {} } as never,
+    about: () => ({ worker: "w", group: "workers", connected: true, kinds: {}, running: 0, most: 1 }),
+  });
+  ended.push(
+    () => reports.close(),
+    () => server[Symbol.asyncDispose](),
+  );
+  await reports.start();
+  await until("the first report", () => bodies.length === 1);
+  return { reports, bodies };
+}
+
+test("an edge with operators gets reports of what happens in the worker", async () => {
+  const { reports, bodies } = await reporting({});
+  reports.figures.count("tea", "started");
+  await until("the report", () => bodies[1]?.worker?.counts.length === 1);
+});
+
+test("an edge without operators gets no more of them, but still reports of callers' jobs", async () => {
+  const { reports, bodies } = await reporting({ [UNREAD]: "worker" });
+  reports.figures.count("tea", "started");
+  await delay(2_000); // Twice the pause between two reports.
+  expect(bodies).toHaveLength(1);
+  const { key } = await callerOf("ada");
+  reports.started(`${key}tea_1`);
+  await until("the report of the job", () => bodies[1]?.started);
+  expect(bodies[1]?.started).toEqual({ [key]: [`${key}tea_1`] });
+});
+
+test("a worker that ends reports all jobs that failed", async () => {
+  const { reports, bodies } = await reporting({});
+  for (let i = 0; i < 1_000; i++)
+    reports.figures.ended({ job: `tea_${i}`, kind: "tea", outcome: "failed", ms: 1, reason: "no water" });
+  await reports.close();
+  expect(bodies.flatMap(({ worker }) => worker?.failed ?? [])).toHaveLength(1_000);
+});

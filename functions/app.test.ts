@@ -1,0 +1,89 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Job } from "../core/author/job.ts";
+import { timer } from "../tools/timer/timer.ts";
+import { createApp } from "./app.ts";
+
+const info = { name: "closed", title: "Closed", version: "1.0.0" };
+const app = createApp({ jobs: [], tools: [], identity: { info, description: "Tests.", instructions: "" } });
+const BINDINGS = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent", RATE_LIMIT: "0" };
+const JSON_TYPE = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+
+/** A request as Cloudflare forwards it. */
+function through(address: string, path: string, headers: Record<string, string>, body = "{}"): Request {
+  const request = new Request(`https://edge.example${path}`, {
+    method: "POST",
+    headers: { host: "edge.example", "cf-connecting-ip": address, ...JSON_TYPE, ...headers },
+    body,
+  });
+  return Object.assign(request, { cf: { colo: "FRA" } });
+}
+
+describe("a client that guesses tokens", () => {
+  test("has a hundred tries a minute from an address or IPv6 network, which do not count for others", async () => {
+    const OAUTH = { OAUTH_ISSUER: "https://issuer.example", OAUTH_AUDIENCE: "https://edge.example/mcp" };
+    const env = { ...BINDINGS, AUTH_MODE: "oauth", ...OAUTH };
+    const guess = async (n: number, network = "2001:db8:1:2") =>
+      (await app.fetch(through(`${network}::${n.toString(16)}`, "/mcp", { authorization: `Bearer ${n}` }), env)).status;
+    for (let n = 1; n <= 100; n++) expect(await guess(n)).toBe(401);
+    expect(await guess(101)).toBe(429);
+    expect(await guess(102, "2001:db8:1:3")).toBe(401);
+  });
+
+  test("has as many at the account's Resonate server, which receives none of them", async () => {
+    let asked = 0;
+    const object = {
+      fetch: async () => {
+        asked += 1;
+        return new Response(null, { status: 401 });
+      },
+    };
+    const RESONATE = { idFromName: () => ({}), get: () => object };
+    const env = { LOG_LEVEL: "silent", AUTH_MODE: "none", RATE_LIMIT: "0", RESONATE, RESONATE_PUBLIC: "1" };
+    const guess = async (address: string) => (await app.fetch(through(address, "/resonate", {}), env)).status;
+    const answers = new Set<number>();
+    for (let n = 0; n < 100; n++) answers.add(await guess("192.0.2.1"));
+    expect([...answers, asked]).toEqual([401, 0]);
+    expect([await guess("192.0.2.1"), asked]).toEqual([429, 0]);
+    expect([await guess("192.0.2.2"), asked]).toEqual([401, 0]);
+  });
+});
+
+test.each([
+  ["is down", 503, "is unavailable: it could not be reached"],
+  ["has a job that cannot be decrypted", 424, "encrypted with a key that this deployment does not have"],
+])("a page learns why it gets nothing while the Resonate server %s", async (why, status, words) => {
+  const promise = { id: "timer_a", state: "pending", param: { data: "sealed:none:AAAA" }, value: {}, tags: {} };
+  const found = { kind: "promise.get", head: { status: 200 }, data: { promise } };
+  vi.stubGlobal("fetch", async () => (why === "is down" ? Promise.reject(new Error("refused")) : Response.json(found)));
+  const one = createApp({
+    jobs: [timer as Job],
+    tools: [],
+    identity: { info, description: "Tests.", instructions: "" },
+  });
+  const asked = new Request("https://edge.example/pages/job?name=timer_a", { headers: { host: "edge.example" } });
+  const response = await one.fetch(asked, { ...BINDINGS, AUTH_MODE: "none" });
+  expect([response.status, await response.json()]).toEqual([status, { error: expect.stringContaining(words) }]);
+  vi.unstubAllGlobals();
+});
+
+describe("a body", () => {
+  afterEach(() => void vi.useRealTimers());
+
+  test.each([{}, { "content-length": "1000" }])("that never ends is refused after a time (%j)", async (headers) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
+    const request = new Request("https://edge.example/mcp", {
+      ...{ method: "POST", body, duplex: "half" },
+      headers: { host: "edge.example", ...JSON_TYPE, ...headers },
+    } as RequestInit);
+    let status = 0;
+    const answered = Promise.resolve(app.fetch(request, { ...BINDINGS, AUTH_MODE: "none" })).then((response) => {
+      status = response.status;
+    });
+    await vi.advanceTimersByTimeAsync(29_000);
+    expect(status).toBe(0);
+    await vi.advanceTimersByTimeAsync(1_500);
+    await answered;
+    expect(status).toBe(408);
+  });
+});

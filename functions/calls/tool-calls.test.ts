@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import type { Job } from "../../core/author/job.ts";
+import { defineDurableTool } from "../../core/tools/job-tool.ts";
+import { abilitiesOf } from "../../features/tasks/task.ts";
+import { type CallRequest, ToolCalls } from "./tool-calls.ts";
+
+const input = z.object({ city: z.string() });
+const named = { title: "Forecast", description: "Forecasts the weather.", input };
+const forecast = defineDurableTool({ ...named, name: "forecast", id: () => "today" });
+const startForecast = defineDurableTool({
+  ...{ ...named, name: "start_forecast", job: forecast.job, output: z.object({ job_name: z.string() }) },
+  answer: ({ jobName }) => ({ job_name: jobName }),
+});
+
+test("the answer to a start that finds a job with other arguments says so, and has the address of the job's page", async () => {
+  const create = async (job: Job, name: string) => ({ name, job, args: { city: "Berlin" }, state: "pending" });
+  const store = { create, logName: (name: string) => name };
+  const request = {
+    ...{ ...abilitiesOf(), inputResponses: {}, cancelsByLeaving: true, signal: new AbortController().signal },
+    scope: { caller: {}, line: {}, store },
+  } as unknown as CallRequest;
+  const options = { pages: { urlOf: async (job: string) => `https://edge.example/${job}` }, rules: {} };
+  const calls = new ToolCalls([startForecast], options as never);
+  const { content, structuredContent } = (await calls.call("start_forecast", { city: "Rome" }, request)) as never;
+  expect(structuredContent).toMatchObject({
+    job_name: "forecast_today",
+    view_url: "https://edge.example/forecast_today",
+  });
+  expect(JSON.stringify(content)).toContain("was started with other arguments");
+});
