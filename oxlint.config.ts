@@ -63,9 +63,7 @@ export default defineConfig({
     files(["cli/**", "testing/**"], "Only entries, tests and programs of lab/ know tools.", [
       "^(\\.\\./)+(tools|test|lab)/",
     ]),
-    {
-      files: ["core/jobs/**", "server/**", "**/*.test.ts", "test/**", "lab/**"],
-      rules: { "no-restricted-imports": "off" },
-    },
+    { files: ["core/jobs/**", "server/**", "lab/**"], rules: { "no-restricted-imports": "off" } },
+    files(["**/*.test.ts", "test/**"], "Tests import nothing from lab/.", ["^(\\.\\./)+lab/"]),
   ],
 });

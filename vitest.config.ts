@@ -36,7 +36,7 @@ export default defineConfig({
         },
       },
       // Tests of the whole system. Each file starts its own processes.
-      { extends: true, test: { name: "system", include: ["{test,lab}/**/*.test.ts"] } },
+      { extends: true, test: { name: "system", include: ["test/**/*.test.ts"] } },
       // The embedded server in a Durable Object. RESONATE_HOST=object runs any other suite on it as well.
       {
         extends: true,

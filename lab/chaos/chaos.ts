@@ -12,10 +12,11 @@
  */
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
+import { report } from "../../test/chaos/check/report.ts";
+import { makePlan } from "../../test/chaos/plan.ts";
+import { runChaos } from "../../test/chaos/run.ts";
 import { isRunner, RUNNER_LEASE } from "../../test/support/account.ts";
-import { report } from "./check/report.ts";
-import { makePlan } from "./plan.ts";
-import { runChaos } from "./run.ts";
+import { putToSleep } from "./sleepers.ts";
 
 const { values } = parseArgs({
   options: {
@@ -44,8 +45,7 @@ const outcome = await runChaos(plan, {
   workers,
   lease,
   quiet: 180_000,
-  sleepers,
-  ...(database && { database }),
+  ...(sleepers > 0 && { putToSleep: (stack, data) => putToSleep(stack, sleepers, database ?? { embedded: data }) }),
   say: console.log,
 });
 console.log(report(outcome));

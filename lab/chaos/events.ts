@@ -18,8 +18,8 @@ import { markdownTable } from "markdown-table";
 import { bearerBindings, callerAt } from "../../test/auth/support.ts";
 import { newSecret, startReceiver } from "../../test/events/receiver.ts";
 import { eventsAt } from "../../test/events/support.ts";
+import { Random } from "../../test/support/random.ts";
 import { startStack } from "../../test/support/stack.ts";
-import { Random } from "./random.ts";
 
 /** How long the delivery of all events may take after the last fault, in milliseconds: a fifth attempt follows after seven minutes. */
 const QUIET = 480_000;

@@ -1,20 +1,14 @@
 /** Tens of thousands of sleeping timers, some of which fire during a chaos run. */
+
+import type { Sleepers } from "../../test/chaos/run.ts";
 import type { Resonate } from "../../test/support/resonate.ts";
 import type { Stack } from "../../test/support/stack.ts";
 import { type Database, plant, readTemplate, sleeperId } from "../load/plant.ts";
-import type { ClientLog } from "./client-log.ts";
 
 const HOUR = 3_600_000;
 
 /** The time from the first due timer to the last, in milliseconds. */
 const SPREAD = 4 * HOUR;
-
-export interface Sleepers {
-  /** How many have fired so far. */
-  fired: number;
-  /** Checks that the timers due before `before` have completed, and that none fired early. */
-  reckon(log: ClientLog, before: number): Promise<void>;
-}
 
 /** Writes the timers into the server's database. An embedded server is stopped while they are written. */
 export async function putToSleep(stack: Stack, count: number, database: Database): Promise<Sleepers> {

@@ -23,6 +23,8 @@ import { type Gate, startGate } from "../../test/support/gate.ts";
 import { startResonate } from "../../test/support/resonate.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 
+const { values } = parseArgs({ options: { apart: { type: "boolean", default: false } } });
+
 const TOKENS = { suite: "token-of-the-suite", other: "token-of-another" };
 
 /** How long the Resonate server is out of reach, from the first call on, in milliseconds. */
@@ -31,14 +33,18 @@ const OUTAGE = 4_000;
 /** The pause between two jobs that end, in milliseconds. */
 const BETWEEN = 1_500;
 
+await using deployment = await startControlled(values.apart);
+console.log(deployment.url);
+await new Promise((resolve) => process.once("SIGINT", resolve));
+
 type Control = (args: Record<string, string>) => Promise<string> | string;
 
-export interface Controlled extends AsyncDisposable {
+interface Controlled extends AsyncDisposable {
   readonly url: string;
 }
 
 /** `apart`: with a separate Resonate server, which can be out of reach; otherwise as in an account, which can be operated. */
-export async function startControlled(apart: boolean): Promise<Controlled> {
+async function startControlled(apart: boolean): Promise<Controlled> {
   await using started = new AsyncDisposableStack();
   const data = await mkdtemp(join(tmpdir(), "controlled-"));
   started.defer(() => rm(data, { recursive: true, force: true }));
@@ -201,11 +207,4 @@ export async function startControlled(apart: boolean): Promise<Controlled> {
     url: `${server.url}/mcp`,
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
-}
-
-if (import.meta.main) {
-  const { values } = parseArgs({ options: { apart: { type: "boolean", default: false } } });
-  await using deployment = await startControlled(values.apart);
-  console.log(deployment.url);
-  await new Promise((resolve) => process.once("SIGINT", resolve));
 }

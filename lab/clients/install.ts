@@ -6,6 +6,8 @@ import { execa } from "execa";
 import type { MatrixClient } from "./matrix.ts";
 
 const DRIVERS = join(import.meta.dirname, "drivers");
+/** The limits of model vendors, which drivers in JavaScript import from beside them. */
+const VENDORS = join(import.meta.dirname, "../../test/support/vendors.ts");
 
 /** How long an installation may take, in milliseconds. */
 const PATIENCE = 1_200_000;
@@ -21,6 +23,7 @@ export interface Installed {
 export async function install(client: MatrixClient, folder: string): Promise<Installed> {
   await mkdir(folder, { recursive: true });
   await cp(DRIVERS, folder, { recursive: true });
+  await cp(VENDORS, join(folder, "javascript/vendors.ts"));
   return { ...(await INSTALL[client.ecosystem](client, folder)), cwd: folder };
 }
 

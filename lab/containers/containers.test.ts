@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+const PROGRAM = join(import.meta.dirname, "containers.ts");
+
 let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), "no-docker-"));
@@ -13,7 +15,7 @@ afterAll(() => rm(dir, { recursive: true }));
 
 const containers = async () => {
   const options = { env: { PATH: dir }, extendEnv: false, reject: false } as const;
-  const { exitCode, stdout, stderr } = await execa(process.execPath, ["lab/containers/containers.ts"], options);
+  const { exitCode, stdout, stderr } = await execa(process.execPath, [PROGRAM], options);
   return { exitCode, stdout, stderr };
 };
 const program = async (script: string) => {

@@ -12,8 +12,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { hashOf, madeOf } from "../../test/files/fixture/runs.ts";
+import { Random } from "../../test/support/random.ts";
 import { rpc } from "../../test/support/rpc.ts";
-import { Random } from "../chaos/random.ts";
 import { PUBLIC_URL, startSubject } from "./subjects.ts";
 
 const { values } = parseArgs({

@@ -1,5 +1,5 @@
 /** Random requests about a few promises. Most of them fit the state that earlier answers have shown. */
-import type { Random } from "../chaos/random.ts";
+import type { Random } from "../../test/support/random.ts";
 
 export interface Operation {
   kind: string;

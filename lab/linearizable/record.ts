@@ -1,5 +1,5 @@
 /** Records histories: the requests of several concurrent clients, their answers, and the order of both. */
-import { Random } from "../chaos/random.ts";
+import { Random } from "../../test/support/random.ts";
 import { Operations } from "./operations.ts";
 import type { Subject } from "./subject.ts";
 

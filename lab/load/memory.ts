@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { memory } from "../bench/setup/usage.ts";
+import { memory } from "../../test/support/usage.ts";
 
 /** The resident memory of a process at the start, at its peak and at the end, in megabytes. */
 export interface Memory {

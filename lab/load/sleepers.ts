@@ -6,7 +6,7 @@ import { callerOf } from "../../core/author/caller.ts";
 import { bearerBindings } from "../../test/auth/support.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
-import { cpuSeconds } from "../bench/setup/usage.ts";
+import { cpuSeconds } from "../../test/support/usage.ts";
 import { type Database, plant, readTemplate, sleeperId } from "./plant.ts";
 import { startTraffic } from "./traffic.ts";
 

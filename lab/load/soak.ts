@@ -13,10 +13,10 @@ import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { inspectHeap } from "../../test/support/heap.ts";
 import { startStack } from "../../test/support/stack.ts";
+import { memory } from "../../test/support/usage.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { memory } from "../bench/setup/usage.ts";
-import { inspectHeap } from "./heap.ts";
 import { startTraffic } from "./traffic.ts";
 
 const { values } = parseArgs({

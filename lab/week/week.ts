@@ -9,7 +9,7 @@
  */
 import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
-import { type DayEnd, simulateDays } from "./days.ts";
+import { type DayEnd, simulateDays } from "../../test/days/days.ts";
 
 const { values } = parseArgs({
   options: {

@@ -6,10 +6,10 @@ import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { Random } from "../../test/support/random.ts";
 import { COUNTING, serve } from "../../test/wrap/servers.ts";
 import { connect, type Structured, structuredOf, wrapped } from "../../test/wrap/support.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
-import { Random } from "../chaos/random.ts";
 
 /** The number of concurrent calls. */
 const LANES = 8;

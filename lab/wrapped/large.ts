@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { Random } from "../../test/support/random.ts";
 import { byResource, byTool } from "../../test/wrap/collect.ts";
 import { connect, structuredOf, wrapped } from "../../test/wrap/support.ts";
-import { Random } from "../chaos/random.ts";
 
 const TOOLS = ["text", "image", "report"];
 /** The size, in units of that in the tests: a text of 5 MB. */

@@ -4,9 +4,9 @@
  */
 import { resolve } from "node:path";
 import { sum } from "simple-statistics";
+import { ownMemory } from "../../test/support/usage.ts";
 import { startGenerator } from "../bench/setup/generator.ts";
 import { LEGACY, mcpRequest, toolCall } from "../bench/setup/mcp.ts";
-import { ownMemory } from "../bench/setup/usage.ts";
 import { startWrap, treeOf } from "../bench/wrapped/wrapped.ts";
 
 const BEHIND = `${process.execPath} ${resolve("lab/bench/wrapped/server.ts")}`;

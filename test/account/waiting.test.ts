@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { inspectHeap } from "../../lab/load/heap.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { connectTo, promise } from "../contract/server.ts";
+import { inspectHeap } from "../support/heap.ts";
 
 const COUNT = 100_000;
 

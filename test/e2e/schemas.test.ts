@@ -5,8 +5,8 @@ import { check } from "../../core/tools/arguments.ts";
 import { answerForUser, jobCard } from "../../features/cards/card.ts";
 import { withoutConsent } from "../../features/consent/consent.ts";
 import { builtIn } from "../../functions/calls/index.ts";
-import { byGemini, generally } from "../../lab/clients/drivers/javascript/vendors.ts";
 import { tools } from "../../tools/index.ts";
+import { byGemini, generally } from "../support/vendors.ts";
 
 const all = [
   ...tools,

@@ -36,6 +36,10 @@ test.each([
   ["a tool that imports more than the public API", "tools/timer/a.ts", "../../core/jobs/b.ts", 1],
   ["the command line that imports a program of lab/", "cli/launcher/a.ts", "../../lab/b.ts", 1],
   ["a test that imports a tool", "test/e2e/a.test.ts", "../../tools/b.ts", 0],
+  ["a test that imports a program of lab/", "test/e2e/a.test.ts", "../../lab/b.ts", 1],
+  ["a test beside the code that imports a program of lab/", "core/jobs/a.test.ts", "../../lab/b.ts", 1],
+  ["a program of lab/ that imports what tests use", "lab/load/a.ts", "../../test/support/b.ts", 0],
+  ["a test of lab/ that imports its program", "lab/load/a.test.ts", "./b.ts", 0],
 ])("%s: %s imports %s", async (_what, file, path, errors) => {
   const imported = join(dirname(file), path);
   expect(await lint({ [imported]: value, [file]: `export { a } from "${path}";\n` })).toHaveLength(errors);

@@ -7,10 +7,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Pool } from "undici";
+import { cpuSeconds } from "../../../test/support/usage.ts";
 import { run, until } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
 import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
-import { cpuSeconds } from "../setup/usage.ts";
 
 const CONNECTIONS = 16;
 /** The length of each measurement, in seconds, and the number of rounds. */

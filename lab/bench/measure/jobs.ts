@@ -2,6 +2,7 @@
 import { sum } from "simple-statistics";
 import type { Step } from "../../../core/index.ts";
 import { MAX_NAMES } from "../../../core/tools/arguments.ts";
+import { cpuSeconds } from "../../../test/support/usage.ts";
 import { answers, run } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
@@ -9,7 +10,6 @@ import { ArchiveEnv, archiveOf } from "../../../tools/weather/open-meteo.ts";
 import { type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel, pidOf } from "../setup/bench.ts";
 import { callTool } from "../setup/mcp.ts";
-import { cpuSeconds } from "../setup/usage.ts";
 
 /** How many jobs are started and awaited at once, and the worker's concurrent requests to the archive. */
 const JOBS = 200;

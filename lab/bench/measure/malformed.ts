@@ -1,11 +1,11 @@
 /** The edge's CPU for malformed requests beside a `ping` with the same content, which it only reads. */
 import { type Malformed, malformed, SHAPES } from "../../../test/closed/malformed.ts";
 import { JSON_HEADERS } from "../../../test/closed/support.ts";
+import { cpuSeconds } from "../../../test/support/usage.ts";
 import { budgeted } from "../report/budgets.ts";
 import type { Figure } from "../report/figures.ts";
 import { type Bench, pidOf } from "../setup/bench.ts";
 import { ask } from "../setup/mcp.ts";
-import { cpuSeconds } from "../setup/usage.ts";
 
 /** The length of the content, in characters, in the full and in the short form. */
 const [LONG, SHORT] = [400_000, 200_000];

@@ -1,12 +1,12 @@
 import { startGate } from "../../../test/support/gate.ts";
+import { inspectHeap } from "../../../test/support/heap.ts";
+import { memory } from "../../../test/support/usage.ts";
 import { until } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
-import { inspectHeap } from "../../load/heap.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel, pidOf, seconds } from "../setup/bench.ts";
 import { ask, callTool, MODERN, mcpRequest } from "../setup/mcp.ts";
 import { floorRequestOf } from "../setup/operations.ts";
-import { memory } from "../setup/usage.ts";
 import type { Requests } from "./requests.ts";
 
 /** The default limit of connections of a Resonate server. */

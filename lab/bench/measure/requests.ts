@@ -1,11 +1,11 @@
 /** Throughput, latency and CPU time of each request and of its floor, side by side in rounds. */
 import type { EdgeProcess } from "../../../cli/launcher/local-edge.ts";
+import { cpuSeconds } from "../../../test/support/usage.ts";
 import { type Spread, spreadOf } from "../report/figures.ts";
 import { type Bench, pidOf } from "../setup/bench.ts";
 import type { Load } from "../setup/load.ts";
 import { numbered, type Revision } from "../setup/mcp.ts";
 import { describeOperations, floorRequestOf, type Operation, requestOf } from "../setup/operations.ts";
-import { cpuSeconds } from "../setup/usage.ts";
 
 const CONNECTIONS = 16;
 

@@ -2,10 +2,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { cpuSeconds } from "../../../test/support/usage.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, pidOf } from "../setup/bench.ts";
 import { type HttpRequest, MODERN, mcpRequest } from "../setup/mcp.ts";
-import { cpuSeconds } from "../setup/usage.ts";
 
 export async function measureBundle({ bundles }: Bench): Promise<Figure[]> {
   const { dir, main, modules } = bundles.product;

@@ -11,13 +11,13 @@ import { execa } from "execa";
 import { startEdge } from "../../../cli/launcher/local-edge.ts";
 import { startChild } from "../../../cli/process/child.ts";
 import { startResonate } from "../../../test/support/resonate.ts";
+import { cpuSeconds } from "../../../test/support/usage.ts";
 import { until, watch } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { atLeast, type Figure, figure, type Spread, spreadOf } from "../report/figures.ts";
 import type { Bench } from "../setup/bench.ts";
 import { ask, MODERN, mcpRequest, toolCall } from "../setup/mcp.ts";
-import { cpuSeconds } from "../setup/usage.ts";
 import type { Done, Work } from "./client.ts";
 
 const FOLDER = import.meta.dirname;

@@ -1,5 +1,6 @@
 /** The report of a run: tables for people, and JSON. */
 import { readFile } from "node:fs/promises";
+import { findPackageJSON } from "node:module";
 import { cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
@@ -37,8 +38,8 @@ export async function describeRun(): Promise<Pick<Report, "made_at" | "commit" |
   const [cpu] = cpus();
   const versions: Record<string, string> = { node: process.version };
   for (const name of PACKAGES) {
-    const text = await readFile(join(ROOT, "node_modules", name, "package.json"), "utf8");
-    versions[name] = JSON.parse(text).version;
+    const file = findPackageJSON(name, import.meta.url);
+    if (file !== undefined) versions[name] = JSON.parse(await readFile(file, "utf8")).version;
   }
   return {
     made_at: new Date().toISOString(),

@@ -1,10 +1,10 @@
 /** The expected outcome of each job, computed without the product, from the archive's data and the arguments. */
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration } from "../../../core/resonate/ids.ts";
-import type { Stored } from "../../../test/support/stored.ts";
 import { monthBounds } from "../../../tools/weather/calendar.ts";
 import { monthsOf } from "../../../tools/weather/range.ts";
 import { answerRequest } from "../../../tools/weather/sample-archive/archive.ts";
+import type { Stored } from "../../support/stored.ts";
 import type { Wanted } from "../client-log.ts";
 import { monthName } from "../names.ts";
 import type { Month } from "../plan.ts";

@@ -1,8 +1,8 @@
 /** The calls of a run's clients. Distinguishes failures that a disruption explains from violations. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { McpClient } from "../../test/support/clients.ts";
-import { wholeResult } from "../../test/support/results.ts";
-import { type RpcAnswer, rpc, TASKS } from "../../test/support/rpc.ts";
+import type { McpClient } from "../support/clients.ts";
+import { wholeResult } from "../support/results.ts";
+import { type RpcAnswer, rpc, TASKS } from "../support/rpc.ts";
 import { type ClientLog, preview } from "./client-log.ts";
 
 /** How long a client waits for an answer before it repeats the call, in milliseconds. */

@@ -1,6 +1,6 @@
 /** The plan of a chaos run, derived from a seed: the jobs of the clients, and the faults. */
 import type { Fault as UpstreamFault } from "../../tools/weather/sample-archive/faults.ts";
-import { Random } from "./random.ts";
+import { Random } from "../support/random.ts";
 
 export interface Plan {
   seed: number;

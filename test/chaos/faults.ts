@@ -1,8 +1,8 @@
 /** Injects the planned faults into a stack, and repairs the damage. */
 import { setTimeout as delay } from "node:timers/promises";
 import { isAnswering } from "../../cli/process/supervise.ts";
-import { isAccount } from "../../test/support/account.ts";
-import type { Stack, StackPart } from "../../test/support/stack.ts";
+import { isAccount } from "../support/account.ts";
+import type { Stack, StackPart } from "../support/stack.ts";
 import type { ClientLog } from "./client-log.ts";
 import type { PlannedFault } from "./plan.ts";
 

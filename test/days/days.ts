@@ -10,8 +10,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { bearerBindings, callerAt } from "../../test/auth/support.ts";
-import { EMBEDDED } from "../../test/support/resonate.ts";
 import { answers, run } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { comesToRest } from "../../testing/stack/rest.ts";
@@ -19,7 +17,9 @@ import { startWorker } from "../../testing/stack/worker-process.ts";
 import { CLOCK_PATH } from "../../testing/time/movable-edge.ts";
 import { startTime } from "../../testing/time/stack-time.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
-import { cpuSeconds, memory } from "../bench/setup/usage.ts";
+import { bearerBindings, callerAt } from "../auth/support.ts";
+import { EMBEDDED } from "../support/resonate.ts";
+import { cpuSeconds, memory } from "../support/usage.ts";
 
 const DAY = 86_400_000;
 
@@ -93,7 +93,7 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
     RATE_LIMIT: "0",
     LOG_LEVEL: "error",
   };
-  const edge = started.use(await startEdge({ port: 0, bindings, entry: "lab/week/movable-edge.ts" }));
+  const edge = started.use(await startEdge({ port: 0, bindings, entry: "test/days/movable-edge.ts" }));
   origin = edge.url;
 
   const all = Object.values(tokens).map((token) => callerAt(`${edge.url}/mcp`, token));

@@ -1,5 +1,5 @@
 /** The clients of a run: they start, cancel, answer and collect jobs, despite all disruptions. */
-import type { McpClient } from "../../test/support/clients.ts";
+import type { McpClient } from "../support/clients.ts";
 import { type Calls, RunOver } from "./calls.ts";
 import type { ClientLog, Ending, Wanted } from "./client-log.ts";
 import { monthName, rangeName, timerName } from "./names.ts";

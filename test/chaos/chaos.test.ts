@@ -26,7 +26,7 @@ describe.concurrent("a run", () => {
     });
     const timer: PlannedJob = { kind: "timer", at: 0, starters: 1, args: { timer_name: "tea", seconds: 20 } };
     const plan: Plan = { seed: 0, duration: 1_000, jobs: [...gatherings, timer], faults: [] };
-    const worker = "lab/chaos/broken/broken-worker.ts";
+    const worker = "test/chaos/broken/broken-worker.ts";
     // Long enough that a short pause of the machine does not look like a faulty worker.
     const env = { LEASE_SECONDS: "30", UPSTREAM_TIMEOUT_SECONDS: "30" };
     const { violations, jobs } = await runChaos(plan, { workers: 1, lease, quiet: 12_000, worker, env });

@@ -1,13 +1,12 @@
 /** CPU time and memory of a process, from Linux. */
 import { readdirSync, readFileSync } from "node:fs";
-import { sum } from "simple-statistics";
 
 /** The CPU time of the current threads of a process, user and system, in seconds. */
 export function cpuSeconds(pid: number): number {
   // The threads' entries are in nanoseconds. That of the process counts hundredths of a second, too coarse for short runs.
   const threads = readdirSync(`/proc/${pid}/task`);
   const used = threads.map((thread) => Number(readThread(`/proc/${pid}/task/${thread}/schedstat`).split(" ")[0]));
-  return sum(used) / 1e9;
+  return used.reduce((sum, each) => sum + each, 0) / 1e9;
 }
 
 /** Reads a thread's entry; the default is for a thread that has just ended. */

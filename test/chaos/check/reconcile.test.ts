@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Stored } from "../../../test/support/stored.ts";
+import type { Stored } from "../../support/stored.ts";
 import { ClientLog } from "../client-log.ts";
 import { monthName } from "../names.ts";
 import { makePlan, type PlannedJob } from "../plan.ts";

@@ -1,9 +1,9 @@
 /** Compares the final records of the Resonate server, the archive and the clients. */
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration, withGeneration } from "../../../core/resonate/ids.ts";
-import type { Stored } from "../../../test/support/stored.ts";
 import { monthsOf } from "../../../tools/weather/range.ts";
 import type { Requests } from "../../../tools/weather/sample-archive/faults.ts";
+import type { Stored } from "../../support/stored.ts";
 import { type ClientLog, type Ending, ownOf, type Violation, type Wanted } from "../client-log.ts";
 import type { Disruption } from "../faults.ts";
 import { monthName } from "../names.ts";

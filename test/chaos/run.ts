@@ -5,19 +5,17 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration } from "../../core/resonate/ids.ts";
-import { isAccount } from "../../test/support/account.ts";
-import { client2025, currentClient } from "../../test/support/clients.ts";
-import { type Stack, startStack } from "../../test/support/stack.ts";
-import { type Stored, storedJobs } from "../../test/support/stored.ts";
 import { until } from "../../testing/simulation/program.ts";
-import type { Database } from "../load/plant.ts";
+import { isAccount } from "../support/account.ts";
+import { client2025, currentClient } from "../support/clients.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import { type Stored, storedJobs } from "../support/stored.ts";
 import { Calls } from "./calls.ts";
 import { asksInVain, type Evidence, reconcile } from "./check/reconcile.ts";
 import { ClientLog, type Violation } from "./client-log.ts";
 import { Clients, untilOver } from "./clients.ts";
 import { Faults } from "./faults.ts";
 import type { Plan, PlannedFault } from "./plan.ts";
-import { putToSleep } from "./sleepers.ts";
 
 export interface RunOptions {
   workers: number;
@@ -27,11 +25,18 @@ export interface RunOptions {
   quiet: number;
   /** A worker program that replaces the product's, as a path from the repository root. */
   worker?: string;
-  /** The number of sleeping timers, and the database of the server at `RESONATE_URL`. */
-  sleepers?: number;
-  database?: Database;
+  /** Puts jobs to sleep beside those of the plan. `data` is the folder of the embedded server's state. */
+  putToSleep?: (stack: Stack, data: string) => Promise<Sleepers>;
   env?: Record<string, string>;
   say?: (line: string) => void;
+}
+
+/** Sleeping jobs, some of which fire during the run. */
+export interface Sleepers {
+  /** How many have fired so far. */
+  fired: number;
+  /** Checks that those due before `before` have completed, and that none fired early. */
+  reckon(log: ClientLog, before: number): Promise<void>;
 }
 
 export interface Outcome extends Evidence {
@@ -56,7 +61,7 @@ const REREADING = 120_000;
 const LOOK_AGAIN = 1_000;
 
 export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome> {
-  const { workers, lease, quiet, worker, env, sleepers: count = 0, say = () => {} } = options;
+  const { workers, lease, quiet, worker, env, putToSleep, say = () => {} } = options;
   const data = await mkdtemp(join(tmpdir(), "chaos-"));
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => rm(data, { recursive: true, force: true }));
@@ -68,7 +73,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
       env: { LEASE_SECONDS: String(lease / 1_000), DRAIN_SECONDS: "1.5", UPSTREAM_TIMEOUT_SECONDS: "3", ...env },
     }),
   );
-  const sleepers = count > 0 ? await putToSleep(stack, count, options.database ?? { embedded: data }) : undefined;
+  const sleepers = await putToSleep?.(stack, data);
   const log = new ClientLog();
   const over = new AbortController();
   cleanup.defer(() => over.abort());
