@@ -8,7 +8,6 @@ import { retentionOf } from "../core/jobs/retention.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
 import { keyFrom } from "../core/resonate/object-address.ts";
-import { migrating } from "../core/resonate/sealing.ts";
 import { JobHandles } from "../core/tools/job-handles.ts";
 import type { RequestScope } from "../core/tools/request-scope.ts";
 import type { Tool } from "../core/tools/tool.ts";
@@ -79,8 +78,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
-  const migration = migrating(config.ENCRYPTION_KEYS);
-  if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
   const operated = config.isOperated ? callers : undefined;
   const settings = new OperatorSettings(config, callers, SETTINGS);
   const records = callers?.records({ jobs: config.MAX_JOBS, bytes: config.MAX_STORED_BYTES });
@@ -102,9 +99,9 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     loadedFiles ??= new (await loadLazy()).Files(env, pages);
     return loadedFiles;
   };
-  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
   const mayConfirm = config.CONFIRM_ARGUMENTS !== "off";
   const offered = mayConfirm ? tools : tools.map(withoutConsent);
+  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, offered);
   const proxied = proxiedBy(tools);
   const watchable = proxied?.capabilities.resources && {
     weightOfRead: (uri: unknown) => proxied.weightOfRead(uri),
@@ -125,6 +122,8 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     { name: "answer-size", ...answerSize },
     { name: "resource-links", ...resourceLinks },
     { name: "text-once", ...textOnce },
+    // Before the files, whose addresses may look like those of cards.
+    cards && cardFeature(cards),
     files(loadFiles),
     urlOf && { name: "page-links", ...pageLinks(urlOf) },
     { name: "labels", ...labelsOfCall },
@@ -134,7 +133,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     taskService
       ? tasks(taskService, listenMethod(taskService, identity.info, watchable))
       : { name: "no-tasks", ...noTasks },
-    cards && cardFeature(cards),
     events && eventFeature(events),
     proxied &&
       upstream(proxied, { contextOf: (request) => calls.contextOf(request), reportsChanges: handles !== undefined }),

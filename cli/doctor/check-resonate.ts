@@ -149,7 +149,7 @@ async function checkTimers(client: ResonateClient, namespace: string, due: numbe
   const subject = count === 1 ? "1 was overdue, and fired" : `${count} were overdue, and fired`;
   return warning(
     `${subject} only when this check asked for ${count === 1 ? "it" : "them"}`,
-    "Update all workers: those of earlier versions create timers that release 0.10 does not fire. Or the server is overloaded.",
+    "The server is overloaded, or another client creates timers that release 0.10 does not fire.",
   );
 }
 

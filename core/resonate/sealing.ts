@@ -9,25 +9,13 @@ import type { PromiseRecord, Value } from "./connection/protocol.ts";
 /** The beginning of encrypted data: base64 has no `:`. The key's name follows, then base64 of a nonce and the text. */
 const MARK = "sealed:";
 
-/** Follows the key's name if the text is bound to its field. Commit 1c007cb, which binds only to the id, knows no such key. */
-const BOUND = ".2";
-
-/** Takes the place of a last key: data in clear is read too, and commit 1c007cb can read what is written. */
-const MIGRATE = "migrate";
-
 /** Whether an answer may hold encrypted data: some string in its JSON begins with the mark. */
 export const maySeal = (json: string): boolean => json.includes(`"${MARK}`);
 
 const NONCE = 12;
 
-/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas, and optionally {@link MIGRATE}. */
-export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*(,migrate)?$/;
-
-/** The warning at each start while a deployment migrates; undefined if it does not. */
-export const migrating = (keys: string | undefined): string | undefined =>
-  keys?.endsWith(`,${MIGRATE}`)
-    ? "ENCRYPTION_KEYS ends with migrate: what the Resonate server holds in clear is taken as it is. Remove the word when nothing is kept in clear, and no 1c007cb runs"
-    : undefined;
+/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas. */
+export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*$/;
 
 type Field = "param" | "value";
 
@@ -40,14 +28,11 @@ interface Key {
 /** The keys of a deployment: the first encrypts, all decrypt. */
 export class Sealing {
   readonly #texts: string[];
-  readonly #isMigrating: boolean;
   #keys: Key[] | undefined;
 
   /** @param keys a list that {@link KEYS} matches; without it nothing is encrypted, and encrypted data cannot be read */
   constructor(keys = "") {
-    const given = keys === "" ? [] : keys.split(",");
-    this.#isMigrating = given.at(-1) === MIGRATE;
-    this.#texts = given.filter((text) => text !== MIGRATE);
+    this.#texts = keys === "" ? [] : keys.split(",");
   }
 
   /** Whether requests are encrypted. */
@@ -94,28 +79,28 @@ export class Sealing {
     const [first] = await this.#ready();
     const { name, key } = first as Key;
     const iv = crypto.getRandomValues(new Uint8Array(NONCE));
-    const bound = this.#isMigrating ? undefined : field;
-    const sealed = await crypto.subtle.encrypt(algorithm(id, bound, iv), key, base64ToBytes(data));
+    const sealed = await crypto.subtle.encrypt(algorithm(id, field, iv), key, base64ToBytes(data));
     const bytes = new Uint8Array(NONCE + sealed.byteLength);
     bytes.set(iv);
     bytes.set(new Uint8Array(sealed), NONCE);
-    return { headers, data: `${MARK}${name}${bound ? BOUND : ""}:${bytesToBase64(bytes)}` };
+    return { headers, data: `${MARK}${name}:${bytesToBase64(bytes)}` };
   }
 
   async #decrypt(id: string, field: Field, value: Value | undefined): Promise<Value | undefined> {
     if (!value?.data) return value;
     if (!value.data.startsWith(MARK)) {
-      if (!this.isOn || this.#isMigrating) return value;
+      if (!this.isOn) return value;
       throw new Error("it is in clear");
     }
-    const [named = "", text = ""] = value.data.slice(MARK.length).split(":");
-    const isBound = named.endsWith(BOUND);
-    const name = isBound ? named.slice(0, -BOUND.length) : named;
+    const [name = "", text = ""] = value.data.slice(MARK.length).split(":");
     const key = (await this.#ready()).find((each) => each.name === name);
     if (!key) throw new Error("no key fits");
     const bytes = base64ToBytes(text);
-    const how = algorithm(id, isBound ? field : undefined, bytes.slice(0, NONCE));
-    const opened = await crypto.subtle.decrypt(how, key.key, bytes.slice(NONCE));
+    const opened = await crypto.subtle.decrypt(
+      algorithm(id, field, bytes.slice(0, NONCE)),
+      key.key,
+      bytes.slice(NONCE),
+    );
     return { ...value, data: bytesToBase64(new Uint8Array(opened)) };
   }
 
@@ -147,9 +132,9 @@ async function imported(text: string): Promise<Key> {
   return { name: bytesToBase64(digest.slice(0, 6)), key };
 }
 
-/** `field` is undefined for text that commit 1c007cb reads. A zero byte separates it, as a promise's id contains none. */
-const algorithm = (id: string, field: Field | undefined, iv: Uint8Array<ArrayBuffer>) => ({
+/** A zero byte separates field and id, as a promise's id contains none. */
+const algorithm = (id: string, field: Field, iv: Uint8Array<ArrayBuffer>) => ({
   name: "AES-GCM",
   iv,
-  additionalData: new TextEncoder().encode(field === undefined ? id : `${field}\0${id}`),
+  additionalData: new TextEncoder().encode(`${field}\0${id}`),
 });

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { FORM } from "../../core/jobs/form.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { readConfig } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
@@ -52,7 +53,7 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
   let n = 0;
   const report = (more: Partial<WorkerReport> = {}) =>
     operating.report({
-      ...{ worker: "w", n: ++n, group: "workers", connected: true, kinds: { tea: 2 } },
+      ...{ worker: "w", n: ++n, group: "workers", connected: true, form: FORM, kinds: { tea: 2 } },
       ...{ slots: { running: 1, waiting: 0, most: 1 }, counts: [], failed: [], waits: [], slowest: [], ...more },
     });
   /** Lets `seconds` seconds pass, and returns what the web hook then receives. */

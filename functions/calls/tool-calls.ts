@@ -64,9 +64,9 @@ export class ToolCalls {
     return this.#tools.get(name)?.tool;
   }
 
-  /** Whether a call may take long, so that its answer should be streamed. */
+  /** Whether a call of a tool that may take long does so for such a client, so that its answer should be streamed. */
   waits(tool: Tool, abilities: Pick<CallRequest, "declaresTasks">): boolean {
-    return tool.waits && !this.#features.some((feature) => feature.returnsAtOnce?.(tool, abilities));
+    return !this.#features.some((feature) => feature.returnsAtOnce?.(tool, abilities));
   }
 
   /**
@@ -87,22 +87,22 @@ export class ToolCalls {
     const checked = await check(tool.input, args);
     if ("problems" in checked) return errorResult(refusal(name, checked.problems));
     const { note } = checked;
-    let advice = mayRepeat(tool) ? undefined : "The call may have had its effect.";
+    let adviceOf = (): string | undefined => (mayRepeat(tool) ? undefined : "The call may have had its effect.");
     const advise = (words: string) => {
-      advice = words;
+      adviceOf = () => words;
     };
     try {
-      const context = { ...this.contextOf(request, tool), advise };
+      const context = this.contextOf(request, tool, advise);
       return await run({ tool, args: checked.args, request, context, note });
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
-      const why = this.#explain(error, request.signal, advice);
+      const why = this.#explain(error, request.signal, adviceOf());
       return errorResult(note === undefined ? why : `${why}\n${note}`);
     }
   }
 
   /** The context of a call, or of a request that is served as a tool's call is. @throws {ToolError} */
-  contextOf(request: CallRequest, tool?: Tool): CallContext {
+  contextOf(request: CallRequest, tool?: Tool, advise?: CallContext["advise"]): CallContext {
     const { scope, labels: _labels, ...known } = request;
     const added: Partial<CallContext> = Object.assign(
       {},
@@ -114,13 +114,16 @@ export class ToolCalls {
       ...this.#options.rules,
       ...known,
       store,
-      jobs: callerJobs(store, now, request.signal),
+      // Most tools make no use of it.
+      get jobs() {
+        return callerJobs(store, now, request.signal);
+      },
       now,
       until: scope.until,
       client: scope.client,
       tasks: false,
       asks: false,
-      pageOf: async () => undefined,
+      ...(advise && { advise }),
       isCancelled: () => isCancelled(request),
       ...added,
     };
@@ -159,8 +162,8 @@ async function callTool({ tool, args, request, context, note, resumed }: ToolCal
   if (tool.waits && cancelsByLeaving) scope.waitUntil(calling.then(undefined, () => {}));
   const result = await calling;
   if (!isToolAnswer(result)) return result;
-  const job = result[ABOUT]?.job;
-  if (job !== undefined) scope.line.job = scope.store.logName(job);
+  const { id, job } = result[ABOUT] ?? {};
+  if (job !== undefined) scope.line.job = id === undefined ? scope.store.logName(job) : scope.store.names.local(id);
   return note === undefined ? result : { ...result, content: [...result.content, { type: "text", text: note }] };
 }
 

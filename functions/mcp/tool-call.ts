@@ -31,7 +31,7 @@ export function toolCall(calls: ToolCalls, responder: Responder, inFlight: Calls
       const tool = calls.find(params.name);
       const weight = weightOfCall(params);
       if (!tool) return { weight };
-      return { weight, access: [accessOf(tool)], streams: calls.waits(tool, declaredIn(params)) };
+      return { weight, access: [accessOf(tool)], streams: tool.waits && calls.waits(tool, declaredIn(params)) };
     },
     async answer(call) {
       const { message, plain, streams: isLong, request, scope, sdk } = call;
@@ -93,7 +93,7 @@ const declaredIn = (params: Record<string, unknown>): { declaresTasks: boolean }
 
 /** What a plain request says about a call. */
 export function requestOfPlain(
-  { era, declaresTasks, showsForms, showsCards, meta = {} }: Plain,
+  { era, declaresTasks, showsForms, showsCards, meta }: Plain,
   scope: RequestScope,
   signal: AbortSignal,
 ): CallRequest {
@@ -105,7 +105,7 @@ export function requestOfPlain(
     signal,
     inputResponses: {},
     cancelsByLeaving: era === "modern",
-    ...callMetaIn(meta),
+    ...(meta && callMetaIn(meta)),
   };
 }
 

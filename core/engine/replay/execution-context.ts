@@ -472,9 +472,8 @@ export class ExecutionContext implements Context {
 
   /** The job's seed, and a text that no other call of the job has. */
   #draw(): [seed: string, of: string] {
-    const { seed, jobName, startedAt } = this.#parts.runtime;
     this.#drawn += 1;
-    return [seed ?? `${jobName} ${startedAt}`, `${this.#path}#${this.#drawn}`];
+    return [this.#parts.runtime.seed, `${this.#path}#${this.#drawn}`];
   }
 
   /** Refuses a call in a step, because its place among the calls would differ from pass to pass. */
