@@ -1,16 +1,13 @@
 /**
  * Encryption at rest: parameters and values of promises are encrypted before they are sent to the Resonate server, and
  * decrypted when they come back. The algorithm is AES-256-GCM, bound to the promise's id and the field, so that a text from
- * another promise or the other field is not accepted. Nor is text in clear. Ids, tags and times stay readable.
+ * another promise or the other field is not accepted. Nor is unencrypted text. Ids, tags and times stay readable.
  */
 import { base64ToBytes, bytesToBase64 } from "./base64.ts";
-import type { PromiseRecord, Value } from "./connection/protocol.ts";
+import type { Codec, PromiseRecord, Value } from "./connection/protocol.ts";
 
 /** The beginning of encrypted data: base64 has no `:`. The key's name follows, then base64 of a nonce and the text. */
 const MARK = "sealed:";
-
-/** Whether an answer may hold encrypted data: some string in its JSON begins with the mark. */
-export const maySeal = (json: string): boolean => json.includes(`"${MARK}`);
 
 const NONCE = 12;
 
@@ -26,18 +23,20 @@ interface Key {
 }
 
 /** The keys of a deployment: the first encrypts, all decrypt. */
-export class Sealing {
+export class Sealing implements Codec {
+  readonly encode: Codec["encode"];
   readonly #texts: string[];
   #keys: Key[] | undefined;
 
   /** @param keys a list that {@link KEYS} matches; without it nothing is encrypted, and encrypted data cannot be read */
   constructor(keys = "") {
     this.#texts = keys === "" ? [] : keys.split(",");
+    this.encode = keys === "" ? undefined : (data) => this.seal(data);
   }
 
-  /** Whether requests are encrypted. */
-  get isOn(): boolean {
-    return this.#texts.length > 0;
+  /** With keys, all data is encrypted; without them, data is that has the mark, and cannot be read. */
+  isEncoded(text: string): boolean {
+    return this.encode !== undefined || text.includes(`"${MARK}`);
   }
 
   /** Encrypts the parameter and value in a request's data. */
@@ -51,23 +50,23 @@ export class Sealing {
   /**
    * Decrypts the promises in an answer's data. Promises from a search that cannot be decrypted are returned without content.
    *
-   * @throws {Error} for data that was encrypted with another key, was changed or moved, or is in clear
+   * @throws {Error} for data that was encrypted with another key, was changed or moved, or is unencrypted
    */
-  async open<T>(data: T): Promise<T> {
+  async decode<T>(data: T): Promise<T> {
     const { promise, promises, preload, action } = (data ?? {}) as Answer;
     const opened: Answer = {};
-    if (promise) opened.promise = await this.record(promise);
-    if (preload) opened.preload = await Promise.all(preload.map((each) => this.record(each)));
+    if (promise) opened.promise = await this.decodeRecord(promise);
+    if (preload) opened.preload = await Promise.all(preload.map((each) => this.decodeRecord(each)));
     if (promises)
       opened.promises = await Promise.all(
-        promises.map((each) => this.record(each).catch(() => ({ ...each, param: {}, value: {} }))),
+        promises.map((each) => this.decodeRecord(each).catch(() => ({ ...each, param: {}, value: {} }))),
       );
-    if (action) opened.action = { ...action, data: await this.open(action.data) };
+    if (action) opened.action = { ...action, data: await this.decode(action.data) };
     return { ...data, ...opened };
   }
 
-  /** Decrypts one promise. @throws {Error} as `open` does */
-  async record(record: PromiseRecord): Promise<PromiseRecord> {
+  /** Decrypts one promise. @throws {Error} as `decode` does */
+  async decodeRecord(record: PromiseRecord): Promise<PromiseRecord> {
     const [param, value] = await Promise.all([
       this.#decrypt(record.id, "param", record.param),
       this.#decrypt(record.id, "value", record.value),
@@ -89,8 +88,8 @@ export class Sealing {
   async #decrypt(id: string, field: Field, value: Value | undefined): Promise<Value | undefined> {
     if (!value?.data) return value;
     if (!value.data.startsWith(MARK)) {
-      if (!this.isOn) return value;
-      throw new Error("it is in clear");
+      if (!this.encode) return value;
+      throw new Error("it is unencrypted");
     }
     const [name = "", text = ""] = value.data.slice(MARK.length).split(":");
     const key = (await this.#ready()).find((each) => each.name === name);

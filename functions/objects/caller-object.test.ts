@@ -663,7 +663,7 @@ test.each(["goes on", "has ended"])(
     const object = new CallerObject({ storage }, { ...env, ...keyOf("B") });
     const seen = await object.seen(KEY);
     if (how === "has ended") await object.seen(KEY, undefined, "done" in seen ? seen.done.subscriptions[0]?.id : "");
-    await start("timer_a", 10); // in clear, which is not accepted either
+    await start("timer_a", 10); // unencrypted, which is not accepted either
     await end("timer_a");
     await object.heard(KEY, [idOf("timer_a")], []);
     await object.alarm();

@@ -60,7 +60,7 @@ test("works as without keys, stores nothing in clear text, and still reads data 
   const clear = { id: `${namespace}timer_forged`, timeoutAt: Date.now() + 60_000, tags: {} };
   await resonate.call("promise.create", { ...clear, param: encodeValue({ func: "timer", args: [{}], version: 1 }) });
   const forged = await client.callTool("probe_status", { job_names: ["timer_forged"] });
-  expect(forged).toMatchObject({ isError: true, text: expect.stringContaining("in clear") });
+  expect(forged).toMatchObject({ isError: true, text: expect.stringContaining("unencrypted") });
 
   // A job whose key is missing is not reported as `not_found`: the caller gets an error.
   keys.ENCRYPTION_KEYS = `${old}`;
