@@ -1,16 +1,16 @@
-/** Bundles for `dev` by esbuild alone, in a fraction of a second; wrangler takes several seconds. */
+/** Bundles for `dev`: only what has changed is parsed again. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
 import { loadEsbuild } from "../build/esbuild.ts";
-import { buildModules, copyModules } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
-import { configurationOf, type Project, workerOf } from "../project.ts";
-import { type Bundle, bundleEdge, isOwn, keep, settingsOf } from "./bundle.ts";
+import { put } from "../build/put.ts";
+import { configurationOf, edgeOf, type Project, workerOf } from "../project.ts";
+import { type Bundle, EDGE_MODULE, isOwn, keep, modulesIn, settingsOf } from "./bundle.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
-import { edgeOptions, isForWrangler } from "./edge-options.ts";
+import { edgeOptions } from "./edge-options.ts";
+import { filesOf } from "./files.ts";
 
 /** The sources do not compile; the message names the file and the line. */
 export class CompileError extends Error {}
@@ -53,31 +53,20 @@ export class DevBundler {
   /** @throws {CompileError} */
   async edge(): Promise<Build<Bundle>> {
     const { root } = this.#project;
-    const [pages, sources] = await Promise.all([buildPages(), buildModules(root)]).catch(asCompileError);
+    const pages = await buildPages().catch(asCompileError);
     const configuration = await this.#configuration();
-    const files = [this.#config, ...pages, ...sources];
-    if (isForWrangler(configuration)) {
-      const bundle = await bundleEdge(undefined, root).catch(asCompileError);
-      return { version: bundle.dir, program: bundle, inputs: files };
-    }
-    if (configuration.main === undefined)
-      throw new CompileError("The wrangler configuration has no `main`, the edge's entry.");
-    const result = await this.#build({
-      ...edgeOptions(configuration.main, configuration, root, "development"),
-      write: false,
-      outdir: this.#dir,
-    });
+    const options = edgeOptions(edgeOf(this.#project, configuration), configuration, root, "development");
+    const result = await this.#build({ ...options, outdir: this.#dir });
     const settings = settingsOf(configuration, dirname(this.#config));
-    const [map = "", code = ""] = texts(result);
-    const modules = await copyModules(root, this.#dir);
-    const moduleTexts = modules.map((path) => readFileSync(join(this.#dir, path), "utf8"));
-    const main = `index-${++this.#edgeCount}.js`;
-    await mkdir(this.#dir, { recursive: true });
-    await Promise.all([writeFile(join(this.#dir, main), code), writeFile(join(this.#dir, `${main}.map`), map)]);
+    const files = await filesOf(result, root);
+    const version = hash(JSON.stringify(settings), ...[...files].flat());
+    // An edge that is being replaced may still need its own main module.
+    const prefix = `${++this.#edgeCount}-`;
+    for (const [name, text] of files) await put(this.#dir, name.replace(/^(?=index\.js)/, prefix), text);
     return {
-      version: hash(map, code, JSON.stringify(settings), ...moduleTexts),
-      program: { ...settings, dir: this.#dir, main, modules },
-      inputs: [...inputsOf(result, root), ...files],
+      version,
+      program: { ...settings, dir: this.#dir, main: `${prefix}${EDGE_MODULE}`, modules: modulesIn(files.keys()) },
+      inputs: [...inputsOf(result, root), this.#config, ...pages],
     };
   }
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Reported } from "../../core/jobs/reports.ts";
+import { callsOf } from "../../core/resonate/object-calls.ts";
 import { until } from "../../testing/simulation/program.ts";
 import type { Change } from "../engine/records.ts";
 import { CallerReports } from "./caller-reports.ts";
@@ -15,7 +16,7 @@ test("large results that end while a caller's object is slow are not all held in
       await isFree.promise;
     },
   };
-  const objects = { idFromName: () => ({}), get: () => object };
+  const objects = { idFromName: () => ({}), get: () => callsOf(object) };
   const reports = new CallerReports({ objects, client: {} as never, namespace: "", durable: async () => {} });
   const end = (n: number): Change => {
     const promise = {

@@ -5,6 +5,7 @@ import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { isRoot, localId, splitKey } from "../../core/resonate/ids.ts";
 import { callerName, type Locatable } from "../../core/resonate/object-address.ts";
+import { methodsOf, type ObjectCalls } from "../../core/resonate/object-calls.ts";
 import { sizeOf } from "../../core/resonate/size.ts";
 import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
 
@@ -17,14 +18,14 @@ const SENT_WHOLE = { each: 100_000, all: 4_000_000 };
 /** The largest number of reports that wait for one caller's object. Further reports are dropped: it checks its jobs later. */
 const MOST = 1_000;
 
-/** The part of the callers' objects that is used here. */
+/** The namespace of the callers' objects. */
 export interface CallerObjects extends Locatable {
-  get(
-    id: object,
-    options?: object,
-  ): {
-    heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
-  };
+  get(id: object, options?: object): ObjectCalls;
+}
+
+/** The part of a caller's object that is used here. */
+interface CallerMethods {
+  heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
 }
 
 interface CallerReportsOptions {
@@ -88,8 +89,10 @@ export class CallerReports {
     this.#sending.add(key);
     try {
       await durable();
-      for (let batch = this.#take(key); batch; batch = this.#take(key))
-        await objects.get(objects.idFromName(callerName(namespace, key))).heard(key, batch.ended, batch.started);
+      for (let batch = this.#take(key); batch; batch = this.#take(key)) {
+        const object = objects.get(objects.idFromName(callerName(namespace, key)));
+        await methodsOf<CallerMethods>(object).heard(key, batch.ended, batch.started);
+      }
     } catch {
       this.#waiting.delete(key); // The caller's object checks its jobs later.
     } finally {

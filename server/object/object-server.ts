@@ -43,8 +43,7 @@ interface ObjectEnv extends PublicEnv, BackupEnv, OperatorEnv, ObjectAddress, Fi
 }
 
 /**
- * The Resonate server of an account, which `resonateObject` of `durable-mcp-edge/edge` loads. A project exports it from its
- * own module, which is built beside the edge's main module.
+ * The Resonate server of an account, which `resonateObject` of `durable-mcp-edge/edge` loads.
  *
  * @example
  * const ResonateObject = resonateObject(async () => ({ ObjectServer }));

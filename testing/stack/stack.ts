@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { put } from "../../cli/build/modules.ts";
+import { put } from "../../cli/build/put.ts";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
 import { readConfiguration } from "../../cli/bundle/configuration.ts";
 import { filesIn, objectsIn } from "../../cli/launcher/data-directory.ts";
@@ -13,7 +13,7 @@ import { spawnEdge } from "../../cli/launcher/local-edge.ts";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
 import { programPath } from "../../cli/package.ts";
 import { Cleanups } from "../../cli/process/cleanups.ts";
-import { configurationOf, readProject, workerOf } from "../../cli/project.ts";
+import { configurationOf, edgeOf, readProject, workerOf } from "../../cli/project.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { escaped } from "../../core/engine/replay/commands/commands.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
@@ -354,7 +354,7 @@ async function setEdge(origin: string, ahead: number): Promise<void> {
 
 /** Writes an entry for the edge with a time that the test moves; returns its path from the project's folder. */
 async function movableEntry(given: string | undefined, root: string): Promise<string> {
-  const entry = resolve(root, given ?? (existsSync(join(root, "edge.ts")) ? "edge.ts" : await mainOf(root)));
+  const entry = resolve(root, given ?? (existsSync(join(root, "edge.ts")) ? "edge.ts" : await sourceOf(root)));
   const text = `import { movable } from ${JSON.stringify(programPath("testing/time/movable-edge"))};
 import edge from ${JSON.stringify(entry)};
 export * from ${JSON.stringify(entry)};
@@ -365,8 +365,7 @@ export default movable(edge);
   return name;
 }
 
-async function mainOf(root: string): Promise<string> {
-  const { main } = await readConfiguration(configurationOf(readProject(root)));
-  if (main === undefined) throw new Error("The wrangler configuration has no `main`, the edge's entry.");
-  return main;
+async function sourceOf(root: string): Promise<string> {
+  const project = readProject(root);
+  return edgeOf(project, await readConfiguration(configurationOf(project)));
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { callsOf } from "../../../core/resonate/object-calls.ts";
 import { Figures } from "../../../features/operators/figures.ts";
 import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 import { RunnerReports } from "./runner-reports.ts";
@@ -18,7 +19,7 @@ function scene() {
     the.named.push(report.failed.length);
     return { done: undefined };
   };
-  const objects = { idFromName: () => ({}), get: () => ({ operate }) };
+  const objects = { idFromName: () => ({}), get: () => callsOf({ operate }) };
   const reports = new RunnerReports({ objects, namespace: "", group: "workers", most: 50 });
   const fail = (many: number) => {
     const runner = new Figures(() => {});

@@ -1,6 +1,7 @@
 /** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
 import { FORM } from "../../../core/jobs/form.ts";
 import { type Locatable, operateName } from "../../../core/resonate/object-address.ts";
+import { methodsOf, type ObjectCalls } from "../../../core/resonate/object-calls.ts";
 import { Figures, type RunnerNews } from "../../../features/operators/figures.ts";
 import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 
@@ -10,7 +11,12 @@ const PAUSE = 30_000;
 
 /** The namespace of Durable Objects that contains the operators' object. */
 export interface OperateObjects extends Locatable {
-  get(id: object, options?: object): { operate(call: "report", given: [WorkerReport]): Promise<object> };
+  get(id: object, options?: object): ObjectCalls;
+}
+
+/** The part of the operators' object that is used here. */
+interface OperateMethods {
+  operate(call: "report", given: [WorkerReport]): Promise<object>;
 }
 
 interface RunnerReportsOptions {
@@ -70,7 +76,8 @@ export class RunnerReports {
     this.#unsent ??= this.#figures.take({ ...about, kinds: this.#kinds, running: this.#running, most });
     const isMore = this.#figures.hasNews;
     try {
-      const answer = await objects.get(objects.idFromName(operateName(namespace))).operate("report", [this.#unsent]);
+      const object = objects.get(objects.idFromName(operateName(namespace)));
+      const answer = await methodsOf<OperateMethods>(object).operate("report", [this.#unsent]);
       if ("done" in answer) this.#unsent = undefined;
     } catch {
       // The report is sent again.
