@@ -35,7 +35,7 @@ const save = (...args: string[]) => execa(process.execPath, ["cli/main.ts", "his
 test("the code replays a job's history without effects, and redacted values are in no file", async () => {
   shop.answers({ body: {} });
   const orders = [1, 2].map((number) => stack.call("take_order", { number }));
-  await shop.asked(2);
+  await shop.waitForRequests(2);
   await stack.job("take_order_1").callback("payment").send({ amount: 12, card: "4111" });
   await orders[0];
   // The shop may have been asked for the second order before its step was recorded.

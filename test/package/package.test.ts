@@ -256,7 +256,7 @@ describe("the server", () => {
       expect((await fetch(new URL("/assets/jobs.js", url))).status).toBe(200);
       // This call never gets an answer, so the test does not wait for it.
       void client.callTool("wait_for_site", { url: site.url }).catch(() => {});
-      await site.asked(1);
+      await site.waitForRequests(1);
       const family = await descendants(program.pid);
       // Except for the shell and npm, every running program belongs to the project.
       const root = await realpath(project.root);
@@ -313,7 +313,7 @@ describe("in one account", () => {
       await using _ = await serve(port);
       await using client = await currentClient.connect(url);
       void client.callTool("wait_for_site", { url: site.url }).catch(() => {});
-      await site.asked(1);
+      await site.waitForRequests(1);
     }
     site.answers({ status: 204 });
     await using _ = await serve(port);
