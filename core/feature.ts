@@ -7,6 +7,7 @@ import type { Declared } from "./tools/abilities.ts";
 import type { CallFeature } from "./tools/call-feature.ts";
 import type { Method, ResourceProvider } from "./tools/method.ts";
 import type { RequestScope } from "./tools/request-scope.ts";
+import type { Middleware, Route } from "./tools/route.ts";
 import type { Tool } from "./tools/tool.ts";
 
 /** The eras of the protocol: with a session, up to 2025, and with a request's own envelope, from 2026 on. */
@@ -24,6 +25,10 @@ export interface ClientResponse {
 /** A feature of the edge. */
 export interface EdgeFeature extends JobFeature, CallFeature {
   readonly name: string;
+  /** What every request to the edge passes. */
+  readonly middleware?: Middleware;
+  /** The paths that it serves. */
+  readonly routes?: readonly Route[];
   /** Its methods of JSON-RPC, by name. */
   readonly methods?: Readonly<Record<string, Method>>;
   /** What it adds to the server's capabilities. */
@@ -37,6 +42,6 @@ export interface EdgeFeature extends JobFeature, CallFeature {
   session?(declared: Declared, scope: RequestScope): Promise<string | undefined>;
   /** Reads a message that is no request; undefined if it is no response to a question of this feature. */
   responseIn?(message: unknown): ClientResponse | undefined;
-  /** Notes that a caller has called a tool or method. */
-  audit?(what: string, params: object, scope: RequestScope): void;
+  /** Notes that a caller calls a tool or method. */
+  note?(what: string, params: object, scope: RequestScope): void;
 }

@@ -1,7 +1,7 @@
 /** Reports name all jobs, in turns if there are many. */
 import { expect, test } from "vitest";
+import { MOST_NAMED, type WorkerReport } from "../../core/jobs/worker-report.ts";
 import { Figures } from "./figures.ts";
-import { MOST_NAMED, type WorkerReport } from "./worker-report.ts";
 
 const about = { worker: "w", group: "workers", connected: true, form: 1, kinds: {}, running: 0, most: 1 };
 

@@ -1,5 +1,5 @@
 /** Gathers what happens in a worker for its next report to operators. */
-import { seldom } from "./starts.ts";
+
 import {
   FAILED,
   type FailedJob,
@@ -9,7 +9,8 @@ import {
   MOST_NAMES,
   type WaitingJob,
   type WorkerReport,
-} from "./worker-report.ts";
+} from "../../core/jobs/worker-report.ts";
+import { seldom } from "./starts.ts";
 
 /** How many failed and how many waiting jobs are kept for reports, and how many waiting ones are remembered until they go on. */
 const MOST_KEPT = 10_000;

@@ -1,6 +1,7 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
 
 import { callerOf } from "../../core/author/caller.ts";
+import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { base64ToBytes } from "../../core/resonate/base64.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ServerRules } from "../../core/resonate/connection/server-rules.ts";
@@ -26,7 +27,6 @@ import type {
 import { noteDeployment } from "./deployment.ts";
 import { addCharges, askServer, type Charged, type ServerState } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
-import type { WorkerReport } from "./worker-report.ts";
 
 const MINUTE = 60_000;
 

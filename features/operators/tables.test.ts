@@ -1,8 +1,8 @@
 /** The counts that operators see stay few, however many jobs there are. */
 import { expect, test, vi } from "vitest";
+import { MOST_NAMED, type WaitState, type WorkerReport } from "../../core/jobs/worker-report.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { OperateTables } from "./tables.ts";
-import { MOST_NAMED, type WaitState, type WorkerReport } from "./worker-report.ts";
 
 const [MINUTE, DAY] = [60_000, 86_400_000];
 const NOW = Date.UTC(2026, 10, 20, 12, 30, 30);

@@ -1,5 +1,13 @@
 /** The data that operators see, in the SQL storage of one object of a deployment. All methods are synchronous. */
 
+import {
+  FAILED,
+  type FailedJob,
+  firstLine,
+  MOST_NAMES,
+  type WaitingJob,
+  type WorkerReport,
+} from "../../core/jobs/worker-report.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
 import {
   type ObjectSchema,
@@ -19,7 +27,6 @@ import {
   type TrailEntry,
   type TrailPage,
 } from "./calls.ts";
-import { FAILED, type FailedJob, firstLine, MOST_NAMES, type WaitingJob, type WorkerReport } from "./worker-report.ts";
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 

@@ -2,8 +2,8 @@ import { LeaseLost } from "../../core/engine/runtime.ts";
 import type { ExecutionState } from "../../core/engine/state.ts";
 import { doing, type FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import type { WaitState } from "../../core/jobs/worker-report.ts";
 import { type LineLog, reasonOf } from "../../worker/execution/instruments.ts";
-import type { WaitState } from "../operators/worker-report.ts";
 
 /** Steps and sleeps that are shorter than this get no entry, in milliseconds. */
 const SHORTEST_STEP = 1_000;

@@ -85,7 +85,7 @@ test("the environment overrides the settings that npm start would choose", async
 
 /** Modules of the edge that read variables when they are first needed. */
 const LOADED_LATER = [
-  "features/operators/worker-report.ts",
+  "core/jobs/worker-report.ts",
   "features/operators/operating.ts",
   "features/files/location-in-workers.ts",
   "features/trace/export-span.ts",

@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { callerOf } from "../../core/author/caller.ts";
-import { Seal } from "../../features/pages/seal.ts";
+import { Seal } from "../../functions/auth/seal.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { claimsOf, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
 import { callsOf } from "../../../core/resonate/object-calls.ts";
 import { Figures } from "../../../features/operators/figures.ts";
-import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 import { RunnerReports } from "./runner-reports.ts";
 
 beforeEach(() => {

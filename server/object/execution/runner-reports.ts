@@ -1,9 +1,9 @@
 /** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
 import { FORM } from "../../../core/jobs/form.ts";
+import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
 import { type Locatable, operateName } from "../../../core/resonate/object-address.ts";
 import { methodsOf, type ObjectCalls } from "../../../core/resonate/object-calls.ts";
 import { Figures, type RunnerNews } from "../../../features/operators/figures.ts";
-import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 
 /** How long events are gathered, and the shortest time between two reports, each of which writes some rows. */
 const GATHERING_MS = 2_000;

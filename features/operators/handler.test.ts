@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { Edge } from "../../functions/parts.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
-import { operate } from "./routes.ts";
+import { operate } from "./handler.ts";
+import type { OperatorOptions } from "./options.ts";
 import { OperateTables } from "./tables.ts";
 
 test.each([
@@ -17,10 +17,7 @@ test.each([
     for (let n = 0; n < 1_500; n++) tables.note("ada", "retry", {});
   });
   const callers = { operate: async (_call: string, page: object) => tables.trail(page) };
-  const edge = {
-    callers,
-    config: { isOperated: true, OPERATE: "local", auth: { AUTH_MODE: "none" } },
-  } as unknown as Edge;
-  const answer = await operate(new Request(`http://localhost/operate/trail?${query}`), edge);
+  const options = { callers, variables: { OPERATE: "local" } } as unknown as OperatorOptions;
+  const answer = await operate(new Request(`http://localhost/operate/trail?${query}`), options);
   expect(((await answer.json()) as { entries: object[] }).entries.length).toBe(count);
 });
