@@ -1,4 +1,4 @@
-/** Lets the worker of `wrap` take calls directly from the edge, which may end before they become jobs. */
+/** Lets the worker of `wrap` accept calls directly from the edge, which may end before they become jobs. */
 import type { Log } from "../../core/index.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Pauses } from "../../features/pauses/pauses.ts";

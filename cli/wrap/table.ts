@@ -7,9 +7,9 @@ import { matches, type WrapOptions } from "../../wrap/wrap-options.ts";
 const cells = ({ tools }: Snapshot, options: WrapOptions): string[][] =>
   chooseTools({ tools }, options).tools.map((tool) => {
     const { once, source, freshFor, shared } = policyOf(tool, options);
-    const kept = freshFor === undefined ? "each call its own job" : `same arguments, one job${age(freshFor)}`;
+    const jobs = freshFor === undefined ? "each call its own job" : `same arguments, one job${age(freshFor)}`;
     const repeat = once ? "at most once" : `repeatable (${source})`;
-    return [prefixedName(tool.name, options.prefix), repeat, kept, shared ? "all callers" : "each caller"];
+    return [prefixedName(tool.name, options.prefix), repeat, jobs, shared ? "all callers" : "each caller"];
   });
 
 const age = (freshFor: number) => (freshFor === 0 ? "" : ` for ${freshFor / 1_000} s more`);
@@ -27,7 +27,7 @@ export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] 
 }
 
 /** One line for each tool that is left out, and for each pattern without a tool. */
-export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
+export function omissions(snapshot: Snapshot, options: WrapOptions): string[] {
   const { tools: patterns = [], policies = {} } = options;
   const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => matches(pattern, name));
   return [
@@ -44,18 +44,18 @@ export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
 /** @throws {Error} if all tools are left out */
 export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
   if (chooseTools(snapshot, options).tools.length > 0) return;
-  const has = snapshot.tools.map(({ name }) => name.slice(0, 60));
-  const more = has.length > 20 ? ` and ${has.length - 20} more` : "";
-  const what = has.length === 0 ? "It has no tools." : `Its tools are ${has.slice(0, 20).join(", ")}${more}.`;
-  throw new Error(`No tool of ${options.name} would be offered. ${what}`);
+  const names = snapshot.tools.map(({ name }) => name.slice(0, 60));
+  const more = names.length > 20 ? ` and ${names.length - 20} more` : "";
+  const tools = names.length === 0 ? "It has no tools." : `Its tools are ${names.slice(0, 20).join(", ")}${more}.`;
+  throw new Error(`No tool of ${options.name} would be offered. ${tools}`);
 }
 
 /** Lists the changes of a server's tools, and the command that accepts those that are held back. */
 export function changes(update: Pick<Update, "changes" | "unapprovedChanges">, accept: string): string[] {
-  const some = (words: string, lines: string[]) =>
-    lines.length > 0 ? [words, ...lines.map((line) => `  ${line}`)] : [];
+  const section = (heading: string, lines: string[]) =>
+    lines.length > 0 ? [heading, ...lines.map((line) => `  ${line}`)] : [];
   return [
-    ...some("Its tools have changed:", update.changes),
-    ...some(`Held back until you type ${accept}:`, update.unapprovedChanges),
+    ...section("Its tools have changed:", update.changes),
+    ...section(`Held back until you type ${accept}:`, update.unapprovedChanges),
   ];
 }

@@ -126,7 +126,7 @@ test("two wrapped servers in one folder have their own addresses, tools, state a
 
 test.each([
   [2, ["wrap"], /Give the URL of a server, or a command after --/],
-  [2, ["wrap", "--after", "x", "https://a.example/mcp"], /--after takes seconds/],
+  [2, ["wrap", "--after", "x", "https://a.example/mcp"], /--after accepts seconds/],
   [2, ["wrap", "ftp://a.example"], /is not an http or https URL/],
   [1, ["wrap", "http://127.0.0.1:6553/mcp"], /allow it with allowPrivate \(--allow-private\)/],
   [1, ["wrap", "--", process.execPath, "-e", "console.error('no module named fastmcp')"], /no module named fastmcp/],

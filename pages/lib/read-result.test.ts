@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TooMuch, wholeOf } from "./whole.ts";
+import { ResultTooLarge, readResult } from "./read-result.ts";
 
 const RESULT = { words: ["one", "two", "three"] };
 
@@ -12,7 +12,7 @@ const inParts = async ({ offset = 0 }: { offset?: number }) => {
 
 test("a result that fits into one answer is read at once, and a larger one in parts", async () => {
   const once = async () => ({ statuses: [{ status: "complete", result: RESULT }] });
-  expect(await wholeOf(once, { job: "a" })).toEqual(RESULT);
-  expect(await wholeOf(inParts, { job: "a" })).toEqual(RESULT);
-  await expect(wholeOf(inParts, { job: "a", most: 2 })).rejects.toThrow(TooMuch);
+  expect(await readResult(once, { job: "a" })).toEqual(RESULT);
+  expect(await readResult(inParts, { job: "a" })).toEqual(RESULT);
+  await expect(readResult(inParts, { job: "a", maxParts: 2 })).rejects.toThrow(ResultTooLarge);
 });

@@ -14,12 +14,13 @@ export interface FoundJob {
   at: number;
 }
 
-interface Reported {
+interface WorkerReport {
   failure?: { reason: string; stack: string; worker: string; at: number };
   wait?: { state: string; says: string; worker: string; at: number };
 }
 
-export type OneJob = NonNullable<Awaited<ReturnType<typeof oneJob>>> & Reported & { args?: unknown; result?: unknown };
+export type OneJob = NonNullable<Awaited<ReturnType<typeof oneJob>>> &
+  WorkerReport & { args?: unknown; result?: unknown };
 
 const get = async <T>(path: string, query: object = {}): Promise<T> =>
   json(await fetch(`/operate/${path}?${new URLSearchParams(JSON.parse(JSON.stringify(query)))}`));
@@ -27,7 +28,7 @@ const get = async <T>(path: string, query: object = {}): Promise<T> =>
 export const overview = (span: Span) => get<Overview & { who: string }>("overview", { span });
 export const jobs = (filter: Filter) => get<{ jobs: FoundJob[]; count: number }>("jobs", filter);
 export const job = (name: string, values: boolean) => get<OneJob>("job", { job: name, ...(values && { values: "1" }) });
-export const trail = (before?: number) => get<{ entries: TrailEntry[] }>("trail", { before });
+export const auditLog = (before?: number) => get<{ entries: TrailEntry[] }>("trail", { before });
 const stateOf = (n: number) => get<ActionState>("action", { n });
 
 /** Requests an action, and waits until it is over. */

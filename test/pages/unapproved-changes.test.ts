@@ -1,4 +1,4 @@
-/** Held-back changes of a wrapped server's tools are shown to users on their own machine, and to no unknown visitor. */
+/** Unapproved changes of a wrapped server's tools are shown to users on their own machine, and to no unknown visitor. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { bearerBindings } from "../auth/support.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
     { ...bindings, ...bearerBindings({ ada: "token-of-ada" }) },
     { ...bindings, OPERATE: "" },
   ];
-  edge = await startEdge({ port: 0, entry: "test/wrap/list/unapproved-edge.ts", bindings, beside: others });
+  edge = await startEdge({ port: 0, entry: "test/wrap/list/held-edge.ts", bindings, otherIsolates: others });
 });
 afterAll(async () => {
   await browser?.close();
@@ -40,7 +40,7 @@ test.each([
   ["whose callers have tokens", 0],
   ["that does not run locally", 1],
 ])("a deployment %s does not show them to unknown visitors", async (_what, i) => {
-  const text = await (await fetch(`${edge.beside[i]}/pages/about`)).text();
+  const text = await (await fetch(`${edge.otherUrls[i]}/pages/about`)).text();
   expect(text).toContain('"name":"held"');
   expect(text).not.toContain("leak");
 });

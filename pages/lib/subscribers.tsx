@@ -2,25 +2,25 @@
 import { type FC, useState } from "hono/jsx/dom";
 import type { Seen, SeenListener, SeenSubscription } from "../../functions/objects/seen.ts";
 import { Section, Time, useAction, usePolling } from "./components.tsx";
-import { endSubscription, told } from "./server.ts";
+import { endSubscription, subscribersOf } from "./server.ts";
 
-/** How often the subscriptions are read while the page is visible, in milliseconds. */
-const EVERY = 15_000;
+/** How often the subscriptions are read while the page is visible. */
+const POLL_INTERVAL_MS = 15_000;
 
 /** The viewer's subscriptions and schedules; empty until they are read. */
-export function useTold(job?: string) {
-  const [seen, setSeen] = useState<Partial<Seen>>({});
+export function useSubscribers(job?: string) {
+  const [subscribers, setSubscribers] = useState<Partial<Seen>>({});
   const [reads, setReads] = useState(0);
   // After a failed read the last state stays. The list of jobs shows the reason.
-  const read = async (over: AbortSignal) => {
-    const found = await told(job).catch(() => undefined);
-    if (found && !over.aborted) setSeen(found);
+  const read = async (end: AbortSignal) => {
+    const answer = await subscribersOf(job).catch(() => undefined);
+    if (answer && !end.aborted) setSubscribers(answer);
   };
-  usePolling(read, EVERY, [job, reads]);
-  return { ...seen, refresh: () => setReads(reads + 1) };
+  usePolling(read, POLL_INTERVAL_MS, [job, reads]);
+  return { ...subscribers, refresh: () => setReads(reads + 1) };
 }
 
-interface ToldProps {
+interface SubscriberProps {
   title: string;
   subscriptions?: SeenSubscription[] | undefined;
   listeners?: SeenListener[] | undefined;
@@ -28,22 +28,22 @@ interface ToldProps {
 }
 
 /** Renders nothing if nobody is notified. */
-export const Told: FC<ToldProps> = ({ title, subscriptions = [], listeners = [], onEnd }) => {
+export const Subscribers: FC<SubscriberProps> = ({ title, subscriptions = [], listeners = [], onEnd }) => {
   const { attempt, problem } = useAction();
   if (subscriptions.length + listeners.length === 0) return null;
   const end = async ({ id, host }: SeenSubscription) => {
-    if (!confirm(`End this subscription? ${host} is told that it is over.`)) return;
+    if (!confirm(`End this subscription? ${host} is notified that it is over.`)) return;
     await attempt(() => endSubscription(id));
     onEnd();
   };
   return (
-    <Section id="told" title={title}>
+    <Section id="subscribers" title={title}>
       {problem}
-      <ul class="told">
+      <ul class="entries">
         {subscriptions.map((each) => (
           <li key={each.id}>
             <div>
-              <strong>{each.host}</strong> <span class="muted">{wanted(each)}</span>
+              <strong>{each.host}</strong> <span class="muted">{filterOf(each)}</span>
               <Delivery status={each.status} />
             </div>
             <button
@@ -57,9 +57,9 @@ export const Told: FC<ToldProps> = ({ title, subscriptions = [], listeners = [],
           </li>
         ))}
         {listeners.map((each) => (
-          <li key={wanted(each)}>
+          <li key={filterOf(each)}>
             <div>
-              <strong>A client that listens</strong> <span class="muted">{wanted(each)}</span>
+              <strong>A client that listens</strong> <span class="muted">{filterOf(each)}</span>
             </div>
           </li>
         ))}
@@ -82,7 +82,7 @@ const Delivery: FC<{ status: SeenSubscription["status"] }> = ({ status }) => {
   );
 };
 
-function wanted({ name, narrowed }: SeenListener): string {
+function filterOf({ name, narrowed }: SeenListener): string {
   const { jobNames, kinds, labels, schedule } = narrowed;
   const parts = [
     jobNames && `jobs ${jobNames.join(", ")}`,
