@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { duration, raw, readable, timed, wholeDuration } from "../../cli/terminal/report.ts";
+import { duration, entryText, lineText, wholeDuration, withTime } from "../../cli/terminal/report.ts";
 
-const line = (entry: object) => readable("worker", { level: "info", ...entry });
+const line = (entry: object) => entryText("worker", { level: "info", ...entry });
 
 describe("a line of the worker's log", () => {
   test.each([
@@ -63,11 +63,11 @@ describe("an error with its stack", () => {
 });
 
 describe("output of the author's code", () => {
-  const author = (service: string, entry: object) => readable(service, { ...entry }, "author");
+  const author = (service: string, entry: object) => entryText(service, { ...entry }, "author");
 
   test("is shown under dev only", () => {
     expect(author("worker", { level: "info", job: "order_1", msg: "charged" })).toBe("worker   order_1: charged");
-    expect(raw("worker", "printed", "stdout", "author")).toBe("worker   printed");
+    expect(lineText("worker", "printed", "stdout", "author")).toBe("worker   printed");
     expect(line({ job: "order_1", msg: "charged" })).toBeUndefined();
   });
 
@@ -85,13 +85,13 @@ describe("output of the author's code", () => {
 });
 
 test("text that is not a log line is shown only if it is from stderr", () => {
-  expect(raw("edge", "Uncaught exception", "stderr", "news")).toBe("edge     Uncaught exception");
-  expect(raw("edge", "listening", "stdout", "news")).toBeUndefined();
-  expect(raw("edge", "", "stderr", "news")).toBeUndefined();
+  expect(lineText("edge", "Uncaught exception", "stderr", "news")).toBe("edge     Uncaught exception");
+  expect(lineText("edge", "listening", "stdout", "news")).toBeUndefined();
+  expect(lineText("edge", "", "stderr", "news")).toBeUndefined();
 });
 
 test("lines carry the time of day", () => {
-  expect(timed("started  timer_tea", new Date(2026, 0, 2, 3, 4, 5))).toBe("03:04:05  started  timer_tea");
+  expect(withTime("started  timer_tea", new Date(2026, 0, 2, 3, 4, 5))).toBe("03:04:05  started  timer_tea");
 });
 
 test.each([
