@@ -1,6 +1,6 @@
 /** `wait JOB...`: ends when the jobs have ended, for shells, CI steps and agents' background commands. */
 import { parseArgs } from "node:util";
-import { ended, WAIT, withResult } from "../../client/jobs.ts";
+import { awaitJobs, readJob, WAIT_SECONDS } from "../../client/jobs.ts";
 import { option, usageOf, WrongArguments } from "../arguments.ts";
 import { CLIENT_OPTIONS, connectionTo, TOKEN_USAGE } from "./options.ts";
 
@@ -39,9 +39,9 @@ export async function run(args: string[]): Promise<void> {
     const remaining = () => batch.filter((name) => !codes.has(name));
     try {
       while (remaining().length > 0 && Date.now() < deadline) {
-        const seconds = Math.max(1, Math.min(WAIT, Math.ceil((deadline - Date.now()) / 1_000)));
-        for (const name of await ended(connection, remaining(), seconds, limit)) {
-          const job = await withResult(connection, name, limit);
+        const seconds = Math.max(1, Math.min(WAIT_SECONDS, Math.ceil((deadline - Date.now()) / 1_000)));
+        for (const name of await awaitJobs(connection, remaining(), seconds, limit)) {
+          const job = await readJob(connection, name, limit);
           codes.set(name, EXIT_CODES[job.status] ?? 1);
           if (names.length > 1) console.log(JSON.stringify(job));
           else if (job.status === "complete") console.log(JSON.stringify(job.result));

@@ -6,10 +6,10 @@ import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { keyOf } from "../../wrap/snapshot.ts";
 import {
-  noteAcceptance,
   readSnapshot,
-  updated,
-  waitingBeside,
+  recordAcceptance,
+  updateOf,
+  waitingFileOf,
   writeSnapshot,
   writeUpdate,
 } from "../../wrap/worker/snapshot-file.ts";
@@ -47,16 +47,16 @@ export async function run(args: string[]): Promise<void> {
     if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
     const before = await readSnapshot(file);
     // The changes that a run has shown are accepted, not those that the server may have made since.
-    const unapproved = isAccepting || own.length === 0 ? await readSnapshot(waitingBeside(file)) : undefined;
+    const unapproved = isAccepting || own.length === 0 ? await readSnapshot(waitingFileOf(file)) : undefined;
     const now = unapproved ?? (own.length > 0 ? await fetchSnapshot(options) : before);
     if (now === undefined) continue;
-    const update = updated(before, now, { follow: acceptsAll || options.follow === true, accept }, true);
-    if (isAccepting && before && update.taken.length > 0)
-      noteAcceptance(update, before, { server: options.name, by: thisUser() ?? "unknown" });
+    const update = updateOf(before, now, { follow: acceptsAll || options.follow === true, accept }, true);
+    if (isAccepting && before && update.changes.length > 0)
+      recordAcceptance(update, before, { server: options.name, by: thisUser() ?? "unknown" });
     for (const { name } of now.tools) unmatchedNames.delete(name);
     for (const entry of Object.values(now.lists).flat()) unmatchedNames.delete(keyOf(entry));
     await writeUpdate(file, update, now);
-    const isSame = update.taken.length + update.held.length === 0;
+    const isSame = update.changes.length + update.unapprovedChanges.length === 0;
     console.log(
       `${options.name}: ${now.tools.length} tools, ${before ? (isSame ? "as it was" : "changed") : "written"}`,
     );
@@ -73,7 +73,7 @@ export async function run(args: string[]): Promise<void> {
 
 async function fetchSnapshot(options: WrapOptions, env: NodeJS.ProcessEnv = process.env): Promise<Snapshot> {
   const server = new WrappedServer(options, env);
-  return server.look(silentLog).finally(() => server.close());
+  return server.currentSnapshot(silentLog).finally(() => server.close());
 }
 
 async function add(args: string[]): Promise<void> {

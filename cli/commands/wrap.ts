@@ -9,7 +9,7 @@ import type { Log } from "../../core/index.ts";
 import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { endPrograms } from "../../wrap/worker/host/hosted-transport.ts";
-import { type Update, updated } from "../../wrap/worker/snapshot-file.ts";
+import { type Update, updateOf } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { optionIn, readArguments, usageOf } from "../arguments.ts";
 import { start } from "../launcher/start.ts";
@@ -59,7 +59,7 @@ export async function run(args: string[]): Promise<void> {
       `${options.name} is the name of another server here: this one is ${directory.name}. --name gives it another.\n`,
     );
   }
-  const update = updated(await acceptedSnapshot(root, options), current, options);
+  const update = updateOf(await acceptedSnapshot(root, options), current, options);
   const sync = commandLine(readProject(), "sync", "--accept");
   const acceptCommand = data === undefined && !isInMemory ? sync : `cd ${root} && ${sync}`;
   printTools(update, options, acceptCommand);
@@ -91,7 +91,7 @@ async function fetchSnapshot(server: WrappedServer, name: string): Promise<Snaps
   const info: Log["info"] = (_message, { says } = {}) => {
     output = String(says ?? output);
   };
-  const snapshot = await server.look({ ...silentLog, info }, (what) =>
+  const snapshot = await server.currentSnapshot({ ...silentLog, info }, (what) =>
     console.log(output === "" ? what : `${what}; it wrote: ${output}`),
   );
   const { revision, tools } = snapshot;

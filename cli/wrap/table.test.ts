@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CARD_TOOLS } from "../../features/cards/card.ts";
-import { builtIn } from "../../functions/calls/index.ts";
-import { type Snapshot, TAKEN } from "../../wrap/snapshot.ts";
+import { builtIn } from "../../functions/built-in.ts";
+import { BUILT_IN_TOOL_NAMES, type Snapshot } from "../../wrap/snapshot.ts";
 import { checkChosen, omissions, policyTable } from "./table.ts";
 
 const snapshot = (...names: string[]): Snapshot => ({
@@ -14,7 +14,9 @@ const snapshot = (...names: string[]): Snapshot => ({
 });
 
 test("a tool with the name of a built-in tool is left out, unless it gets a prefix", () => {
-  expect([...TAKEN].toSorted()).toEqual([...builtIn([]).map(({ name }) => name), ...CARD_TOOLS].toSorted());
+  expect([...BUILT_IN_TOOL_NAMES].toSorted()).toEqual(
+    [...builtIn([]).map(({ name }) => name), ...CARD_TOOLS].toSorted(),
+  );
   const there = snapshot("await_result", "echo");
   expect(omissions(there, { name: "acme" })).toEqual([expect.stringMatching(/"await_result" is left out: .*prefix/)]);
   expect(policyTable(there, { name: "acme" })).toHaveLength(2);

@@ -1,15 +1,15 @@
 /** Describes the tools of a wrapped server and their policies, for people. */
 import { policyOf } from "../../wrap/policy.ts";
-import { chosen, nameHere, type Snapshot } from "../../wrap/snapshot.ts";
+import { chooseTools, prefixedName, type Snapshot } from "../../wrap/snapshot.ts";
 import type { Update } from "../../wrap/worker/snapshot-file.ts";
-import { fits, type WrapOptions } from "../../wrap/wrap-options.ts";
+import { matches, type WrapOptions } from "../../wrap/wrap-options.ts";
 
 const cells = ({ tools }: Snapshot, options: WrapOptions): string[][] =>
-  chosen({ tools }, options).tools.map((tool) => {
-    const { once, because, freshFor, shared } = policyOf(tool, options);
+  chooseTools({ tools }, options).tools.map((tool) => {
+    const { once, source, freshFor, shared } = policyOf(tool, options);
     const jobs = freshFor === undefined ? "each call its own job" : `same arguments, one job${age(freshFor)}`;
-    const repeat = once ? "at most once" : `repeatable (${because})`;
-    return [nameHere(tool.name, options.prefix), repeat, jobs, shared ? "all callers" : "each caller"];
+    const repeat = once ? "at most once" : `repeatable (${source})`;
+    return [prefixedName(tool.name, options.prefix), repeat, jobs, shared ? "all callers" : "each caller"];
   });
 
 const age = (freshFor: number) => (freshFor === 0 ? "" : ` for ${freshFor / 1_000} s more`);
@@ -29,10 +29,12 @@ export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] 
 /** One line for each tool that is left out, and for each pattern without a tool. */
 export function omissions(snapshot: Snapshot, options: WrapOptions): string[] {
   const { tools: patterns = [], policies = {} } = options;
-  const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => fits(pattern, name));
+  const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => matches(pattern, name));
   return [
-    ...(snapshot.left ?? []),
-    ...chosen(snapshot, options).left.map(({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`),
+    ...(snapshot.omissions ?? []),
+    ...chooseTools(snapshot, options).omissions.map(
+      ({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`,
+    ),
     ...[...new Set([...patterns, ...Object.keys(policies)])]
       .filter(isNowhere)
       .map((pattern) => `It has no tool ${JSON.stringify(pattern)}.`),
@@ -41,7 +43,7 @@ export function omissions(snapshot: Snapshot, options: WrapOptions): string[] {
 
 /** @throws {Error} if all tools are left out */
 export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
-  if (chosen(snapshot, options).tools.length > 0) return;
+  if (chooseTools(snapshot, options).tools.length > 0) return;
   const names = snapshot.tools.map(({ name }) => name.slice(0, 60));
   const more = names.length > 20 ? ` and ${names.length - 20} more` : "";
   const tools = names.length === 0 ? "It has no tools." : `Its tools are ${names.slice(0, 20).join(", ")}${more}.`;
@@ -49,8 +51,11 @@ export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
 }
 
 /** Lists the changes of a server's tools, and the command that accepts those that are held back. */
-export function changes({ taken, held }: Pick<Update, "taken" | "held">, accept: string): string[] {
+export function changes(update: Pick<Update, "changes" | "unapprovedChanges">, accept: string): string[] {
   const section = (heading: string, lines: string[]) =>
     lines.length > 0 ? [heading, ...lines.map((line) => `  ${line}`)] : [];
-  return [...section("Its tools have changed:", taken), ...section(`Held back until you type ${accept}:`, held)];
+  return [
+    ...section("Its tools have changed:", update.changes),
+    ...section(`Held back until you type ${accept}:`, update.unapprovedChanges),
+  ];
 }

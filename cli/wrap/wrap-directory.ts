@@ -68,7 +68,7 @@ export async function writeProject(
   root: string,
   options: WrapOptions,
   now: Snapshot,
-  update: Update = { snapshot: now, taken: [], held: [] },
+  update: Update = { snapshot: now, changes: [], unapprovedChanges: [] },
 ): Promise<void> {
   await mkdir(root, { recursive: true });
   const manifest = { name: options.name, private: true, "durable-mcp-edge": { wrapped: FILES.options } };

@@ -1,4 +1,5 @@
 /** The launcher serves the folder in which it runs, and knows nothing of the content. */
+import { globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
@@ -92,9 +93,9 @@ const LOADED_LATER = [
 ];
 
 test("the edge gets every variable that its configuration reads", async () => {
-  const sources = await Promise.all(
-    ["functions/config.ts", "functions/auth/auth-config.ts", ...LOADED_LATER].map((path) => readFile(path, "utf8")),
-  );
+  const declared = globSync("features/*/config.ts");
+  const paths = ["functions/config.ts", "functions/auth/auth-config.ts", ...declared, ...LOADED_LATER];
+  const sources = await Promise.all(paths.map((path) => readFile(path, "utf8")));
   const read = sources.flatMap((source) =>
     [...source.matchAll(/(?:^ +|[{;] )([A-Z][A-Z_]+)\??: (?!undefined)/gm)].map(([, name]) => name),
   );

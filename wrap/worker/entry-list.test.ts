@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { ToolList } from "./tool-list.ts";
+import { EntryList } from "./entry-list.ts";
 
 const inputSchema = { type: "object" };
 
 test("a tool that would make clients refuse the whole list is left out, with the reason", () => {
-  const list = new ToolList();
+  const list = new EntryList();
   const odd = [
     { name: "title", inputSchema, title: { tag: "b" } },
     { name: "description", inputSchema, description: 5 },
@@ -17,9 +17,9 @@ test("a tool that would make clients refuse the whole list is left out, with the
   ];
   const good = { name: "good", inputSchema, title: "Good", further: { of: "a later revision" } };
   list.add([...odd, good]);
-  expect(list.tools).toEqual([good]);
-  expect(list.left).toHaveLength(odd.length);
-  expect(list.left[0]).toMatch(/^"title" is not read: title: /);
-  expect(list.left[2]).toMatch(/^"annotations" is not read: annotations\.readOnlyHint: /);
-  expect(list.left[6]).toBe("A tool is not read: it has no name.");
+  expect(list.entries).toEqual([good]);
+  expect(list.omissions).toHaveLength(odd.length);
+  expect(list.omissions[0]).toMatch(/^"title" is not read: title: /);
+  expect(list.omissions[2]).toMatch(/^"annotations" is not read: annotations\.readOnlyHint: /);
+  expect(list.omissions[6]).toBe("A tool is not read: it has no name.");
 });

@@ -17,14 +17,14 @@ import type { CallContext } from "../../core/tools/tool.ts";
 import type { CallArgs, Method } from "../call-job.ts";
 
 /** How long an answer serves further equal requests, in milliseconds, so that a caller that gave up waiting finds it. */
-const FRESH_FOR = 10_000;
+const FRESH_MS = 10_000;
 /** How long a request waits for its answer, in milliseconds. */
-const PATIENCE = 45_000;
+const ANSWER_TIMEOUT_MS = 45_000;
 
 type Params = Record<string, unknown>;
 
 /** A server as the target of such requests. */
-export interface Asked {
+export interface RequestTarget {
   /** Its name in this deployment. */
   name: string;
   /** The job of a caller's own requests. */
@@ -32,49 +32,53 @@ export interface Asked {
 }
 
 /** Starts the job of a request, and waits for it until the time `until`. `onStarted` gets the job's name. */
-export async function asked(
-  { job }: Asked,
+export async function runRequest(
+  { job }: RequestTarget,
   method: Method,
   params: Params,
   { store, now, until, signal }: Pick<CallContext, "store" | "now" | "until" | "signal">,
   onStarted: (name: string) => void = () => {},
 ): Promise<DurablePromise> {
   const key = await hashed(canonical(params));
-  const wanted: CallArgs = { tool: method, arguments: params, key, once: false, fresh_for: FRESH_FOR };
-  let found: DurablePromise = await startJob(store, job, wanted, now);
-  onStarted(found.name);
-  if (found.state === "pending") {
-    await awaitSettled(store, [found.name], {
+  const args: CallArgs = { tool: method, arguments: params, key, once: false, fresh_for: FRESH_MS };
+  let promise: DurablePromise = await startJob(store, job, args, now);
+  onStarted(promise.name);
+  if (promise.state === "pending") {
+    await awaitSettled(store, [promise.name], {
       timeout: Math.max(0, until - now),
       signal,
-      onSettled: (_name, settled) => {
-        found = settled ?? found;
+      onSettled: (_name, settlement) => {
+        promise = settlement ?? promise;
       },
     });
   }
-  return found;
+  return promise;
 }
 
 /** The server's answer to a request. @throws {ProtocolError} */
-export async function ask(server: Asked, method: Method, params: Params, context: CallContext): Promise<Params> {
-  const { name } = server;
-  const { store, now, signal } = context;
-  const until = Math.min(now + PATIENCE, context.until);
-  const { state, value: said, id, name: jobName } = await asked(server, method, params, { store, now, until, signal });
+export async function request(
+  target: RequestTarget,
+  method: Method,
+  params: Params,
+  { store, now, signal, until }: CallContext,
+): Promise<Params> {
+  const context = { store, now, until: Math.min(now + ANSWER_TIMEOUT_MS, until), signal };
+  const { state, value, id, name: jobName } = await runRequest(target, method, params, context);
+  const { name } = target;
   if (state === "pending") {
-    throw new ProtocolError(ErrorCode.InternalError, `${name} takes long; it goes on: repeat the request.`);
+    throw new ProtocolError(ErrorCode.InternalError, `${name} takes long; it continues: repeat the request.`);
   }
   const { uri } = params;
-  const about = uri === undefined ? undefined : { uri };
-  const parts = partsIn(said);
+  const errorData = uri === undefined ? undefined : { uri };
+  const parts = partsIn(value);
   if (parts && parts.characters > MOST_WHOLE) {
-    const words = `${name} has ${parts.characters} characters of it, and up to ${MOST_WHOLE} are in one answer: it is read in parts, from ${uriOf(jobName)}?offset=0 on.`;
-    throw new ProtocolError(ErrorCode.InvalidParams, words, about);
+    const message = `${name} has ${parts.characters} characters of it, and up to ${MOST_WHOLE} are in one answer: it is read in parts, from ${uriOf(jobName)}?offset=0 on.`;
+    throw new ProtocolError(ErrorCode.InvalidParams, message, errorData);
   }
-  const value = parts ? await wholeResult(store, id, parts, signal) : said;
-  const failure = protocolErrorIn(value);
+  const answer = parts ? await wholeResult(store, id, parts, signal) : value;
+  const failure = protocolErrorIn(answer);
   if (failure) throw new ProtocolError(failure.code, `${name}: ${failure.message}`, failure.data);
-  if (state === "resolved") return { ...(value as Params) };
-  const why = value instanceof Error ? value.message : "it gave no answer";
-  throw new ProtocolError(ErrorCode.InvalidParams, `${name}: ${why}`, about);
+  if (state === "resolved") return { ...(answer as Params) };
+  const why = answer instanceof Error ? answer.message : "it gave no answer";
+  throw new ProtocolError(ErrorCode.InvalidParams, `${name}: ${why}`, errorData);
 }

@@ -7,11 +7,11 @@
  * next claim for nobody before it cancels. A caller that comes later finds that claim, and so knows that the job is being
  * cancelled. If a caller has made that claim first and still wants the job, the job goes on.
  */
-import { childOf, decodeValue, getOf, resolveOf } from "../../core/resonate/codec.ts";
-import type { Requests } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { claimId, startRecordId } from "../../core/resonate/ids.ts";
-import { append } from "../../core/resonate/sequence.ts";
+import { childOf, decodeValue, getOf, resolveOf } from "../resonate/codec.ts";
+import type { Requests } from "../resonate/connection/client.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { claimId, startRecordId } from "../resonate/ids.ts";
+import { append } from "../resonate/sequence.ts";
 
 /** A job with this many claims stays claimed for good, which bounds the time to claim and to give up. */
 const MAX_CLAIMS = 16;

@@ -6,14 +6,20 @@ export { CallerObject, Listener } from "../../../functions/edge.ts";
 export { ResonateObject, RunnerObject } from "../../../functions/objects.ts";
 
 /** An object that the pages' library would render as an element, and an object that cannot become text. */
-const NODE = { tag: "b", type: "b", key: null, ref: null, props: { class: "injected" } };
-const MUTE = { toString: 1, valueOf: 1 };
+const ELEMENT_LIKE = { tag: "b", type: "b", key: null, ref: null, props: { class: "injected" } };
+const WITHOUT_TEXT = { toString: 1, valueOf: 1 };
 const properties = {
-  odd: { type: NODE, title: NODE, description: NODE, default: MUTE, minimum: NODE },
-  mute: { type: "string", enum: [MUTE], default: MUTE },
+  odd: {
+    type: ELEMENT_LIKE,
+    title: ELEMENT_LIKE,
+    description: ELEMENT_LIKE,
+    default: WITHOUT_TEXT,
+    minimum: ELEMENT_LIKE,
+  },
+  mute: { type: "string", enum: [WITHOUT_TEXT], default: WITHOUT_TEXT },
   none: null,
-  ranged: { type: "integer", minimum: MUTE, maximum: MUTE },
-  formed: { type: "string", format: MUTE, maxLength: MUTE },
+  ranged: { type: "integer", minimum: WITHOUT_TEXT, maximum: WITHOUT_TEXT },
+  formed: { type: "string", format: WITHOUT_TEXT, maxLength: WITHOUT_TEXT },
   constructor: { type: "string" },
 };
 
@@ -25,14 +31,14 @@ const snapshot: Snapshot = {
     { name: "read", inputSchema: { type: "object" } },
     {
       name: "odd",
-      ...({ title: NODE, description: NODE } as object),
-      inputSchema: { type: "object", properties, required: NODE },
+      ...({ title: ELEMENT_LIKE, description: ELEMENT_LIKE } as object),
+      inputSchema: { type: "object", properties, required: ELEMENT_LIKE },
     },
     { name: "flat", inputSchema: { type: "object", properties: "none", required: 5 } },
   ],
   lists: { prompts: [], resources: [], resourceTemplates: [] },
   offers: [],
-  held: ["+ <b>leak</b> is new"],
+  unapprovedChanges: ["+ <b>leak</b> is new"],
 };
 
 export default createEdge({
