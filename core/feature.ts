@@ -2,7 +2,10 @@
  * The features of a deployment: what each may bring, as one value. A composition lists them in the order in which they act; one
  * that the configuration does not ask for is not in the list. Behavior takes part by the seams; the rest is plain data.
  */
+import type { Hono } from "hono";
+import type { Job } from "./author/job.ts";
 import type { JobFeature } from "./jobs/job-feature.ts";
+import type { TaskFeature } from "./jobs/task-feature.ts";
 import type { Declared } from "./tools/abilities.ts";
 import type { CallFeature } from "./tools/call-feature.ts";
 import type { Method, ResourceProvider } from "./tools/method.ts";
@@ -44,4 +47,19 @@ export interface EdgeFeature extends JobFeature, CallFeature {
   responseIn?(message: unknown): ClientResponse | undefined;
   /** Notes that a caller calls a tool or method. */
   note?(what: string, params: object, scope: RequestScope): void;
+}
+
+/** A feature of the worker. */
+export interface WorkerFeature extends TaskFeature {
+  readonly name: string;
+  /** Whether jobs of this kind have the feature. Default: all kinds have it. */
+  isFor?(job: Job): boolean;
+  /** The functions, by name, whose tasks it executes itself. */
+  readonly functions?: readonly string[];
+  /** Adds routes to the port that serves the worker's health. */
+  routes?(app: Hono): void;
+  /** Called before tasks arrive. @throws {Error} if the worker must not run */
+  open?(signal: AbortSignal): Promise<void>;
+  /** Called when the worker has stopped. */
+  close?(): Promise<void>;
 }

@@ -9,13 +9,13 @@ import { type ExecutionEnd, type Lease, LeaseLost, type OfAttempt, type Runnable
 import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
 import { isOutput, runId } from "../core/resonate/ids.ts";
 import { attemptFiles } from "../features/files/attempt-files.ts";
-import { storedError } from "../worker/execution/ending.ts";
+import { storedError } from "../worker/execution/conclude.ts";
 import { noLog, noMetrics } from "./simulation/simulated-job.ts";
 
 /** The function asks for something that the history does not have. */
 class EndOfHistory extends LeaseLost {
   constructor() {
-    super("the history ends here");
+    super("the history ends here", { reason: "ended" });
   }
 }
 

@@ -17,7 +17,6 @@ import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { pagesOf } from "../../core/resonate/connection/search-all.ts";
 import { endOf } from "../../core/resonate/deadline.ts";
 import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/resonate/ids.ts";
-import { startedIn } from "../../features/child-jobs/child-jobs.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
@@ -155,7 +154,7 @@ async function recordsOf(
   // The last callbacks whose values the function got are in no record.
   for (const record of callbacks) if (record.id.startsWith(callbackId(run, ""))) awaited[record.id] = bare(record);
   const otherWaits = journal.events.flatMap(({ event }) => event.after ?? []).filter((path) => !ownWaits.has(path));
-  for (const name of new Set([...otherWaits.map(nameIn), ...startedIn(journal)])) {
+  for (const name of new Set([...otherWaits.map(nameIn), ...journal.startedJobs])) {
     for (const owner of new Set([key, starter, ""])) {
       const record = await get(namespace + owner + name);
       if (record) awaited[name] ??= bare(record);

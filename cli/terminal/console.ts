@@ -132,7 +132,7 @@ export class Console {
 }
 
 /** The messages of the worker's log about jobs. */
-const JOB_MESSAGES = new Set(["job started", "job goes on", "attempt failed", "job blocked", "job done"]);
+const JOB_MESSAGES = new Set(["job started", "job progress", "attempt failed", "job blocked", "job done"]);
 
 type Output = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
 

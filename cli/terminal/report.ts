@@ -40,7 +40,7 @@ export function entryText(
     }
     case "wrapped server says":
       return detail === "news" ? undefined : `${mark("yellow", "server")} ${plain(entry.says)}`;
-    case "job goes on": {
+    case "job progress": {
       if (entry.doing === undefined && detail !== "all") return undefined;
       if (entry.doing === undefined) break;
       const link = entry.asks === undefined ? undefined : linkTo(job);

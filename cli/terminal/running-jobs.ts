@@ -43,7 +43,7 @@ export class RunningJobs {
       case "job started":
         this.#jobs.set(job, { since: now, report: entry });
         break;
-      case "job goes on":
+      case "job progress":
         // The entry "attempt failed" has shown a failed step already.
         this.#jobs.set(
           job,

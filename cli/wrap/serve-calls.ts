@@ -2,7 +2,7 @@
 import type { Log } from "../../core/index.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Pauses } from "../../features/pauses/pauses.ts";
-import { readConfig } from "../../worker/process/worker-config.ts";
+import { readConfig } from "../../worker/config.ts";
 import type { WrapDefinition } from "../../wrap/index.ts";
 import { serveCalls } from "../../wrap/worker/calls-at-once.ts";
 import type { WrappedServer } from "../../wrap/worker/wrapped-server.ts";

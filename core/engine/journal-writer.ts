@@ -104,7 +104,7 @@ export class JournalWriter {
       const record = this.#journal.add(promise, first + i);
       const { op, kind } = (batch[i] as Posted).event;
       if (record?.event.op !== op || record.event.kind !== kind) {
-        throw new LeaseLost("another worker writes the records of this job");
+        throw new LeaseLost("another worker writes the records of this job", { reason: "taken" });
       }
       return record;
     });
@@ -135,7 +135,7 @@ export class JournalWriter {
     for (const { command, event, written } of this.#posted) {
       const isOutcome = event.kind !== "begin" && event.kind !== "retry";
       if (command.isCut) this.leave(command, isOutcome ? event : undefined);
-      written.reject(new LeaseLost("the execution is over"));
+      written.reject(new LeaseLost("the execution is over", { reason: "ended" }));
     }
   }
 

@@ -44,13 +44,31 @@ export const noteLease = (step: Step, lease: Lease): void => void leases.set(ste
 /** The lease that a step runs under, for helpers which store promises of its job. */
 export const leaseOf = (step: Step): Lease | undefined => leases.get(step);
 
-/** The abort reason of a job whose promise was settled by its cancellation or by another worker. */
-export const SETTLED = "it has been settled meanwhile";
+/**
+ * Why an execution cannot go on in this worker:
+ *
+ * - `taken`: the server says that the task is another worker's, or has ended;
+ * - `lapsed`: the lease was not renewed in time;
+ * - `settled`: the job's promise was settled by its cancellation or by another worker;
+ * - `unreachable`: the server did not answer for as long as a lease lasts;
+ * - `refused`: the server refuses a request for good, and would refuse it from any worker;
+ * - `ended`: this execution has ended already, or is no longer wanted here.
+ */
+export type LeaseLossReason = "taken" | "lapsed" | "settled" | "unreachable" | "refused" | "ended";
 
-/** This worker no longer holds the task, or the server was unreachable for as long as the lease lasts. */
+/** This worker must not go on with the task. */
 export class LeaseLost extends Error {
   override name = "LeaseLost";
+  readonly reason: LeaseLossReason;
+
+  constructor(message: string, { reason, cause }: { reason: LeaseLossReason; cause?: unknown }) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.reason = reason;
+  }
 }
+
+/** Aborts the execution of a job that was settled meanwhile. Shared, because each new error captures a stack. */
+export const SETTLED = new LeaseLost("it has been settled meanwhile", { reason: "settled" });
 
 /**
  * How many attempts may be under way at once in the whole deployment, each for up to `time` milliseconds; or how many may
@@ -130,8 +148,8 @@ export interface Runtime {
   clock?: Clock;
   /** Called whenever the state of the job may have changed. */
   onState?(state: ExecutionState): void;
-  /** Awaited before the job is suspended, so that its state can be written first. */
-  beforeSleep?(): Promise<void>;
+  /** Awaited before the job is suspended, so that its state can be written first. `record` writes a record to its journal. */
+  beforeSleep?(record: (entry: JournalEntry) => Promise<unknown>): Promise<void>;
   /** Called for each attempt that failed. */
   onFailure?(error: unknown, about: { step: string; attempt: number; reason: string; retry_in_ms?: number }): void;
   /** Called for each step that the function calls, in replays as well; returns an objection to the step, in words. */

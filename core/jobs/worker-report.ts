@@ -53,19 +53,20 @@ export interface WorkerReport {
 }
 
 /** How many failures and how many waiting jobs a report names at most. Further ones are named in the next reports. */
-export const MOST_NAMED = 200;
+export const MAX_NAMED_JOBS = 200;
 
 /** How many pairs of kind and count a report, or a period, tells apart at most. */
-export const MOST_NAMES = 200;
+export const MAX_NAMED_COUNTS = 200;
 
 /** The prefix of a count whose name is a reason. */
 export const FAILED = "failed: ";
 
-/** The longest reason and stack, in characters. */
-export const LONGEST = { reason: 200, stack: 2_000 };
+/** The longest reason and stack of a report, in characters. */
+const MAX_REASON_CHARACTERS = 200;
+export const MAX_STACK_CHARACTERS = 2_000;
 
 /** The first line of an error, by which failures are grouped. */
-export const firstLine = (reason: string): string => (reason.split("\n", 1)[0] ?? "").slice(0, LONGEST.reason);
+export const firstLine = (reason: string): string => (reason.split("\n", 1)[0] ?? "").slice(0, MAX_REASON_CHARACTERS);
 
 /** The variables that give a deployment operators; any one of them is enough. */
 export interface OperatorEnv {

@@ -9,7 +9,7 @@ import { splitKey } from "../../core/resonate/ids.ts";
 import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
 import type { Config } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
-import { type Held, NOTHING, PausedJobs } from "../pauses/paused-jobs.ts";
+import { NOTHING_PAUSED, type Paused, PausedJobs } from "../pauses/paused-jobs.ts";
 import { Actions, PATIENCE, withKeys } from "./actions.ts";
 import { AlertChecks } from "./alert-checks.ts";
 import type {
@@ -195,10 +195,10 @@ export class Operating implements OperateCalls {
   }
 
   /** What is held, and the state of the Resonate server; undefined where it does not answer. */
-  async #askServer(now: number): Promise<{ held: Held; resonate: ServerState | undefined }> {
+  async #askServer(now: number): Promise<{ held: Paused; resonate: ServerState | undefined }> {
     try {
       const begun = Date.now();
-      const held = await this.#paused.held();
+      const held = await this.#paused.besidesKinds();
       const ms = Date.now() - begun;
       const { charges, ...about } = await askServer(this.#options.config, this.#rules);
       const charged = charges && addCharges(this.#tables.get<Charged>("charged"), charges, now);
@@ -207,7 +207,7 @@ export class Operating implements OperateCalls {
       return { held, resonate: { ms, ...about, ...(today && { today }), ...(yesterday && { yesterday }) } };
     } catch {
       this.#rules.reset();
-      return { held: NOTHING, resonate: undefined };
+      return { held: NOTHING_PAUSED, resonate: undefined };
     }
   }
 }

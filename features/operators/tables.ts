@@ -4,7 +4,7 @@ import {
   FAILED,
   type FailedJob,
   firstLine,
-  MOST_NAMES,
+  MAX_NAMED_COUNTS,
   type WaitingJob,
   type WorkerReport,
 } from "../../core/jobs/worker-report.ts";
@@ -145,7 +145,7 @@ export class OperateTables extends ObjectSql {
     const at = now - (now % MINUTE);
     const names = this.#countOf("counts WHERE size = ? AND at = ?", MINUTE, at);
     const known = "SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?";
-    const isKnown = names < MOST_NAMES || this.all(known, MINUTE, at, kind, name).length > 0;
+    const isKnown = names < MAX_NAMED_COUNTS || this.all(known, MINUTE, at, kind, name).length > 0;
     const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER : name];
     this.all(
       "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",

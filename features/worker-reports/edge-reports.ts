@@ -1,17 +1,17 @@
 import { apart, FORM, FORM_HEADER } from "../../core/jobs/form.ts";
+import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
 import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken, UNREAD } from "../../core/jobs/reports.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
+import { type WorkerState, WorkerStats } from "../../core/jobs/worker-stats.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId, splitKey } from "../../core/resonate/ids.ts";
-import { type LineLog, type Reports, reasonOf } from "../../worker/execution/instruments.ts";
-import { type AboutWorker, Figures } from "../operators/figures.ts";
 
-/** The shortest time between two requests, and the longest one after failures, in milliseconds. It doubles with each failure. */
+/** The shortest time between two requests, and the longest one after failures. It doubles with each failure. */
 const MIN_INTERVAL_MS = 1_000;
 const MAX_INTERVAL_MS = 60_000;
 
-/** How long reports are gathered before a request, and how long that request may take, in milliseconds. */
+/** How long reports are gathered before a request, and how long that request may take. */
 const GATHER_MS = 20;
 const REQUEST_TIMEOUT_MS = 5_000;
 
@@ -29,25 +29,25 @@ interface EdgeReportsOptions {
   client: ResonateClient;
   namespace: string;
   log: LineLog;
-  about(): AboutWorker;
+  state(): WorkerState;
 }
 
 /**
  * Reports to the edge, with at most one request a second. Lost ids do not matter, as the edge also looks at jobs by itself.
- * Lost figures for operators are sent again.
+ * Lost statistics for operators are sent again.
  */
-export class EdgeReports implements Reports {
+export class EdgeReports {
   readonly #options: EdgeReportsOptions;
   #batch: Batch = {};
   #count = 0;
-  /** The figures for operators that are being gathered. */
-  readonly figures = new Figures(() => {
+  /** The statistics for operators that are being gathered. */
+  readonly stats = new WorkerStats(() => {
     if (this.#isRead) this.#arm(MIN_INTERVAL_MS);
   });
   /** Whether the edge has operators, by its last answer. */
   #isRead = true;
   /** Why this worker must not run beside the edge; undefined if it may. */
-  #apart: string | undefined;
+  #conflict: string | undefined;
   /** The report to operators that is not known to have arrived. */
   #unsent: WorkerReport | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -83,7 +83,7 @@ export class EdgeReports implements Reports {
    */
   async start(): Promise<void> {
     await this.#begin();
-    if (this.#apart !== undefined) throw new Error(this.#apart);
+    if (this.#conflict !== undefined) throw new Error(this.#conflict);
     // By the time of this second report the worker is connected.
     if (this.#isRead) this.#arm(GATHER_MS);
     this.#idle = setInterval(() => {
@@ -96,7 +96,7 @@ export class EdgeReports implements Reports {
     clearTimeout(this.#timer);
     await this.#sending;
     do await this.#send();
-    while (this.#isRead && !this.#unsent && this.figures.hasNews);
+    while (this.#isRead && !this.#unsent && this.stats.hasNews);
   }
 
   #add(kind: "ended" | "started", key: string, id: string): void {
@@ -123,18 +123,18 @@ export class EdgeReports implements Reports {
   #begin(): Promise<void> {
     this.#sending = this.#send().finally(() => {
       this.#sending = undefined;
-      if (this.#count > 0 || (this.#isRead && (this.figures.hasNews || this.#unsent))) this.#arm(GATHER_MS);
+      if (this.#count > 0 || (this.#isRead && (this.stats.hasNews || this.#unsent))) this.#arm(GATHER_MS);
     });
     return this.#sending;
   }
 
   async #send(): Promise<void> {
-    const { url, key, log, about } = this.#options;
-    this.#unsent ??= this.figures.take(about());
+    const { url, key, log, state } = this.#options;
+    this.#unsent ??= this.stats.takeReport(state());
     const body = JSON.stringify({ ...this.#batch, worker: this.#unsent } satisfies Batch);
     this.#batch = {};
     this.#count = 0;
-    const begun = performance.now();
+    const sentAt = performance.now();
     try {
       if (body.length > MAX_REPORT) this.#unsent = undefined;
       const headers = { "content-type": "application/json", authorization: `Bearer ${await reportToken(key)}` };
@@ -150,14 +150,14 @@ export class EdgeReports implements Reports {
       this.#pause = Math.min(this.#pause * 2, MAX_INTERVAL_MS);
       log.debug({ reason: reasonOf(error) }, "reports lost");
     }
-    this.#next = begun + this.#pause;
+    this.#next = sentAt + this.#pause;
   }
 
   /** Checks whether this worker may run beside the edge, which may have been replaced by another version. */
   #compare(form: number): void {
     const { url, log } = this.#options;
-    const found = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);
-    if (found !== undefined && found !== this.#apart) log.error({ reason: found }, "versions mixed");
-    this.#apart = found;
+    const conflict = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);
+    if (conflict !== undefined && conflict !== this.#conflict) log.error({ reason: conflict }, "versions mixed");
+    this.#conflict = conflict;
   }
 }

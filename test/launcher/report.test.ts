@@ -16,10 +16,10 @@ describe("a line of the worker's log", () => {
       { msg: "job done", job: "w", outcome: "failed", duration_ms: 61_000, reason: "out of range" },
       "failed   w (1 min): out of range",
     ],
-    [{ msg: "job goes on", job: "w", doing: "7 of 36 months" }, "running  w: 7 of 36 months"],
-    [{ msg: "job goes on", job: "w", step: { name: "charge", attempt: 1 } }, undefined],
+    [{ msg: "job progress", job: "w", doing: "7 of 36 months" }, "running  w: 7 of 36 months"],
+    [{ msg: "job progress", job: "w", step: { name: "charge", attempt: 1 } }, undefined],
     [
-      { msg: "job goes on", job: "w", doing: "waiting for an answer: Go on?" },
+      { msg: "job progress", job: "w", doing: "waiting for an answer: Go on?" },
       "running  w: waiting for an answer: Go on?",
     ],
     [{ level: "warn", msg: "job blocked", job: "w", reason: 'step "b" came' }, 'blocked  w: step "b" came'],
@@ -74,7 +74,7 @@ describe("output of the author's code", () => {
   test("is shown without the engine's lines", () => {
     expect(author("edge", { level: "info", msg: "request", job: "order_1" })).toBeUndefined();
     expect(author("worker", { level: "debug", msg: "job continued", job: "order_1" })).toBeUndefined();
-    expect(author("worker", { level: "info", msg: "job goes on", job: "order_1" })).toBeUndefined();
+    expect(author("worker", { level: "info", msg: "job progress", job: "order_1" })).toBeUndefined();
   });
 
   test("includes that of a wrapped server, without a job, because it may belong to any call", () => {

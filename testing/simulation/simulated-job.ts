@@ -4,7 +4,7 @@ import { fromStored, storable, toStored } from "../../core/author/values.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
-import { type HeldTask, JobFull, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
+import { JobFull, type LeasedTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
 import type { ExecutionEnd, JobEnd, OfAttempt, Runnable, Runtime } from "../../core/engine/runtime.ts";
 import { fromBase64 } from "../../core/resonate/base64.ts";
@@ -50,7 +50,7 @@ function runtimeOf<R extends Partial<Runtime>>(run: NonNullable<Journal["run"]>,
 }
 
 /** Runs one execution and stores its outcome; resolves with the outcome and the worker's memory. @throws {LeaseLost} */
-export async function execute(code: Runnable, args: unknown, acquired: HeldTask, host: Host) {
+export async function execute(code: Runnable, args: unknown, acquired: LeasedTask, host: Host) {
   const { task, promise, cleansUp } = acquired;
   const defaults = {
     jobName: JOB,

@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { currentPass } from "../../core/engine/guard/guard.ts";
-import { type LineLog, reasonOf, thrown } from "../execution/instruments.ts";
+import { type LineLog, reasonOf, stackOf } from "../../core/jobs/line-log.ts";
 import type { Logger } from "./logger.ts";
 
 interface Attempt {
@@ -27,11 +27,11 @@ export function containUncaught(log: Logger): void {
   process.on("uncaughtException", (error: unknown) => {
     const attempt = attempts.getStore();
     if (!attempt) {
-      log.fatal({ reason: reasonOf(error), ...stackOf(error) }, "uncaught error");
+      log.fatal({ reason: reasonOf(error), ...withStack(error) }, "uncaught error");
       process.exit(1);
     }
     const { step } = attempt;
-    attempt.log.error({ step, reason: reasonOf(error), ...stackOf(error) }, "uncaught error of a step");
+    attempt.log.error({ step, reason: reasonOf(error), ...withStack(error) }, "uncaught error of a step");
     attempt.fail(error);
   });
   // The attempt may still handle the rejection, so it does not fail.
@@ -43,4 +43,7 @@ export function containUncaught(log: Logger): void {
   });
 }
 
-const stackOf = (error: unknown) => (error instanceof Error ? { error: thrown(error) } : {});
+const withStack = (error: unknown) => {
+  const stack = stackOf(error);
+  return stack === undefined ? {} : { error: { stack } };
+};

@@ -190,7 +190,7 @@ test.each([
         waits += 1;
         if (waits > 1) return () => {};
         await simulated.clock.pause(HOUR);
-        throw new LeaseLost("the worker is replaced");
+        throw new LeaseLost("the worker is replaced", { reason: "ended" });
       },
     },
   );

@@ -1,6 +1,5 @@
 /** Takes a function beyond its journal: begins its commands, writes the outcomes, hands them over, and waits. */
 
-import { needsSign, SIGN } from "../../../../features/crash-loop/crash-loop.ts";
 import { SECOND } from "../../../author/context.ts";
 import { deadlineId } from "../../../resonate/ids.ts";
 import type { Journal } from "../../journal.ts";
@@ -59,7 +58,7 @@ export class CommandExecutor {
       wakeup.reset();
       if (this.#fault) throw this.#fault.error;
       if (pass.broken) return { kind: "failed", error: pass.broken };
-      if (runtime.signal.aborted) throw new LeaseLost("the job is no longer run here");
+      if (runtime.signal.aborted) throw goneFrom(runtime.signal);
       if (this.#isDue && clock.now() >= runtime.deadline) {
         await this.#expire();
         continue;
@@ -212,8 +211,7 @@ export class CommandExecutor {
       await this.#verify();
       return false;
     }
-    if (needsSign(journal, lease.version)) await writer.record(SIGN);
-    await runtime.beforeSleep?.();
+    await runtime.beforeSleep?.((entry) => writer.record(entry));
     if (this.#isDue && !needed.some((command) => endsBy(command, runtime.deadline))) {
       const id = deadlineId(lease.id);
       const wakes = await lease.create(id, undefined, { due: Math.ceil(runtime.deadline) });
@@ -253,6 +251,10 @@ export class CommandExecutor {
     if (words !== undefined) this.#parts.pass.breaks(words);
   }
 }
+
+/** Why the job must not run here any more, by the signal of its execution. */
+const goneFrom = ({ reason }: AbortSignal): LeaseLost =>
+  reason instanceof LeaseLost ? reason : new LeaseLost("the job is no longer run here", { reason: "ended" });
 
 const isNew = (command: Command): boolean => hasEffects(command) && !command.isRunning;
 

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import type { Metrics } from "../../core/author/context.ts";
-import type { LineLog } from "../../worker/execution/instruments.ts";
-import { instruments, registry } from "./metrics.ts";
+import type { LineLog } from "../../core/jobs/line-log.ts";
+import { jobMetrics, registry } from "./task.ts";
 
 /** The metrics of a job, and what they log. */
 function scene() {
   const lines: object[] = [];
   const warn = (fields: object | string) => lines.push(fields as object);
-  return { lines, metrics: instruments.metrics({ warn } as unknown as LineLog) };
+  return { lines, metrics: jobMetrics({ warn } as unknown as LineLog) };
 }
 
 const REFUSED: [what: string, metric: string, record: (metrics: Metrics, n: number) => void, reason: RegExp][] = [

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { defineJob, implement } from "../../core/index.ts";
-import { Worker } from "../worker.ts";
-import { createLogger } from "./logger.ts";
-import { readConfig } from "./worker-config.ts";
+import { defineJob, implement } from "../core/index.ts";
+import { readConfig } from "./config.ts";
+import { createLogger } from "./process/logger.ts";
+import { createWorker } from "./worker.ts";
 
 test("everything has a default, and an empty variable counts as not set", () => {
   expect(readConfig({ RESONATE_URL: "", LOG_LEVEL: "" })).toEqual(readConfig({}));
@@ -46,7 +46,7 @@ describe("a worker", () => {
   });
   const job = defineJob({ kind: "gather", args: z.object({}), id: () => "x" });
   const made = (given: NodeJS.ProcessEnv) =>
-    new Worker(readConfig(given), [implement(job, async () => "done", { env })], given, createLogger("silent"));
+    createWorker(readConfig(given), [implement(job, async () => "done", { env })], given, createLogger("silent"));
 
   test.each([
     ["ARCHIVE_URL", "archive"],

@@ -35,8 +35,8 @@ test("a job whose last workers were lost is reported as blocked, and as going on
   const run = async (version: number) => {
     const promise = await client.call({ kind: "promise.get", data: { id } });
     const body = JSON.stringify({ task: { id, version }, promise });
-    const { told } = await (await runner.fetch(new Request("http://runner/", { method: "POST", body }))).json();
-    return told.news.waits;
+    const { report } = await (await runner.fetch(new Request("http://runner/", { method: "POST", body }))).json();
+    return report.news.waits;
   };
   const job = { job: "tea_1", kind: "tea" };
   expect(await run(5)).toEqual([

@@ -3,7 +3,7 @@ import type { Lease } from "../../core/engine/runtime.ts";
 import { encodeValue, lineage, ORDER } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { begunId, cleanUpId, orderId } from "../../core/resonate/ids.ts";
-import { turnOf } from "./order.ts";
+import { turnOf } from "./turn.ts";
 
 const chain = orderId("", "visit", "ada");
 type Known = Pick<PromiseRecord, "id"> & Partial<PromiseRecord>;
@@ -25,7 +25,13 @@ async function turnAfter(
   const known = new Map<string, PromiseRecord>();
   const add = ({ id, ...promise }: Known) =>
     known.set(id, {
-      ...{ id, state: "resolved", param: {}, value: {}, tags: lineage(id), timeoutAt: 9e12, createdAt: 1 },
+      id,
+      state: "resolved",
+      param: {},
+      value: {},
+      tags: lineage(id),
+      timeoutAt: 9e12,
+      createdAt: 1,
       ...promise,
     });
   for (const [i, [id, state]] of Object.entries(jobs).entries()) {
@@ -46,7 +52,7 @@ async function turnAfter(
       return { id, state: isPending ? "pending" : "resolved" };
     },
   };
-  const terms = { limit, cleanupTime: TIME };
+  const terms = { limit, cleanupTimeMs: TIME };
   const turn = await turnOf(known.get("c") as PromiseRecord, terms, lease as unknown as Lease, now);
   return { turn, read, created };
 }

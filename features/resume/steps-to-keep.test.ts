@@ -5,7 +5,7 @@ import { type JournalEntry, JournalRecord } from "../../core/engine/journal.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { trial } from "../../testing/simulation/trial.ts";
-import { stepsToKeep } from "./resume.ts";
+import { stepsToKeep } from "./steps-to-keep.ts";
 
 const STORED = { id: "r", state: "resolved" as const, value: {}, tags: {}, timeoutAt: 0, createdAt: 0 };
 
