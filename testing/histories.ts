@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { type Implementation, nextArgs } from "../core/author/implement.ts";
 import { Execution } from "../core/engine/execution.ts";
 import type { History, HistoryEnd } from "../core/engine/history.ts";
+import type { Lease } from "../core/engine/job-lease.ts";
 import { Journal } from "../core/engine/journal.ts";
-import { type ExecutionEnd, type Lease, LeaseLost, type OfAttempt, type Runnable } from "../core/engine/runtime.ts";
+import { type ExecutionEnd, LeaseLost, type Runnable } from "../core/engine/runtime.ts";
 import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
 import { isOutput, runId } from "../core/resonate/ids.ts";
-import { attemptFiles } from "../features/files/attempt-files.ts";
 import { storedError } from "../worker/execution/ending.ts";
 import { silent, uncounted } from "./simulation/simulated-job.ts";
 
@@ -75,7 +75,7 @@ async function problemOf(
   const known = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
   const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
   const lease: Lease = {
-    ...{ id, run: runId(id, run?.n ?? 1), version: 1 },
+    ...{ id, run: runId(id, run?.n ?? 1), taskId: id, version: 1 },
     // The outputs of calls that the function gave up have no record.
     create: async (of) => (isOutput(of, id) ? pending(of) : over()),
     get,
@@ -92,9 +92,7 @@ async function problemOf(
     cancel: over,
     promiseOf: (name: string) => name,
     callbackUrl: (of: string) => `https://edge.invalid/callbacks/${encodeURIComponent(of)}`,
-    beforeAttempt: over,
-    limit: over,
-    files: (of: OfAttempt) => attemptFiles(undefined, of),
+    steps: [{ attempt: over }],
     ...{ errors: job.errors, budget: job.budget, events: job.events },
   };
   const outcome = await new Execution(code as Runnable, args, journal, lease, runtime).run().catch((error: unknown) => {

@@ -1,9 +1,16 @@
 /** The test that every durable function should have: it is killed and replayed at every point, and must end the same. */
 import * as z from "zod";
-import { type Answer, NonRetryableError, type Question, type Startable } from "../core/author/context.ts";
+import {
+  type Answer,
+  NonRetryableError,
+  type Question,
+  type Startable,
+  StepInterrupted,
+} from "../core/author/context.ts";
 import { type DurableFunction, type Implementation, nextArgs } from "../core/author/implement.ts";
 import { type Job, NotStarted } from "../core/author/job.ts";
 import { problemsOf } from "../core/author/parsed.ts";
+import { fromStored } from "../core/author/values.ts";
 import { nameIn } from "../core/engine/replay/commands/commands.ts";
 import type { Runnable } from "../core/engine/runtime.ts";
 import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
@@ -222,19 +229,26 @@ function problemWith(schema: { parse(value: unknown): unknown }, value: unknown)
   }
 }
 
-/** The error message of an interrupted `atMostOnce` step, with the time of its start. */
-const UNKNOWN = /it was begun at (\S+), and whether it had its effect is unknown/g;
+/** The `atMostOnce` steps whose outcome a death has left unknown, with the errors that the function got. */
+const interruptions = ({ records }: TrialEnd): { step: string; message: string }[] =>
+  records.flatMap(({ event }) => {
+    const error = event.kind === "step" && event.error && fromStored(event.error);
+    return error instanceof StepInterrupted ? [{ step: event.op, message: error.message }] : [];
+  });
 
-/** The `atMostOnce` steps whose outcome a death has left unknown. */
-const interrupted = ({ records }: TrialEnd): string =>
+const interrupted = (end: TrialEnd): string =>
   JSON.stringify(
-    records
-      .flatMap(({ event }) => (event.kind === "step" && event.error?.message.match(UNKNOWN) ? [event.op] : []))
+    interruptions(end)
+      .map(({ step }) => step)
       .sort(),
   );
 
-const endOf = ({ outcome, value, error }: TrialEnd): string =>
-  JSON.stringify(outcome === "complete" ? { value } : { outcome, ...error }).replace(UNKNOWN, "");
+/** The end of a run, without the times at which interrupted steps were begun. */
+function endOf(end: TrialEnd): string {
+  const { outcome, value, error } = end;
+  const text = JSON.stringify(outcome === "complete" ? { value } : { outcome, ...error });
+  return interruptions(end).reduce((rest, { message }) => rest.replaceAll(message, ""), text);
+}
 
 function inWords({ outcome, value, error }: TrialEnd): string {
   if (outcome === "complete") return `returned ${JSON.stringify(value)}`;

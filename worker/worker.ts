@@ -8,6 +8,8 @@ import { locationOf } from "../features/files/location.ts";
 import { publicFetch } from "../features/files/public-fetch.ts";
 import { sweepRepeatedly } from "../features/files/sweep-repeatedly.ts";
 import { instruments, resonateRequests } from "../features/metrics/metrics.ts";
+import { strayErrors } from "../features/stray-errors/step.ts";
+import { attemptSpans } from "../features/trace/step.ts";
 import { EdgeReports } from "../features/worker-reports/edge-reports.ts";
 import { type Composition, compose } from "./composition.ts";
 import { batched } from "./connection/batches.ts";
@@ -66,6 +68,9 @@ export class Worker {
       log,
       instruments,
       reports: this.#reports,
+      attempts: [config.OTEL_EXPORTER_OTLP_ENDPOINT ? attemptSpans : undefined, strayErrors].filter(
+        (each) => each !== undefined,
+      ),
       fileLocation: locationOf(env),
       fetchPublic: publicFetch(env.FILES_FROM_PRIVATE === "1"),
     });

@@ -3,6 +3,7 @@ import { type Context, DeadlineExceeded } from "../author/context.ts";
 import { encodeValue } from "../resonate/codec.ts";
 import { machineClock } from "./clock.ts";
 import { outside } from "./guard/guard.ts";
+import type { Lease } from "./job-lease.ts";
 import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { handWinners, tell } from "./replay/cancellation.ts";
@@ -17,7 +18,8 @@ import { ExecutionContext } from "./replay/execution-context.ts";
 import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
-import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
+import { type ExecutionEnd, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
+import { layersOf } from "./steps/layers.ts";
 
 /** Created once, because each new error would capture a stack. */
 const OVER = new DOMException("the execution is over", "AbortError");
@@ -69,6 +71,7 @@ export class Execution {
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
+        layers: layersOf(runtime.steps),
         verify: () => this.#again().#differenceTo(this.#parts),
         stop: () => {
           const reason = new DeadlineExceeded();
@@ -175,7 +178,7 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   const wakeup = new Wakeup(clock);
   const commands = new Commands(runtime.run?.before);
   const pass = new FunctionPass(clock, wakeup, runtime, journal.events.length > 0);
-  const writer = new JournalWriter(journal, lease, wakeup);
+  const writer = new JournalWriter(journal, lease, wakeup, runtime.log);
   const spending = new Spending(runtime.budget, runtime.run?.before.spent);
   const report = new StateReport(commands, pass, spending, runtime);
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, pass });

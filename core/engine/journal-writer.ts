@@ -1,13 +1,15 @@
 /** Appends the records of one execution: decides their order, the batches, and which awaited outcomes each lists. */
 
+import type { Log } from "../author/context.ts";
 import { type StoredError, toStored } from "../author/values.ts";
 import { journalEntryId } from "../resonate/ids.ts";
+import type { Lease, When } from "./job-lease.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
-import { JobFull } from "./lease/lease.ts";
 import type { Command } from "./replay/commands/command.ts";
 import type { Wakeup } from "./replay/commands/wakeup.ts";
 import type { Replay } from "./replay/replay.ts";
-import { type Lease, LeaseLost, type When } from "./runtime.ts";
+import { LeaseLost } from "./runtime.ts";
+import { RecordRefused } from "./step-feature.ts";
 
 /** The most awaited outcomes that one record lists. */
 const MOST_HEARD = 100;
@@ -23,16 +25,18 @@ export class JournalWriter {
   readonly #journal: Journal;
   readonly #lease: Lease;
   readonly #wakeup: Wakeup;
+  readonly #log: Log;
   #posted: Posted[] = [];
   /** The commands whose awaited outcomes reached the function since the last record. */
   #heard: string[] = [];
   /** The first window whose commands depend on the order of these outcomes, which could differ in a replay. */
   #unsureSince = Number.POSITIVE_INFINITY;
 
-  constructor(journal: Journal, lease: Lease, wakeup: Wakeup) {
+  constructor(journal: Journal, lease: Lease, wakeup: Wakeup, log: Log) {
     this.#journal = journal;
     this.#lease = lease;
     this.#wakeup = wakeup;
+    this.#log = log;
   }
 
   get hasPosted(): boolean {
@@ -80,7 +84,7 @@ export class JournalWriter {
 
   /**
    * Writes records at once. A crash may lose any of them, so each lists all awaited outcomes. Instead of an outcome or a
-   * question that the job has no room for, an error is recorded, so that the function hears of it.
+   * question that is refused, an error is recorded, so that the function hears of it.
    *
    * @throws {LeaseLost}
    */
@@ -92,8 +96,9 @@ export class JournalWriter {
         const id = journalEntryId(this.#lease.run, first + i);
         const more = { ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
         return this.#lease.create(id, { ...event, ...more }, when).catch((error) => {
-          const failure = error instanceof JobFull && failing(event, toStored(error));
+          const failure = error instanceof RecordRefused && failing(event, toStored(error));
           if (!failure) throw error;
+          this.#log.warn("record refused", { call: event.op, reason: failure.error.message });
           return this.#lease.create(id, { ...failure, ...more }, "resolved");
         });
       }),
@@ -146,7 +151,7 @@ export class JournalWriter {
 }
 
 /** The entry by which a call fails whose own entry cannot be stored. */
-function failing({ kind, op }: JournalEntry, error: StoredError): JournalEntry | undefined {
+function failing({ kind, op }: JournalEntry, error: StoredError) {
   const isCall = kind === "step" || kind === "start" || kind === "until" || kind === "emit" || kind === "ask";
   return isCall ? { kind, op, error } : undefined;
 }

@@ -9,8 +9,8 @@ import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { runId } from "../resonate/ids.ts";
 import { last } from "../resonate/sequence.ts";
 import { bytesIn } from "../resonate/size.ts";
+import type { Lease } from "./job-lease.ts";
 import { Journal } from "./journal.ts";
-import type { Lease } from "./runtime.ts";
 import type { Run } from "./state.ts";
 
 /** The run that a promise holds. */

@@ -1,7 +1,7 @@
 /** Stores a step's value that is too large for one promise: see `tools/byte-range.ts`. */
 import type { Step } from "../author/context.ts";
 import { hashed } from "../author/job.ts";
-import { leaseOf } from "../engine/runtime.ts";
+import { leaseOf } from "../engine/job-lease.ts";
 import { chunkId } from "../resonate/ids.ts";
 import { PARTS, type Parts } from "../resonate/parts.ts";
 import { PART } from "./byte-range.ts";

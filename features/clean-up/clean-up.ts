@@ -2,9 +2,10 @@ import { NondeterminismError } from "../../core/author/context.ts";
 import { machineClock, words } from "../../core/engine/clock.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
-import { type HeldTask, JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
+import type { HeldTask, TaskLease } from "../../core/engine/lease/lease.ts";
 import { readNewest } from "../../core/engine/runs.ts";
 import { LeaseLost } from "../../core/engine/runtime.ts";
+import { RecordRefused } from "../../core/engine/step-feature.ts";
 import { decodeValue, encodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId } from "../../core/resonate/ids.ts";
@@ -113,7 +114,7 @@ export class CleanUp {
       log.info({ cleans_up: job, records: after.length }, "clean-up done");
       return await this.#cleaned(lease, after.length, journal.stored + journal.files);
     } catch (error) {
-      const reason = error instanceof JobFull ? error : overdue;
+      const reason = error instanceof RecordRefused ? error : overdue;
       if (reason === overdue && stop.signal.reason !== overdue) throw error;
       return await this.#cleanUpFailed(lease, journal, reason.message, log);
     } finally {

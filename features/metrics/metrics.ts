@@ -2,7 +2,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Metrics } from "../../core/author/context.ts";
 import { type Instruments, type LineLog, reasonOf } from "../../worker/execution/instruments.ts";
-import { contained } from "../../worker/process/uncaught.ts";
 import { inSpan, spanOf, surroundingSpan } from "../trace/spans.ts";
 
 export const registry = new Registry();
@@ -85,8 +84,6 @@ export const instruments: Instruments = {
   settled: (job, outcome) => settled.inc({ job, outcome }),
   retried: (job) => retries.inc({ job }),
   leaseLost: (job) => leasesLost.inc({ job }),
-  attempt: ({ log, step, attempt }, run) =>
-    inSpan(`step ${step}`, { attributes: { attempt } }, () => contained({ log, step }, run)),
   spanOf,
   surroundingSpan,
   inSpan,

@@ -6,7 +6,7 @@
  * until one of those ends. When a job begins, a child of its promise (the mark) lists the promises of the earlier jobs and
  * clean-ups that were still running, so that nobody has to look further back.
  */
-import type { Lease } from "../../core/engine/runtime.ts";
+import type { Lease } from "../../core/engine/job-lease.ts";
 import { childOf, decodeValue, getOf, ORDER } from "../../core/resonate/codec.ts";
 import type { Requests } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Lease } from "../../core/engine/runtime.ts";
+import type { Lease } from "../../core/engine/job-lease.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId } from "../../core/resonate/ids.ts";

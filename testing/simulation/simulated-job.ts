@@ -4,15 +4,16 @@ import { fromStored, storable, toStored } from "../../core/author/values.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
-import { type HeldTask, JobFull, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
+import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
-import type { ExecutionEnd, JobEnd, OfAttempt, Runnable, Runtime } from "../../core/engine/runtime.ts";
+import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
+import { RecordRefused } from "../../core/engine/step-feature.ts";
 import { fromBase64 } from "../../core/resonate/base64.ts";
 import { childOf } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { cleanUpId, journalEntryId, runId } from "../../core/resonate/ids.ts";
-import { attemptFiles } from "../../features/files/attempt-files.ts";
 import { Simulation } from "./simulation.ts";
+import { stepFeatures } from "./step-features.ts";
 import { TestClock } from "./test-clock.ts";
 
 export const JOB = "job";
@@ -50,10 +51,15 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
     log: silent,
     metrics: uncounted,
     callbackUrl: (id: string) => `https://edge.invalid/callbacks/${encodeURIComponent(id)}`,
-    files: (of: OfAttempt) => attemptFiles(undefined, of),
+    steps: stepFeatures(),
   };
   const runtime = { ...usual, ...host.runtime };
-  const lease = new TaskLease(acquired, host.send, host.watch, runtime.clock);
+  const lease = new TaskLease(acquired, {
+    send: host.send,
+    watch: host.watch,
+    clock: runtime.clock,
+    features: runtime.steps,
+  });
   if (host.suspend) lease.suspend = host.suspend;
   let { journal } = host;
   if (cleansUp || (task.version > 1 && journal.version !== task.version - 1)) {
@@ -62,12 +68,10 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   lease.journal = journal;
   const run = async (): Promise<JobEnd> => {
     const { run: now } = journal;
-    // Only the first run of a generation takes over results of the generation before.
-    const { memo: _, ...later } = runtime as typeof runtime & Partial<Runtime>;
-    const { onStep } = later;
+    const { onStep } = runtime as Partial<Runtime>;
     const ofRun = now
       ? {
-          ...later,
+          ...runtime,
           ...{ run: now, seed: now.seed, startedAt: now.startedAt },
           ...(onStep && { onStep: (path: string, fn: object) => onStep(`${path}, run ${now.n}`, fn) }),
         }
@@ -81,7 +85,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   };
   const end = checked(
     await run().catch((error): JobEnd => {
-      if (error instanceof JobFull) return { kind: "failed", error };
+      if (error instanceof RecordRefused) return { kind: "failed", error };
       throw error;
     }),
   );

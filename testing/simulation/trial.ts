@@ -11,11 +11,11 @@ import { fromBase64 } from "../../core/resonate/base64.ts";
 import { decodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { cleanUpId, runId } from "../../core/resonate/ids.ts";
-import { attemptFiles } from "../../features/files/attempt-files.ts";
 import { KeptFiles } from "../../features/files/kept-files.ts";
 import { memoryStore } from "./memory-store.ts";
 import { CLEANUP, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
+import { stepFeatures } from "./step-features.ts";
 import { BEGIN, type ProcessClock, TestClock } from "./test-clock.ts";
 
 /** A death of the worker at a request to the server. Requests are counted from 1 over the whole trial. */
@@ -61,8 +61,8 @@ export interface World {
   nameOf?(job: { kind: string }, args: unknown): Promise<string>;
   /** The outcome of another job, and how long the job takes. */
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
-  /** Outcomes of the steps of an earlier generation of the job, by their paths. */
-  memo?: ReadonlyMap<string, JournalRecord>;
+  /** The records of the steps that an earlier attempt at the job has finished, by their paths. */
+  finished?: ReadonlyMap<string, JournalRecord>;
   /** Other jobs that exist from the beginning. */
   jobs?: readonly string[];
   /** Makes, for each trial, a function that says what is wrong with a step: see {@link Runtime.onStep}. */
@@ -233,9 +233,12 @@ class Trial {
   }
 
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
-    const { env, errors, budget, events, nextArgs, nameOf, onAttempt, memo } = this.#world;
+    const { env, errors, budget, events, nextArgs, nameOf, onAttempt, finished } = this.#world;
     return {
-      ...{ env, errors, budget, events, memo },
+      env,
+      errors,
+      budget,
+      events,
       ...(nextArgs && { nextArgs }),
       signal,
       mostCalls: MOST_CALLS,
@@ -244,12 +247,15 @@ class Trial {
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
-      // With a constant version, file references do not change after a death, so that trials can be compared.
-      files: (of) => attemptFiles(this.#files, { ...of, version: 1 }),
-      runAttempt: (name, attempt, run) => {
-        onAttempt?.(name, attempt);
-        return this.#world.isReal ? worker.clock.busy(run()) : run();
-      },
+      steps: [
+        ...stepFeatures({ finished, kept: this.#files }),
+        {
+          attempt: ({ path, step }, next) => {
+            onAttempt?.(path, step.attempt);
+            return this.#world.isReal ? worker.clock.busy(next()) : next();
+          },
+        },
+      ],
     };
   }
 

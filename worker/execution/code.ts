@@ -51,10 +51,12 @@ export function codeOfRun(cached: CachedJob, found: FoundFunction) {
   const { run } = cached.journal;
   if (run) {
     const code = found.implementation.versionOf(run.version);
-    return code && { code, args: run.args, runtime: { run, seed: run.seed, startedAt: run.startedAt } };
+    return (
+      code && { code, args: run.args, memo: undefined, runtime: { run, seed: run.seed, startedAt: run.startedAt } }
+    );
   }
   const { memo, args, seed } = { ...found, ...cached.resumed };
-  return { code: found.code, args, runtime: { seed, ...(memo && { memo }) } };
+  return { code: found.code, args, memo, runtime: { seed } };
 }
 
 /**

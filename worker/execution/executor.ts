@@ -2,22 +2,25 @@ import { REQUEST_TAG } from "../../core/author/job.ts";
 import { traceIdIn } from "../../core/author/trace-context.ts";
 import { machineClock } from "../../core/engine/clock.ts";
 import { Execution } from "../../core/engine/execution.ts";
-import { type HeldTask, JobFull, type TaskLease } from "../../core/engine/lease/lease.ts";
+import type { HeldTask, TaskLease } from "../../core/engine/lease/lease.ts";
 import { beginRun } from "../../core/engine/runs.ts";
 import { type JobEnd, LeaseLost, type Runtime, SETTLED } from "../../core/engine/runtime.ts";
+import { RecordRefused } from "../../core/engine/step-feature.ts";
 import { CLEANUP_FUNCTION, STARTER, WAITS_FOR_CLEANUP_TAG } from "../../core/resonate/codec.ts";
 import { isLate } from "../../core/resonate/deadline.ts";
 import { localId, splitKey } from "../../core/resonate/ids.ts";
 import { startedIn } from "../../features/child-jobs/child-jobs.ts";
 import { CleanUp } from "../../features/clean-up/clean-up.ts";
 import { suspendCrashLoop } from "../../features/crash-loop/crash-loop-pause.ts";
+import { LAPSED } from "../../features/lease-check/step.ts";
 import { turnOf } from "../../features/order/order.ts";
 import { Reporter } from "../../features/progress/reporter.ts";
+import { finishedSteps } from "../../features/resume/step.ts";
 import { SettlementWatch } from "../../features/settlement-watch/settlement-watch.ts";
 import { codeOfRun, type FoundCode, type FoundFunction } from "./code.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
 import { type LineLog, reasonOf } from "./instruments.ts";
-import { ENDED, JobSetup, LAPSED, REFUSES, type SetupOptions } from "./job-setup.ts";
+import { ENDED, JobSetup, REFUSES, type SetupOptions } from "./job-setup.ts";
 
 /**
  * How many jobs that earlier runs started and did not await are passed on to the next run, which gives them up if the job is
@@ -165,7 +168,7 @@ export class Executor {
     };
     try {
       const outcome = await this.#throughRuns(execution, runtime, children).catch((error): JobEnd => {
-        if (error instanceof JobFull) return { kind: "failed", error };
+        if (error instanceof RecordRefused) return { kind: "failed", error };
         throw error;
       });
       const ending = await conclude(outcome, execution, this.#setup.options);
@@ -196,7 +199,8 @@ export class Executor {
           kind: "blocked",
           reason: `run ${run?.n} began with version ${run?.version}, whose code this worker lacks`,
         };
-      const ofRun = { ...runtime, ...own.runtime };
+      const steps = own.memo ? [finishedSteps(own.memo), ...runtime.steps] : runtime.steps;
+      const ofRun = { ...runtime, ...own.runtime, steps };
       const outcome = await new Execution(own.code as never, own.args, cached.journal, lease, ofRun).run();
       if (outcome.kind !== "continued") return outcome;
       const { carried: before } = outcome;

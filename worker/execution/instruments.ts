@@ -35,8 +35,6 @@ export interface Instruments {
   settled(job: string, outcome: "complete" | "failed"): void;
   retried(job: string): void;
   leaseLost(job: string): void;
-  /** Runs an attempt of a step as a span. An uncaught error of the attempt fails only this attempt. */
-  attempt<Result>(about: { log: LineLog; step: string; attempt: number }, run: () => Promise<Result>): Promise<Result>;
   /** The parent span of a job's executions, as a `traceparent`. */
   spanOf(promise: PromiseRecord): string | undefined;
   /** The current span, as a `traceparent`. */

@@ -2,12 +2,12 @@
 import type * as z from "zod";
 import { type Implementation, nextArgs } from "../../core/author/implement.ts";
 import type { Job } from "../../core/author/job.ts";
-import { machineClock } from "../../core/engine/clock.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { nameIn } from "../../core/engine/replay/commands/commands.ts";
 import { readNewest } from "../../core/engine/runs.ts";
 import { LeaseLost, type Runtime } from "../../core/engine/runtime.ts";
+import type { StepFeature } from "../../core/engine/step-feature.ts";
 import { firstSeed, ownerOf, type Resumption } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { decodeValue, RESUMES_TAG } from "../../core/resonate/codec.ts";
@@ -18,11 +18,8 @@ import type { ServerRules } from "../../core/resonate/connection/server-rules.ts
 import { localId, resumptionId, splitKey } from "../../core/resonate/ids.ts";
 import { type CallbackUrl, callbackUrls } from "../../features/callbacks/callback-urls.ts";
 import { ChildJobs } from "../../features/child-jobs/child-jobs.ts";
-import { attemptFiles, type FetchPublic } from "../../features/files/attempt-files.ts";
-import type { KeptFiles } from "../../features/files/kept-files.ts";
 import type { Pauses } from "../../features/pauses/pauses.ts";
 import { stepsToKeep } from "../../features/resume/resume.ts";
-import { Limits } from "../../features/step-limits/limits.ts";
 import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import { environmentsOf } from "./code.ts";
 import type { JobExecution } from "./ending.ts";
@@ -34,10 +31,8 @@ export interface SetupOptions {
   implementations: readonly Implementation[];
   /** The variables that the implementations read; checked when the executor is created. */
   env: Readonly<Record<string, string | undefined>>;
-  /** Undefined in a deployment that keeps no files. */
-  files: KeptFiles | undefined;
-  /** Fetches files that clients give by their address; undefined where nothing can guard against private addresses. */
-  fetchPublic?: FetchPublic | undefined;
+  /** What features do around steps. */
+  steps: readonly StepFeature[];
   client: ResonateClient;
   store: RemoteStore;
   watcher: PromiseWatcher;
@@ -56,8 +51,6 @@ export interface SetupOptions {
 /** The beginning of the reason why a job is blocked that cannot go on in any worker, as each would get the same answer. */
 export const REFUSES = "the Resonate server refuses the request";
 
-export const LAPSED = "its lease had lapsed";
-
 /** Aborts what is still under way when an execution has ended. Shared, because each new error captures a stack. */
 export const ENDED = new DOMException("the job is no longer run here", "AbortError");
 
@@ -65,7 +58,6 @@ export class JobSetup {
   readonly options: SetupOptions;
   readonly childJobs: ChildJobs;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
-  readonly #limits: Limits;
   readonly #callbackUrl: CallbackUrl | undefined;
 
   /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
@@ -73,7 +65,6 @@ export class JobSetup {
     this.options = options;
     this.childJobs = new ChildJobs(options);
     this.#environments = environmentsOf(options.implementations, options.env);
-    this.#limits = new Limits(options);
     this.#callbackUrl = callbackUrls(options.env);
   }
 
@@ -90,13 +81,12 @@ export class JobSetup {
       deadline: number;
     },
   ): Runtime {
-    const { task, promise } = acquired;
+    const { promise } = acquired;
     const { storage, implementation } = found;
     const { env, job } = implementation;
     const { kind } = job;
-    const { store, instruments, reports, heartbeat } = this.options;
+    const { store, instruments, reports } = this.options;
     const { signal, watchSettlement, children, deadline } = about;
-    const room = { taken: cached.journal.files, most: storage || Number.POSITIVE_INFINITY };
     const owner = ownerOf(name, promise);
     const callbackUrl = this.#callbackUrl;
     return {
@@ -122,17 +112,10 @@ export class JobSetup {
       ...(job.errors && { errors: job.errors }),
       ...(job.budget && { budget: job.budget }),
       ...(job.events && { events: job.events }),
-      files: (of) => attemptFiles(this.options.files, { ...of, room }, this.options.fetchPublic),
-      limit: (limit, signal) => this.#limits.take(limit, owner, signal),
-      beforeAttempt: async () => {
-        const isOurs = await heartbeat.isOurs(task).catch((error) => {
-          throw new LeaseLost(reasonOf(error), { cause: error });
-        });
-        // Another worker may have the job by now, and the work would be done twice.
-        if (!isOurs) throw new LeaseLost(LAPSED);
-      },
-      onFailure: (error, { step, reason, retry_in_ms }) => {
-        if (retry_in_ms === undefined) {
+      fileRoom: storage ? { usedBytes: cached.journal.files, maxBytes: storage } : undefined,
+      steps: this.options.steps,
+      onFailedAttempt: (error, { step, reason, retryInMs }) => {
+        if (retryInMs === undefined) {
           const stack = error instanceof Error ? thrown(error)?.stack : undefined;
           if (stack) reports?.figures.threw(name, { reason: (error as Error).message, stack });
           return;
@@ -142,7 +125,6 @@ export class JobSetup {
         reports?.figures.waits({ job: name, kind, state: "failing", says: `${step}: ${reason}` });
         watchSettlement(); // a job that is cancelled in the pause must not try again
       },
-      runAttempt: (step, attempt, run) => instruments.attempt({ log, step, attempt }, run),
     };
   }
 
@@ -162,7 +144,7 @@ export class JobSetup {
     const { id: job, createdAt } = acquired.promise;
     const listening = { by: `${job} ${createdAt}`, execution: acquired.task.version };
     const watch: Watch = (id, fresh, listener) => watcher.watch(id, fresh, listener, createdAt, listening);
-    return new TaskLease(acquired, send, watch, machineClock, rules);
+    return new TaskLease(acquired, { send, watch, rules, features: this.options.steps });
   }
 
   /** The job's journal, from the cache as far as that has it, otherwise read from the server. */

@@ -1,11 +1,11 @@
 import { flushCompileCache } from "node:module";
 import type { Implementation } from "../../core/author/implement.ts";
 import { conflicts } from "../../core/author/job.ts";
+import { containStrayErrors } from "../../features/stray-errors/step.ts";
 import { reasonOf } from "../execution/instruments.ts";
 import { Worker } from "../worker.ts";
 import { serveHealth } from "./health.ts";
 import { createLogger } from "./logger.ts";
-import { containUncaught } from "./uncaught.ts";
 import { watchThread } from "./watchdog.ts";
 import { readConfig } from "./worker-config.ts";
 
@@ -47,7 +47,7 @@ export async function runWorker({ functions }: WorkerOptions): Promise<void> {
     const worker = new Worker(config, functions, process.env, log);
     const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
     const health_url = await serveHealth(worker, { host, port, names });
-    containUncaught(log);
+    containStrayErrors(log);
     watchThread(Math.max(BLOCKED_LEASES * config.LEASE_SECONDS * 1_000, BLOCKED));
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, async () => {

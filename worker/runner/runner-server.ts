@@ -51,7 +51,6 @@ const instruments: Instruments = {
   settled: () => {},
   retried: () => {},
   leaseLost: () => {},
-  attempt: (_about, run) => run(),
   spanOf: ({ tags }) => traceparentIn(tags[TRACE_TAG]),
   surroundingSpan: () => undefined,
   inSpan: (_name, _about, work) => work(),

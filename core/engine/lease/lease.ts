@@ -1,15 +1,17 @@
 /** The lease on a job's task, in the server's protocol. */
-import { NonRetryableError } from "../../author/context.ts";
+import { around } from "../../around.ts";
 import { bytesOfFiles } from "../../author/file.ts";
 import { childOf, encodeValue } from "../../resonate/codec.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../../resonate/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../resonate/connection/server-rules.ts";
 import { isChildOf, leaseWakeupId, runId, storedMarkId } from "../../resonate/ids.ts";
-import { bytesIn, MOST_OF_A_JOB, markOf, marksTo, STORED } from "../../resonate/size.ts";
-import { machineClock } from "../clock.ts";
+import { bytesIn, markOf, marksTo, STORED } from "../../resonate/size.ts";
+import { type Clock, machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
+import type { Lease, When } from "../job-lease.ts";
 import type { Journal, JournalEntry } from "../journal.ts";
-import { type Lease, LeaseLost, type When } from "../runtime.ts";
+import { LeaseLost } from "../runtime.ts";
+import type { NewRecord, StepFeature } from "../step-feature.ts";
 
 /** Sends one request, and repeats it while the server is unreachable, for as long as the lease may last. */
 export type Send = (kind: string, data: object) => Promise<{ status: number; data: unknown }>;
@@ -45,30 +47,35 @@ const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
 /** The time-out of the promise that leaves a step's outcome to the clean-up, in milliseconds. */
 const KEPT = 60_000;
 
-/** In bytes: about the size of a record without its value, and more than any record has. Small records are always stored. */
-const LITTLE = 1_000;
-const MUCH = 2_000_000;
+interface LeaseOptions {
+  send: Send;
+  watch: Watch;
+  clock?: Pick<Clock, "now"> | undefined;
+  rules?: typeof RULES_OF_0_9;
+  /** What they do around the job's records; the first is outermost. */
+  features?: readonly StepFeature[];
+}
 
-/** A job has stored as much as it may. */
-export class JobFull extends NonRetryableError {
-  constructor() {
-    super(
-      `the job has stored ${MOST_OF_A_JOB} bytes, as many as one may. Put the data where it belongs (a bucket, a ` +
-        "database) and store its address, or divide the work into several jobs",
-    );
-  }
+/** A promise of the job that is being created. */
+interface Creation extends NewRecord {
+  action: ReturnType<typeof childOf>;
+  /** The size of the files that its content names. */
+  filesBytes: number;
+  timeoutAt: number;
+  when: When;
 }
 
 export class TaskLease implements Lease {
   readonly id: string;
   readonly version: number;
-  readonly #task: string;
+  readonly taskId: string;
   readonly #deadline: number;
   readonly #createdAt: number;
   readonly #send: Send;
   readonly #watch: Watch;
   readonly #now: () => number;
   readonly #rules: typeof RULES_OF_0_9;
+  readonly #create: (creation: Creation) => Promise<PromiseRecord>;
   /** The promises that came with the task, as they were then. */
   readonly #given: ReadonlyMap<string, PromiseRecord>;
   /** From this number on, all records came with the task. */
@@ -87,20 +94,18 @@ export class TaskLease implements Lease {
 
   constructor(
     { task, promise, cleansUp, preload = [], records }: HeldTask,
-    send: Send,
-    watch: Watch,
-    { now } = machineClock,
-    rules = { ...RULES_OF_0_9 },
+    { send, watch, clock = machineClock, rules = { ...RULES_OF_0_9 }, features = [] }: LeaseOptions,
   ) {
     this.id = cleansUp ?? task.id;
-    this.#task = task.id;
+    this.taskId = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;
     this.#createdAt = promise.createdAt;
     this.#send = send;
     this.#watch = watch;
-    this.#now = now;
+    this.#now = clock.now;
     this.#rules = rules;
+    this.#create = around(features.map(recordLayer), (creation: Creation) => this.#write(creation));
     this.#given = new Map(preload.map((each) => [each.id, each]));
     this.#givenFrom = records || Number.POSITIVE_INFINITY;
   }
@@ -116,21 +121,17 @@ export class TaskLease implements Lease {
     this.#files = journal.files;
   }
 
-  checkRoom(value: unknown): void {
-    if (this.#stored > MOST_OF_A_JOB - MUCH) this.#refuse(bytesIn(encodeValue(value)) + LITTLE);
-  }
-
-  #refuse(bytes: number): void {
-    if (bytes > 2 * LITTLE && this.#stored + bytes > MOST_OF_A_JOB) throw new JobFull();
-  }
-
   async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
     const { timeoutAt, isTimer } = this.#timeOf(when);
     const action = childOf(id, timeoutAt, { param, ...(isTimer && { tags: { "resonate:timer": "true" } }) });
     const bytes = bytesIn(action.data.param);
-    this.#refuse(bytes);
+    const filesBytes = bytesOfFiles(Object(param));
+    return this.#create({ action, bytes, storedBytes: this.#stored, filesBytes, timeoutAt, when });
+  }
+
+  async #write({ action, bytes, filesBytes, timeoutAt, when }: Creation): Promise<PromiseRecord> {
     this.#stored += bytes;
-    this.#files += bytesOfFiles(Object(param));
+    this.#files += filesBytes;
     const mark = markOf(this.#stored + this.#files);
     const isMarked = mark <= this.#journal.marked;
     const created = async () => {
@@ -203,7 +204,7 @@ export class TaskLease implements Lease {
   async #wasTimedOut(): Promise<boolean> {
     if (this.version < 2 || !this.#rules.refusesOthers) return false;
     // If there were several, the first timed out.
-    const promise = await this.get(leaseWakeupId(this.#task, this.version - 1));
+    const promise = await this.get(leaseWakeupId(this.taskId, this.version - 1));
     return promise !== undefined && promise.value.data === undefined;
   }
 
@@ -241,7 +242,7 @@ export class TaskLease implements Lease {
     const now = this.#now();
     let rest = Math.min(Math.max(WAKE_UP.first, (now - this.#createdAt) * WAKE_UP.share), WAKE_UP.longest);
     for (; ; rest *= 2) {
-      const id = leaseWakeupId(this.#task, this.version, this.#wakeUps);
+      const id = leaseWakeupId(this.taskId, this.version, this.#wakeUps);
       const { state } = await this.create(id, undefined, { due: Math.ceil(now + rest) });
       if (state === "pending") return id;
       this.#wakeUps += 1;
@@ -251,7 +252,7 @@ export class TaskLease implements Lease {
   async #suspend(ids: readonly string[], others: readonly string[]): Promise<"asleep" | "overtaken" | "refused"> {
     const actions = ids.map((awaited) => ({
       kind: "promise.register_callback",
-      data: { awaiter: this.#task, awaited },
+      data: { awaiter: this.taskId, awaited },
     }));
     try {
       return (await this.#ask("task.suspend", { actions })) === undefined ? "overtaken" : "asleep";
@@ -278,15 +279,21 @@ export class TaskLease implements Lease {
   /** Ends the job; `stored`: its size besides its arguments and this value, in bytes. @throws {LeaseLost} */
   async fulfill(state: "resolved" | "rejected", value: unknown, stored?: number): Promise<void> {
     const headers: Record<string, string> = stored === undefined ? {} : { [STORED]: String(stored) };
-    const data = { id: this.#task, state, value: { ...encodeValue(value), headers } };
+    const data = { id: this.taskId, state, value: { ...encodeValue(value), headers } };
     await this.#ask("task.fulfill", { action: { kind: "promise.settle", data } });
   }
 
   /** Makes a request under the lease; undefined for a suspension that came after a promise had settled. */
   async #ask(kind: string, request: object): Promise<unknown> {
-    const { status, data } = await this.#send(kind, { id: this.#task, version: this.version, ...request });
+    const { status, data } = await this.#send(kind, { id: this.taskId, version: this.version, ...request });
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
     throw new LeaseLost(`the server answered ${status} to ${kind}`, { cause: { status } });
   }
+}
+
+/** The layer of a feature, which acts once the job has stored as much as the feature says. */
+function recordLayer({ record, recordFromBytes = 0 }: StepFeature): StepFeature["record"] {
+  if (!record || recordFromBytes === 0) return record;
+  return (creation, next) => (creation.storedBytes < recordFromBytes ? next() : record(creation, next));
 }

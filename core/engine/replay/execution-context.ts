@@ -29,8 +29,9 @@ import { type Clock, words } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import { callbackOf, seededNumber, seededUuid } from "../guard/seeded.ts";
-import { JobFull } from "../lease/lease.ts";
-import type { Lease, Runtime } from "../runtime.ts";
+import type { Lease } from "../job-lease.ts";
+import type { Runtime } from "../runtime.ts";
+import { RecordRefused } from "../step-feature.ts";
 import type { Command, CommandKind } from "./commands/command.ts";
 import { type Commands, escaped, isTold } from "./commands/commands.ts";
 import { fitting, formOf, received, schemaOf } from "./commands/form.ts";
@@ -221,7 +222,7 @@ export class ExecutionContext implements Context {
           `ctx.until("${name}"): every is ${options.every}; it takes milliseconds, 1 or more`,
         );
       }
-      command.work = { ...options, do: "look", check };
+      command.work = { ...options, do: "check", check };
     });
   }
 
@@ -446,7 +447,7 @@ export class ExecutionContext implements Context {
     // The record holds the size of the output, which counts among the bytes that the job stores.
     const fn = async () => {
       const output = await lease.create(id, value, "resolved").catch(async (error) => {
-        if (error instanceof JobFull) await lease.create(id, LEFT_OUT, "resolved");
+        if (error instanceof RecordRefused) await lease.create(id, LEFT_OUT, "resolved");
         throw error;
       });
       return bytesIn(output.param);

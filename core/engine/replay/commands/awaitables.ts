@@ -2,8 +2,9 @@
 import { SECOND } from "../../../author/context.ts";
 import type { PromiseRecord } from "../../../resonate/connection/protocol.ts";
 import type { Clock } from "../../clock.ts";
+import type { Lease } from "../../job-lease.ts";
 import type { Journal } from "../../journal.ts";
-import type { Lease, Runtime } from "../../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
 import type { FunctionPass } from "../function-pass.ts";
 import type { Command } from "./command.ts";
 import type { Commands } from "./commands.ts";

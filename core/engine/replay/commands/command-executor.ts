@@ -4,9 +4,9 @@ import { needsSign, SIGN } from "../../../../features/crash-loop/crash-loop.ts";
 import { SECOND } from "../../../author/context.ts";
 import { deadlineId } from "../../../resonate/ids.ts";
 import type { Journal } from "../../journal.ts";
-import { JobFull } from "../../lease/lease.ts";
 import { type ExecutionEnd, LeaseLost } from "../../runtime.ts";
 import type { Carried } from "../../state.ts";
+import { RecordRefused } from "../../step-feature.ts";
 import type { StepParts } from "../../steps/attempt.ts";
 import { perform } from "../../steps/step.ts";
 import { graceOf } from "../cancellation.ts";
@@ -144,7 +144,7 @@ export class CommandExecutor {
     const left = [...commands.outputs].filter(([{ isOver, path }]) => isOver && !journal.outputs.has(path));
     const write = async ([{ path }, output]: (typeof left)[number]) => {
       await output().catch((error) => {
-        if (!(error instanceof JobFull)) throw error;
+        if (!(error instanceof RecordRefused)) throw error;
       });
       journal.outputs.add(path);
     };

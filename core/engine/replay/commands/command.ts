@@ -2,8 +2,8 @@
 import type { Question, Step, StepOptions } from "../../../author/context.ts";
 import type { PromiseRecord } from "../../../resonate/connection/protocol.ts";
 import type { Outcome } from "../../guard/outcome.ts";
+import type { When } from "../../job-lease.ts";
 import type { JournalEntry } from "../../journal.ts";
-import type { When } from "../../runtime.ts";
 
 export type CommandKind = "step" | "emit" | "start" | "until" | "race" | "sleep" | "ask" | "callback" | "await" | "all";
 
@@ -18,7 +18,7 @@ export type StepFunction = (step: Step) => unknown;
 /** The work that leads to a command's outcome, as long as the journal does not hold one. */
 export type Work =
   | { do: "attempt"; fn: StepFunction; options: StepOptions }
-  | { do: "look"; check: StepFunction; every: number; for?: number }
+  | { do: "check"; check: StepFunction; every: number; for?: number }
   | { do: "record"; entry: JournalEntry; when: When };
 
 export interface Command {

@@ -1,0 +1,42 @@
+/** The lease on a job's task, as an execution uses it. */
+import type { Step } from "../author/context.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import type { JournalEntry } from "./journal.ts";
+
+/**
+ * When a new promise settles: at once, at `due`, or when somebody settles it, by `until` and the job's deadline at the
+ * latest. In milliseconds since the epoch.
+ */
+export type When = "resolved" | { due: number } | { until: number };
+
+/** The requests that an execution may make of the server, under the lease on the job's task. */
+export interface Lease {
+  readonly id: string;
+  /** The id of the run whose records are written: see `runs.ts`. */
+  readonly run: string;
+  /** The id of the task, which is the job's own or that of its clean-up. */
+  readonly taskId: string;
+  /** The version of the task: counts the leases on it from 1, so another worker has another version. */
+  readonly version: number;
+  /** Creates a promise of the job, or finds it. @throws {LeaseLost} @throws {RecordRefused} */
+  create(id: string, param: unknown, when: When): Promise<PromiseRecord>;
+  get(id: string): Promise<PromiseRecord | undefined>;
+  /** Reads a promise and subscribes to news of it, if news can come; `fresh`: as the server has it now. */
+  watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined>;
+  /**
+   * If the job has been cancelled, leaves the outcome of a step that was under way to the clean-up: its record, or
+   * nothing if the step was cut off.
+   */
+  leave?(path: string, entry: JournalEntry | undefined): Promise<void>;
+  /** Suspends the task until one of the promises settles. False if one has settled already. @throws {LeaseLost} */
+  suspend(ids: readonly string[]): Promise<boolean>;
+  /** Called when a watched promise may have settled, with the promise where the news holds it. */
+  onNews: (promise?: PromiseRecord) => void;
+}
+
+const leases = new WeakMap<Step, Lease>();
+
+export const noteLease = (step: Step, lease: Lease): void => void leases.set(step, lease);
+
+/** The lease that a step runs under, for helpers which store promises of its job. */
+export const leaseOf = (step: Step): Lease | undefined => leases.get(step);
