@@ -1,7 +1,10 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
 import { type Context, DeadlineExceeded } from "../author/context.ts";
 import { encodeValue } from "../resonate/codec.ts";
+import { ExecutionContext } from "./calls/execution-context.ts";
+import { Scope } from "./calls/scope.ts";
 import { machineClock } from "./clock.ts";
+import { CommandExecutor } from "./command-executor.ts";
 import { outside } from "./guard/guard.ts";
 import type { Lease } from "./job-lease.ts";
 import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";
@@ -9,12 +12,10 @@ import { JournalWriter } from "./journal-writer.ts";
 import { handWinners, tell } from "./replay/cancellation.ts";
 import { Awaitables } from "./replay/commands/awaitables.ts";
 import { hasEffects } from "./replay/commands/command.ts";
-import { CommandExecutor } from "./replay/commands/command-executor.ts";
 import { Commands } from "./replay/commands/commands.ts";
 import { Spending } from "./replay/commands/spending.ts";
 import { Wakeup } from "./replay/commands/wakeup.ts";
 import { Blocked, CHANGED, endsDiffer } from "./replay/determinism.ts";
-import { ExecutionContext } from "./replay/execution-context.ts";
 import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
@@ -31,7 +32,7 @@ export class Execution {
   /** For the function's signal: aborted at a cancellation, the deadline or a lost lease. */
   readonly #stopped = new AbortController();
   readonly #parts: ReturnType<typeof partsOf>;
-  readonly #context: ExecutionContext;
+  readonly #scope: Scope;
 
   constructor(fn: Runnable, args: unknown, journal: Journal, lease: Lease, runtime: Runtime) {
     this.#fn = fn;
@@ -40,10 +41,11 @@ export class Execution {
     const { pass } = this.#parts;
     const isLive = () => !pass.isReplaying;
     const heard = { log: onlyIf(isLive, runtime.log), metrics: onlyIf(isLive, runtime.metrics) };
-    this.#context = new ExecutionContext({
+    this.#scope = new Scope({
       ...this.#parts,
       signal: this.#stopped.signal,
       runtime: { ...runtime, ...heard },
+      contextOf,
     });
   }
 
@@ -99,7 +101,7 @@ export class Execution {
   async #replay(): Promise<void> {
     // A function may change its arguments.
     const args = structuredClone(this.#args) as never;
-    await this.#parts.pass.begin(async () => this.#fn(this.#context as Context as Context<never>, args));
+    await this.#parts.pass.begin(async () => this.#fn(contextOf(this.#scope) as Context<never>, args));
     await this.#parts.replay.all();
   }
 
@@ -160,7 +162,7 @@ export class Execution {
   }
 
   #close(): void {
-    this.#context.abandon();
+    this.#scope.abandon();
     this.#abort(OVER);
   }
 
@@ -169,6 +171,8 @@ export class Execution {
     for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
   }
 }
+
+const contextOf = (scope: Scope): Context => new ExecutionContext(scope);
 
 const outcomeOf = ({ end, next }: FunctionPass) => end ?? (next && { next: next.args });
 

@@ -62,7 +62,7 @@ export class Commands {
 
   /** The first call that has failed and that nothing awaits. */
   get unheard(): Call | undefined {
-    const hasFailed = ({ failed }: Call) => failed !== undefined && !isTold(failed.error);
+    const hasFailed = ({ failed }: Call) => failed !== undefined && !isCancellationOrDeadline(failed.error);
     return [...this.#byPath.values(), ...this.failedSpends].find((call) => hasFailed(call) && isUnawaited(call));
   }
 
@@ -138,7 +138,8 @@ function comesAfter(earlier: Command, window: number, cause: Command | undefined
 }
 
 /** Whether an error only says that the job is to end. */
-export const isTold = (error: unknown): boolean => error instanceof JobCancelled || error instanceof DeadlineExceeded;
+export const isCancellationOrDeadline = (error: unknown): boolean =>
+  error instanceof JobCancelled || error instanceof DeadlineExceeded;
 
 /** A name within a path, where `/` separates contexts and `#` precedes a count. */
 export const escaped = (name: string): string => name.replace(/[%/#]/g, (character) => encodeURIComponent(character));

@@ -1,22 +1,22 @@
 /** Takes a function beyond its journal: begins its commands, writes the outcomes, hands them over, and waits. */
 
-import { needsSign, SIGN } from "../../../../features/crash-loop/crash-loop.ts";
-import { SECOND } from "../../../author/context.ts";
-import { deadlineId } from "../../../resonate/ids.ts";
-import type { Journal } from "../../journal.ts";
-import { type ExecutionEnd, LeaseLost } from "../../runtime.ts";
-import type { Carried } from "../../state.ts";
-import { RecordRefused } from "../../step-feature.ts";
-import type { StepParts } from "../../steps/attempt.ts";
-import { perform } from "../../steps/step.ts";
-import { graceOf } from "../cancellation.ts";
-import { changedSince, DIFFERS, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
-import type { Replay } from "../replay.ts";
-import { type Awaitables, LOOK_AGAIN } from "./awaitables.ts";
-import { type Command, hasEffects, isGroup } from "./command.ts";
-import type { Commands } from "./commands.ts";
-import type { Spending } from "./spending.ts";
-import type { Wakeup } from "./wakeup.ts";
+import { SECOND } from "../author/context.ts";
+import { deadlineId } from "../resonate/ids.ts";
+import { needsSign, SIGN } from "../../features/crash-loop/crash-loop.ts";
+import type { Journal } from "./journal.ts";
+import { graceOf } from "./replay/cancellation.ts";
+import { type Awaitables, LOOK_AGAIN } from "./replay/commands/awaitables.ts";
+import { type Command, hasEffects, isGroup } from "./replay/commands/command.ts";
+import type { Commands } from "./replay/commands/commands.ts";
+import type { Spending } from "./replay/commands/spending.ts";
+import type { Wakeup } from "./replay/commands/wakeup.ts";
+import { changedSince, DIFFERS, tooLate, UNAWAITED, unhandled, WAITS } from "./replay/determinism.ts";
+import type { Replay } from "./replay/replay.ts";
+import { type ExecutionEnd, LeaseLost } from "./runtime.ts";
+import type { Carried } from "./state.ts";
+import { RecordRefused } from "./step-feature.ts";
+import type { StepParts } from "./steps/attempt.ts";
+import { perform } from "./steps/step.ts";
 
 /** How long news of a settled promise may take to arrive before the server is asked, in milliseconds. */
 const TIME_FOR_NEWS = 50;

@@ -1,0 +1,30 @@
+/** `ctx.now`, `ctx.random` and `ctx.uuid`: values that are the same in each pass, without a record. */
+import { seededNumber, seededUuid } from "../guard/seeded.ts";
+import { AWAITED } from "../replay/determinism.ts";
+import type { Scope } from "./scope.ts";
+
+export function now(scope: Scope): number {
+  checkOutsideOfSteps(scope, "now", "A step uses Date.now()");
+  return scope.parts.pass.now();
+}
+
+export function random(scope: Scope): number {
+  checkOutsideOfSteps(scope, "random", "Call it before the step");
+  return seededNumber(seedOf(scope), scope.nextDraw());
+}
+
+export function uuid(scope: Scope): string {
+  checkOutsideOfSteps(scope, "uuid", "Call it before the step");
+  return seededUuid(seedOf(scope), scope.nextDraw());
+}
+
+function seedOf({ parts }: Scope): string {
+  const { seed, jobName, startedAt } = parts.runtime;
+  return seed ?? `${jobName} ${startedAt}`;
+}
+
+/** In a step, its place among the calls would differ from pass to pass. */
+function checkOutsideOfSteps({ parts }: Scope, call: string, instead: string): void {
+  const { pass } = parts;
+  if (!pass.isOpen) throw pass.breaks(`ctx.${call}() was called inside of a step, or ${AWAITED}. ${instead}`);
+}
