@@ -2,21 +2,36 @@
 
 import { cors } from "hono/cors";
 import type { Job } from "../core/author/job.ts";
+import type { EdgeFeature } from "../core/feature.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
 import { retentionOf } from "../core/jobs/retention.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
 import { keyFrom } from "../core/resonate/object-address.ts";
-import { migrating } from "../core/resonate/sealing.ts";
+import { JobHandles } from "../core/tools/job-handles.ts";
+import type { RequestScope } from "../core/tools/request-scope.ts";
 import type { Tool } from "../core/tools/tool.ts";
-import { Cards } from "../features/cards/cards.ts";
-import { Events } from "../features/events/methods.ts";
+import { answerSize } from "../features/answer-size/call.ts";
+import { Cards, cardFeature } from "../features/cards/cards.ts";
+import { consent } from "../features/consent/call.ts";
+import { withoutConsent } from "../features/consent/consent.ts";
+import { Events, eventFeature } from "../features/events/methods.ts";
+import { files } from "../features/files/call.ts";
 import type { Files } from "../features/files/files.ts";
+import { labelsOfCall } from "../features/labels/call.ts";
+import { audit } from "../features/operators/audit.ts";
 import { OperatorSettings } from "../features/operators/operator-settings.ts";
+import { pageLinks } from "../features/page-links/call.ts";
 import { Pages } from "../features/pages/sessions.ts";
-import { TaskHandles } from "../features/tasks/handle.ts";
+import { answerQuestions } from "../features/questions/answer.ts";
+import { questions } from "../features/questions/call.ts";
+import { resourceLinks } from "../features/resource-links/call.ts";
+import { listenMethod } from "../features/tasks/listen.ts";
+import { noTasks, tasks } from "../features/tasks/tasks.ts";
+import { textOnce } from "../features/text-once/call.ts";
+import { proxiedBy, upstream } from "../features/upstream/upstream.ts";
 import { createAuth, resourceOf } from "./auth/auth.ts";
-import { ToolCalls } from "./calls/tool-calls.ts";
+import { bareRequest, ToolCalls } from "./calls/tool-calls.ts";
 import type { Config } from "./config.ts";
 import { identify } from "./http/admission.ts";
 import { loadSdk } from "./http/load-sdk.ts";
@@ -26,7 +41,7 @@ import { SharedValue } from "./http/shared-value.ts";
 import { StreamSlots } from "./http/stream-slots.ts";
 import { jobFeatures } from "./job-features.ts";
 import { loadLazy } from "./load-lazy.ts";
-import { createMcp } from "./mcp/endpoint.ts";
+import { McpEndpoint } from "./mcp/endpoint.ts";
 import type { Identity } from "./mcp/identity.ts";
 import { LegacyRevision } from "./mcp/message.ts";
 import { callersOf, withoutRecords } from "./objects/callers.ts";
@@ -63,8 +78,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
-  const migration = migrating(config.ENCRYPTION_KEYS);
-  if (migration !== undefined) log.warn("text in clear is accepted", { reason: migration });
   const operated = config.isOperated ? callers : undefined;
   const settings = new OperatorSettings(config, callers, SETTINGS);
   const records = callers?.records({ jobs: config.MAX_JOBS, bytes: config.MAX_STORED_BYTES });
@@ -78,38 +91,69 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const store = RemoteStore.of(endpoint, jobs, features, { client, records });
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
-  const handles = key ? new TaskHandles(key, config.RESONATE_NAMESPACE) : undefined;
+  const handles = key ? new JobHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
+  const urlOf = pages.hasLinks ? pages.urlOf.bind(pages) : undefined;
   let loadedFiles: Files | undefined;
-  const files = async () => {
+  const loadFiles = async () => {
     loadedFiles ??= new (await loadLazy()).Files(env, pages);
     return loadedFiles;
   };
-  const kept = config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS);
-  const answering = { pages, log, files };
-  const tasks = handles && { ...answering, handles, kept };
-  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, tools);
-  const rules = {
-    patience: config.WAIT_SECONDS * 1_000,
-    mayConfirm: config.CONFIRM_ARGUMENTS !== "off",
-    trusts: config.CONFIRM_ARGUMENTS === "always",
+  const mayConfirm = config.CONFIRM_ARGUMENTS !== "off";
+  const offered = mayConfirm ? tools : tools.map(withoutConsent);
+  const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, offered);
+  const proxied = proxiedBy(tools);
+  const watchable = proxied?.capabilities.resources && {
+    weightOfRead: (uri: unknown) => proxied.weightOfRead(uri),
+    watch(scope: RequestScope, uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) {
+      return proxied.watch(uris, calls.contextOf(bareRequest(scope, signal)), onUpdated);
+    },
   };
-  const calls = new ToolCalls(cards?.tools ?? tools, { ...answering, tasks, rules });
+  const taskService = handles && {
+    handles,
+    log,
+    urlOf: urlOf ?? (async () => undefined),
+    files: loadFiles,
+    answer: answerQuestions,
+    kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
+  };
+  const edgeFeatures = listed([
+    // Measures what the features after it have made of an answer.
+    { name: "answer-size", ...answerSize },
+    { name: "resource-links", ...resourceLinks },
+    { name: "text-once", ...textOnce },
+    // Before the files, whose addresses may look like those of cards.
+    cards && cardFeature(cards),
+    files(loadFiles),
+    urlOf && { name: "page-links", ...pageLinks(urlOf) },
+    { name: "labels", ...labelsOfCall },
+    handles && questions(handles),
+    // After the questions: it depends on whether the client can be asked.
+    config.CONFIRM_ARGUMENTS !== "always" && { name: "consent", ...consent },
+    taskService
+      ? tasks(taskService, listenMethod(taskService, identity.info, watchable))
+      : { name: "no-tasks", ...noTasks },
+    events && eventFeature(events),
+    proxied &&
+      upstream(proxied, { contextOf: (request) => calls.contextOf(request), reportsChanges: handles !== undefined }),
+    operated && audit((...entry) => operated.operate("heard", ...entry).catch(() => {})),
+  ]);
+  const served = edgeFeatures.reduce<readonly Tool[]>((all, feature) => feature.tools?.(all) ?? all, offered);
+  const rules = { patience: config.WAIT_SECONDS * 1_000, mayConfirm };
+  const calls = new ToolCalls(served, edgeFeatures, { log, rules });
+  const mcp = new McpEndpoint({ identity, calls, features: edgeFeatures });
   const origins = config.CORS_ORIGINS ?? [];
   const edge: Edge = {
     config,
     identify: (request, line) => identify(request, edge, line),
-    files,
+    files: loadFiles,
     loadSdk,
     store,
     client,
     log,
     pages,
     callers,
-    mcp: createMcp({
-      ...{ identity, calls, tasks, events, cards, files },
-      trail: operated && ((...given) => operated.operate("heard", ...given).catch(() => {})),
-    }),
+    mcp: (request, scope) => mcp.serve(request, scope),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: async (document, request) => {
       const { documents } = await loadLazy();
@@ -129,6 +173,10 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   };
   return edge;
 }
+
+/** The features that the configuration asks for. */
+const listed = (features: readonly (EdgeFeature | false | undefined)[]): EdgeFeature[] =>
+  features.filter((feature) => typeof feature === "object");
 
 /** The identity with an icon, where the deployment knows its own address. */
 function withIcon(identity: Identity, { PUBLIC_URL, ASSETS }: Config): Identity {

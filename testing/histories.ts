@@ -104,8 +104,7 @@ async function problemOf(
   if (!now) return undefined;
   if (end) return isSame(now, end) ? undefined : `it ${told(now, PRESENT)}, and ${told(end, PAST)}`;
   if (outcome.kind !== "failed" || mayFail(outcome.error, state)) return undefined;
-  const had = state === undefined ? "; save the history again, to tell whether the job had" : ", and the job had not";
-  return `it ${told(now, PRESENT)}${had}`;
+  return `it ${told(now, PRESENT)}, and the job had not`;
 }
 
 function endIn(outcome: ExecutionEnd): HistoryEnd | undefined {
@@ -125,7 +124,7 @@ function endIn(outcome: ExecutionEnd): HistoryEnd | undefined {
 function mayFail(error: unknown, state: History["state"]): boolean {
   const name = (error as Error | undefined)?.name;
   if (name === "NondeterminismError") return false;
-  return state?.startsWith("rejected_") || name === "DeadlineExceeded" || name === "JobCancelled";
+  return state.startsWith("rejected_") || name === "DeadlineExceeded" || name === "JobCancelled";
 }
 
 function isSame(now: HistoryEnd, end: HistoryEnd): boolean {

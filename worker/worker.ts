@@ -2,7 +2,6 @@ import type { Implementation } from "../core/author/implement.ts";
 import { FORM } from "../core/jobs/form.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
-import { migrating } from "../core/resonate/sealing.ts";
 import { checkSupport } from "../core/resonate/support.ts";
 import { locationOf } from "../features/files/location.ts";
 import { publicFetch } from "../features/files/public-fetch.ts";
@@ -42,8 +41,6 @@ export class Worker {
     this.#log = log;
     this.#group = config.WORKER_GROUP ?? config.RESONATE_GROUP;
     this.#checkGroup(implementations);
-    const migration = migrating(config.ENCRYPTION_KEYS);
-    if (migration !== undefined) log.warn({ reason: migration }, "text in clear is accepted");
     const endpoint = endpointOf(config);
     const client = new ResonateClient({
       ...endpoint,

@@ -14,7 +14,14 @@ test("a wrapped server's own app is not listed, because hosts would let it act a
   expect(listingOf(tool, {}, false)._meta).toEqual({ "acme/cost": 2 });
   const uri = "UI://acme/app";
   const lists = { prompts: [], resources: [{ name: "app", uri }], resourceTemplates: [] };
-  const snapshot = { server: { name: "acme", version: "" }, revision: "", resources: true, tools: [], lists };
+  const snapshot = {
+    server: { name: "acme", version: "" },
+    revision: "",
+    resources: true,
+    tools: [],
+    lists,
+    offers: [],
+  };
   const server = serverBehind({ jobs: [undefined as never], snapshot, options: { name: "acme" } });
   const { resources, methods } = server.together([server]);
   expect(resources).toEqual([]);

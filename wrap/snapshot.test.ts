@@ -14,7 +14,8 @@ test("a server's description of a tool passes through unchanged, up to a size li
   expect(long?.description).toBe(`${"x".repeat(8_000)}…`);
   const instructions = "x".repeat(100_000);
   const server = { name: "acme", version: "1" };
-  const snapshot = { server, revision: "2026-07-28", resources: false, tools: [], instructions };
+  const lists = { prompts: [], resources: [], resourceTemplates: [] };
+  const snapshot = { server, revision: "2026-07-28", resources: false, tools: [], lists, offers: [], instructions };
   expect(instructionsIn(snapshot)).toHaveLength(4_000);
 });
 

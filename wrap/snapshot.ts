@@ -57,10 +57,10 @@ export interface Snapshot {
   instructions?: string;
   resources: boolean;
   tools: readonly ListedTool[];
-  /** Its prompts, resources and resource templates; undefined in a snapshot by a version that did not pass them on. */
-  lists?: Lists;
+  /** Its prompts, resources and resource templates. */
+  lists: Lists;
   /** The further capabilities of the protocol that the server has. */
-  offers?: readonly Offer[];
+  offers: readonly Offer[];
   /** The entries of its lists that were not read, and why: one sentence each. */
   left?: readonly string[];
   /** The server's present changes that are not listed, because nobody has accepted them: one line each. */

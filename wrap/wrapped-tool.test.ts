@@ -12,6 +12,8 @@ async function jobsOf(...names: string[]): Promise<string[]> {
     revision: "2025-11-25",
     resources: false,
     tools: [{ name: "pay", inputSchema: { type: "object" } }],
+    lists: { prompts: [], resources: [], resourceTemplates: [] },
+    offers: [],
   };
   const tools = wrapServer({ name: "acme", url: "https://acme.example" }).tools(snapshot);
   const pay = tools.find(({ name }) => name === "pay");

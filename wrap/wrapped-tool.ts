@@ -95,7 +95,7 @@ export function wrappedTool(
       if (done !== undefined) context.reportProgress?.(done, total, message);
       tellLogs(told.answer, context);
       const settled = { name, job: job as Job, state: "resolved", value: told.answer } as DurablePromise;
-      return presentJob(settled, await context.pageOf(name));
+      return presentJob(settled, await context.pageOf?.(name));
     }
     const launched = launch({ ...wanted, ...(told?.sent && { sent: told.sent }) }, context).then((promise) => {
       advise();

@@ -1,6 +1,6 @@
 /** `sync`: updates the snapshots of wrapped servers, whose tools the edge lists. */
 import { existsSync } from "node:fs";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
@@ -42,13 +42,8 @@ export async function run(args: string[]): Promise<void> {
   const all =
     own.length > 0 ? own : (await Promise.all(wrappedHere().map((root) => wrappedBy(readProject(root))))).flat();
   if (all.length === 0) throw new Error(`This project wraps no server. Type: ${typed(readProject(), "sync", "URL")}`);
-  const older = await olderWaiting(all);
   for (const { options, snapshot: file } of all) {
     if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
-    if (isAccepting && older.has(olderBeside(file)) && !existsSync(waitingBeside(file)))
-      throw new Error(
-        `An earlier version has written what waits of ${options.name}. Type ${typed(readProject(), "sync")} first, to see it anew.`,
-      );
     const before = await readSnapshot(file);
     // The changes that a run has shown are accepted, not those that the server may have made since.
     const waiting = isAccepting || own.length === 0 ? await readSnapshot(waitingBeside(file)) : undefined;
@@ -58,7 +53,7 @@ export async function run(args: string[]): Promise<void> {
     if (isAccepting && before && update.taken.length > 0)
       noteAcceptance(update, before, { server: options.name, by: thisUser() ?? "unknown" });
     for (const { name } of now.tools) unknown.delete(name);
-    for (const entry of Object.values(now.lists ?? {}).flat()) unknown.delete(keyOf(entry));
+    for (const entry of Object.values(now.lists).flat()) unknown.delete(keyOf(entry));
     await writeUpdate(file, update, now);
     const isSame = update.taken.length + update.held.length === 0;
     console.log(
@@ -67,28 +62,12 @@ export async function run(args: string[]): Promise<void> {
     for (const line of changes(update, typed(readProject(), "sync", "--accept"))) console.log(line);
     for (const line of leftOut(update.snapshot, options)) console.log(line);
   }
-  for (const file of older) await rm(new URL(file), { force: true });
   if (unknown.size > 0) {
     const names = [...unknown].map((name) => JSON.stringify(name)).join(", ");
     throw new Error(
       `No server that is wrapped here lists ${names}. Type ${typed(readProject(), "sync")} for what waits.`,
     );
   }
-}
-
-/** Where earlier versions wrote the waiting lists of all servers whose snapshots are in a folder. */
-const olderBeside = (snapshot: URL): string => new URL("./waiting.json", snapshot).href;
-
-/** Those of them that belong to no snapshot of the present form. A file of other content is the project's own. */
-async function olderWaiting(all: readonly { snapshot?: URL | undefined }[]): Promise<Set<string>> {
-  const snapshots = all.flatMap(({ snapshot }) => snapshot ?? []);
-  const present = new Set(snapshots.map((snapshot) => waitingBeside(snapshot).href));
-  const older = new Set(snapshots.map(olderBeside).filter((file) => !present.has(file)));
-  for (const file of older) {
-    const lists = await readSnapshot(new URL(file)).catch(() => undefined);
-    if (!lists?.server || !Array.isArray(lists.tools)) older.delete(file);
-  }
-  return older;
 }
 
 async function look(options: WrapOptions, env: NodeJS.ProcessEnv = process.env): Promise<Snapshot> {

@@ -13,7 +13,7 @@ export interface NewToken {
   readonly token: string;
 }
 
-/** The variable with the number of the form in which a deployment keeps jobs. An older deployment without it has form 1. */
+/** The variable with the number of the form in which a deployment keeps jobs. One that wrangler alone has made lacks it: form 1. */
 const JOBS_FORM = "JOBS_FORM";
 
 /**

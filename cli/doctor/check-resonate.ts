@@ -149,7 +149,7 @@ async function checkTimers(client: ResonateClient, namespace: string, due: numbe
   const were = late === 1 ? "1 was overdue, and fired" : `${late} were overdue, and fired`;
   return warning(
     `${were} only when this check asked for ${late === 1 ? "it" : "them"}`,
-    "Update all workers: those of earlier versions make timers that release 0.10 does not fire. Or the server is overloaded.",
+    "The server is overloaded, or another client makes timers that release 0.10 does not fire.",
   );
 }
 

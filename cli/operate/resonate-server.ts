@@ -1,6 +1,7 @@
 /** Finds the Resonate server of an operator's command: a deployment's, the environment's, or this machine's. */
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ResonateUnavailable, SearchRefused } from "../../core/resonate/connection/failures.ts";
+import { Sealing } from "../../core/resonate/sealing.ts";
 import { option, optionOr, readArguments, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { readProject, typed } from "../project.ts";
@@ -37,7 +38,7 @@ function findServer(values: ServerValues): Server {
   if (envFile !== undefined) readArguments(() => process.loadEnvFile(envFile));
   const { RESONATE_NAMESPACE: namespace = "", RESONATE_GROUP, ENCRYPTION_KEYS: encryptionKeys } = process.env;
   const { url, token, tokenSource } = endpointFrom(values);
-  const client = new ResonateClient({ url, token, encryptionKeys: encryptionKeys || undefined });
+  const client = new ResonateClient({ url, token, codec: new Sealing(encryptionKeys) });
   return { client, url, tokenSource: token && tokenSource, namespace, group: RESONATE_GROUP || "workers" };
 }
 

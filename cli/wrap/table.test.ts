@@ -9,6 +9,8 @@ const snapshot = (...names: string[]): Snapshot => ({
   revision: "2025-11-25",
   resources: false,
   tools: names.map((name) => ({ name, inputSchema: { type: "object" } })),
+  lists: { prompts: [], resources: [], resourceTemplates: [] },
+  offers: [],
 });
 
 test("a tool with the name of a built-in tool is left out, unless it gets a prefix", () => {

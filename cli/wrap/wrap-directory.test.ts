@@ -2,9 +2,17 @@ import { mkdtemp, open, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { Snapshot } from "../../wrap/snapshot.ts";
 import { agreedIn, writeProject } from "./wrap-directory.ts";
 
-const snapshot = { server: { name: "acme", version: "1" }, revision: "2025-11-25", resources: false, tools: [] };
+const snapshot: Snapshot = {
+  server: { name: "acme", version: "1" },
+  revision: "2025-11-25",
+  resources: false,
+  tools: [],
+  lists: { prompts: [], resources: [], resourceTemplates: [] },
+  offers: [],
+};
 
 test("the accepted tools of a server are known also if its options cannot be read", async () => {
   const root = await mkdtemp(join(tmpdir(), "wrap-"));

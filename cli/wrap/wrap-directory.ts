@@ -31,7 +31,7 @@ function identityOf({ url, command, args, cwd }: Partial<WrapOptions>): string {
 
 function servers(): { id: string; name: string; data: string }[] {
   const folders = existsSync(DATA) ? readdirSync(DATA).map((name) => join(DATA, name)) : [];
-  return [DATA, ...folders].flatMap((data) => {
+  return folders.flatMap((data) => {
     const options = optionsIn(stackRecordIn(data, false)?.project);
     return options ? [{ id: identityOf(options), name: options.name, data }] : [];
   });
@@ -49,14 +49,11 @@ export const wrappedHere = (): string[] =>
     .map(({ data }) => projectIn(data))
     .filter((root) => existsSync(join(root, FILES.options)));
 
-/** The options of the server that a project folder wraps. Commit `1c007cb` kept them in a module. */
+/** The options of the server that a project folder wraps; undefined if it wraps none. */
 function optionsIn(project: string | undefined): WrapOptions | undefined {
   if (project === undefined) return undefined;
   try {
-    const file = join(project, FILES.options);
-    if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8"));
-    const [, text = ""] = /wrapServer\((.*)\)/s.exec(readFileSync(join(project, "server.ts"), "utf8")) ?? [];
-    return JSON.parse(text);
+    return JSON.parse(readFileSync(join(project, FILES.options), "utf8"));
   } catch {
     return undefined;
   }

@@ -508,7 +508,7 @@ export interface Context<Env = unknown> {
 
   /**
    * A random UUID, the same whenever the function runs again. It is made from a secret in the job's promise; jobs that
-   * earlier releases or other clients have started have no secret there, and their UUIDs can be guessed.
+   * other Resonate clients have started have no secret there, and their UUIDs can be guessed.
    *
    * @example const order = ctx.uuid();
    */

@@ -78,7 +78,7 @@ test("an error of this package keeps its class, and another of the same name doe
   expect(fromStored(toStored(other))).not.toBeInstanceOf(TimeoutError);
 });
 
-test("an error whose record has only a name, as earlier versions and the engine write it, has the class of that name", () => {
+test("an error whose record has only a name, as the engine writes it, has the class of that name", () => {
   expect(fromStored({ name: "TimeoutError", message: "late" })).toBeInstanceOf(TimeoutError);
   expect(fromStored({ name: "NonRetryableError", message: "no" })).toBeInstanceOf(NonRetryableError);
 });

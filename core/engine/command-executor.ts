@@ -86,7 +86,7 @@ export class CommandExecutor {
         // The platform reports unhandled rejections at the end of a turn.
         await clock.turn();
         if (end && "value" in end) this.#refuse(changedSince(end.value));
-        if (pass.isStrict) this.#refuse(unheard(commands));
+        this.#refuse(unheard(commands));
         if (runtime.awaitsSteps) this.#refuse(unawaited(commands));
         await this.#verify();
         if (pass.broken) continue;
@@ -262,8 +262,8 @@ function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
 }
 
 /**
- * Whether the command waits for a timer that wakes the job by its deadline. The time-out of a question or a callback may not
- * wake it: earlier versions did not arm those on Resonate 0.10.
+ * Whether the command waits for a timer that wakes the job by its deadline: a sleep or a pause. The time-out of a question or a
+ * callback is none.
  */
 function endsBy({ pause, awaited }: Command, deadline: number): boolean {
   return ((pause ?? awaited)?.due ?? Number.POSITIVE_INFINITY) <= deadline;

@@ -8,7 +8,7 @@ export interface History {
   jobName: string;
   kind: string;
   version: number | undefined;
-  seed: string | undefined;
+  seed: string;
   args: unknown;
   /** The number of the run, and the state that earlier runs handed to it; absent for the first. */
   run?: Pick<Run, "n" | "before">;
@@ -16,7 +16,7 @@ export interface History {
   startedAt: number;
   deadline: number;
   /** The state of the job when it was saved; `rejected_timedout` also if its function ended because of the deadline. */
-  state?: PromiseState;
+  state: PromiseState;
   /** The job's result or error if it is complete or failed, or the arguments of the next run. */
   end?: HistoryEnd;
   records: PromiseRecord[];

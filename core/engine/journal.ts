@@ -45,13 +45,11 @@ export type JournalEntry = {
   | { kind: "heard" }
   /**
    * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
-   * are the open commands that certainly had no effect. `whole`: the open groups end with their last item or branch; in
-   * records of earlier versions, which lack it, they ended with the first. `reason`: why the job cannot end before its
-   * deadline, if it was told of it early.
+   * are the open commands that certainly had no effect. `reason`: why the job cannot end before its deadline, if it was told
+   * of it early.
    */
   | {
       kind: "cancelled";
-      whole?: true;
       by?: "deadline" | undefined;
       reason?: string | undefined;
       unbegun?: string[] | undefined;

@@ -20,11 +20,8 @@ export interface Runtime extends JobOfStep {
   /** Milliseconds since the epoch. */
   startedAt: number;
   deadline: number;
-  /**
-   * The secret from which `ctx.random` and `ctx.uuid` are derived. Jobs that earlier releases or other clients started
-   * have none: they keep the rules of that time, and derive these values from their name and start, which are no secret.
-   */
-  seed?: string | undefined;
+  /** The secret from which `ctx.random` and `ctx.uuid` are derived. */
+  seed: string;
   env: unknown;
   log: Log;
   metrics: Metrics;

@@ -51,9 +51,9 @@ export interface Run {
   before: Carried;
   /** The bytes that earlier runs have stored, and those that this one began with. */
   stored: number;
-  files?: number;
-  /** The newest mark of these bytes (see `store/size.ts`); undefined in a run of an earlier release. */
-  marked?: number;
+  files: number;
+  /** The newest mark of these bytes: see `store/size.ts`. */
+  marked: number;
   /** Jobs that earlier runs started and did not await: they are given up together with this run's. */
   children: string[];
 }

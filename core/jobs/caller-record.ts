@@ -1,4 +1,4 @@
-/** What the edge stores about a caller's jobs besides their promises, for the quota and the list: see `functions/caller/`. */
+/** What the edge stores about a caller's jobs besides their promises, for the quota and the list: see `functions/objects/`. */
 
 import { decodeValue, RESERVATION, STARTER } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
@@ -18,8 +18,6 @@ export interface StartedJob extends Reservation {
   settledAt: number | null;
   /** When the job must end, or is expected to. */
   due: number;
-  /** Whether an edge of commit 1c007cb took its reservation. */
-  isEarlier: boolean;
   /** Its stored size, as far as it is known; 0 for a job that another caller started. */
   bytes: number;
   labels: readonly string[];
@@ -31,7 +29,7 @@ export interface ListedJob extends Pick<StartedJob, "id" | "state" | "startedAt"
 }
 
 /** What a job counts as that the caller has not started, or that no quota counts. */
-export const NO_RESERVATION = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
+export const NO_RESERVATION = { period: "", count: 0, bytes: 0, labels: [] };
 
 /** A caller's limits; 0 means no limit. */
 export interface CallerLimits {
@@ -111,5 +109,5 @@ export function entryOf(
 ): StartedJob {
   const started = { id, kind, state, startedAt, settledAt: settledAt ?? null, due };
   if (tags[STARTER] !== undefined && tags[STARTER] !== key) return { ...started, ...NO_RESERVATION };
-  return { ...started, startedAt: createdAt, ...reservationIn(tags[RESERVATION]), isEarlier: false, bytes, labels };
+  return { ...started, startedAt: createdAt, ...reservationIn(tags[RESERVATION]), bytes, labels };
 }

@@ -5,7 +5,6 @@ import { firstSeed } from "./durable-promise.ts";
 
 test.each([
   ["that resumes has the seed of the earlier attempt", { from: "a", seed: "earlier" }, "earlier"],
-  ["that an earlier version resumed has its own seed", { from: "a" }, "own"],
   ["that began anew has its own seed", { anew: "why" }, "own"],
   ["that no worker has begun has its own seed", undefined, "own"],
 ])("an attempt %s", async (_which, resumption, seed) => {

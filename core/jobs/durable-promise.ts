@@ -45,19 +45,22 @@ export interface DurablePromise {
 
 /**
  * How an attempt that was asked to resume began: after the finished steps of `from` and with the random values of its last run, or
- * from the start, as `anew` explains. Resumptions of earlier versions have no `seed`.
+ * from the start, as `anew` explains.
  */
-export type Resumption = { from: string; seed?: string } | { anew: string };
+export type Resumption = { from: string; seed: string } | { anew: string };
+
+/** The seed of a job's call. That of another Resonate client has none: the values of such a job can be guessed. */
+export const seedOf = (call: { seed?: string | undefined }, { id, createdAt }: PromiseRecord): string =>
+  call.seed ?? `${id} ${createdAt}`;
 
 /** The seed with which a job's first run began: its own, or that of the attempt which it resumed. */
 export async function firstSeed(
-  job: PromiseRecord | undefined,
+  job: PromiseRecord,
   get: (id: string) => Promise<PromiseRecord | undefined>,
-): Promise<string | undefined> {
-  const told = job?.tags[RESUMES_TAG] === undefined ? undefined : await get(resumptionId(job.id));
-  const seedIn = (record?: PromiseRecord) =>
-    record && (decodeValue(record.param) as { seed?: string } | undefined)?.seed;
-  return seedIn(told) ?? seedIn(job);
+): Promise<string> {
+  const told = job.tags[RESUMES_TAG] === undefined ? undefined : await get(resumptionId(job.id));
+  const resumption = told && (decodeValue(told.param) as Resumption);
+  return resumption && "from" in resumption ? resumption.seed : seedOf(decodeValue(job.param) ?? {}, job);
 }
 
 /** The key of the caller for whom a job was started; empty if there is none. `name` is the job's id without the namespace. */

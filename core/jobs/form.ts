@@ -1,8 +1,8 @@
 /** The form in which edges and workers store jobs and exchange them. */
 
 /**
- * Raised by each change that older code cannot read. Edges and workers of one deployment must have the same form while they
- * run side by side. Those that are older than this number have form 1.
+ * Raised by each change that code before it cannot read. Edges and workers of one deployment must have the same form while they
+ * run side by side.
  */
 export const FORM: number = 1;
 

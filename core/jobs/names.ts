@@ -6,9 +6,11 @@ import { localId, splitGeneration } from "../resonate/ids.ts";
 import type { DurablePromise, StoredCall } from "./durable-promise.ts";
 import type { JobCall } from "./job-call.ts";
 
-/** A call as it was sent to create a promise, and the parameter that encodes it. */
-export interface SentCall {
-  param: PromiseRecord["param"];
+/** A job whose promise is created: its call, and the parameter that encodes the call. */
+export interface CreatedJob {
+  job: Job;
+  name: string;
+  param: Value;
   call: JobCall;
 }
 
@@ -69,32 +71,38 @@ export class Names {
     return job && this.id(job, name) === id ? { name, job } : undefined;
   }
 
-  /**
-   * Decodes a record; undefined if it is not a job of this caller. `sent` is the parameter that was just sent to create it: a
-   * record with the same parameter needs no decoding.
-   */
-  decode(record: PromiseRecord, sent?: SentCall): DurablePromise | undefined {
+  /** Decodes a record; undefined if it is not a job of this caller. */
+  decode(record: PromiseRecord): DurablePromise | undefined {
     const found = this.find(record.id);
-    const isAsSent = sent !== undefined && record.param.data === sent.param.data;
-    const call: StoredCall | undefined = isAsSent ? sent.call : (decodeValue(record.param) as StoredCall | undefined);
-    if (!found || call?.func !== found.job.kind) return undefined;
-    return {
-      ...found,
-      id: record.id,
-      args: call.args?.[0],
-      call,
-      ...outcomeOf(found.job, record),
-      createdAt: record.createdAt,
-      settledAt: record.settledAt,
-      timeoutAt: record.timeoutAt,
-      deadline: record.timeoutAt - (Number(call.cleanup) || 0),
-      version: Number(record.tags[VERSION_TAG] ?? 0),
-      // Without its data, which would be in memory twice.
-      record: { ...record, param: {}, value: headersOf(record.value) },
-      characters: (record.param.data?.length ?? 0) + (record.value.data?.length ?? 0),
-    };
+    const call = found && (decodeValue(record.param) as StoredCall | undefined);
+    return call?.func === found?.job.kind && found && call ? promiseOf(found, record, call) : undefined;
+  }
+
+  /** The same for a record that answers a creation. One with the parameter that was sent needs no decoding. */
+  decodeCreated(record: PromiseRecord, { job, name, call, param }: CreatedJob): DurablePromise | undefined {
+    return record.param.data === param.data ? promiseOf({ job, name }, record, call) : this.decode(record);
   }
 }
+
+function promiseOf(found: { job: Job; name: string }, record: PromiseRecord, call: StoredCall): DurablePromise {
+  return {
+    ...found,
+    id: record.id,
+    args: call.args?.[0],
+    call,
+    ...(record.state === "pending" ? NO_OUTCOME : outcomeOf(found.job, record)),
+    createdAt: record.createdAt,
+    settledAt: record.settledAt,
+    timeoutAt: record.timeoutAt,
+    deadline: record.timeoutAt - (Number(call.cleanup) || 0),
+    version: Number(record.tags[VERSION_TAG] ?? 0),
+    // Without its data, which would be in memory twice.
+    record: { ...record, param: {}, value: headersOf(record.value) },
+    characters: (record.param.data?.length ?? 0) + (record.value.data?.length ?? 0),
+  };
+}
+
+const NO_OUTCOME = { state: "pending", value: undefined } as const;
 
 const headersOf = ({ headers }: Value): Value => (headers ? { headers } : {});
 

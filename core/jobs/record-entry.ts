@@ -18,7 +18,6 @@ export function entryOfStart(start: JobStart): StartedJob {
     due: job.expectedAt?.(args) ?? deadline,
     period: "",
     count: 0,
-    isEarlier: false,
     bytes: sizeOf({ param: start.param, value: {} }),
     labels: labelsOf(call),
   };

@@ -81,6 +81,7 @@ export class RemoteStore {
   /** Who acts through this store. */
   readonly by: Requester;
   readonly client: Requests;
+  readonly endpoint: JobsEndpoint;
   readonly names: Names;
   readonly #shared: Shared;
   /** Counts and bounds the calls of a request; undefined outside of one. */
@@ -91,7 +92,8 @@ export class RemoteStore {
     this.#shared = shared;
     this.by = by;
     this.client = client;
-    this.names = new Names(shared.jobs, shared.endpoint.namespace, by.key);
+    this.endpoint = shared.endpoint;
+    this.names = new Names(shared.jobs, this.endpoint.namespace, by.key);
     this.#fanOut = fanOut;
   }
 
@@ -122,10 +124,6 @@ export class RemoteStore {
     const parent = this.names.local(promiseId);
     const by = { ...this.by, key: splitKey(parent).key, parent, requestId: "", ...more };
     return new RemoteStore(this.#shared, by, this.client);
-  }
-
-  get endpoint(): JobsEndpoint {
-    return this.#shared.endpoint;
   }
 
   /** The progress feeds and questions of jobs. */
@@ -320,11 +318,11 @@ export class RemoteStore {
 
 /** Creates the promise of a job, or finds it. */
 async function createOrJoin(start: JobStart): Promise<DurablePromise> {
-  const { existing, id, timeoutAt, call, tags, name, jobs } = start;
+  const { existing, id, timeoutAt, call, tags, job, name, jobs } = start;
   if (existing) return existing;
   const param = start.param ?? encodeValue(call);
   const record = await jobs.client.call({ kind: "promise.create", data: { id, timeoutAt, param, tags } });
-  const promise = record && jobs.names.decode(record, { call, param });
+  const promise = record && jobs.names.decodeCreated(record, { job, name, call, param });
   if (promise) return promise;
   throw new NotStarted(
     `the name ${name} is taken on the Resonate server by something that is not a job of this server`,

@@ -43,12 +43,6 @@ export function reservationIn(tag: string | undefined): Reservation {
   return { period, count: Number(count) };
 }
 
-/** When a period ends, in milliseconds since the epoch. */
-export function endOfPeriod(period: string): number {
-  const [hours = 0, n = 0] = period.split(".").map(Number);
-  return (n + 1) * hours * HOUR_MS;
-}
-
 /** The length class of a job that takes so many milliseconds. */
 export function lengthOf(duration: number): { ms: number; words: string } {
   return LENGTHS.find(({ ms }) => duration <= ms) ?? LENGTHS[3];

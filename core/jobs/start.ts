@@ -29,6 +29,7 @@ export async function startJob<Args>(
 ): Promise<DurablePromise> {
   const base = await job.name(args);
   const first = await store.create(job, base, args, now);
+  if (first.state === "pending") return asStarted(job, first, args);
   if (!isOver(job, first, now) && !endedWithoutResult(first)) return asStarted(job, first, args);
   let { generation, promise } = await newestGeneration(store, base, first);
   if (generation > 1 && !isOver(job, promise, now)) promise = await store.join(promise);

@@ -145,7 +145,7 @@ export function viewOf(
 export function unreadView(name: string, { createdAt, settledAt, ...record }: PromiseRecord): JobView {
   const state = record.state === "resolved" ? "rejected" : record.state;
   const value =
-    "Its result cannot be read: it is encrypted with a key that this server does not have, was changed, or is in clear. " +
+    "Its result cannot be read: it is encrypted with a key that this server does not have, was changed, or is unencrypted. " +
     "It is not lost, but starting the job again does not help until the operator of this server has looked into it.";
   return viewOf(name, { state, value, createdAt, settledAt });
 }

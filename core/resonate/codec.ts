@@ -11,14 +11,11 @@ export const STARTER = "durable-mcp:starter";
 /** The tag of a job whose kind limits how many run at once: its position among those with the same key. */
 export const ORDER = "durable-mcp:order";
 
-/** The job's quota reservation. The tag has the name that commit 1c007cb wrote. */
-export const RESERVATION = "durable-mcp:place";
+/** The job's quota reservation. */
+export const RESERVATION = "durable-mcp:reservation";
 
 /** The job's own retention in milliseconds, or `forever`; without it the deployment's retention applies. */
 export const RETENTION_TAG = "durable-mcp:keep";
-
-/** The tag of an entry in a caller's list: the id of its job, after whose removal the entry is useless. */
-export const ENTRY = "durable-mcp:entry";
 
 /** The id of the earlier attempt whose journal this one continues. */
 export const RESUMES_TAG = "durable-mcp:earlier";

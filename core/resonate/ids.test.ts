@@ -12,18 +12,16 @@ import {
   feedEntryId,
   idsFrom,
   isChildOf,
-  isReservationOver,
   isRoot,
   journalEntryId,
   leaseWakeupId,
   limitId,
   limitSlotId,
-  listId,
   localId,
   lookId,
   mayBeName,
   pauseId,
-  quotaId,
+  recordMarkId,
   rootOf,
   splitGeneration,
   splitKey,
@@ -34,7 +32,6 @@ import {
   withGeneration,
 } from "./ids.ts";
 
-const HOUR = 3_600_000;
 const KEY = callerKey("0123456789abcd-_");
 const text = fc.string({ unit: anyCharacter });
 
@@ -60,7 +57,7 @@ test("the spelling of ids never changes, as existing deployments have stored the
     "prod/paused:timer.1",
     "prod/limit:a%3Ab:2.3",
   ]);
-  expect([quotaId(KEY, "24.7.t1"), listId(KEY, "0.1")]).toEqual([`${KEY}quota:24.7.t1`, `${KEY}list:0.1`]);
+  expect(recordMarkId(KEY)).toBe(`${KEY}record:begun`);
 });
 
 describe("a job's id", () => {
@@ -116,26 +113,10 @@ test.each(["tea", "tea~", "~2", "tea~1", "tea~02"])("%s has no generation", (nam
   expect(splitGeneration(name)).toEqual({ base: name, generation: 1 });
 });
 
-test("a quota's promise is over when its period has ended", () => {
-  const now = 1_000 * 24 * HOUR;
-  for (const kind of ["t12", "g1", "g40.3"]) {
-    expect(isReservationOver(quotaId(`prod/${KEY}`, `24.999.${kind}`), now)).toBe(true);
-    expect(isReservationOver(quotaId("", `24.1000.${kind}`), now)).toBe(false);
-  }
-  for (const id of [journalEntryId("timer_quota", 0), quotaId("", "24.999"), "timer_tea", listId("", "0.7")])
-    expect(isReservationOver(id, now)).toBe(false);
-});
-
-test("a promise of a limit or a list is told apart from ids that only look alike", () => {
+test("a promise of a limit is told apart from ids that only look alike", () => {
   const limit = limitId("prod/", "archive:1");
-  expect(chainLink(limitSlotId(limit, 7, 123))).toMatchObject({ n: 123, isEntry: false });
-  expect(chainLink(limitSlotId(limit, 7, 123))?.chain).toBe(limitSlotId(limit, 7, 123).slice(0, -"123".length));
-  expect(chainLink(listId("c.", "0.7"))).toEqual({ chain: listId("c.", "0."), n: 7, isEntry: true });
-  for (const id of [
-    journalEntryId("timer_limit", 0),
-    `${limit}7`,
-    journalEntryId("timer_list", 0),
-    listId("", "begin"),
-  ])
+  const slot = limitSlotId(limit, 7, 123);
+  expect(chainLink(slot)).toEqual({ chain: slot.slice(0, -"123".length), n: 123 });
+  for (const id of [journalEntryId("timer_limit", 0), `${limit}7`, recordMarkId("")])
     expect(chainLink(id)).toBeUndefined();
 });

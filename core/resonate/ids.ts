@@ -196,11 +196,8 @@ export const cleanUpTimerId = (job: string, due: number): string => child(job, "
 /** The `link`th use, counted from 1, of a slot of a limit. */
 export const limitSlotId = (limit: string, slot: number, link: number): string => `${limit}${OWN}${slot}.${link}`;
 
-/** A promise that counts what a caller started; `owner` is the namespace with the caller's key. */
-export const quotaId = (owner: string, rest: string): string => own(owner, "quota", rest);
-
-/** A promise of a caller's list of jobs; `owner` is the namespace with the caller's key. */
-export const listId = (owner: string, rest: string): string => own(owner, "list", rest);
+/** The mark that the record of a caller was begun; `owner` is the namespace with the caller's key. */
+export const recordMarkId = (owner: string): string => own(owner, "record", "begun");
 
 // SQL, for the databases of Resonate servers.
 
@@ -211,39 +208,26 @@ export const IS_FIRST_GENERATION_SQL = `instr(id, '${CHILD}') = 0 AND instr(id, 
 export const belowSql = (column: string, separator: string): string =>
   `${column} > ?1 || '${separator}' AND ${column} < ?1 || '${successor(separator)}'`;
 
-/** The parts by which ids of promises that count, limit or list jobs are recognized. */
-const [QUOTA, LIMIT, LIST] = ["quota", "limit", "list"].map((kind) => own("", kind, "")) as [string, string, string];
+/** The part by which ids of promises that limit jobs are recognized. */
+const LIMIT = own("", "limit", "");
 
 /** An SQL condition for such ids; `position` is the database's function that finds a text within a text. */
-export const isBookkeepingSql = (position: "instr" | "strpos", marks = [QUOTA, LIMIT, LIST]): string =>
-  marks.map((mark) => `${position}(id, '${mark}') > 0`).join(" OR ");
-
-export const isLimitSql = (position: "instr" | "strpos"): string => isBookkeepingSql(position, [LIMIT]);
+export const isLimitSql = (position: "instr" | "strpos"): string => `${position}(id, '${LIMIT}') > 0`;
 
 // In the syntax that JavaScript and Postgres share.
-const CHAIN = `.*(?:${LIMIT}[^${OWN}]*${OWN}|${LIST})[0-9]+[.]`;
+const CHAIN = `.*${LIMIT}[^${OWN}]*${OWN}[0-9]+[.]`;
 const NUMBER = "[0-9]+";
-const QUOTA_END = "[.][tg][0-9]+(?:[.][0-9]+)?";
 
 /** Regular expressions for Postgres, each with the group that it extracts from an id. */
 export const POSTGRES_PATTERNS = {
   chain: `^(${CHAIN})${NUMBER}$`,
   link: `^${CHAIN}(${NUMBER})$`,
-  quotaHours: `^.*${QUOTA}(${NUMBER})[.]${NUMBER}${QUOTA_END}$`,
-  quotaPeriod: `^.*${QUOTA}${NUMBER}[.](${NUMBER})${QUOTA_END}$`,
 };
 
 const LINK_IN = new RegExp(`^(${CHAIN})(${NUMBER})$`, "s");
-const QUOTA_IN = new RegExp(`${QUOTA}(${NUMBER})[.](${NUMBER})${QUOTA_END}$`);
 
-/** The prefix of the sequence that a limit's or list's promise belongs to, and its number there; undefined for other ids. */
-export function chainLink(id: string): { chain: string; n: number; isEntry: boolean } | undefined {
+/** The prefix of the sequence that a limit's promise belongs to, and its number there; undefined for other ids. */
+export function chainLink(id: string): { chain: string; n: number } | undefined {
   const [, chain, n] = LINK_IN.exec(id) ?? [];
-  return chain === undefined ? undefined : { chain, n: Number(n), isEntry: !chain.includes(LIMIT) };
-}
-
-/** Whether this is a promise of a quota whose period is over. */
-export function isReservationOver(id: string, now: number): boolean {
-  const [, hours, period] = QUOTA_IN.exec(id) ?? [];
-  return now >= (Number(period) + 1) * Number(hours) * 3_600_000;
+  return chain === undefined ? undefined : { chain, n: Number(n) };
 }

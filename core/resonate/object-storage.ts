@@ -15,6 +15,14 @@ interface Cursor {
   readonly rowsWritten?: number;
 }
 
+/** Tables in an object's storage. `version` is raised with each change of them. */
+export interface ObjectSchema {
+  name: string;
+  version: number;
+  /** SQL that creates the tables; a text may have several statements. */
+  tables: readonly string[];
+}
+
 /** The SQL of a Durable Object's storage. */
 export class ObjectSql {
   /** The rows read and written so far, as the platform charges for them: each index update counts as a row. */
@@ -37,4 +45,23 @@ export class ObjectSql {
   transaction<T>(work: () => T): T {
     return this.#storage.transactionSync(work);
   }
+}
+
+/**
+ * Creates tables in a storage that does not have them.
+ *
+ * @throws {Error} if the storage has them in another version
+ */
+export function openSchema(sql: ObjectSql, { name, version, tables }: ObjectSchema): void {
+  sql.transaction(() => {
+    sql.all("CREATE TABLE IF NOT EXISTS schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT");
+    const [found] = sql.all<{ version: number }>("SELECT version FROM schemas WHERE name = ?", name);
+    if (found?.version === version) return;
+    if (found)
+      throw new Error(
+        `The tables of ${name} have schema version ${found.version}, and this version of durable-mcp-edge needs ${version}: deploy the version that wrote them (docs/operations.md).`,
+      );
+    for (const statements of tables) sql.all(statements);
+    sql.all("INSERT INTO schemas VALUES (?, ?)", name, version);
+  });
 }

@@ -1,33 +1,18 @@
 /**
  * Encryption at rest: parameters and values of promises are encrypted before they are sent to the Resonate server, and
  * decrypted when they come back. The algorithm is AES-256-GCM, bound to the promise's id and the field, so that a text from
- * another promise or the other field is not accepted. Nor is text in clear. Ids, tags and times stay readable.
+ * another promise or the other field is not accepted. Nor is unencrypted text. Ids, tags and times stay readable.
  */
 import { base64ToBytes, bytesToBase64 } from "./base64.ts";
-import type { PromiseRecord, Value } from "./connection/protocol.ts";
+import type { Codec, PromiseRecord, Value } from "./connection/protocol.ts";
 
 /** The beginning of encrypted data: base64 has no `:`. The key's name follows, then base64 of a nonce and the text. */
 const MARK = "sealed:";
 
-/** Follows the key's name if the text is bound to its field. Commit 1c007cb, which binds only to the id, knows no such key. */
-const BOUND = ".2";
-
-/** Takes the place of a last key: data in clear is read too, and commit 1c007cb can read what is written. */
-const MIGRATE = "migrate";
-
-/** Whether an answer may hold encrypted data: some string in its JSON begins with the mark. */
-export const maySeal = (json: string): boolean => json.includes(`"${MARK}`);
-
 const NONCE = 12;
 
-/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas, and optionally {@link MIGRATE}. */
-export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*(,migrate)?$/;
-
-/** The warning at each start while a deployment migrates; undefined if it does not. */
-export const migrating = (keys: string | undefined): string | undefined =>
-  keys?.endsWith(`,${MIGRATE}`)
-    ? "ENCRYPTION_KEYS ends with migrate: what the Resonate server holds in clear is taken as it is. Remove the word when nothing is kept in clear, and no 1c007cb runs"
-    : undefined;
+/** Matches a configured list of keys: base64 of 32 bytes each, separated by commas. */
+export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*$/;
 
 type Field = "param" | "value";
 
@@ -38,21 +23,20 @@ interface Key {
 }
 
 /** The keys of a deployment: the first encrypts, all decrypt. */
-export class Sealing {
+export class Sealing implements Codec {
+  readonly encode: Codec["encode"];
   readonly #texts: string[];
-  readonly #isMigrating: boolean;
   #keys: Key[] | undefined;
 
   /** @param keys a list that {@link KEYS} matches; without it nothing is encrypted, and encrypted data cannot be read */
   constructor(keys = "") {
-    const given = keys === "" ? [] : keys.split(",");
-    this.#isMigrating = given.at(-1) === MIGRATE;
-    this.#texts = given.filter((text) => text !== MIGRATE);
+    this.#texts = keys === "" ? [] : keys.split(",");
+    this.encode = keys === "" ? undefined : (data) => this.seal(data);
   }
 
-  /** Whether requests are encrypted. */
-  get isOn(): boolean {
-    return this.#texts.length > 0;
+  /** With keys, all data is encrypted; without them, data is that has the mark, and cannot be read. */
+  isEncoded(text: string): boolean {
+    return this.encode !== undefined || text.includes(`"${MARK}`);
   }
 
   /** Encrypts the parameter and value in a request's data. */
@@ -66,23 +50,23 @@ export class Sealing {
   /**
    * Decrypts the promises in an answer's data. Promises from a search that cannot be decrypted are returned without content.
    *
-   * @throws {Error} for data that was encrypted with another key, was changed or moved, or is in clear
+   * @throws {Error} for data that was encrypted with another key, was changed or moved, or is unencrypted
    */
-  async open<T>(data: T): Promise<T> {
+  async decode<T>(data: T): Promise<T> {
     const { promise, promises, preload, action } = (data ?? {}) as Answer;
     const opened: Answer = {};
-    if (promise) opened.promise = await this.record(promise);
-    if (preload) opened.preload = await Promise.all(preload.map((each) => this.record(each)));
+    if (promise) opened.promise = await this.decodeRecord(promise);
+    if (preload) opened.preload = await Promise.all(preload.map((each) => this.decodeRecord(each)));
     if (promises)
       opened.promises = await Promise.all(
-        promises.map((each) => this.record(each).catch(() => ({ ...each, param: {}, value: {} }))),
+        promises.map((each) => this.decodeRecord(each).catch(() => ({ ...each, param: {}, value: {} }))),
       );
-    if (action) opened.action = { ...action, data: await this.open(action.data) };
+    if (action) opened.action = { ...action, data: await this.decode(action.data) };
     return { ...data, ...opened };
   }
 
-  /** Decrypts one promise. @throws {Error} as `open` does */
-  async record(record: PromiseRecord): Promise<PromiseRecord> {
+  /** Decrypts one promise. @throws {Error} as `decode` does */
+  async decodeRecord(record: PromiseRecord): Promise<PromiseRecord> {
     const [param, value] = await Promise.all([
       this.#decrypt(record.id, "param", record.param),
       this.#decrypt(record.id, "value", record.value),
@@ -94,28 +78,28 @@ export class Sealing {
     const [first] = await this.#ready();
     const { name, key } = first as Key;
     const iv = crypto.getRandomValues(new Uint8Array(NONCE));
-    const bound = this.#isMigrating ? undefined : field;
-    const sealed = await crypto.subtle.encrypt(algorithm(id, bound, iv), key, base64ToBytes(data));
+    const sealed = await crypto.subtle.encrypt(algorithm(id, field, iv), key, base64ToBytes(data));
     const bytes = new Uint8Array(NONCE + sealed.byteLength);
     bytes.set(iv);
     bytes.set(new Uint8Array(sealed), NONCE);
-    return { headers, data: `${MARK}${name}${bound ? BOUND : ""}:${bytesToBase64(bytes)}` };
+    return { headers, data: `${MARK}${name}:${bytesToBase64(bytes)}` };
   }
 
   async #decrypt(id: string, field: Field, value: Value | undefined): Promise<Value | undefined> {
     if (!value?.data) return value;
     if (!value.data.startsWith(MARK)) {
-      if (!this.isOn || this.#isMigrating) return value;
-      throw new Error("it is in clear");
+      if (!this.encode) return value;
+      throw new Error("it is unencrypted");
     }
-    const [named = "", text = ""] = value.data.slice(MARK.length).split(":");
-    const isBound = named.endsWith(BOUND);
-    const name = isBound ? named.slice(0, -BOUND.length) : named;
+    const [name = "", text = ""] = value.data.slice(MARK.length).split(":");
     const key = (await this.#ready()).find((each) => each.name === name);
     if (!key) throw new Error("no key fits");
     const bytes = base64ToBytes(text);
-    const how = algorithm(id, isBound ? field : undefined, bytes.slice(0, NONCE));
-    const opened = await crypto.subtle.decrypt(how, key.key, bytes.slice(NONCE));
+    const opened = await crypto.subtle.decrypt(
+      algorithm(id, field, bytes.slice(0, NONCE)),
+      key.key,
+      bytes.slice(NONCE),
+    );
     return { ...value, data: bytesToBase64(new Uint8Array(opened)) };
   }
 
@@ -147,9 +131,9 @@ async function imported(text: string): Promise<Key> {
   return { name: bytesToBase64(digest.slice(0, 6)), key };
 }
 
-/** `field` is undefined for text that commit 1c007cb reads. A zero byte separates it, as a promise's id contains none. */
-const algorithm = (id: string, field: Field | undefined, iv: Uint8Array<ArrayBuffer>) => ({
+/** A zero byte separates field and id, as a promise's id contains none. */
+const algorithm = (id: string, field: Field, iv: Uint8Array<ArrayBuffer>) => ({
   name: "AES-GCM",
   iv,
-  additionalData: new TextEncoder().encode(field === undefined ? id : `${field}\0${id}`),
+  additionalData: new TextEncoder().encode(`${field}\0${id}`),
 });

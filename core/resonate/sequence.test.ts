@@ -59,21 +59,10 @@ describe("the last entry", () => {
         const exists = (n: number) => (n <= end ? left.has(n) : n <= later);
         expect(endOf(exists)).toBe(later);
         for (const after of [0, 1]) expect((await last(reader(exists).get, { after })).n).toBe(later);
-        expect(stepwise(exists)).toBe(later + 1);
       }
     }
   });
 });
-
-/** The search of workers of commit 1c007cb, which begins again after each missing entry. */
-function stepwise(exists: (n: number) => boolean): number {
-  let n = 1;
-  while (exists(n)) {
-    for (let ahead = 1; exists(n + ahead); ahead *= 2) n += ahead;
-    n += 1;
-  }
-  return n;
-}
 
 test("writers that append at the same time each get a number, without gaps", async () => {
   const entries: string[] = [];

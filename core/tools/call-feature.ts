@@ -1,8 +1,8 @@
 /** The seam of tool calls: what a feature does around the call of a tool. */
 import type { Around } from "../around.ts";
-import type { RemoteStore } from "../jobs/remote-store.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { Abilities } from "./abilities.ts";
-import type { CallToolResult, InputRequiredResult } from "./mcp.ts";
+import type { InputRequiredResult } from "./mcp.ts";
 import type { ToolAnswer } from "./present.ts";
 import type { RequestScope } from "./request-scope.ts";
 import type { CallContext, Tool, ToolContext } from "./tool.ts";
@@ -19,6 +19,12 @@ export interface CallRequest
   cancelsByLeaving: boolean;
   /** Its `_meta`, without the entries that are for the protocol alone. */
   meta?: Record<string, unknown>;
+  /** The labels of the jobs that it starts, not checked yet. */
+  labels?: unknown;
+  /** Its answers by key as the client sent them; one that is no response object is undefined. Undefined without answers. */
+  rawResponses?: Record<string, unknown>;
+  /** Sends the client a message on the stream of its call; absent if the call has none. */
+  send?(message: object): void;
 }
 
 /** A call of a tool whose arguments fit. */
@@ -30,18 +36,21 @@ export interface ToolCall {
   readonly context: CallContext;
   /** A remark on the arguments, for the answer. */
   readonly note: string | undefined;
+  /** The job that an earlier request of the same call has started: the call continues to wait for it. */
+  resumed?: DurablePromise;
 }
 
 /** What a call is answered with. A task is a result that the client follows by other methods. */
 export type CallResult = ToolAnswer | InputRequiredResult | { resultType: "task"; [key: string]: unknown };
 
 /** Whether a result is the answer of a tool: not a question to the client, and not a task. */
-export const isToolAnswer = (result: CallResult): result is ToolAnswer =>
-  !("resultType" in result) || Array.isArray((result as CallToolResult).content);
+export const isToolAnswer = (result: CallResult): result is ToolAnswer => Array.isArray((result as ToolAnswer).content);
 
 export interface CallFeature {
   /** The layer around calls of a tool, made once; undefined for a tool that the feature does not concern. */
   call?(tool: Tool): Around<ToolCall, CallResult> | undefined;
   /** What the feature adds to the context of a call. @throws {ToolError} for a request that it refuses */
-  context?(request: CallRequest, tool: Tool | undefined): Partial<CallContext> & { store?: RemoteStore };
+  context?(request: CallRequest, tool: Tool | undefined): Partial<CallContext>;
+  /** Whether a call of the tool returns at once for a client with these abilities. Default: it does not. */
+  returnsAtOnce?(tool: Tool, abilities: Pick<CallRequest, "declaresTasks">): boolean;
 }

@@ -208,10 +208,13 @@ function jobTool<Input, Args, Result, Output extends object>(
         const output = await options.answer(startedOf(promise), given as Input, context);
         const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
         const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING };
-        const { name: job, note } = promise;
+        const { id, name: job, note } = promise;
         const isView = promise_id === job;
-        const view_url = isView ? await context.pageOf(job) : undefined;
-        const answer = structured({ ...output, ...how, ...(view_url !== undefined && { view_url }) }, { job, isView });
+        const view_url = isView ? await context.pageOf?.(job) : undefined;
+        const answer = structured(
+          { ...output, ...how, ...(view_url !== undefined && { view_url }) },
+          { id, job, isView },
+        );
         return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
       },
     };
@@ -297,7 +300,7 @@ export async function waitFor(
   const over = new AbortController();
   const present = async (promise: DurablePromise) => {
     onResult?.(promise.value);
-    return presentJob(await withMedia(store, promise, signal), await pageOf(promise.name));
+    return presentJob(await withMedia(store, promise, signal), await pageOf?.(promise.name));
   };
   let following: Promise<void> | undefined;
   let started: DurablePromise;
@@ -327,7 +330,7 @@ export async function waitFor(
     how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
   const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
-    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note, view_url: await pageOf(name) },
+    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note, view_url: await pageOf?.(name) },
     { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
   );
 }

@@ -51,6 +51,8 @@ export interface MethodRequest {
 export interface Method {
   /** Without it no request for the method is plain. */
   form?: PlainForm;
+  /** The era of the protocol that has the method. Default: both. */
+  era?: "modern";
   /** What a request costs beyond the default, which is a request that touches no job. */
   cost?(params: Record<string, unknown>): Partial<RequestCost>;
   /** The result, for plain requests and through the SDK alike. @throws {ProtocolError} */

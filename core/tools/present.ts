@@ -14,8 +14,9 @@ import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./re
 export const ABOUT = Symbol("about");
 
 export interface About {
-  /** The job, by its promise's name. */
+  /** The job, by its promise's name; `id`: the promise's id, if it is known. */
   job?: string;
+  id?: string;
   /** Whether the structured content describes the job. */
   isView?: boolean;
   /** Links to results that the answer summarizes. */

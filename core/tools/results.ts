@@ -308,3 +308,9 @@ export function boundary(text: string, at: number): number {
   const code = at > 0 && at < text.length ? text.charCodeAt(at) : 0;
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at;
 }
+
+/** Whether a client's revision of the protocol has resource links in results, which came with 2025-06-18. Revisions are dates. */
+export function knowsLinks(headers: Headers): boolean {
+  const revision = headers.get("mcp-protocol-version") ?? "";
+  return /^\d{4}-\d{2}-\d{2}$/.test(revision) && revision >= "2025-06-18";
+}

@@ -130,8 +130,8 @@ export interface CallContext extends ToolContext {
   showsCards: boolean;
   /** How long a call without progress waits for its job, in milliseconds. */
   patience: number;
-  /** The address of a job's page; undefined in a deployment without such pages. */
-  pageOf(job: string): Promise<string | undefined>;
+  /** The address of a job's page; absent in a deployment without such pages. */
+  pageOf?(job: string): Promise<string | undefined>;
   /** The request's `_meta`, without the fields that concern only the client and this server. */
   meta?: Record<string, unknown>;
   /** Identifies the client, if it can be told from others without a session. */

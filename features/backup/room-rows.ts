@@ -11,7 +11,6 @@ export const TABLES = [
   "jobs",
   "labels",
   "unsized",
-  "sealed",
   "events",
   "firings",
   "schedules",
@@ -84,7 +83,7 @@ export function writeRoom(sql: ObjectSql, rows: readonly RoomRow[], now: number,
       if (table === "log") {
         clear();
         sql.all("UPDATE log SET floor = ?", Number(row.floor));
-      } else if (table !== "notes" || row.name !== "schema") {
+      } else {
         const marks = columns.map(() => "?").join(", ");
         sql.all(`INSERT OR REPLACE INTO ${table} (${columns.join(", ")}) VALUES (${marks})`, ...Object.values(row));
       }

@@ -4,10 +4,14 @@
  * both.
  */
 
+import type { EdgeFeature } from "../../core/feature.ts";
 import { CARD, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Tool } from "../../core/tools/tool.ts";
 import type { Assets } from "../../functions/http/assets.ts";
 import { answerForUser, jobCard } from "./card.ts";
+
+/** How long a client may cache a card, which only a new deployment changes, in milliseconds. */
+const CARD_TTL_MS = 5 * 60_000;
 
 export class Cards {
   /** The tools with their card, and the tools that the card calls. */
@@ -30,6 +34,10 @@ export class Cards {
     ];
   }
 
+  has(uri: string): boolean {
+    return this.#byUri.has(uri);
+  }
+
   /** Reads a card or its chart; undefined for any other address. @throws {ProtocolError} where its file is missing */
   async read(uri: string) {
     const found = this.#byUri.get(uri);
@@ -48,3 +56,13 @@ const hasCard = ({ job, listing }: Tool): boolean =>
 function withMeta(tool: Tool, meta: object): Tool {
   return { ...tool, listing: { ...tool.listing, _meta: { ...(tool.listing._meta as object | undefined), ...meta } } };
 }
+
+/** The cards as a feature: tools name them, and hosts read them as resources. */
+export const cardFeature = (cards: Cards): EdgeFeature => ({
+  name: "cards",
+  tools: () => cards.tools,
+  resources: {
+    costOf: (uri) => (cards.has(uri) ? { access: ["read"] } : undefined),
+    read: async (uri) => ({ ...(await cards.read(uri)), ttlMs: CARD_TTL_MS, cacheScope: "public" }),
+  },
+});

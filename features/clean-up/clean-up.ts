@@ -41,13 +41,11 @@ export class CleanUp {
       const jobs = await this.#setup.childJobs.giveUpAll(id, lease);
       log.debug({ jobs }, "child jobs given up");
       const found = codeFor(job, implementations);
-      const { func: kind = "", seed } = (decodeValue(job.param) ?? {}) as { func?: string; seed?: unknown };
+      const { func: kind = "" } = (decodeValue(job.param) ?? {}) as { func?: string };
       const ended = { job: localId(id, namespace), kind, ms: (job.settledAt ?? Date.now()) - job.createdAt };
       if (task.version === 1) reports?.figures.ended({ ...ended, outcome: "cancelled" });
-      // Functions of jobs without a seed, which an earlier release started, are not told of their cancellation.
-      const isTold = typeof found === "object" && found.seed !== undefined;
-      if (!found && typeof seed === "string") throw new LeaseLost("this worker has no code for its clean-up");
-      return isTold ? await this.#undo({ task, promise: job }, lease, found, log) : await this.#cleaned(lease, 0);
+      if (typeof found !== "object") throw new LeaseLost("this worker has no code for its clean-up");
+      return await this.#undo({ task, promise: job }, lease, found, log);
     } catch (error) {
       // The lease lapses, and another worker does the clean-up.
       log.info({ reason: reasonOf(error) }, "job left");

@@ -84,6 +84,7 @@ export const EVENTS_TABLE = `CREATE TABLE events (
      position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, at REAL NOT NULL, logged_at REAL NOT NULL,
      job TEXT NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL
    ) STRICT;
+   CREATE INDEX events_job ON events (job, name);
    CREATE TABLE log (epoch TEXT NOT NULL, floor INTEGER NOT NULL) STRICT;`;
 
 export class EventLog {

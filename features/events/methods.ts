@@ -3,12 +3,14 @@ import * as z from "zod";
 import type { Caller } from "../../core/author/caller.ts";
 import type { EventDefinition } from "../../core/author/event.ts";
 import type { Job } from "../../core/author/job.ts";
+import type { EdgeFeature } from "../../core/feature.ts";
 import { JobView } from "../../core/jobs/status.ts";
 import { ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
 import { pause } from "../../core/resonate/pacing/backoff.ts";
 import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
+import type { Method } from "../../core/tools/method.ts";
+import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { eventStream } from "../../functions/http/event-stream.ts";
-import type { RequestScope } from "../../functions/http/scope.ts";
 import type { Callers, EventQuery } from "../../functions/objects/callers.ts";
 import { JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION } from "../schedules/occurrence.ts";
 import { CODES } from "../web-hooks/codes.ts";
@@ -138,6 +140,16 @@ const Hook = z.object({
 
 type Params = Record<string, unknown>;
 
+/** The parameters of a request that reads events. */
+const QUERY_PARAMS = ["name", "arguments", "cursor", "maxAgeMs", "maxEvents"];
+
+/** A method that reads jobs, and costs `weight` requests. */
+const readingMethod = (params: readonly string[], handle: NonNullable<Method["handle"]>, weight = 1): Method => ({
+  form: { params },
+  cost: () => ({ access: ["read"], weight }),
+  handle,
+});
+
 interface EventsOptions {
   callers: Callers;
   codes: keyof typeof CODES;
@@ -167,13 +179,31 @@ export class Events {
     return Date.now() - this.#asked < INTEREST;
   }
 
-  /** The answers to requests, except `events/stream`, by method. @throws {ProtocolError} for a request that is not valid */
-  readonly answers = {
-    "events/list": async () => ({ events: this.#types }),
-    "events/poll": (params, scope) => this.#poll(params, scope),
-    "events/subscribe": (params, { caller }) => this.#subscribe(params, caller),
-    "events/unsubscribe": (params, { caller }) => this.#unsubscribe(params, caller),
-  } satisfies Record<string, (params: Params, scope: RequestScope) => Promise<Params>>;
+  /** @throws {ProtocolError} for a request that is not valid */
+  readonly methods: Readonly<Record<string, Method>> = {
+    "events/list": readingMethod(["cursor"], async () => ({ events: this.#types })),
+    "events/poll": readingMethod(QUERY_PARAMS, (params, { scope }) => this.#poll(params, scope)),
+    "events/subscribe": readingMethod(
+      [...QUERY_PARAMS, "delivery", "ttlMs"],
+      (params, { scope }) => this.#subscribe(params, scope.caller),
+      4,
+    ),
+    "events/unsubscribe": readingMethod(["name", "arguments", "delivery"], (params, { scope }) =>
+      this.#unsubscribe(params, scope.caller),
+    ),
+    "events/stream": {
+      form: { params: QUERY_PARAMS },
+      cost: () => ({ access: ["read"], streams: true }),
+      // Here the SDK judges only the request: the stream itself does not pass through it.
+      handle: async (params) => this.check(params),
+      answer: async ({ message: { id, params }, plain, request, scope, respond, sdk }) => {
+        const judged = plain ? await respond(async () => this.check(params)) : await sdk();
+        // An error is the whole answer; otherwise the stream follows.
+        if (!judged || !/"result":/.test(await judged.clone().text())) return judged;
+        return this.stream(id, params, scope, request.signal);
+      },
+    },
+  };
 
   async #poll(params: Params, scope: RequestScope): Promise<Params> {
     this.#asked = Date.now();
@@ -227,7 +257,7 @@ export class Events {
               beat = Date.now();
             }
             wait = page.hasMore ? 0 : HEARTBEAT;
-            const limited = page.hasMore ? await scope.pay() : undefined;
+            const limited = page.hasMore ? await scope.charge() : undefined;
             if (limited?.seconds) await pause(limited.seconds * 1_000, signal);
           } catch (error) {
             if (!(error instanceof ResonateUnavailable)) throw error;
@@ -318,3 +348,10 @@ const wordsOf = ({ issues }: z.ZodError): string =>
 
 const invalidParams = (reason: string) =>
   new ProtocolError(ErrorCode.InvalidParams, `Invalid params: ${reason}`.slice(0, 500));
+
+/** The Events extension as a feature. Clients of the sketch that preceded it look for `events` at the top. */
+export const eventFeature = ({ methods }: Events): EdgeFeature => ({
+  name: "events",
+  methods,
+  capabilities: () => ({ events: {}, extensions: { [EVENTS]: {} } }),
+});

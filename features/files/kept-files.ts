@@ -67,7 +67,7 @@ export class KeptFiles {
         yield bytes;
       }
     };
-    const secret = this.#sealing.isOn ? crypto.getRandomValues(new Uint8Array(32)) : undefined;
+    const secret = this.#sealing.encode ? crypto.getRandomValues(new Uint8Array(32)) : undefined;
     const bytes = secret ? encrypted(counted(), await imported(secret)) : counted();
     await objects.write(key, inPieces(bytes, PART));
     const description: Description = {
@@ -76,7 +76,7 @@ export class KeptFiles {
       ...(secret && { key: bytesToBase64(secret) }),
     };
     const value = { data: toBase64(JSON.stringify(description)) };
-    const { param } = this.#sealing.isOn ? await this.#sealing.seal({ id: key, param: value }) : { param: value };
+    const { param } = this.#sealing.encode ? await this.#sealing.seal({ id: key, param: value }) : { param: value };
     await objects.write(key + DESCRIPTION, inPieces(chunksOf(new Blob([JSON.stringify(param)]).stream()), PART));
     return description;
   }
@@ -86,7 +86,7 @@ export class KeptFiles {
     const stored = await this.location.objects.read(key + DESCRIPTION);
     if (!stored) return undefined;
     const value = JSON.parse(new TextDecoder().decode(await bytesOf(stored)));
-    const { param } = await this.#sealing.record({ id: key, param: value, value: {} } as PromiseRecord);
+    const { param } = await this.#sealing.decodeRecord({ id: key, param: value, value: {} } as PromiseRecord);
     return JSON.parse(fromBase64(param.data ?? ""));
   }
 

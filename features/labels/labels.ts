@@ -1,7 +1,7 @@
 /** Labels: a caller's own words for its jobs, by which it finds them and subscribes to their events. */
 import { NotStarted } from "../../core/author/job.ts";
 
-const MOST_LABELS = 8;
+const MAX_LABELS = 8;
 
 const LABEL = /^[^\p{Cc}\p{Cs}]{1,64}$/u;
 
@@ -9,12 +9,6 @@ const LABEL = /^[^\p{Cc}\p{Cs}]{1,64}$/u;
 export function labelsIn(given: unknown): readonly string[] {
   const isList = Array.isArray(given) && given.every((label) => typeof label === "string" && LABEL.test(label));
   const labels = isList ? [...new Set<string>(given)] : [];
-  if (isList && labels.length <= MOST_LABELS) return labels;
-  throw new NotStarted(`its labels must be up to ${MOST_LABELS} texts of 1 to 64 characters`);
-}
-
-/** The labels in the parameter of a job's promise. */
-export function labelsOf(param: unknown): readonly string[] {
-  const { labels } = (param ?? {}) as { labels?: unknown };
-  return Array.isArray(labels) ? labels.filter((label) => typeof label === "string") : [];
+  if (isList && labels.length <= MAX_LABELS) return labels;
+  throw new NotStarted(`its labels must be up to ${MAX_LABELS} texts of 1 to 64 characters`);
 }

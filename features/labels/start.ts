@@ -19,7 +19,7 @@ declare module "../../core/jobs/job-call.ts" {
 
 export const labels: JobFeature = {
   async start({ job, args, by, previous, existing, call }, next) {
-    if (existing) return next();
+    if (existing || !(by.labels || previous || job.labels)) return next();
     const ofRequest = by.labels?.length ? by.labels : labelsOf(previous?.attempt.call);
     const all = labelsIn([...ofRequest, ...(job.labels?.(args) ?? [])]);
     // Callers of a shared job must not see each other's labels.

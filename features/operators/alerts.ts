@@ -100,8 +100,8 @@ export const RULES = {
   },
   "mixed-versions": (seen: Seen) => {
     // A worker that does not start for this reason counts as well.
-    const other = elsewhere(seen).find(({ form = 1 }) => form !== FORM);
-    return other && apart(`the worker ${other.worker.slice(0, 8)}`, other.form ?? 1, "this edge", FORM);
+    const other = elsewhere(seen).find(({ form }) => form !== FORM);
+    return other && apart(`the worker ${other.worker.slice(0, 8)}`, other.form, "this edge", FORM);
   },
   "storage-full": ({ callers, mostBytes }: Seen) => {
     const full = mostBytes > 0 ? callers.filter(({ bytes }) => bytes > ALMOST * mostBytes) : [];

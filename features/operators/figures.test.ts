@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Figures } from "./figures.ts";
 import { MOST_NAMED, type WorkerReport } from "./worker-report.ts";
 
-const about = { worker: "w", group: "workers", connected: true, kinds: {}, running: 0, most: 1 };
+const about = { worker: "w", group: "workers", connected: true, form: 1, kinds: {}, running: 0, most: 1 };
 
 /** Takes reports until nothing is left. */
 function reportsOf(figures: Figures): WorkerReport[] {

@@ -1,9 +1,12 @@
 /** Alerts to operators: each rule, how long it has to hold, and that an alert is reported until it has arrived. */
+
 import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { FORM } from "../../core/jobs/form.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { Sealing } from "../../core/resonate/sealing.ts";
 import { readConfig } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
 import { type RunningServer, startResonate } from "../../server/node/http.ts";
@@ -30,7 +33,7 @@ const startServer = (port = 0) =>
   startResonate({ port, data: undefined, token: undefined, log: pino({ level: "silent" }) });
 beforeAll(async () => {
   server = await startServer();
-  client = new ResonateClient({ url: server.url });
+  client = new ResonateClient({ url: server.url, codec: new Sealing() });
   await create("tea_pot");
 });
 afterAll(() => server.close());
@@ -46,13 +49,13 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
   const env = { ALERT_URL: "http://127.0.0.1:9/alerts", ...more };
   const config = readConfig({ ...env, AUTH_MODE: "none", OPERATE: "local", MAX_STORED_BYTES: "1000" });
   const operating = new Operating({
-    ...{ storage, client: new ResonateClient({ url: server.url }), config },
+    ...{ storage, client: new ResonateClient({ url: server.url, codec: new Sealing() }), config },
     ...{ env, fetchTo: () => receive as never },
   });
   let n = 0;
   const report = (more: Partial<WorkerReport> = {}) =>
     operating.report({
-      ...{ worker: "w", n: ++n, group: "workers", connected: true, kinds: { tea: 2 } },
+      ...{ worker: "w", n: ++n, group: "workers", connected: true, form: FORM, kinds: { tea: 2 } },
       ...{ slots: { running: 1, waiting: 0, most: 1 }, counts: [], failed: [], waits: [], slowest: [], ...more },
     });
   /** Lets `seconds` seconds pass, and returns what the web hook then receives. */
@@ -303,7 +306,7 @@ test.each(["retry", "cancel"] as const)(
   "a job that no key opens does not stop the %s of others, and stays listed",
   async (what) => {
     const { operating, report } = scene();
-    const sealing = new ResonateClient({ url: server.url, encryptionKeys: Buffer.alloc(32, 1).toString("base64") });
+    const sealing = new ResonateClient({ url: server.url, codec: new Sealing(Buffer.alloc(32, 1).toString("base64")) });
     const data = { id: "tea_sealed", timeoutAt: Date.now() + 1e9, param: { data: btoa('"secret"') }, tags: {} };
     await sealing.call({ kind: "promise.create", data });
     const jobs = ["tea_sealed", "tea_none"];

@@ -30,8 +30,8 @@ interface Server {
 
 /** The call of a job with another seed. An attempt that resumes the job takes the earlier seed from there. */
 function withNewSeed(param: Value): Value {
-  const call = decodeValue(param) as { seed?: unknown } | null | undefined;
-  return typeof call?.seed === "string" ? encodeValue({ ...call, seed: crypto.randomUUID() }) : param;
+  const call = decodeValue(param);
+  return typeof call === "object" && call !== null ? encodeValue({ ...call, seed: crypto.randomUUID() }) : param;
 }
 
 /** Starts the next attempt at a job that ended without a result; resolves with the outcome in words. */

@@ -13,6 +13,7 @@ const report = (more: Partial<WorkerReport> = {}): WorkerReport => ({
     worker: "w",
     group: "workers",
     connected: true,
+    form: 1,
     kinds: { tea: 1 },
     slots: { running: 1, waiting: 0, most: 100 },
   },
@@ -190,4 +191,13 @@ test("the trail continues from a reader's position", () => {
   for (const what of ["a", "b", "c"]) tables.note("ada", what, { what });
   expect(tables.trail({ after: 1 }).map(({ what }) => what)).toEqual(["b", "c"]);
   expect(tables.trail({ before: 3 }).map(({ what }) => what)).toEqual(["b", "a"]);
+});
+
+test("tables of another schema version are refused", () => {
+  const storage = createStorage();
+  const open = () => new OperateTables(storage);
+  open().set("name", 1);
+  expect(open().get("name")).toBe(1);
+  storage.sql.exec("UPDATE schemas SET version = 7").toArray();
+  expect(open).toThrow("The tables of the operators' object have schema version 7");
 });

@@ -1,7 +1,14 @@
 /** The data that operators see, in the SQL storage of one object of a deployment. All methods are synchronous. */
 
 import { splitKey } from "../../core/resonate/ids.ts";
-import { ObjectSql, type ObjectStorage, type Row, type SqlValue } from "../../core/resonate/object-storage.ts";
+import {
+  type ObjectSchema,
+  ObjectSql,
+  type ObjectStorage,
+  openSchema,
+  type Row,
+  type SqlValue,
+} from "../../core/resonate/object-storage.ts";
 import {
   type CallerFigure,
   type Filter,
@@ -62,31 +69,34 @@ interface Count {
 }
 
 const TABLES = `
-  CREATE TABLE IF NOT EXISTS counts (size INTEGER, at INTEGER, kind TEXT, name TEXT, n REAL, PRIMARY KEY (size, at, kind, name)) STRICT, WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS failures (n INTEGER PRIMARY KEY, job TEXT UNIQUE, caller TEXT, kind TEXT, reason TEXT, stack TEXT, worker TEXT, at INTEGER) STRICT;
-  CREATE INDEX IF NOT EXISTS failures_reason ON failures (kind, reason, n);
-  CREATE TABLE IF NOT EXISTS waits (job TEXT PRIMARY KEY, caller TEXT, kind TEXT, state TEXT, says TEXT, worker TEXT, at INTEGER) STRICT;
-  CREATE INDEX IF NOT EXISTS waits_state ON waits (state, kind, at);
-  CREATE TABLE IF NOT EXISTS slowest (kind TEXT PRIMARY KEY, job TEXT, ms REAL, at INTEGER) STRICT;
-  CREATE TABLE IF NOT EXISTS workers (worker TEXT PRIMARY KEY, n INTEGER, at INTEGER, about TEXT) STRICT;
-  CREATE TABLE IF NOT EXISTS figures (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER, rows INTEGER NOT NULL DEFAULT 0) STRICT;
-  CREATE INDEX IF NOT EXISTS figures_day ON figures (day, started);
-  CREATE INDEX IF NOT EXISTS figures_failing ON figures (failing) WHERE failing > 0;
-  CREATE INDEX IF NOT EXISTS figures_bytes ON figures (bytes);
-  CREATE TABLE IF NOT EXISTS trail (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, who TEXT, what TEXT, about TEXT) STRICT;
-  CREATE TABLE IF NOT EXISTS actions (n INTEGER PRIMARY KEY, who TEXT, asked TEXT, state TEXT) STRICT;
-  CREATE TABLE IF NOT EXISTS targets (action INTEGER, job TEXT, outcome TEXT, PRIMARY KEY (action, job)) STRICT, WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS targets_open ON targets (action) WHERE outcome IS NULL;
-  CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT) STRICT;
+  CREATE TABLE counts (size INTEGER, at INTEGER, kind TEXT, name TEXT, n REAL, PRIMARY KEY (size, at, kind, name)) STRICT, WITHOUT ROWID;
+  CREATE TABLE failures (n INTEGER PRIMARY KEY, job TEXT UNIQUE, caller TEXT, kind TEXT, reason TEXT, stack TEXT, worker TEXT, at INTEGER) STRICT;
+  CREATE INDEX failures_reason ON failures (kind, reason, n);
+  CREATE TABLE waits (job TEXT PRIMARY KEY, caller TEXT, kind TEXT, state TEXT, says TEXT, worker TEXT, at INTEGER) STRICT;
+  CREATE INDEX waits_state ON waits (state, kind, at);
+  CREATE TABLE slowest (kind TEXT PRIMARY KEY, job TEXT, ms REAL, at INTEGER) STRICT;
+  CREATE TABLE workers (worker TEXT PRIMARY KEY, n INTEGER, at INTEGER, about TEXT) STRICT;
+  CREATE TABLE figures (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER, rows INTEGER NOT NULL) STRICT;
+  CREATE INDEX figures_day ON figures (day, started);
+  CREATE INDEX figures_failing ON figures (failing) WHERE failing > 0;
+  CREATE INDEX figures_bytes ON figures (bytes);
+  CREATE TABLE trail (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, who TEXT, what TEXT, about TEXT) STRICT;
+  CREATE TABLE actions (n INTEGER PRIMARY KEY, who TEXT, asked TEXT, state TEXT) STRICT;
+  CREATE TABLE targets (action INTEGER, job TEXT, outcome TEXT, PRIMARY KEY (action, job)) STRICT, WITHOUT ROWID;
+  CREATE INDEX targets_open ON targets (action) WHERE outcome IS NULL;
+  CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT) STRICT;
 `;
+
+const SCHEMA: ObjectSchema = { name: "the operators' object", version: 1, tables: [TABLES] };
 
 export class OperateTables extends ObjectSql {
   /** How many jobs are listed as waiting. The platform charges for each row that a count reads. */
   #waiting: number | undefined;
 
+  /** @throws {Error} if the storage has tables of another version */
   constructor(storage: ObjectStorage) {
     super(storage);
-    for (const statement of TABLES.split(";\n")) if (statement.trim() !== "") this.all(statement);
+    openSchema(this, SCHEMA);
   }
 
   get<T>(name: string): T | undefined {

@@ -35,8 +35,8 @@ export interface WorkerReport {
   group: string;
   /** Whether jobs reach it. */
   connected: boolean;
-  /** The form in which it stores jobs; 1 if undefined. */
-  form?: number;
+  /** The form in which it stores jobs. */
+  form: number;
   /** The versions of the kinds that it runs. */
   kinds: Record<string, number>;
   /** How many jobs run, how many wait for a slot, and how many of each kind may run. */

@@ -80,8 +80,8 @@ async function showJob(c: Visit): Promise<Response> {
   const promise = await store.get(name, signal);
   if (!promise) return c.json({ error: "No job has this name." }, 404, PRIVATE);
   const from = Math.max(1, Math.floor(Number(c.req.query("from"))) || 1);
-  const open = c.req.query("open")?.split(",").map(Number);
-  const shown = await jobPage(store, promise, { from, open: open?.filter((n) => n > 0) }, signal);
+  const open = (c.req.query("open") ?? "").split(",").map(Number);
+  const shown = await jobPage(store, promise, { from, open: open.filter((n) => n > 0) }, signal);
   const task = own && (await pages.site.handles?.seal(name, caller.id, promise.createdAt));
   const referring = promise.job.answers ? referringPart(promise) : shown;
   // A link leads to one job: references there to files of other jobs may come from outside.
@@ -93,7 +93,7 @@ async function showJob(c: Visit): Promise<Response> {
 
 interface Look {
   from: number;
-  open: number[] | undefined;
+  open: number[];
 }
 
 /** A job as its page shows it, with its timeline from the `from`th record on, and the open records that the page knows. */

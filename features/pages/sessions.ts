@@ -1,11 +1,11 @@
 /** Access to pages: sessions of browsers, and links to single jobs. */
 import { parse } from "hono/utils/cookie";
 import type { Caller } from "../../core/author/caller.ts";
+import type { JobHandles } from "../../core/tools/job-handles.ts";
 import type { Tool } from "../../core/tools/tool.ts";
 import type { AuthConfig } from "../../functions/auth/auth-config.ts";
 import type { Assets } from "../../functions/http/assets.ts";
 import type { Identity } from "../../functions/mcp/identity.ts";
-import type { TaskHandles } from "../tasks/handle.ts";
 import { Seal } from "./seal.ts";
 
 /** How long a link to a job is valid, in milliseconds. */
@@ -26,7 +26,7 @@ export interface Linked {
 interface Site {
   tools: readonly Tool[];
   identity: Identity;
-  handles: TaskHandles | undefined;
+  handles: JobHandles | undefined;
 }
 
 interface PagesConfig {
@@ -63,7 +63,13 @@ export class Pages {
     return auth.AUTH_MODE === "oauth" && auth.OAUTH_CLIENT_ID ? new URL(auth.OAUTH_ISSUER).origin : undefined;
   }
 
-  /** The address of a job's page for its caller alone; undefined where links are off. */
+  /** Whether jobs' pages have addresses that may be given away. */
+  get hasLinks(): boolean {
+    const { PUBLIC_URL, VIEW_LINKS, ASSETS, auth } = this.config;
+    return PUBLIC_URL !== undefined && VIEW_LINKS === "on" && !!ASSETS && (auth.AUTH_MODE === "none" || !!this.seal);
+  }
+
+  /** The address of a job's page for its caller alone; undefined if links are off. */
   async urlOf(job: string, caller: Caller): Promise<string | undefined> {
     const { PUBLIC_URL, VIEW_LINKS, ASSETS, auth } = this.config;
     // Never from the host in a request, which its sender chooses.

@@ -1,14 +1,14 @@
-/** Checks answers to questions of jobs, and answers the questions of a task. */
+/** Checks answers to questions of jobs, and gives them to the jobs. */
 
 import { currentJobOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { loadSdk } from "../../functions/http/load-sdk.ts";
-import { promiseOf, type TaskRequest, type TaskService } from "../tasks/service.ts";
 
-const MAX_ANSWER = 10_000;
+const MAX_ANSWER_CHARACTERS = 10_000;
 
-const FORM = 'an object with action "accept" and content, or action "decline" or "cancel", is required';
+const EXPECTED_ANSWER = 'an object with action "accept" and content, or action "decline" or "cancel", is required';
 
 /** The answer, or why it does not fit its question, without a full stop. */
 export async function checkAnswer(
@@ -16,9 +16,10 @@ export async function checkAnswer(
   response: unknown,
 ): Promise<{ answer: AnswerEntry } | { reason: string }> {
   const answer = AnswerEntry.safeParse(response);
-  if (!answer.success) return { reason: FORM };
+  if (!answer.success) return { reason: EXPECTED_ANSWER };
   const length = JSON.stringify(answer.data).length;
-  if (length > MAX_ANSWER) return { reason: `it has ${length} characters as JSON; up to ${MAX_ANSWER} are accepted` };
+  if (length > MAX_ANSWER_CHARACTERS)
+    return { reason: `it has ${length} characters as JSON; up to ${MAX_ANSWER_CHARACTERS} are accepted` };
   if (answer.data.action === "accept") {
     const { error } = (await formOf(requestedSchema)).safeParse(answer.data.content);
     const reason = error?.issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
@@ -48,28 +49,30 @@ export async function formOf({ properties, required, additionalProperties }: Que
   });
 }
 
+/** An answer that does not fit its question, by the question's key. */
+export interface InvalidAnswer {
+  key: string;
+  reason: string;
+}
+
 /**
- * Answers the open questions of a task that `responses` names, and ignores keys of questions that are unknown or answered. If an
- * answer does not fit its question, none is taken, and `misfit` says why.
- *
- * @throws {ProtocolError} -32602 when no task of this caller has the id
+ * Answers the open questions of a job that `responses` names, and ignores keys of questions that are unknown or answered. If an
+ * answer does not fit its question, none is taken, and that answer is returned.
  */
-export async function answerTask(
-  service: TaskService,
-  taskId: unknown,
+export async function answerQuestions(
+  store: RemoteStore,
+  promise: DurablePromise,
   responses: Record<string, unknown>,
-  request: TaskRequest,
-): Promise<{ promise: DurablePromise; misfit?: { key: string; reason: string } }> {
-  const promise = await promiseOf(service, taskId, request);
-  const { store, signal } = request;
+  signal?: AbortSignal,
+): Promise<InvalidAnswer | undefined> {
   const { questions } = await currentJobOf(store, promise, signal);
   const answers: { promiseId: string; answer: AnswerEntry }[] = [];
   for (const [key, { promiseId, question }] of questions) {
     if (!Object.hasOwn(responses, key)) continue;
     const checked = await checkAnswer(question, responses[key]);
-    if ("reason" in checked) return { promise, misfit: { key, reason: checked.reason } };
+    if ("reason" in checked) return { key, reason: checked.reason };
     answers.push({ promiseId, answer: checked.answer });
   }
   await Promise.all(answers.map(({ promiseId, answer }) => store.feeds.answer(promiseId, answer)));
-  return { promise };
+  return undefined;
 }

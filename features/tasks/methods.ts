@@ -1,66 +1,61 @@
-/** The methods of the Tasks extension, as handlers of the SDK. */
-import type { ClientCapabilities, Result, Server, ServerContext } from "@modelcontextprotocol/server";
-import * as z from "zod";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import type { RequestScope } from "../../functions/http/scope.ts";
-import { answerTask } from "../questions/answer.ts";
-import {
-  getTask,
-  missingTasksCapability,
-  orUnavailable,
-  promiseOf,
-  type TaskRequest,
-  type TaskService,
-  unknownTask,
-} from "./service.ts";
-import { knowsTasks, showsForms } from "./task.ts";
+/** The methods of the Tasks extension. */
+import type { CallRequest } from "../../core/tools/call-feature.ts";
+import { promiseOf, unknownTask } from "../../core/tools/job-handles.ts";
+import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import type { Method } from "../../core/tools/method.ts";
+import { getTask, missingTasksCapability, type TaskService } from "./service.ts";
 
-type Answer = (taskId: unknown, request: TaskRequest, context: ServerContext) => Promise<Result>;
+type Handle = (taskId: unknown, request: CallRequest) => Promise<object>;
 
-export function registerTaskMethods(server: Server, service: TaskService, { caller, store }: RequestScope): void {
-  // The handlers check the parameters themselves, after the client's capabilities.
-  const handle = (method: string, answer: Answer) =>
-    server.setRequestHandler(method, { params: z.looseObject({}) }, async ({ taskId }, context) => {
-      if (!knowsTasks(capabilitiesOf(context))) throw missingTasksCapability();
-      return orUnavailable(service, answer(taskId, { caller, store, signal: context.mcpReq.signal }, context));
-    });
-  handle("tasks/get", (taskId, request, context) =>
-    getTask(service, taskId, { ...request, showsForms: showsForms(capabilitiesOf(context)) }),
+export function taskMethods(service: TaskService): Record<string, Method> {
+  const { handles, answer } = service;
+  /** The client's capabilities are checked before the parameters. */
+  const handled = (handle: Handle): NonNullable<Method["handle"]> => {
+    return async ({ taskId }, request) => {
+      if (!request.declaresTasks) throw missingTasksCapability();
+      return handle(taskId, request);
+    };
+  };
+  const writes = () => ({ access: ["write"] as const });
+  return {
+    "tasks/get": {
+      form: { params: ["taskId"], namedBy: "taskId" },
+      era: "modern",
+      cost: () => ({ access: ["read"] }),
+      handle: handled((taskId, { scope, signal, showsForms }) =>
+        getTask(service, taskId, { caller: scope.caller, store: scope.store, signal, showsForms }),
+      ),
+    },
+    "tasks/cancel": {
+      era: "modern",
+      cost: writes,
+      handle: handled(async (taskId, { scope, signal }) => {
+        const { caller, store } = scope;
+        const { name } = await promiseOf(handles, taskId, { caller, store, signal });
+        if (!(await store.cancel(name))) throw unknownTask();
+        return {};
+      }),
+    },
+    "tasks/update": {
+      era: "modern",
+      cost: writes,
+      handle: handled(async (taskId, { scope, signal, rawResponses }) => {
+        const { caller, store } = scope;
+        if (!rawResponses) throw noResponses();
+        const promise = await promiseOf(handles, taskId, { caller, store, signal });
+        const invalid = await answer(store, promise, rawResponses, signal);
+        if (invalid) throw invalidAnswer(invalid.key, invalid.reason);
+        return {};
+      }),
+    },
+  };
+}
+
+const noResponses = () =>
+  new ProtocolError(
+    ErrorCode.InvalidParams,
+    "Nothing was done: inputResponses: an object of answers by key is required",
   );
-  handle("tasks/cancel", async (taskId, request) => {
-    const { name } = await promiseOf(service, taskId, request);
-    if (!(await store.cancel(name))) throw unknownTask();
-    return {};
-  });
-  handle("tasks/update", async (taskId, request, context) => {
-    const { misfit } = await answerTask(service, taskId, responsesOf(context), request);
-    if (misfit) throw invalidAnswer(misfit.key, misfit.reason);
-    return {};
-  });
-}
-
-/** The client's capabilities as the request declares them; undefined before the 2026-07-28 revision. */
-export function capabilitiesOf({ mcpReq }: ServerContext): ClientCapabilities | undefined {
-  const envelope: Record<string, unknown> = mcpReq.envelope ?? {};
-  return envelope[CLIENT_CAPABILITIES] as ClientCapabilities | undefined;
-}
-
-/**
- * The request's `inputResponses`, which the SDK takes out of the parameters. The SDK drops values that are not bare response
- * objects; here they count as answers that do not fit.
- *
- * @throws {ProtocolError} -32602 when there are none at all
- */
-function responsesOf({ mcpReq }: ServerContext): Record<string, unknown> {
-  const { inputResponses, droppedInputResponseKeys = [] } = mcpReq;
-  if (!inputResponses && droppedInputResponseKeys.length === 0) {
-    throw new ProtocolError(
-      ErrorCode.InvalidParams,
-      "Nothing was done: inputResponses: an object of answers by key is required",
-    );
-  }
-  return { ...inputResponses, ...Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined])) };
-}
 
 function invalidAnswer(key: string, reason: string): ProtocolError {
   const message = `Nothing was done: inputResponses.${key}: ${reason}. The question stays open.`;

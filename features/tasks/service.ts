@@ -4,34 +4,34 @@ import { currentJobOf, withoutFeed } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { withMedia } from "../../core/tools/answers.ts";
-import { ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
+import { type HandleRequest, type JobHandles, promiseOf } from "../../core/tools/job-handles.ts";
+import { type CallToolResult, ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
 import { referringIn } from "../../core/tools/present.ts";
 import type { EdgeLog } from "../../functions/http/log.ts";
 import { outageIn } from "../../functions/http/outage.ts";
-import type { LoadFiles } from "../files/files.ts";
-import type { TaskHandles } from "./handle.ts";
 import { type DetailedTask, detailedTask } from "./task.ts";
 
-/** The parts of an edge with which answers about jobs are made. */
-export interface Answering {
-  /** `urlOf`: the address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
-  pages: { urlOf(job: string, caller: Caller): Promise<string | undefined> };
-  log: EdgeLog;
-  files: LoadFiles;
+/** Shows the files of a result, in lines and links. */
+export interface FileLinks {
+  shown<Result extends CallToolResult>(result: Result, value: unknown, caller: Caller, links: boolean): Promise<Result>;
 }
 
 /** The parts of an edge that task methods work with. */
-export interface TaskService extends Answering {
-  handles: TaskHandles;
+export interface TaskService {
+  handles: JobHandles;
+  log: EdgeLog;
+  /** The address of a job's page, for the caller whose job it is; undefined in a deployment without links. */
+  urlOf(job: string, caller: Caller): Promise<string | undefined>;
+  files(): Promise<FileLinks>;
+  /** Answers questions of a job; returns an answer that does not fit. */
+  answer(
+    store: RemoteStore,
+    promise: DurablePromise,
+    responses: Record<string, unknown>,
+    signal?: AbortSignal,
+  ): Promise<{ key: string; reason: string } | undefined>;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
   kept: number | undefined;
-}
-
-/** The caller of a task method, with the jobs as this caller sees them. */
-export interface TaskRequest {
-  caller: Caller;
-  store: RemoteStore;
-  signal?: AbortSignal;
 }
 
 export function missingTasksCapability(): ProtocolError {
@@ -40,21 +40,17 @@ export function missingTasksCapability(): ProtocolError {
   return new ProtocolError(ErrorCode.MissingRequiredClientCapability, message, data);
 }
 
-export function unknownTask(): ProtocolError {
-  return new ProtocolError(ErrorCode.InvalidParams, "taskId: no task has this id");
-}
-
 /** @throws {ProtocolError} -32602 when no task has the id, -32603 when the Resonate server cannot be asked */
 export function getTask(
   service: TaskService,
   taskId: unknown,
-  request: TaskRequest & { showsForms: boolean },
+  request: HandleRequest & { showsForms: boolean },
 ): Promise<DetailedTask & Record<string, unknown>> {
   const { store, signal, showsForms, caller } = request;
   const read = async () => {
-    const promise = await withMedia(store, await promiseOf(service, taskId, request), signal);
+    const promise = await withMedia(store, await promiseOf(service.handles, taskId, request), signal);
     const current = await currentJobOf(store, promise, signal, "recent");
-    const page = await service.pages.urlOf(promise.name, caller);
+    const page = await service.urlOf(promise.name, caller);
     const task = detailedTask(String(taskId), current, { now: Date.now(), showsForms, kept: service.kept, page });
     return { ...(await withFiles(service, task, promise, caller)) };
   };
@@ -95,37 +91,18 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
  * @param note what else there is to say about the call
  */
 export async function createTask(
-  { handles, kept, pages }: TaskService,
+  { handles, kept, urlOf }: TaskService,
   caller: Caller,
   promise: DurablePromise,
   note: string | undefined,
 ) {
   const taskId = await handles.seal(promise.name, caller.id, promise.createdAt);
   // The result is not part of a created task, even of one that has ended: clients collect it with `tasks/get`.
-  const page = await pages.urlOf(promise.name, caller);
+  const page = await urlOf(promise.name, caller);
   const { result, error, inputRequests, ...task } = {
     ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
   } as Record<string, unknown>;
   const statusMessage = [note, task.statusMessage].filter(Boolean).join("\n");
   const _meta = { job_name: promise.name, ...(page && { view_url: page }) };
-  return { resultType: "task", ...task, ...(statusMessage && { statusMessage }), _meta };
-}
-
-/** The promise of a task; undefined when no task of this caller has the id. */
-export async function findPromise(
-  { handles }: TaskService,
-  taskId: unknown,
-  { caller, store, signal }: TaskRequest,
-): Promise<DurablePromise | undefined> {
-  const job = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
-  const promise = job && (await store.get(job.name, signal));
-  // A later job of the same name is another task.
-  return promise?.createdAt === job?.begun ? promise : undefined;
-}
-
-/** @throws {ProtocolError} -32602 when no task of this caller has the id */
-export async function promiseOf(service: TaskService, taskId: unknown, request: TaskRequest): Promise<DurablePromise> {
-  const promise = await findPromise(service, taskId, request);
-  if (!promise) throw unknownTask();
-  return promise;
+  return { resultType: "task" as const, ...task, ...(statusMessage && { statusMessage }), _meta };
 }

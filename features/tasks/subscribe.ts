@@ -10,21 +10,14 @@ import type { Settlement } from "../../core/jobs/settlements.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/resonate/connection/connections.ts";
+import { type Declared, knowsTasks, showsForms } from "../../core/tools/abilities.ts";
 import { withMedia } from "../../core/tools/answers.ts";
+import { findPromise } from "../../core/tools/job-handles.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
+import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { eventStream, isStream } from "../../functions/http/event-stream.ts";
-import type { RequestScope } from "../../functions/http/scope.ts";
-import { findPromise, missingTasksCapability, orUnavailable, type TaskService, withFiles } from "./service.ts";
-import {
-  type Audience,
-  type Declared,
-  type DetailedTask,
-  detailedTask,
-  knowsTasks,
-  MAX_RESOURCES,
-  MAX_TASKS,
-  showsForms,
-} from "./task.ts";
+import { missingTasksCapability, orUnavailable, type TaskService, withFiles } from "./service.ts";
+import { type Audience, type DetailedTask, detailedTask, MAX_RESOURCES, MAX_TASKS } from "./task.ts";
 
 interface ListenMessage {
   id: string | number;
@@ -71,9 +64,9 @@ export async function subscribe(
   if (asked && !knowsTasks(declared)) return jsonRpcError(id, missingTasksCapability(), 400);
 
   const find = async (taskId: string): Promise<Watched[]> => {
-    const promise = await findPromise(service, taskId, { caller: scope.caller, store: scope.store });
+    const promise = await findPromise(service.handles, taskId, { caller: scope.caller, store: scope.store });
     if (!promise) return [];
-    return [{ taskId, name: promise.name, page: await service.pages.urlOf(promise.name, scope.caller) }];
+    return [{ taskId, name: promise.name, page: await service.urlOf(promise.name, scope.caller) }];
   };
   let tasks: Watched[];
   try {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { withoutFeed } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import { RETENTION_TAG } from "../../core/resonate/codec.ts";
 import { detailedTask } from "./task.ts";
 
 const DAY = 86_400_000;
@@ -15,7 +16,7 @@ const job = (keep: string | undefined) => ({
   createdAt: BEGAN,
   settledAt: BEGAN + 3_600_000,
   timeoutAt: BEGAN + DAY,
-  keep,
+  record: { tags: keep === undefined ? {} : { [RETENTION_TAG]: keep } },
 });
 
 const ttl = (promise: object, kept: number | undefined) =>

@@ -6,7 +6,7 @@ import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { RETENTION_TAG } from "../../core/resonate/codec.ts";
 import { answersOf } from "../../core/tools/answers.ts";
 import type { RpcFailure } from "../../core/tools/content.ts";
-import { CARD, type CallToolResult, ErrorCode, TASKS, UI } from "../../core/tools/mcp.ts";
+import { type CallToolResult, ErrorCode } from "../../core/tools/mcp.ts";
 import { ABOUT, presentJob } from "../../core/tools/present.ts";
 
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
@@ -33,36 +33,6 @@ export type DetailedTask = TaskBase &
     | { status: "completed"; result: { resultType: "complete" } & CallToolResult }
     | { status: "failed"; error: RpcFailure }
   );
-
-/** The capabilities that a request declares. */
-export interface Declared {
-  elicitation?: { form?: object | undefined; url?: object | undefined } | undefined;
-  extensions?: Record<string, unknown> | undefined;
-}
-
-/** Whether a client can show its user a form. That is the default for a client that names no kind of question. */
-export function showsForms({ elicitation }: Declared = {}): boolean {
-  return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
-}
-
-export const knowsTasks = (declared?: Declared): boolean => declared?.extensions?.[TASKS] !== undefined;
-
-/** What a client can do, by the capabilities that its request declares. */
-export interface Abilities {
-  declaresTasks: boolean;
-  showsForms: boolean;
-  /** It must name the type of cards: some clients name the extension and hide nothing from their models. */
-  showsCards: boolean;
-}
-
-export function abilitiesOf(declared?: Declared): Abilities {
-  const cards = declared?.extensions?.[UI] as { mimeTypes?: string[] } | undefined;
-  return {
-    declaresTasks: knowsTasks(declared),
-    showsForms: showsForms(declared),
-    showsCards: cards?.mimeTypes?.includes?.(CARD) === true,
-  };
-}
 
 /** What the description of a task depends on, besides its job. */
 export interface Audience {

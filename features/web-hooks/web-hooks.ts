@@ -420,14 +420,14 @@ export class WebHooks {
 
   /** Encrypts a secret where the deployment encrypts its state. */
   async #seal(id: string, secret: string): Promise<string> {
-    if (!this.#sealing.isOn) return secret;
+    if (!this.#sealing.encode) return secret;
     const { param } = await this.#sealing.seal({ id, param: { headers: {}, data: secret.slice("whsec_".length) } });
     return param.data;
   }
 
   async #open(id: string, stored: string): Promise<string> {
     if (stored.startsWith("whsec_")) return stored;
-    const { param } = await this.#sealing.record({ id, param: { data: stored }, value: {} } as never);
+    const { param } = await this.#sealing.decodeRecord({ id, param: { data: stored }, value: {} } as never);
     return `whsec_${param.data}`;
   }
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
+import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { UNREAD } from "../../core/jobs/reports.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
@@ -18,12 +19,12 @@ async function reporting(headers: Record<string, string>) {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
     bodies.push(JSON.parse(text));
-    response.writeHead(204, headers).end();
+    response.writeHead(204, { [FORM_HEADER]: `${FORM}`, ...headers }).end();
   });
   const reports = new EdgeReports({
     ...{ url: server.url, key: "k".repeat(32), client: {} as never, namespace: "" },
     log: { debug() {} } as never,
-    about: () => ({ worker: "w", group: "workers", connected: true, kinds: {}, running: 0, most: 1 }),
+    about: () => ({ worker: "w", group: "workers", connected: true, form: FORM, kinds: {}, running: 0, most: 1 }),
   });
   ended.push(
     () => reports.close(),

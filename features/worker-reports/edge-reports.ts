@@ -143,7 +143,7 @@ export class EdgeReports implements Reports {
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the edge answered ${answer.status}`);
       this.#isRead = !answer.headers.has(UNREAD);
-      this.#compare(Number(answer.headers.get(FORM_HEADER) ?? 1));
+      this.#compare(Number(answer.headers.get(FORM_HEADER)));
       this.#unsent = undefined;
       this.#pause = PAUSE;
     } catch (error) {

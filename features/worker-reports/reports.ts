@@ -15,7 +15,7 @@ const Worker = z.object({
   n: count,
   group: z.string(),
   connected: z.boolean(),
-  form: count.exactOptional(),
+  form: count,
   kinds: z.record(z.string(), count),
   slots: z.object({ running: count, waiting: z.number(), most: count }),
   counts: z.array(z.tuple([z.string(), z.string(), count])),

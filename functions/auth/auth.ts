@@ -2,8 +2,8 @@
 import { ANYONE, callerOf } from "../../core/author/caller.ts";
 import { sha256Of } from "../../core/resonate/sha256.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
+import type { Access } from "../../core/tools/request-scope.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
-import type { Access } from "../http/scope.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig, type Token } from "./auth-config.ts";
 import { KeysUnavailable } from "./keys.ts";
 import { OAuthVerifier } from "./oauth.ts";

@@ -1,10 +1,4 @@
-/** An addition of workerd to the standard. */
-type WorkerdCrypto = SubtleCrypto & { timingSafeEqual(a: BufferSource, b: BufferSource): boolean };
-
-/** Compares secrets in a time that does not reveal where they differ. */
-export function isSame(known: ArrayBufferView<ArrayBuffer>, given: ArrayBufferView<ArrayBuffer>): boolean {
-  return known.byteLength === given.byteLength && (crypto.subtle as WorkerdCrypto).timingSafeEqual(known, given);
-}
+import { isSame } from "../../core/resonate/same-secret.ts";
 
 /** A token as configuration lists it: the name of its holder (default: `operator`), and its SHA-256 in hexadecimal. */
 interface ListedToken {

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import type { Job } from "../../core/author/job.ts";
+import { abilitiesOf } from "../../core/tools/abilities.ts";
+import type { CallRequest } from "../../core/tools/call-feature.ts";
 import { defineDurableTool } from "../../core/tools/job-tool.ts";
-import { abilitiesOf } from "../../features/tasks/task.ts";
-import { type CallRequest, ToolCalls } from "./tool-calls.ts";
+import { pageLinks } from "../../features/page-links/call.ts";
+import { ToolCalls } from "./tool-calls.ts";
 
 const input = z.object({ city: z.string() });
 const named = { title: "Forecast", description: "Forecasts the weather.", input };
@@ -20,8 +22,8 @@ test("the answer to a start that finds a job with other arguments says so, and h
     ...{ ...abilitiesOf(), inputResponses: {}, cancelsByLeaving: true, signal: new AbortController().signal },
     scope: { caller: {}, line: {}, store },
   } as unknown as CallRequest;
-  const options = { pages: { urlOf: async (job: string) => `https://edge.example/${job}` }, rules: {} };
-  const calls = new ToolCalls([startForecast], options as never);
+  const links = pageLinks(async (job) => `https://edge.example/${job}`);
+  const calls = new ToolCalls([startForecast], [links], { rules: {} } as never);
   const { content, structuredContent } = (await calls.call("start_forecast", { city: "Rome" }, request)) as never;
   expect(structuredContent).toMatchObject({
     job_name: "forecast_today",

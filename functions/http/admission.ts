@@ -1,4 +1,6 @@
 /** Identifies the caller of a request and applies the caller's limits, for MCP and for the pages' data alike. */
+
+import type { RequestScope, StreamSlot } from "../../core/tools/request-scope.ts";
 import { ToolError } from "../../core/tools/tool.ts";
 import { blockedResponse, isBlocked } from "../auth/blocked.ts";
 import type { Edge, Identified } from "../parts.ts";
@@ -6,8 +8,6 @@ import { clientAddress } from "./client-address.ts";
 import { isStream, LONGEST_STREAM } from "./event-stream.ts";
 import { limitedResponse } from "./rate-limit.ts";
 import type { RequestLog } from "./request-log.ts";
-import type { RequestScope } from "./scope.ts";
-import type { StreamSlot } from "./stream-slots.ts";
 
 /** How many calls to the Resonate server one unit of weight pays for: a look at a running job takes two or three. */
 const CALLS = 3;
@@ -86,14 +86,13 @@ export async function answerMcp(
     get until() {
       return until;
     },
-    links: knowsLinks(request.headers),
-    textOnce: request.url.endsWith("?text=once"),
+    request,
     slot() {
       slot ??= slots.enter(key);
       return { renew, release };
     },
-    pay,
-    async admit({ weight, access, streams }) {
+    charge: pay,
+    async checkLimits({ weight, access, streams }) {
       paid = Math.max(paid, weight);
       const limited = weight > 1 ? await rateLimit?.(key, { weight: weight - 1, of: weight }) : undefined;
       const refusal = limited ? limitedResponse(limited) : await auth.authorize(request, scopes, access);
@@ -110,10 +109,4 @@ export async function answerMcp(
     // The rest of a stream is charged when it ends.
     if (!response || !isStream(response)) release();
   }
-}
-
-/** Whether the client's revision has resource links in results, which came with 2025-06-18. Revisions are dates. */
-function knowsLinks(headers: Headers): boolean {
-  const revision = headers.get("mcp-protocol-version") ?? "";
-  return /^\d{4}-\d{2}-\d{2}$/.test(revision) && revision >= "2025-06-18";
 }

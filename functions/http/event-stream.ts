@@ -1,5 +1,5 @@
 /** Server-sent event streams: they keep the connection alive, end in time and hold a slot of their caller. */
-import type { StreamSlot } from "./stream-slots.ts";
+import type { StreamTerms } from "../../core/tools/request-scope.ts";
 
 /**
  * How often a stream sends a keep-alive, in milliseconds. Writing is the only way to notice that a caller has left, so this
@@ -14,13 +14,6 @@ export const LONGEST_STREAM = 15 * 60_000;
 const GRACE = 3_000;
 
 const encoder = new TextEncoder();
-
-export interface StreamTerms {
-  /** The stream's deadline, in milliseconds since the epoch; it may come closer. 0: its caller has been blocked. */
-  readonly until: number;
-  /** The stream's slot among those of its caller. */
-  slot(): StreamSlot;
-}
 
 /**
  * Holds the slot of a stream that opens now, and calls `onTick` again and again with whether its deadline has passed. Returns a

@@ -1,18 +1,13 @@
 /** How much a caller may ask for in a minute. Requests are weighed by what they touch: a look at 100 jobs counts as 100. */
 
+import type { LimitReached } from "../../core/tools/request-scope.ts";
 import { clientAddress } from "./client-address.ts";
 
 /** The period of limits, in seconds. */
 const PERIOD = 60;
 
 /** Charges a caller; returns why the request is refused when the limit is exceeded. */
-export type RateLimit = (caller: string, charge: Charge) => Promise<Limited | undefined>;
-
-/** A refusal in words, and when to try again, in seconds; undefined where trying again does not help. */
-export interface Limited {
-  words: string;
-  seconds?: number;
-}
+export type RateLimit = (caller: string, charge: Charge) => Promise<LimitReached | undefined>;
 
 interface Charge {
   /** The weight that is counted now. */
@@ -106,7 +101,7 @@ class Counts {
   }
 }
 
-function tooManyRequests(most: string, weight: number, seconds: number, advice = ""): Limited {
+function tooManyRequests(most: string, weight: number, seconds: number, advice = ""): LimitReached {
   const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.${advice}` : "";
   const limit = `a caller may make ${most} in ${PERIOD} seconds`;
   return {
@@ -116,11 +111,11 @@ function tooManyRequests(most: string, weight: number, seconds: number, advice =
 }
 
 /** For a request that exceeds the limit by itself. */
-const tooMuch = (most: number, weight: number): Limited => ({
+const tooMuch = (most: number, weight: number): LimitReached => ({
   words: `Nothing was done: this request counts as ${weight}, for what it touches, and a caller may make ${most} in ${PERIOD} seconds. Trying again does not help. Ask for at most ${most} at once: for fewer jobs, or for a long range in several shorter ones.`,
 });
 
-export const limitedResponse = ({ words, seconds }: Limited): Response =>
+export const limitedResponse = ({ words, seconds }: LimitReached): Response =>
   Response.json(
     { error: "rate_limit_exceeded", error_description: words },
     { status: 429, headers: seconds === undefined ? {} : { "retry-after": String(seconds) } },

@@ -1,16 +1,11 @@
 /** How many event streams a caller may have open at once, in this isolate. */
-
-/** How long a slot is held without being renewed, in milliseconds. */
-const HELD = 6_000;
+import type { StreamSlot } from "../../core/tools/request-scope.ts";
 
 /**
- * One open stream of a caller. The slot is held for a few seconds and renewed while the stream is alive, because nothing
- * reports the end of a request that the platform has cancelled.
+ * How long a slot is held without being renewed, in milliseconds. It is renewed while the stream is alive, because nothing reports
+ * the end of a request that the platform has cancelled.
  */
-export interface StreamSlot {
-  renew(): void;
-  release(): void;
-}
+const SLOT_TIMEOUT_MS = 6_000;
 
 export class StreamSlots {
   readonly #most: number;
@@ -35,7 +30,7 @@ export class StreamSlots {
     const slots = this.#slots.get(caller) ?? new Map<symbol, number>();
     this.#slots.set(caller, slots);
     const id = Symbol("stream");
-    const renew = () => void slots.set(id, Date.now() + HELD);
+    const renew = () => void slots.set(id, Date.now() + SLOT_TIMEOUT_MS);
     renew();
     return {
       renew,

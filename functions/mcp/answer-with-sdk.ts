@@ -1,24 +1,17 @@
 /** Answers requests with the SDK: those that are not plain, or that no row of the method table answers. */
-import type {
-  JSONRPCRequest,
-  McpRequestContext,
-  ReadResourceResult,
-  Result,
-  ServerContext,
-} from "@modelcontextprotocol/server";
+import type { JSONRPCRequest, Result, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { mayHaveFiles } from "../../core/author/file.ts";
-import { ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
-import { capabilitiesOf, registerTaskMethods } from "../../features/tasks/methods.ts";
-import { abilitiesOf } from "../../features/tasks/task.ts";
-import { type CallRequest, reporting, saidInMeta } from "../calls/tool-calls.ts";
+import type { Era } from "../../core/feature.ts";
+import { abilitiesOf, type Declared } from "../../core/tools/abilities.ts";
+import type { CallRequest } from "../../core/tools/call-feature.ts";
+import { CLIENT_CAPABILITIES, ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
+import type { RequestScope } from "../../core/tools/request-scope.ts";
+import { callMetaIn, reporting } from "../calls/call-meta.ts";
 import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
 import type { Sdk } from "../http/load-sdk.ts";
-import type { RequestScope } from "../http/scope.ts";
 import { MAX_BODY } from "./body.ts";
 import { CACHE, capabilities, listsOf } from "./identity.ts";
-import { readJob } from "./job-resource.ts";
-import type { Offered } from "./methods.ts";
+import type { Methods, Offered } from "./methods.ts";
 
 interface SdkRequest {
   request: Request;
@@ -40,17 +33,15 @@ const ANY = z.looseObject({});
  */
 export function createSdk(
   { createMcpHandler, Server }: Sdk,
-  { calls, tasks, events, identity, cards, files }: Offered,
+  { calls, features, identity }: Offered,
+  methods: Methods,
 ): (request: SdkRequest) => Promise<Response> {
-  const TasksServer = tasksServer(Server);
-  const { passed } = calls;
-  const lists = listsOf(calls.listing, passed);
+  const OurServer = serverOf(Server);
+  const lists = listsOf(calls.listing, features);
   const cacheHints = Object.fromEntries(["server/discover", ...Object.keys(lists)].map((method) => [method, CACHE]));
-  const createServer = (era: McpRequestContext["era"], scope: RequestScope) => {
-    const { store, caller } = scope;
-    const offersTasks = tasks !== undefined && era === "modern";
-    const server = new TasksServer(identity.info, {
-      capabilities: capabilities(offersTasks, events !== undefined, passed),
+  const createServer = (era: Era, scope: RequestScope) => {
+    const server = new OurServer(identity.info, {
+      capabilities: capabilities(era, features),
       instructions: identity.instructions,
       cacheHints,
     });
@@ -58,38 +49,15 @@ export function createSdk(
       server.setRequestHandler(method as "tools/list", () => result as never);
     }
     server.setRequestHandler("tools/call", ({ params }, context) => {
-      return calls.call(params.name, params.arguments ?? {}, callOfSdk(context, scope)) as never;
+      return calls.call(params.name, params.arguments ?? {}, requestOfSdk(context, scope)) as never;
     });
-    for (const method of Object.keys(passed?.methods ?? {})) {
+    for (const [name, { handle, era: only = era }] of methods) {
+      if (!handle || only !== era) continue;
       server.setRequestHandler(
-        method,
+        name,
         { params: ANY },
-        (params, context) => calls.pass(method, params, callOfSdk(context, scope)) as Promise<Result>,
+        (params, context) => handle(params, requestOfSdk(context, scope)) as Promise<Result>,
       );
-    }
-    server.setRequestHandler("resources/read", ({ params: { uri } }, context) => {
-      const { signal } = context.mcpReq;
-      const read = async (): Promise<ReadResourceResult> => {
-        const card = await cards?.read(uri);
-        if (card) return { ...card, ...CACHE };
-        if (passed?.weightOfRead(uri))
-          return (await calls.pass("resources/read", { uri }, callOfSdk(context, scope))) as never;
-        if (!mayHaveFiles(uri)) return readJob(store, uri, signal);
-        const file = await (await files()).resource(store, uri, caller, signal);
-        if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });
-        return file as never;
-      };
-      return calls.explained(read(), signal);
-    });
-    if (offersTasks) registerTaskMethods(server, tasks, scope);
-    if (events) {
-      for (const [method, answer] of Object.entries(events.answers)) {
-        server.setRequestHandler(method, { params: ANY }, (given, context) =>
-          calls.explained(answer(given, scope), context.mcpReq.signal),
-        );
-      }
-      // Here the SDK judges only the request: the stream itself does not pass through it.
-      server.setRequestHandler("events/stream", { params: ANY }, (given) => events.check(given));
     }
     return server;
   };
@@ -114,23 +82,27 @@ async function brief(response: Response): Promise<Response> {
   return Response.json({ ...refusal, error: { code, message: `${message.slice(0, 500)}…` } }, { status: 400 });
 }
 
-function callOfSdk(context: ServerContext, scope: RequestScope): CallRequest {
-  const { signal, _meta, envelope, inputResponses = {}, notify } = context.mcpReq;
-  const declared = capabilitiesOf(context);
-  const { [LOG_LEVEL]: logLevel } = { ...envelope } as { [LOG_LEVEL]?: unknown };
+function requestOfSdk(context: ServerContext, scope: RequestScope): CallRequest {
+  const { signal, _meta, envelope, inputResponses, droppedInputResponseKeys = [], notify } = context.mcpReq;
+  const known = { ...envelope } as { [LOG_LEVEL]?: unknown; [CLIENT_CAPABILITIES]?: Declared };
+  const { [LOG_LEVEL]: logLevel, [CLIENT_CAPABILITIES]: declared } = known;
+  const hasResponses = inputResponses !== undefined || droppedInputResponseKeys.length > 0;
+  // The SDK drops values that are not bare response objects.
+  const dropped = Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined]));
   // Delivery fails only when the client has left.
-  const tell = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
+  const send = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
   return {
-    notify: tell,
+    notify: send,
     scope,
     ...abilitiesOf(declared),
     signal,
-    inputResponses,
+    inputResponses: inputResponses ?? {},
+    ...(hasResponses && { rawResponses: { ...inputResponses, ...dropped } }),
     cancelsByLeaving: declared !== undefined,
-    ...saidInMeta({ ..._meta }),
+    ...callMetaIn({ ..._meta }),
     ...(logLevel !== undefined && { logLevel }),
     requestState: context.mcpReq.requestState<string>(),
-    ...reporting(_meta?.progressToken, tell),
+    ...reporting(_meta?.progressToken, send),
   };
 }
 
@@ -141,7 +113,7 @@ type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Resu
  * judges requests, and results that ask the client. Malformed parameters are "invalid params" here, where the SDK reports an
  * internal error.
  */
-function tasksServer(Server: Sdk["Server"]): Sdk["Server"] {
+function serverOf(Server: Sdk["Server"]): Sdk["Server"] {
   return class extends Server {
     protected override _wrapHandler(method: string, handler: Handler): Handler {
       return async (request, context) => {

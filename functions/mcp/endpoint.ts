@@ -1,80 +1,106 @@
-import { TRAILED } from "../../features/operators/calls.ts";
+import type { EdgeFeature } from "../../core/feature.ts";
+import type { Message, Method } from "../../core/tools/method.ts";
+import type { RequestCost, RequestScope } from "../../core/tools/request-scope.ts";
 import { loadSdk } from "../http/load-sdk.ts";
-import type { Demand, RequestScope } from "../http/scope.ts";
 import { createSdk } from "./answer-with-sdk.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";
 import { CallsInFlight } from "./in-flight.ts";
-import { asMessage, asPlain, isInitialized, type Message, withName } from "./message.ts";
-import { answerIn, createMethods, type Offered } from "./methods.ts";
+import { asMessage, asPlain, isInitialized, withName } from "./message.ts";
+import { createMethods, type Methods, type Offered } from "./methods.ts";
+import { Responder } from "./respond.ts";
+import { requestOfPlain } from "./tool-call.ts";
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
-export function createMcp(offered: Offered): (request: Request, scope: RequestScope) => Promise<Response> {
-  const { calls, trail } = offered;
-  const inFlight = new CallsInFlight();
-  const methods = createMethods(offered, inFlight);
+export class McpEndpoint {
+  readonly #offered: Offered;
+  readonly #methods: Methods;
+  readonly #responder: Responder;
+  readonly #inFlight = new CallsInFlight();
+  #loaded: ReturnType<typeof createSdk> | undefined;
 
-  let loaded: ReturnType<typeof createSdk> | undefined;
-  const bySdk = async () => {
-    loaded ??= createSdk(await loadSdk(), offered);
-    return loaded;
-  };
+  constructor(offered: Offered) {
+    this.#offered = offered;
+    this.#methods = createMethods(offered, this.#inFlight);
+    this.#responder = new Responder(offered.identity.info);
+  }
 
-  const note = ({ line, caller, waitUntil }: RequestScope, { method, params }: Pick<Message, "method" | "params">) => {
-    line.method = method;
-    line.trace(Object(params._meta).traceparent);
-    if (method === "tools/call" && calls.find(params.name)) line.tool = String(params.name);
-    const what = line.tool ?? method;
-    if (trail && TRAILED.includes(what)) waitUntil(trail(caller.label, what, params));
-  };
-
-  /** The demands of a message; `message` is undefined for an answer to a question, and for all else that is no request. */
-  const demandOf = (message: Message | undefined, parsed: unknown): Demand => ({
-    ...{ weight: 1, access: !message && answerIn(parsed) ? ["write"] : [], streams: false },
-    ...(message && methods.get(message.method)?.demand?.(message.params)),
-  });
-
-  /** Answers one message: by its method's row in the table, or else by the SDK. */
-  const answer = async (
-    request: Request,
-    parsed: unknown,
-    message: Message | undefined,
-    { streams }: Demand,
-    scope: RequestScope,
-  ) => {
-    const sdk = async (streamed = false, signal = request.signal, onEnd?: () => void) => {
-      const named = message ? withName(request, message) : request;
-      const { url, headers, method } = named;
-      const judged = signal === request.signal ? named : new Request(url, { method, headers, signal });
-      return (await bySdk())({ request: judged, scope, parsedBody: parsed, streamed, onEnd });
-    };
-    if (!message) {
-      inFlight.cancel(scope, parsed);
-      const given = answerIn(parsed);
-      if (!given) return isInitialized(request.headers, parsed) ? new Response(null, { status: 202 }) : sdk();
-      const { requestState, responses } = given;
-      note(scope, { method: "tasks/update", params: { taskId: requestState, inputResponses: responses } });
-      const taken = calls.explained(calls.answer(requestState, responses, scope, request.signal), request.signal);
-      return taken.then(
-        () => new Response(null, { status: 202 }),
-        (error: Error) => invalidRequest(error.message),
-      );
-    }
-    const method = methods.get(message.method);
-    const plain = method?.form && asPlain(request.headers, message, method.form);
-    return (await method?.answer?.({ message, plain, streams, request, scope, sdk })) ?? sdk();
-  };
-
-  return async (request, scope) => {
+  async serve(request: Request, scope: RequestScope): Promise<Response> {
     // Clients of 2025 ask for the stream of a session with GET, and end a session with DELETE. There are no sessions.
     if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);
     if (body instanceof Response) return body;
-    if (body instanceof Request) return (await bySdk())({ request: body, scope });
-    const { parsed } = body;
+    if (body instanceof Request) return (await this.#sdk())({ request: body, scope });
+    const { parsed, weight } = body;
     const message = asMessage(parsed);
-    if (message) note(scope, message);
-    const demand = demandOf(message, parsed);
-    const refused = await scope.admit({ ...demand, weight: Math.max(demand.weight, body.weight) });
-    return refused ?? answer(request, parsed, message, demand, scope);
-  };
+    if (!message) return this.#receive(request, parsed, weight, scope);
+    this.#note(message, scope);
+    const cost = costOf(message, weight, this.#methods.get(message.method));
+    return (await scope.checkLimits(cost)) ?? this.#answer(request, message, cost, scope);
+  }
+
+  /** Answers a request: by its method's row in the table, or else by the SDK. */
+  async #answer(request: Request, message: Message, { streams }: RequestCost, scope: RequestScope): Promise<Response> {
+    const method = this.#methods.get(message.method);
+    const plain = method?.form && asPlain(request.headers, message, method.form);
+    const sdk = async (streamed = false, signal = request.signal, onEnd?: () => void) => {
+      const named = withName(request, message);
+      const { url, headers, method } = named;
+      const judged = signal === request.signal ? named : new Request(url, { method, headers, signal });
+      return (await this.#sdk())({ request: judged, scope, parsedBody: message, streamed, onEnd });
+    };
+    const respond = async (result: () => Promise<object>) =>
+      plain && this.#responder.respond(message.id, plain, result);
+    const isServed = plain && (method?.era === undefined || method.era === plain.era);
+    const handle = isServed ? method?.handle : undefined;
+    const response = method?.answer
+      ? await method.answer({ message, plain, streams, request, scope, respond, sdk })
+      : handle && plain && (await respond(() => handle(message.params, requestOfPlain(plain, scope, request.signal))));
+    return response ?? sdk();
+  }
+
+  /** Receives what is no request: a notification, or a response to a question. */
+  async #receive(request: Request, parsed: unknown, weight: number, scope: RequestScope): Promise<Response> {
+    const { features, calls } = this.#offered;
+    const response = features.reduce<ReturnType<NonNullable<EdgeFeature["responseIn"]>>>(
+      (found, feature) => found ?? feature.responseIn?.(parsed),
+      undefined,
+    );
+    const refused = await scope.checkLimits({ weight, access: response ? ["write"] : [], streams: false });
+    if (refused) return refused;
+    this.#inFlight.cancel(scope, parsed);
+    if (!response) {
+      const isPlain = isInitialized(request.headers, parsed);
+      return isPlain
+        ? new Response(null, { status: 202 })
+        : (await this.#sdk())({ request, scope, parsedBody: parsed });
+    }
+    this.#note(response, scope);
+    try {
+      await calls.explained(response.take(scope, request.signal), request.signal);
+      return new Response(null, { status: 202 });
+    } catch (error) {
+      return invalidRequest((error as Error).message);
+    }
+  }
+
+  /** Notes in the log line, and for features, what a request is. */
+  #note({ method, params }: Pick<Message, "method" | "params">, scope: RequestScope): void {
+    const { line } = scope;
+    const { calls, features } = this.#offered;
+    line.method = method;
+    line.trace(Object(params._meta).traceparent);
+    if (method === "tools/call" && calls.find(params.name)) line.tool = String(params.name);
+    for (const feature of features) feature.audit?.(line.tool ?? method, params, scope);
+  }
+
+  async #sdk() {
+    this.#loaded ??= createSdk(await loadSdk(), this.#offered, this.#methods);
+    return this.#loaded;
+  }
+}
+
+/** What a request costs; `weight`: for its size alone. */
+function costOf({ params }: Message, weight: number, method: Method | undefined): RequestCost {
+  const cost: RequestCost = { weight: 1, access: [], streams: false, ...method?.cost?.(params) };
+  return { ...cost, weight: Math.max(cost.weight, weight) };
 }

@@ -1,6 +1,5 @@
-import { TASKS } from "../../core/tools/mcp.ts";
-import type { Passed, Tool } from "../../core/tools/tool.ts";
-import { EVENTS } from "../../features/events/methods.ts";
+import type { EdgeFeature, Era } from "../../core/feature.ts";
+import type { Tool } from "../../core/tools/tool.ts";
 
 export interface Identity {
   info: {
@@ -48,18 +47,17 @@ function namesOf(tools: readonly Tool[]): string {
 /** How long a client may cache what only a new deployment changes; `ttlMs` in milliseconds. */
 export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
 
-/**
- * The capabilities of the server, for an era that has tasks or not. Clients of the sketch that preceded the Events extension
- * look for `events` at the top.
- */
-export const capabilities = (tasks: boolean, events: boolean, passed?: Passed) => ({
-  tools: {},
-  ...passed?.capabilities,
-  // Subscriptions to resources are served together with those to tasks.
-  resources: (tasks && passed?.capabilities.resources) || {},
-  ...(events && { events: {} }),
-  ...((tasks || events) && { extensions: { ...(tasks && { [TASKS]: {} }), ...(events && { [EVENTS]: {} }) } }),
-});
+/** What the server and its features can do, for clients of an era. */
+export function capabilities(era: Era, features: readonly EdgeFeature[]): object {
+  const all: Record<string, object | undefined> = { tools: {}, resources: {} };
+  const extensions: Record<string, object> = {};
+  for (const feature of features) {
+    const { extensions: more, ...others } = feature.capabilities?.(era) ?? {};
+    Object.assign(all, others);
+    Object.assign(extensions, more);
+  }
+  return Object.keys(extensions).length > 0 ? { ...all, extensions } : all;
+}
 
 const TEMPLATES = [
   {
@@ -74,10 +72,17 @@ const TEMPLATES = [
 ];
 
 /** The results of the methods that list something. They are always the same. */
-export const listsOf = (tools: readonly object[], passed: Passed | undefined): Record<string, object> => ({
-  "tools/list": { tools },
-  // Jobs are resources, but only found by name. Hosts ask for these lists as soon as they are connected.
-  "resources/list": { resources: passed?.resources ?? [] },
-  "resources/templates/list": { resourceTemplates: [...TEMPLATES, ...(passed?.resourceTemplates ?? [])] },
-  ...(passed?.capabilities.prompts && { "prompts/list": { prompts: passed.prompts } }),
-});
+export function listsOf(tools: readonly object[], features: readonly EdgeFeature[]): Record<string, object> {
+  const lists: Record<string, Record<string, readonly object[]>> = {
+    "tools/list": { tools },
+    // Jobs are resources, but only found by name. Hosts ask for these lists as soon as they are connected.
+    "resources/list": { resources: [] },
+    "resources/templates/list": { resourceTemplates: TEMPLATES },
+  };
+  for (const [method, added] of features.flatMap(({ listing = {} }) => Object.entries(listing))) {
+    const known = lists[method] ?? {};
+    for (const [name, entries] of Object.entries(added)) known[name] = [...(known[name] ?? []), ...entries];
+    lists[method] = known;
+  }
+  return lists;
+}

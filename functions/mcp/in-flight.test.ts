@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { RequestScope } from "../http/scope.ts";
+import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { CallsInFlight } from "./in-flight.ts";
 
 const by = (agent: string, key = "ada") => ({ client: JSON.stringify([key, agent]) }) as RequestScope;

@@ -4,20 +4,19 @@
  * accepted here must be accepted by the SDK too, and mean the same there (`test/fuzz`).
  */
 import * as z from "zod";
+import { abilitiesOf } from "../../core/tools/abilities.ts";
 import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/mcp.ts";
-import { type Abilities, abilitiesOf, knowsTasks } from "../../features/tasks/task.ts";
+import type { Message, Plain, PlainForm } from "../../core/tools/method.ts";
 
 /** The revisions with a handshake. */
 export const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);
 
-const Message = z.strictObject({
+const MessageSchema = z.strictObject({
   jsonrpc: z.literal("2.0"),
   id: z.union([z.string(), z.int()]),
   method: z.string(),
   params: z.record(z.string(), z.unknown()).default({}),
 });
-/** A JSON-RPC request for any method. */
-export type Message = z.infer<typeof Message>;
 
 const progressToken = z.union([z.string(), z.int()]).optional();
 const nothing = z.strictObject({}).optional();
@@ -53,37 +52,14 @@ const Initialized = z.strictObject({
   params: nothing,
 });
 
-/** What a plain request says besides its method and parameters. */
-export interface Plain extends Abilities {
-  era: "modern" | "legacy";
-  progressToken?: string | number | undefined;
-  /** The revision that a handshake asks for. */
-  revision?: string;
-  /** Its `_meta`, for `saidInMeta`. */
-  meta?: Record<string, unknown> | undefined;
-}
-
-/** What a plain request for a method may hold. */
-export interface PlainForm {
-  /** Its parameters, besides `_meta`. */
-  params: readonly string[];
-  /** The parameter that a modern request repeats in its `Mcp-Name` header. */
-  namedBy?: string;
-}
-
 /** The body as a JSON-RPC request, or undefined. */
 export function asMessage(body: unknown): Message | undefined {
-  return Message.safeParse(body).data;
+  return MessageSchema.safeParse(body).data;
 }
 
 /** Whether a request is the plain notification that a client is ready, which needs no action. */
 export function isInitialized(headers: Headers, body: unknown): boolean {
   return isLegacy(headers) && Initialized.safeParse(body).success;
-}
-
-/** Whether a request, plain or not, declares that its client understands tasks. */
-export function saysTasks(params: Record<string, unknown>): boolean {
-  return knowsTasks(Object(params._meta)[CLIENT_CAPABILITIES]);
 }
 
 /** What a plain request says; undefined for a request that the SDK has to judge. */

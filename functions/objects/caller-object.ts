@@ -61,15 +61,15 @@ import { deployed } from "./deployed.ts";
 import { createFeed, type ListenerNamespace } from "./feed.ts";
 import { JobLooks, LOOKS } from "./job-looks.ts";
 import { JobTable } from "./job-table.ts";
+import { Recovery } from "./recovery.ts";
 import { Listeners, type Seen } from "./seen.ts";
 import { SubscriptionLooks } from "./subscription-looks.ts";
-import { Takeover } from "./takeover.ts";
 import { INTEREST, Watch } from "./watch.ts";
 
 /** How long the Resonate server may take to answer, in milliseconds. */
 const PATIENCE = 5_000;
 
-/** The most steps of the takeover in one call or alarm. */
+/** The most steps of the recovery in one call or alarm. */
 const STEPS = 8;
 
 /** The pause before the next chores: while work is left, and otherwise. In milliseconds. */
@@ -110,7 +110,7 @@ export class CallerObject implements CallerMethods {
   readonly #subscriptionLooks: SubscriptionLooks;
   /** Until when somebody who polls or streams wants the outputs of jobs, in milliseconds since the epoch. */
   #toldUntil = 0;
-  readonly #takeover: Takeover;
+  readonly #recovery: Recovery;
   readonly #config: Config;
   readonly #listeners = new Listeners();
   /** Wake the calls that wait for events. */
@@ -156,7 +156,7 @@ export class CallerObject implements CallerMethods {
       ended: this.#forbidden("its owner has ended it on a page"),
       arm: () => this.#arm(),
     });
-    this.#takeover = new Takeover(this.#jobs, this.#client, endpoint.namespace);
+    this.#recovery = new Recovery(this.#jobs, this.#client, endpoint.namespace);
     this.#looks = new JobLooks({
       ...{ jobs: this.#jobs, log: this.#log, client: this.#client, feeds: this.#feeds, env },
       keep: retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY,
@@ -185,7 +185,7 @@ export class CallerObject implements CallerMethods {
     this.#figures = new Figures({
       callers: config.isOperated ? this.#callers : undefined,
       ...{ sql, jobs: this.#jobs, hooks: this.#hooks, most: config.MAX_STORED_BYTES },
-      key: () => this.#takeover.key,
+      key: () => this.#recovery.key,
       arm: () => this.#arm(),
     });
     this.#rooms = new RoomList(sql, (key) => (this.#callers as Callers).of(key));
@@ -199,7 +199,6 @@ export class CallerObject implements CallerMethods {
   reserve(key: string, job: StartedJob, most: CallerLimits): Promise<Answer<Reserved>> {
     return this.#charged(async () => {
       await this.#begin(key);
-      if (most.jobs > 0) await this.#takeover.seal(job.period);
       if (most.bytes > 0) await this.#looks.size(most.bytes);
       const answer = await this.#reserve(job, most);
       if (answer === "full") await this.#looks.lookIn(job.period);
@@ -224,7 +223,7 @@ export class CallerObject implements CallerMethods {
 
   async heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
     // This is the object of callers without identity, and nobody has asked it for events.
-    if (key === "" && this.#takeover.key === undefined) return;
+    if (key === "" && this.#recovery.key === undefined) return;
     await this.#begin(key);
     await this.#looks.heard(this.#config.RESONATE_NAMESPACE + key, ended, started);
   }
@@ -272,10 +271,6 @@ export class CallerObject implements CallerMethods {
   list(key: string, query: ListQuery): Promise<Answer<ListedJob[]>> {
     return answered(async () => {
       await this.#begin(key);
-      if (this.#takeover.isUpgrade && !query.after) {
-        await this.#takeover.lookAgain();
-        await this.#catchUp();
-      }
       return this.#jobs.list(query, this.#config.RESONATE_NAMESPACE.length + key.length);
     });
   }
@@ -393,7 +388,7 @@ export class CallerObject implements CallerMethods {
 
   /** Adds this object to the deployment's list of callers' objects, which a backup reads. */
   async #enlist(): Promise<void> {
-    const { key } = this.#takeover;
+    const { key } = this.#recovery;
     if (this.#isListed || key === undefined) return;
     this.#isListed = true;
     if (this.#jobs.get("listed") !== undefined) return;
@@ -496,15 +491,15 @@ export class CallerObject implements CallerMethods {
     this.#waiting.delete(resolve);
   }
 
-  /** Continues the takeover, looks at outdated jobs, finds and delivers events, and fires schedules. */
+  /** Continues the recovery, looks at outdated jobs, finds and delivers events, and fires schedules. */
   async alarm(): Promise<void> {
-    if (this.#takeover.key === undefined) {
+    if (this.#recovery.key === undefined) {
       return this.#jobs.get("role") === "operate" ? this.#operated.alarm() : undefined;
     }
     const now = Date.now();
     // If this fails, the next alarm tries again. Until then no schedule fires: its definition may be gone.
     const isDeployed =
-      this.#takeover.key !== "" ||
+      this.#recovery.key !== "" ||
       (await this.#makeSchedules().then(
         () => true,
         () => false,
@@ -527,7 +522,7 @@ export class CallerObject implements CallerMethods {
 
   /** Whether an operator has removed the caller's promises: the one that began the record, and those of its newest jobs. */
   async #isForgotten(): Promise<boolean> {
-    if (!(await this.#takeover.isMarkerGone())) return false;
+    if (!(await this.#recovery.isMarkGone())) return false;
     const ids = this.#jobs.newest(FORGOTTEN);
     const found = await Promise.all(ids.map((id) => this.#client.call(getOf(id))));
     return found.every((record) => record === undefined);
@@ -538,9 +533,8 @@ export class CallerObject implements CallerMethods {
     await this.#catchUp();
     const stale = this.#looks.overdue(LOOKS);
     await this.#looks.lookAt(stale).catch(() => {}); // The next alarm looks again.
-    this.#jobs.forgetPeriods(now);
     const isLong = this.#log.prune(now);
-    const isBusy = this.#takeover.isPending || stale.length === LOOKS || isLong;
+    const isBusy = this.#recovery.isPending || stale.length === LOOKS || isLong;
     this.#jobs.set("chores", String(Date.now() + (isBusy ? SOON : DAY)));
   }
 
@@ -554,24 +548,24 @@ export class CallerObject implements CallerMethods {
     return answer;
   }
 
-  /** Begins the record of a caller, and waits for some steps of its takeover. */
+  /** Begins the record of a caller, and waits for some steps of its recovery. */
   async #begin(key: string): Promise<void> {
-    if (this.#takeover.key === undefined) {
-      this.#begun ??= this.#takeover.begin(key).finally(() => {
+    if (this.#recovery.key === undefined) {
+      this.#begun ??= this.#recovery.begin(key).finally(() => {
         this.#begun = undefined;
       });
       await this.#begun;
-      this.#jobs.set("chores", String(Date.now() + (this.#takeover.isPending ? SOON : DAY)));
+      this.#jobs.set("chores", String(Date.now() + (this.#recovery.isPending ? SOON : DAY)));
       await this.#arm();
     }
     if (!this.#isListed) void this.#enlist();
-    if (this.#takeover.isPending) await this.#catchUp();
+    if (this.#recovery.isPending) await this.#catchUp();
   }
 
-  /** Takes some steps of the takeover. The next call or alarm repeats a step that fails. */
+  /** Takes some steps of the recovery. The next call or alarm repeats a step that fails. */
   async #catchUp(): Promise<void> {
     const steps = async () => {
-      for (let n = 0; n < STEPS && this.#takeover.isPending; n++) await this.#takeover.step();
+      for (let n = 0; n < STEPS && this.#recovery.isPending; n++) await this.#recovery.step();
     };
     this.#catchingUp ??= steps()
       .catch(() => {})
@@ -583,7 +577,7 @@ export class CallerObject implements CallerMethods {
 
   /** The caller's key; empty while it is not known. */
   get #key(): string {
-    return this.#takeover.key ?? "";
+    return this.#recovery.key ?? "";
   }
 
   #nameOf(id: string): string {

@@ -51,21 +51,18 @@ test("every list follows an index from its cursor on", () => {
   expect(plans.filter((plan) => plan.includes("kind=? AND state=?")).length).toBe(6);
 });
 
-test("a one-time schedule that an earlier edge had fired and not ended is due", () => {
-  const { sql, ...storage } = createStorage();
-  const exec: typeof sql.exec = (statement, ...values) => {
-    // Its row before the last version of the tables.
-    if (statement.startsWith("UPDATE schedules SET next_at = 0"))
-      sql.exec("INSERT INTO schedules VALUES ('s', 9007199254740991, 1, NULL, NULL, '[]')").toArray();
-    return sql.exec(statement, ...values);
-  };
-  new JobTable(new ObjectSql({ ...storage, sql: { exec } }));
-  expect(sql.exec("SELECT next_at FROM schedules").toArray()).toEqual([{ next_at: 0 }]);
+test("tables of another schema version are refused", () => {
+  const storage = createStorage();
+  const open = () => new JobTable(new ObjectSql(storage));
+  open().set("key", KEY);
+  expect(open().get("key")).toBe(KEY);
+  storage.sql.exec("UPDATE schemas SET version = 7").toArray();
+  expect(open).toThrow("The tables of a caller's object have schema version 7");
 });
 
 test("a job that is started again after the retention takes its own bytes, and not those of the earlier one", () => {
   const table = new JobTable(new ObjectSql(createStorage()));
-  const job = { id: "timer_a", kind: "timer", due: 1e15, period: "", count: 0, isEarlier: false, labels: [] };
+  const job = { id: "timer_a", kind: "timer", due: 1e15, period: "", count: 0, labels: [] };
   const start = (startedAt: number) =>
     table.reserve(
       { ...job, state: "pending", startedAt, settledAt: null, bytes: 1_000 },
@@ -84,7 +81,7 @@ async function startMany() {
   const table = new JobTable(new ObjectSql(createStorage()));
   const sim = new Simulation({ now: () => Date.now() });
   const COUNT = 25_000;
-  const startedJob = { kind: "timer", settledAt: null, due: 1e15, period: "", count: 0, isEarlier: false, bytes: 0 };
+  const startedJob = { kind: "timer", settledAt: null, due: 1e15, period: "", count: 0, bytes: 0 };
   const nameOf = (n: number) => (n === 10 ? "timer_needle" : `timer_${n}`);
   const most = { jobs: 0, bytes: 0 };
   table.transaction(() => {

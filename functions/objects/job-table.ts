@@ -8,20 +8,33 @@ import type {
   StartedJob,
 } from "../../core/jobs/caller-record.ts";
 import { wordsOf } from "../../core/jobs/own-jobs.ts";
-import { endOfPeriod, MAX_SCHEDULES } from "../../core/jobs/reservation.ts";
+import { MAX_SCHEDULES } from "../../core/jobs/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/resonate/ids.ts";
-import type { ObjectSql, Row, SqlValue } from "../../core/resonate/object-storage.ts";
+import {
+  type ObjectSchema,
+  type ObjectSql,
+  openSchema,
+  type Row,
+  type SqlValue,
+} from "../../core/resonate/object-storage.ts";
 import { ROOMS_TABLE } from "../../features/backup/room-rows.ts";
 import { conditionsOf, EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "../../features/events/event-log.ts";
 import { schedule } from "../../features/schedules/schedule.ts";
 import { HOOK_TABLES } from "../../features/web-hooks/hook-table.ts";
 
-/** The caller's schedules and when each is due. Triggers keep the rows in step with the table of jobs. */
+/**
+ * The caller's schedules and when each is due. Triggers keep the rows in step with the table of jobs. A schedule begins again if it
+ * is made again after the retention has removed its name's ended promise.
+ */
 const SCHEDULES_TABLE = `CREATE TABLE schedules (
      id TEXT PRIMARY KEY, next_at REAL NOT NULL, after REAL NOT NULL, running TEXT, queued REAL, told TEXT NOT NULL
    ) STRICT;
    CREATE INDEX schedules_next ON schedules (next_at);
    CREATE TRIGGER schedules_added AFTER INSERT ON jobs WHEN new.kind = 'schedule' AND new.state = 'pending' BEGIN
+     INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
+   END;
+   CREATE TRIGGER schedules_again AFTER UPDATE OF state ON jobs
+     WHEN new.kind = 'schedule' AND new.state = 'pending' AND old.state <> 'pending' BEGIN
      INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
    END;
    CREATE TRIGGER schedules_changed AFTER UPDATE OF state ON jobs WHEN new.kind = 'schedule' AND new.state <> 'pending' BEGIN
@@ -36,21 +49,23 @@ const FIRINGS_TABLE = `CREATE TABLE firings (job TEXT PRIMARY KEY, schedule TEXT
    CREATE INDEX firings_schedule ON firings (schedule);
    CREATE TRIGGER firings_removed AFTER DELETE ON jobs BEGIN DELETE FROM firings WHERE job = old.id; END;`;
 
-/** Each entry brings the tables from one version to the next. It runs once per storage, and is never changed. */
-const MIGRATIONS = [
-  `CREATE TABLE jobs (
+/**
+ * `hidden`: whether lists leave the job out until it is started again. `child`: whether a durable function started it. Its end is then
+ * no event, and its bytes count for the job that started it.
+ */
+const JOBS_TABLE = `CREATE TABLE jobs (
      id TEXT PRIMARY KEY, kind TEXT NOT NULL, state TEXT NOT NULL, started_at REAL NOT NULL, settled_at REAL, due REAL NOT NULL,
-     period TEXT NOT NULL, count INTEGER NOT NULL, earlier INTEGER NOT NULL, looked_at REAL NOT NULL
+     period TEXT NOT NULL, count INTEGER NOT NULL, looked_at REAL NOT NULL, bytes REAL NOT NULL, hidden INTEGER NOT NULL,
+     child INTEGER NOT NULL
    ) STRICT;
    CREATE INDEX jobs_time ON jobs (started_at, id);
    CREATE INDEX jobs_kind ON jobs (kind, started_at, id);
    CREATE INDEX jobs_state ON jobs (state, started_at, id);
-   CREATE INDEX jobs_reserved ON jobs (period) WHERE state = 'pending' AND count > 0;
-   CREATE TABLE sealed (period TEXT PRIMARY KEY, count INTEGER NOT NULL, at REAL NOT NULL) STRICT;`,
-  EVENTS_TABLE,
-  "CREATE INDEX events_job ON events (job, name)",
-  `ALTER TABLE jobs ADD COLUMN bytes REAL NOT NULL DEFAULT 0;
-   CREATE TABLE stored (bytes REAL NOT NULL) STRICT;
+   CREATE INDEX jobs_kind_state ON jobs (kind, state, started_at, id);
+   CREATE INDEX jobs_reserved ON jobs (period) WHERE state = 'pending' AND count > 0;`;
+
+/** The sum of the jobs' bytes, which triggers keep. */
+const STORED_TABLE = `CREATE TABLE stored (bytes REAL NOT NULL) STRICT;
    INSERT INTO stored VALUES (0);
    CREATE TRIGGER jobs_added AFTER INSERT ON jobs WHEN new.bytes > 0 BEGIN
      UPDATE stored SET bytes = bytes + new.bytes;
@@ -60,29 +75,32 @@ const MIGRATIONS = [
    END;
    CREATE TRIGGER jobs_removed AFTER DELETE ON jobs WHEN old.bytes > 0 BEGIN
      UPDATE stored SET bytes = bytes - old.bytes;
-   END;
-   CREATE INDEX jobs_kind_state ON jobs (kind, state, started_at, id);`,
-  HOOK_TABLES,
-  SCHEDULES_TABLE,
-  "ALTER TABLE jobs ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0",
-  FIRINGS_TABLE,
-  `CREATE TABLE labels (job TEXT NOT NULL, label TEXT NOT NULL, PRIMARY KEY (job, label)) STRICT;
+   END;`;
+
+const LABELS_TABLE = `CREATE TABLE labels (job TEXT NOT NULL, label TEXT NOT NULL, PRIMARY KEY (job, label)) STRICT;
    CREATE INDEX labels_label ON labels (label, job);
-   CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`,
-  ROOMS_TABLE,
-  // Whether a durable function started it. Its end is then no event, and its bytes count for the job that started it.
-  "ALTER TABLE jobs ADD COLUMN child INTEGER NOT NULL DEFAULT 0",
-  `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
-   CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`,
-  // A schedule that is made again after the retention has removed its name's ended promise.
-  `CREATE TRIGGER schedules_again AFTER UPDATE OF state ON jobs
-     WHEN new.kind = 'schedule' AND new.state = 'pending' AND old.state <> 'pending' BEGIN
-     INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
-   END;
-   INSERT OR IGNORE INTO schedules SELECT id, 0, 0, NULL, NULL, '[]' FROM jobs WHERE kind = 'schedule' AND state = 'pending';`,
-  // One-time schedules that an edge had fired and not ended were never looked at again.
-  "UPDATE schedules SET next_at = 0 WHERE next_at = 9007199254740991",
-];
+   CREATE TRIGGER labels_removed AFTER DELETE ON jobs BEGIN DELETE FROM labels WHERE job = old.id; END;`;
+
+/** When the sizes of ended jobs are looked at again. */
+const UNSIZED_TABLE = `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
+   CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`;
+
+const SCHEMA: ObjectSchema = {
+  name: "a caller's object",
+  version: 1,
+  tables: [
+    "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+    JOBS_TABLE,
+    STORED_TABLE,
+    LABELS_TABLE,
+    UNSIZED_TABLE,
+    EVENTS_TABLE,
+    HOOK_TABLES,
+    SCHEDULES_TABLE,
+    FIRINGS_TABLE,
+    ROOMS_TABLE,
+  ],
+};
 
 /**
  * How long a job may be in the table before its promise exists, in milliseconds: longer than an edge tries to create it. After
@@ -111,16 +129,15 @@ export class JobTable {
   /** The reservations of each period, where they were added up already. */
   readonly #used = new Map<string, number>();
 
-  /** `onEnd` is called with each job that is found to have ended since its caller started it. */
+  /**
+   * `onEnd` is called with each job that is found to have ended since its caller started it.
+   *
+   * @throws {Error} if the storage has tables of another version
+   */
   constructor(sql: ObjectSql, onEnd: (job: StartedJob) => void = () => {}) {
     this.#sql = sql;
     this.#onEnd = onEnd;
-    sql.transaction(() => {
-      this.#sql.all("CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT");
-      const version = Number(this.get("schema") ?? 0);
-      for (const statements of MIGRATIONS.slice(version)) this.#sql.all(statements);
-      if (version < MIGRATIONS.length) this.set("schema", String(MIGRATIONS.length));
-    });
+    openSchema(sql, SCHEMA);
   }
 
   /** A named value in the object's storage. */
@@ -156,9 +173,8 @@ export class JobTable {
   used(period: string): number {
     const known = this.#used.get(period);
     if (known !== undefined) return known;
-    const used =
-      this.#sum("SELECT sum(count) AS sum FROM jobs WHERE period = ? AND state = 'pending' AND count > 0", period) +
-      this.#sum("SELECT count AS sum FROM sealed WHERE period = ?", period);
+    const where = "period = ? AND state = 'pending' AND count > 0";
+    const used = Number(this.#sql.all(`SELECT sum(count) AS sum FROM jobs WHERE ${where}`, period)[0]?.sum ?? 0);
     this.#used.set(period, used);
     return used;
   }
@@ -175,19 +191,13 @@ export class JobTable {
       this.#sql.all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
       return;
     }
-    const [row] = this.#sql.all("SELECT earlier, state, started_at, child FROM jobs WHERE id = ?", job.id);
+    const [row] = this.#sql.all("SELECT state, started_at, child FROM jobs WHERE id = ?", job.id);
     if (!row && onlyKnown) return;
     const startedAt = Number(row?.started_at);
     // A result that existed when the caller asked was the answer, and is no event.
     const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
     if (row?.state === "pending" && !row.child && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
       this.#onEnd({ ...job, startedAt });
-    // Edges of 1c007cb had counted the job when the period was sealed, so the sum must not count it again.
-    if (job.isEarlier && !row?.earlier && job.count > 0) {
-      const wasCounted = "period = ? AND (? OR at < ?)";
-      const values = [job.count, job.period, Number(job.state === "pending"), job.settledAt] as const;
-      this.#sql.all(`UPDATE sealed SET count = max(0, count - ?) WHERE ${wasCounted}`, ...values);
-    }
     // The caller has asked for the job again, and thereby started or found it.
     if (!onlyKnown && row)
       this.#sql.all("UPDATE jobs SET hidden = 0, child = 0 WHERE id = ? AND (hidden = 1 OR child = 1)", job.id);
@@ -201,17 +211,6 @@ export class JobTable {
     const where = "id = ? OR (id >= ? AND id < ?)";
     if (isHidden) this.#sql.all(`UPDATE jobs SET hidden = 1 WHERE ${where}`, ...all);
     else this.#sql.all(`DELETE FROM jobs WHERE ${where}`, ...all);
-  }
-
-  isSealed(period: string): boolean {
-    return this.#sql.all("SELECT 1 FROM sealed WHERE period = ?", period).length > 0;
-  }
-
-  /** Adds the jobs that edges of 1c007cb have counted in a period, except those that are in the table already. */
-  seal(period: string, taken: number, now: number): void {
-    const known = "SELECT sum(count) AS sum FROM jobs WHERE period = ? AND state = 'pending' AND earlier = 1";
-    this.#sql.all("INSERT INTO sealed VALUES (?, ?, ?)", period, Math.max(0, taken - this.#sum(known, period)), now);
-    this.#used.clear();
   }
 
   /** Jobs that count in a period, those most likely to have ended first. */
@@ -281,10 +280,10 @@ export class JobTable {
   /** Removes everything that is stored for the caller; `reset` follows. A new epoch makes readers of its log begin again. */
   clear(): void {
     this.#sql.transaction(() => {
-      const tables = ["deliveries", "subscriptions", "verified", "schedules", "events", "sealed", "jobs", "unsized"];
+      const tables = ["deliveries", "subscriptions", "verified", "schedules", "events", "jobs", "unsized"];
       for (const table of tables) this.#sql.all(`DELETE FROM ${table}`);
       this.#sql.all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
-      this.#sql.all("DELETE FROM notes WHERE name <> 'schema'");
+      this.#sql.all("DELETE FROM notes");
     });
   }
 
@@ -300,11 +299,6 @@ export class JobTable {
   leastSeen(now: number, limit: number, before = now): string[] {
     const where = `state = 'pending' AND (${NEXT_LOOK} <= ? OR looked_at <= ?) ORDER BY ${NEXT_LOOK} > ?, looked_at LIMIT ?`;
     return this.#ids(where, now, before, now, limit);
-  }
-
-  forgetPeriods(now: number): void {
-    for (const { period } of this.#sql.all("SELECT period FROM sealed"))
-      if (endOfPeriod(String(period)) < now) this.#sql.all("DELETE FROM sealed WHERE period = ?", period as string);
   }
 
   /** `nameAt`: the index in the ids at which names begin. The list of an unfinished search ends with a `passed` job. */
@@ -346,7 +340,7 @@ export class JobTable {
   }
 
   #write(
-    { id, kind, state, startedAt, settledAt, due, period, count, isEarlier, bytes, labels }: StartedJob,
+    { id, kind, state, startedAt, settledAt, due, period, count, bytes, labels }: StartedJob,
     now: number,
     isChild = false,
   ): void {
@@ -357,23 +351,19 @@ export class JobTable {
     const isAnother = "excluded.state = 'pending' AND settled_at < excluded.started_at";
     // The promise of an open job shows when it times out, which may be long after its expected end.
     this.#sql.all(
-      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET
+      `INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT DO UPDATE SET
          started_at = iif(${isAnother}, excluded.started_at, min(started_at, excluded.started_at)),
          state = excluded.state, settled_at = excluded.settled_at,
          due = iif(state = 'pending' AND excluded.state = 'pending', min(due, excluded.due), excluded.due),
-         period = excluded.period, count = excluded.count, earlier = excluded.earlier,
+         period = excluded.period, count = excluded.count,
          looked_at = excluded.looked_at, bytes = iif(child, 0, iif(${isAnother}, excluded.bytes, max(bytes, excluded.bytes)))`,
-      ...[id, kind, state, startedAt, settledAt, due, period, count, Number(isEarlier), now],
+      ...[id, kind, state, startedAt, settledAt, due, period, count, now],
       ...[isChild ? 0 : bytes, Number(isChild)],
     );
   }
 
   #ids(where: string, ...values: SqlValue[]): string[] {
     return this.#sql.all(`SELECT id FROM jobs WHERE ${where}`, ...values).map(({ id }) => String(id));
-  }
-
-  #sum(statement: string, period: string): number {
-    return Number(this.#sql.all(statement, period)[0]?.sum ?? 0);
   }
 }
 

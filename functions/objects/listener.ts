@@ -100,9 +100,6 @@ export class Listener extends DurableObject {
     this.#recordOf = callersOf(config)?.records(NO_LIMITS).of;
   }
 
-  /** An object of 1c007cb may have set an alarm, which fires once. */
-  async alarm(): Promise<void> {}
-
   /**
    * Passes on each message of the Resonate server about these promises until its answer is disposed of. A callback takes
    * less memory than a stream, at both ends. Answers 429 or 503 where there are too many waits, 503 without a connection.

@@ -51,7 +51,7 @@ function watched(call: (call: { kind: string; data: object }) => Promise<unknown
   const world = { ...about, jobs, log: new EventLog(sql), client, feeds: new ProgressFeeds(client), env: {} };
   const looks = new JobLooks({ ...world, keep: Infinity });
   const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + minutes * MINUTE };
-  const none = { period: "", count: 0, isEarlier: false, bytes: 0, labels: [] };
+  const none = { period: "", count: 0, bytes: 0, labels: [] };
   jobs.reserve({ id: "job", kind: "timer", state: "pending", ...times, ...none }, { jobs: 0, bytes: 0 }, Date.now());
   return { jobs, watch: new Watch({ source: { open: async () => channel }, key: () => "", jobs, looks }) };
 }

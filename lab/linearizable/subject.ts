@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Program, run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { startRealServer } from "../upgrade/generation.ts";
+import { startRealServer } from "../servers/real-server.ts";
 import { CLOCK_PATH } from "./clock/held-date.ts";
 
 export interface Answer {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { execa } from "execa";
-import { startRealServer } from "../upgrade/generation.ts";
+import { startRealServer } from "./real-server.ts";
 
 const SUITES = [
   ...["e2e", "tasks", "worker", "sdks", "operate", "contract", "server/differential", "server/real-differential"],

@@ -1,12 +1,20 @@
 /**
- * `npm run upgrade:load [-- --seconds 20 --callers 20]`: callers start timers of a second and wait for them, one after another,
- * while the workers are restarted one by one and then the edge is replaced. Prints, for the times before and during this, how long
- * starts took, and how long waits exceeded the second, at p50 and p99. A refused call is repeated, as its error says, and counts
- * with the time of all its tries. Exits with 1 if a job is lost.
+ * `npm run upgrade:load [-- --seconds 20 --callers 20]`: upgrades a deployment from one build of this code to another under load.
+ * Callers start timers of a second and wait for them, one after another, while the workers are replaced one by one, back and forth,
+ * so that workers of both builds run side by side; then the edge and the server are replaced. Prints, for the times before and
+ * during this, how long starts took, and how long waits exceeded the second, at p50 and p99. A refused call is repeated, as its
+ * error says, and counts with the time of all its tries. Exits with 1 if a job is lost.
  */
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { callerAt } from "../../test/auth/support.ts";
-import { startStack } from "../../test/support/stack.ts";
+import { currentClient } from "../../test/support/clients.ts";
+import type { Program } from "../../testing/simulation/program.ts";
+import { freePort } from "../../testing/stack/port.ts";
+import { type Build, nextBuild, type Part, thisBuild } from "./builds.ts";
 
 const { values } = parseArgs({
   options: { seconds: { type: "string", default: "20" }, callers: { type: "string", default: "20" } },
@@ -22,11 +30,66 @@ interface Phase {
   repeated: number;
 }
 
+/** One process of the deployment, which another build can replace at the same address. */
+interface Place {
+  part: Part;
+  port: number;
+  data: string;
+  build: Build;
+  program: Program;
+}
+
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const newPhase = (name: string): Phase => ({ name, starts: [], waits: [], repeated: 0 });
 
-await using stack = await startStack({ workers: 2, own: true, env: { DRAIN_SECONDS: "5", LEASE_SECONDS: "5" } });
-const caller = callerAt(stack.url, "");
+await using parts = new AsyncDisposableStack();
+const folder = await mkdtemp(join(tmpdir(), "upgrade-"));
+parts.defer(() => rm(folder, { recursive: true, force: true }));
+const [before, next] = [await thisBuild(), await nextBuild(join(folder, "next"))];
+const serverPort = await freePort();
+const deployment = {
+  RESONATE_URL: `http://127.0.0.1:${serverPort}`,
+  RESONATE_TOKEN: "",
+  RESONATE_GROUP: "upgrade",
+  RESONATE_NAMESPACE: "upgrade/",
+};
+const environments: Record<Part, Record<string, string>> = {
+  server: {},
+  worker: { ...deployment, DRAIN_SECONDS: "5", LEASE_SECONDS: "5" },
+  edge: {
+    ...deployment,
+    AUTH_MODE: "none",
+    ALLOWED_HOSTS: "127.0.0.1,localhost",
+    TASK_KEY: randomBytes(32).toString("hex"),
+    RATE_LIMIT: "0",
+    WAIT_SECONDS: "45",
+  },
+};
+
+async function start(part: Part, port: number): Promise<Place> {
+  const data = join(folder, part);
+  await mkdir(data, { recursive: true });
+  const program = await before.start(part, { port, data, env: environments[part] });
+  const place = { part, port, data, build: before, program };
+  parts.defer(() => place.program[Symbol.asyncDispose]());
+  return place;
+}
+
+/** Ends a process as a deployment does, and starts the one of the other build in its place. */
+async function replace(place: Place, build: Build): Promise<void> {
+  place.program.signal("SIGTERM");
+  await place.program.exited;
+  const { part, port, data } = place;
+  place.program = await build.start(part, { port, data, env: environments[part] });
+  place.build = build;
+}
+
+const server = await start("server", serverPort);
+const workers = [await start("worker", await freePort()), await start("worker", await freePort())];
+const edge = await start("edge", await freePort());
+const url = `http://127.0.0.1:${edge.port}/mcp`;
+
+const caller = callerAt(url, "");
 const started: string[] = [];
 let phase = newPhase("warming up");
 let isOver = false;
@@ -62,28 +125,28 @@ async function load(id: number): Promise<void> {
   }
 }
 
-const loads = Array.from({ length: callers }, (_, id) => load(id));
-await pause(5_000);
 const phases: Phase[] = [];
 const enter = (name: string) => {
   phase = newPhase(name);
   phases.push(phase);
 };
 
+const loads = Array.from({ length: callers }, (_, id) => load(id));
+await pause(5_000);
 enter("before");
 await pause(seconds * 1_000);
-enter("rolling restart of two workers");
-for (const end = Date.now() + seconds * 1_000; Date.now() < end; ) {
-  for (const worker of stack.workers) {
-    await worker.end("SIGTERM");
-    await worker.start();
+enter("workers of both builds");
+for (const end = Date.now() + seconds * 1_000; Date.now() < end || workers.some(({ build }) => build !== next); ) {
+  for (const worker of workers) {
+    await replace(worker, worker.build === next ? before : next);
     await pause(1_000);
   }
 }
-enter("edge replaced");
-await stack.edge.end("SIGTERM");
-await stack.edge.start();
-await pause(Math.max(seconds * 500, 5_000));
+for (const place of [edge, server]) {
+  enter(`${place.part} replaced`);
+  await replace(place, next);
+  await pause(Math.max(seconds * 500, 5_000));
+}
 enter("after");
 await pause(seconds * 500);
 isOver = true;
@@ -103,5 +166,7 @@ for (let i = 0; i < started.length; i += 50) {
   const { statuses } = await caller.call("probe_status", { job_names: started.slice(i, i + 50) });
   lost += statuses.filter(({ status }: { status: string }) => status !== "complete").length;
 }
-console.log(`${started.length} jobs, ${lost} not complete`);
-process.exitCode = lost > 0 ? 1 : 0;
+await using client = await currentClient.connect(url);
+const version = client.serverInfo?.version;
+console.log(`${started.length} jobs, ${lost} not complete; the edge has version ${version}`);
+process.exitCode = lost > 0 || version !== next.version ? 1 : 0;

@@ -1,10 +1,10 @@
 /**
  * Removes jobs that ended long ago. A job's promise, its task, its children (`job:…`) and all generations of its name
  * (`job~2`, …) are removed together, since a remaining generation would still hold the name. Then obsolete bookkeeping is
- * removed: promises that `isBookkeepingSql` of `core/resonate/ids.ts` finds.
+ * removed: promises of limits, which `isLimitSql` of `core/resonate/ids.ts` finds.
  */
-import { ENTRY, RETENTION_TAG } from "../../core/resonate/codec.ts";
-import { chainLink, isReservationOver } from "../../core/resonate/ids.ts";
+import { RETENTION_TAG } from "../../core/resonate/codec.ts";
+import { chainLink } from "../../core/resonate/ids.ts";
 import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/resonate/sequence.ts";
 import type { EndPosition, Store } from "./store.ts";
 
@@ -51,16 +51,9 @@ function sweepBookkeeping(store: Store, now: number, at: SweepPosition): SweepPo
     ends.set(chain, end);
     return end;
   };
-  const isListed = (tags: string) => {
-    const job = (JSON.parse(tags) as Record<string, string>)[ENTRY];
-    return job === undefined || store.has(job);
-  };
-  for (const { id, tags } of page) {
+  for (const { id } of page) {
     const link = chainLink(id);
-    const isNeeded = link
-      ? (link.isEntry && isListed(tags)) || isLandmark(link.n, endOfChain(link.chain))
-      : !isReservationOver(id, now);
-    if (!isNeeded) store.removeOne(id);
+    if (link && !isLandmark(link.n, endOfChain(link.chain))) store.removeOne(id);
   }
   const last = page.at(-1);
   return last && page.length === BOOKKEEPING ? { ...last, isBookkeeping: true } : undefined;

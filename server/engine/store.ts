@@ -8,7 +8,7 @@ import {
   cleanUpId,
   GENERATION,
   IS_FIRST_GENERATION_SQL,
-  isBookkeepingSql,
+  isLimitSql,
 } from "../../core/resonate/ids.ts";
 import type { Schedule, StoredPromise, Task } from "./records.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
@@ -303,11 +303,11 @@ export class Store {
     );
   }
 
-  /** Promises that, by their ids, count, limit or list jobs and that ended by `before`. */
-  endedBookkeeping({ settledAt, id }: EndPosition, before: number, limit: number): (EndPosition & { tags: string })[] {
-    return this.#all<EndPosition & { tags: string }>(
-      `SELECT id, settledAt, tags FROM promises
-       WHERE settledAt IS NOT NULL AND (${isBookkeepingSql("instr")})
+  /** Promises that, by their ids, limit jobs and that ended by `before`. */
+  endedBookkeeping({ settledAt, id }: EndPosition, before: number, limit: number): EndPosition[] {
+    return this.#all<EndPosition>(
+      `SELECT id, settledAt FROM promises
+       WHERE settledAt IS NOT NULL AND (${isLimitSql("instr")})
          AND (settledAt, id) > (?, ?) AND settledAt <= ? ORDER BY settledAt, id LIMIT ?`,
       settledAt,
       id,

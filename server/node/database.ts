@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { SCHEMA } from "../engine/schema.ts";
+import { SCHEMA_VERSION, TABLES } from "../engine/schema.ts";
 
 const FILE = "resonate.db";
 /** The default directory, which belongs to this program alone: its mode may be changed. */
@@ -12,8 +12,6 @@ const OWNERS_DIRECTORY = 0o700;
 const OWNERS_FILE = 0o600;
 /** Marks the file as ours (SQLite's `application_id`): "DMCE". */
 const APPLICATION_ID = 0x444d4345;
-/** Raise it with each change of the tables that earlier code cannot handle. */
-const SCHEMA_VERSION = 1;
 
 /** The largest file, in bytes, that is checked completely for damage when it is opened: 64 MiB take about 0.1 s. */
 const CHECKED_WHOLE = 64 * 1024 * 1024;
@@ -47,7 +45,7 @@ export function openDatabase(dir: string | undefined, restores = false): { db: D
     mkdirSync(resolve(dir), { recursive: true, mode: OWNERS_DIRECTORY });
     if (basename(resolve(dir)) === DIRECTORY) chmodSync(resolve(dir), OWNERS_DIRECTORY);
     if (!existsSync(file)) create(file);
-    // The files of an earlier start may have another mode; SQLite gives a new log the mode of its database.
+    // Files that were copied here may have another mode; SQLite gives a new log the mode of its database.
     for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, OWNERS_FILE);
     if (statSync(file).size === 0) throw damaged(file, "it is empty");
     db = new DatabaseSync(file);
@@ -95,7 +93,7 @@ function create(file: string): void {
 
 function createSchema(db: DatabaseSync): void {
   db.exec(
-    `BEGIN; ${SCHEMA} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`,
+    `BEGIN; ${TABLES.join(";")}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${SCHEMA_VERSION}; COMMIT;`,
   );
 }
 
@@ -109,7 +107,7 @@ function check(db: DatabaseSync, file: string): void {
   }
   if (user_version !== SCHEMA_VERSION) {
     throw new StartError(
-      `${file} has schema version ${user_version}, this server needs ${SCHEMA_VERSION}. A later durable-mcp-edge wrote it: start that version again, or restore a backup that this version made (docs/operations.md). To start with an empty state, move the file away.`,
+      `${file} has schema version ${user_version}, this server needs ${SCHEMA_VERSION}. Another version of durable-mcp-edge wrote it: start that version again, or restore a backup that this version made (docs/operations.md). To start with an empty state, move the file away.`,
     );
   }
   // Reading a larger file at each start would take too long. SQLite itself notices at once that a file was truncated.

@@ -1,19 +1,11 @@
-import { SCHEMA } from "../engine/schema.ts";
-import type { Sql } from "../engine/sql.ts";
+import { type ObjectSql, openSchema } from "../../core/resonate/object-storage.ts";
+import { SCHEMA_VERSION, TABLES } from "../engine/schema.ts";
 
-/** The version of the tables. Raise it with each change of the tables. */
-const VERSION = 2;
-/** The earliest version of the code that may use these tables: a deployment can be rolled back to it. */
-const SERVES = 1;
-
-/**
- * The object's own settings, by name: the tables' version, the key, the time of the next sweep, the instance that serves
- * streams. A Durable Object allows neither of SQLite's version pragmas.
- */
+/** The object's own settings, by name: the key, the time of the next sweep, the instance that serves streams. */
 export class Notes {
-  readonly #sql: Sql;
+  readonly #sql: ObjectSql;
 
-  constructor(sql: Sql) {
+  constructor(sql: ObjectSql) {
     this.#sql = sql;
   }
 
@@ -22,7 +14,7 @@ export class Notes {
   }
 
   set(name: string, value: string): void {
-    this.#sql.run(
+    this.#sql.all(
       "INSERT INTO notes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
       name,
       value,
@@ -30,27 +22,14 @@ export class Notes {
   }
 }
 
+const NOTES_TABLE = "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
+
 /**
- * Opens the tables, and creates them in a new object.
+ * Creates the tables in a new object.
  *
- * @throws {Error} when their version is too new or too old for this code
+ * @throws {Error} if the object has tables of another version
  */
-export function openTables(sql: Sql): Notes {
-  const notes = new Notes(sql);
-  sql.transaction(() => {
-    sql.run("CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID");
-    const version = Number(notes.get("version") ?? 0);
-    if (Number(notes.get("serves") ?? 0) > VERSION) {
-      throw new Error(
-        `The Resonate object's tables have schema version ${version}, which this version of durable-mcp-edge cannot read: deploy the version that wrote them, or a later one (docs/operations.md).`,
-      );
-    }
-    if (version >= VERSION) return;
-    if (version > 0)
-      throw new Error(`The Resonate object's tables have schema version ${version}: deploy commit 1c007cb first.`);
-    for (const statement of SCHEMA.split(";")) if (statement.trim() !== "") sql.run(statement);
-    notes.set("version", String(VERSION));
-    notes.set("serves", String(SERVES));
-  });
-  return notes;
+export function openTables(sql: ObjectSql): Notes {
+  openSchema(sql, { name: "the Resonate object", version: SCHEMA_VERSION, tables: [NOTES_TABLE, ...TABLES] });
+  return new Notes(sql);
 }

@@ -161,7 +161,7 @@ describe.skipIf(process.platform === "win32")("on the disk", () => {
     });
   });
 
-  test("state that an earlier version left readable for everybody becomes private", async () => {
+  test("state that everybody can read becomes private", async () => {
     const data = join(dir, ".resonate");
     await serveOnce(data);
     await chmod(data, 0o755);

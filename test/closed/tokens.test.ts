@@ -205,6 +205,7 @@ describe("scopes to read and to write", () => {
       revision: "2025-11-25",
       resources: true,
       tools: [{ name: "pay", inputSchema: { type: "object" } }],
+      lists: { prompts: [], resources: [], resourceTemplates: [] },
       offers: ["subscribe"],
     };
     const options = { name: "acme", url: "https://acme.example" };

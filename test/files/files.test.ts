@@ -1,4 +1,5 @@
 /** Files of jobs, through the real edge and worker, which share a folder. */
+
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,6 +9,7 @@ import { newToken } from "../../cli/static-token.ts";
 import { type Caller, callerOf } from "../../core/author/caller.ts";
 import type { FileReference } from "../../core/author/file.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { Sealing } from "../../core/resonate/sealing.ts";
 import { folderStore } from "../../features/files/folder.ts";
 import { folderOf, KeptFiles } from "../../features/files/kept-files.ts";
 import { locationOf } from "../../features/files/location.ts";
@@ -314,7 +316,7 @@ test("the files of a job are removed when it is forgotten, and a sweep removes t
   const client = new ResonateClient({
     url: stack.resonate.url,
     token: stack.resonate.env.RESONATE_TOKEN,
-    encryptionKeys: key,
+    codec: new Sealing(key),
   });
   // Files that do not belong to a job stay.
   const others = ["list.txt", "notes/old.txt", `notes/${"a".repeat(16)}-1.1.1`].map((path) => join(folder, path));

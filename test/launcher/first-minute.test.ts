@@ -180,8 +180,8 @@ describe.sequential("a running stack", () => {
   });
 });
 
-describe.concurrent("an older state", () => {
-  test("without saved ports and lock is opened, and its jobs go on", async () => {
+describe.concurrent("the state of a server that ran alone", () => {
+  test("is opened, and its jobs go on", async () => {
     await using data = await folder();
     const id = "timer_old";
     {

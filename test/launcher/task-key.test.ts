@@ -4,7 +4,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, test } from "vitest";
-import { TaskHandles } from "../../features/tasks/handle.ts";
+import { JobHandles } from "../../core/tools/job-handles.ts";
 import { tasksAt } from "../tasks/support.ts";
 import { launch } from "./launcher.ts";
 
@@ -57,5 +57,5 @@ test.concurrent("TASK_KEY is used when it is set", async ({ expect }) => {
   const TASK_KEY = randomBytes(32).toString("hex");
   await using stack = await started(["--memory"], { TASK_KEY });
   const { taskId, createdAt } = await stack.call(...timer("given key"));
-  expect(taskId).toBe(await new TaskHandles(TASK_KEY, "").seal("timer_given key", "", Date.parse(createdAt)));
+  expect(taskId).toBe(await new JobHandles(TASK_KEY, "").seal("timer_given key", "", Date.parse(createdAt)));
 });

@@ -59,9 +59,9 @@ describe("an unusable state file is named and stays unchanged:", () => {
     ["overwritten at its start", () => overwrite(file, 0, 200), "is damaged"],
     ["another program's database", () => otherDatabase(file), "is not a state file of this server"],
     [
-      "of a later schema",
+      "of another schema version",
       () => sql(file, "PRAGMA user_version = 99"),
-      "has schema version 99, this server needs 1. A later durable-mcp-edge wrote it: start that version again",
+      "has schema version 99, this server needs 1. Another version of durable-mcp-edge wrote it: start that version again",
     ],
     ["missing while its log exists", () => loseDatabase(file), "is missing but its write-ahead log"],
   ])("%s", (_, damage, reason) => {

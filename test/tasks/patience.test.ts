@@ -39,7 +39,6 @@ test("is answered, before the client gives up, with the job's name and how to co
     asks: false,
     mayConfirm: true,
     patience: 4_000,
-    pageOf: async () => undefined,
     signal,
     inputResponses: {},
   };

@@ -1,5 +1,5 @@
 /** The commands `wrap`, which needs one line, and `sync`, for a user's own project. */
-import { mkdir, mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
@@ -174,36 +174,6 @@ test("sync adds a server to a project, and updates the snapshots of the servers 
   await writeFile(waiting, JSON.stringify({ ...seen, lists }));
   const accepting = await said(["sync", "--accept", "hello"], project);
   expect(accepting).toMatchObject({ exitCode: 0, output: expect.stringContaining("+ prompt hello is new") });
-});
-
-test("sync --accept does not accept what it has not shown, if an earlier version has written what waits", async () => {
-  const root = await folder();
-  const file = join(root, "calls");
-  await writeFile(join(root, "package.json"), JSON.stringify({ name: "mine", type: "module" }));
-  await mkdir(join(root, "tools"));
-  const options = { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: file } };
-  await writeFile(
-    join(root, "tools/runs.js"),
-    `import { wrapServer } from ${JSON.stringify(resolve("wrap/index.ts"))};
-import { runWrapped } from ${JSON.stringify(resolve("wrap/worker/index.ts"))};
-runWrapped(wrapServer(${JSON.stringify(options)}), { snapshot: new URL("./counting.snapshot.json", import.meta.url) });`,
-  );
-  const snapshot = join(root, "tools/counting.snapshot.json");
-  expect((await said(["sync"], root)).output).toMatch(/counting: \d+ tools, written/);
-  const seen = JSON.parse(await readFile(snapshot, "utf8"));
-  const agreed = { ...seen, tools: seen.tools.filter(({ name }: { name: string }) => name !== "read") };
-  await writeFile(snapshot, JSON.stringify(agreed));
-  await writeFile(join(root, "tools/waiting.json"), JSON.stringify(agreed));
-  const refused = await said(["sync", "--accept"], root);
-  expect(refused).toMatchObject({ exitCode: 1, output: expect.stringMatching(/Type .*sync first/) });
-  expect(JSON.parse(await readFile(snapshot, "utf8"))).toEqual(agreed);
-  expect((await said(["sync"], root)).output).toContain("+ read is new");
-  expect((await readdir(join(root, "tools"))).toSorted()).toEqual([
-    "counting.snapshot.json",
-    "counting.waiting.json",
-    "runs.js",
-  ]);
-  expect((await said(["sync", "--accept"], root)).output).toMatch(/Its tools have changed:\n +\+ read is new/);
 });
 
 test("sync writes no key of a URL into the project", async () => {

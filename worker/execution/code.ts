@@ -2,11 +2,15 @@
 import * as z from "zod";
 import type { Implementation } from "../../core/author/implement.ts";
 import { VERSION_TAG } from "../../core/author/job.ts";
+import { seedOf } from "../../core/jobs/durable-promise.ts";
 import { CLEANUP_FUNCTION, decodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import type { CachedJob } from "./journal-cache.ts";
 
-/** The parameter of a job's promise: the function to run, its arguments, the seed of its random values, and its limits. */
+/**
+ * The parameter of a job's promise: the function to run, its arguments, the seed of its random values, and its limits. Other Resonate
+ * clients write function and arguments alone.
+ */
 const Invocation = z.object({
   func: z.string(),
   args: z.array(z.unknown()),
@@ -19,7 +23,7 @@ const Invocation = z.object({
 export interface FoundFunction {
   code: NonNullable<ReturnType<Implementation["versionOf"]>>;
   args: unknown;
-  seed: string | undefined;
+  seed: string;
   /** How long the promise outlives the job's deadline, to leave time for a clean-up, in milliseconds. */
   cleanup: number;
   /** How many bytes of files the job may store; 0 for any number. */
@@ -39,8 +43,8 @@ export function codeFor(promise: PromiseRecord, implementations: readonly Implem
   // A job that was started by another Resonate client names no version.
   const version = promise.tags[VERSION_TAG] ?? implementation.job.version;
   const code = implementation.versionOf(Number(version));
-  const { args, seed, cleanup = 0, storage = 0 } = invocation;
-  return code && { code, args: args[0], seed, cleanup, storage, implementation };
+  const { args, cleanup = 0, storage = 0 } = invocation;
+  return code && { code, args: args[0], seed: seedOf(invocation, promise), cleanup, storage, implementation };
 }
 
 /**

@@ -93,6 +93,7 @@ export class JobSetup {
       jobName: name,
       startedAt: promise.createdAt,
       deadline,
+      seed: found.seed,
       owner,
       env: env ? this.#environments.get(env) : {},
       log: logOf(log),
@@ -169,8 +170,9 @@ export class JobSetup {
    * What the first run of a job takes over from the attempt that it resumes, if any. Records once, with the job, whether it resumes
    * and why not.
    */
-  async resumption({ id, tags }: PromiseRecord, lease: TaskLease, log: LineLog): Promise<Resumed | undefined> {
+  async resumption(promise: PromiseRecord, lease: TaskLease, log: LineLog): Promise<Resumed | undefined> {
     const { store, namespace } = this.options;
+    const { id, tags } = promise;
     const earlier = tags[RESUMES_TAG];
     if (earlier === undefined) return undefined;
     const before = await readNewest(new Journal(), earlier, (each) => lease.get(each));
@@ -180,17 +182,18 @@ export class JobSetup {
       return awaited === undefined ? undefined : (await lease.get(awaited))?.state;
     });
     const { name } = splitKey(localId(earlier, namespace));
-    const begin = async () => {
+    const begin = async (): Promise<Resumption> => {
       if (typeof kept === "string") return { anew: `${name} ${kept}` };
       // The kept steps may hold random values of the earlier attempt.
-      const seed = before.run?.seed ?? (await firstSeed(await lease.get(earlier), (each) => lease.get(each)));
-      return { from: name, ...(seed !== undefined && { seed }) };
+      const ofEarlier = async () => firstSeed((await lease.get(earlier)) ?? promise, (each) => lease.get(each));
+      return { from: name, seed: before.run?.seed ?? (await ofEarlier()) };
     };
     const known = await lease.get(resumptionId(id));
-    const told = known ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
-    const { seed, ...resumption } = decodeValue(told.param) as Resumption & { seed?: string };
-    if (!known) log.info(resumption, "from" in resumption ? "job resumed" : "job began anew");
-    if (!("from" in resumption) || typeof kept === "string") return { memo: new Map() };
-    return { memo: kept, ...(before.run && { args: before.run.args }), ...(seed !== undefined && { seed }) };
+    const record = known ?? (await lease.create(resumptionId(id), await begin(), "resolved"));
+    const told = decodeValue(record.param) as Resumption;
+    const isResumed = "from" in told;
+    if (!known) log.info(isResumed ? { from: told.from } : told, isResumed ? "job resumed" : "job began anew");
+    if (!isResumed || typeof kept === "string") return { memo: new Map() };
+    return { memo: kept, ...(before.run && { args: before.run.args }), seed: told.seed };
   }
 }

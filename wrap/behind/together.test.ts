@@ -11,7 +11,7 @@ const KEPT = { "acme/cost": 2 };
 
 /** The offers of a server with these lists, whose answer to each request is `said`. */
 function passed(lists: Partial<Record<"prompts" | "resources" | "resourceTemplates", Listed[]>>, said: object = {}) {
-  const snapshot = { server: { name: "acme", version: "" }, revision: "", resources: true, tools: [] };
+  const snapshot = { server: { name: "acme", version: "" }, revision: "", resources: true, tools: [], offers: [] };
   const job = wrapServer({ name: "acme", url: "https://acme.example" }).jobs.own;
   const server = serverBehind({
     jobs: [job],
@@ -100,7 +100,7 @@ function listed(...templates: [string[], string[]]): unknown[] {
     serverBehind({
       jobs: [job],
       snapshot: {
-        ...{ server: { name, version: "" }, revision: "", resources: true, tools: [] },
+        ...{ server: { name, version: "" }, revision: "", resources: true, tools: [], offers: [] },
         lists: {
           ...{ prompts: [], resources: [] },
           resourceTemplates: (templates[i] ?? []).map((uriTemplate) => ({ name, uriTemplate })),

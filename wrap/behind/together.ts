@@ -82,9 +82,7 @@ const appsOf = ({ options }: Server) => ({ apps: options.apps === true });
 function isOwnTemplate(template: Listed, server: Server, servers: readonly Server[]): boolean {
   const part = fixedPart(template);
   const isAlike = (other: string) => SAYS_WHOSE.test(other) && (other.startsWith(part) || part.startsWith(other));
-  const others = servers
-    .filter((each) => each !== server)
-    .flatMap(({ snapshot }) => snapshot.lists?.resourceTemplates ?? []);
+  const others = servers.filter((each) => each !== server).flatMap(({ snapshot }) => snapshot.lists.resourceTemplates);
   return SAYS_WHOSE.test(part) && !others.some((each) => isAlike(fixedPart(each)));
 }
 
@@ -93,7 +91,7 @@ function entriesOf(servers: readonly Server[], kind: Kind): Map<string, Entry> {
   const entries = new Map<string, Entry>();
   for (const server of servers) {
     const { name, snapshot, options } = server;
-    const own = snapshot.lists?.[kind] ?? [];
+    const own = snapshot.lists[kind];
     for (const there of own.slice(0, MAX_LISTED)) {
       const key = keyOf(there);
       if (options.apps !== true && isApp(key)) continue;
@@ -122,7 +120,7 @@ function together(servers: readonly Server[]): Passed {
   const resources = entriesOf(servers, "resources");
   const templates = entriesOf(servers, "resourceTemplates");
   const [completions, logging, subscribe] = OFFERS.map((offer) =>
-    servers.some(({ snapshot }) => snapshot.offers?.includes(offer)),
+    servers.some(({ snapshot }) => snapshot.offers.includes(offer)),
   );
 
   const promptOf = (name: unknown): Entry => {
@@ -185,7 +183,7 @@ function together(servers: readonly Server[]): Passed {
     const entry = type === "ref/prompt" ? promptOf(name) : templates.get(String(uri));
     if (!entry) throw refused(`there is no template of resources ${JSON.stringify(uri)}`);
     const { server, there } = entry;
-    if (!server.snapshot.offers?.includes("completions")) {
+    if (!server.snapshot.offers.includes("completions")) {
       throw new ProtocolError(ErrorCode.MethodNotFound, `${server.name} completes nothing`);
     }
     const own = type === "ref/prompt" ? { type, name: there.name } : { type, uri: there.uriTemplate };
@@ -221,7 +219,7 @@ function together(servers: readonly Server[]): Passed {
       const watch = async (uri: string) => {
         if (weightOfRead(uri) === 0) return;
         const [server, there] = await sourceOf(uri, context);
-        if (!server.snapshot.offers?.includes("subscribe")) return;
+        if (!server.snapshot.offers.includes("subscribe")) return;
         await watchResource(server, there, context, () => onUpdated(uri));
       };
       await Promise.allSettled(uris.map(watch));

@@ -23,10 +23,8 @@ const listsOf = (make: (kind: (typeof KINDS)[number]) => readonly Listed[]): Lis
 
 /** An accepted entry stays as accepted while the server lists it. If the server removes it, it may come back. */
 function narrowedLists(before: Snapshot, now: Snapshot): Pick<Snapshot, "lists" | "agreedLists"> {
-  // A version that did not pass these lists on could neither accept nor refuse their entries.
-  if (!before.lists) return now.lists ? { lists: now.lists } : {};
-  const agreed = listsOf((kind) => [...(before.lists?.[kind] ?? []), ...(before.agreedLists?.[kind] ?? [])]);
-  const there = Object.fromEntries(KINDS.map((kind) => [kind, new Set((now.lists?.[kind] ?? []).map(keyOf))]));
+  const agreed = listsOf((kind) => [...before.lists[kind], ...(before.agreedLists?.[kind] ?? [])]);
+  const there = Object.fromEntries(KINDS.map((kind) => [kind, new Set(now.lists[kind].map(keyOf))]));
   const isThere = (kind: string) => (entry: Listed) => there[kind]?.has(keyOf(entry)) === true;
   const gone = listsOf((kind) => agreed[kind].filter((entry) => !isThere(kind)(entry)));
   return {
@@ -46,7 +44,7 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
   });
   const kept = new Map(tools.map((tool) => [tool.name, tool]));
   const others = agreed.filter((tool) => !isDeepStrictEqual(tool, kept.get(tool.name)));
-  const { acceptances, instructions, offers = now.offers } = before;
+  const { acceptances, instructions, offers } = before;
   return {
     server: { ...before.server, version: now.server.version },
     revision: now.revision,
@@ -55,7 +53,7 @@ export function narrowed(before: Snapshot, now: Snapshot): Snapshot {
     ...(acceptances && { acceptances }),
     ...(instructions !== undefined && now.instructions !== undefined && { instructions }),
     ...narrowedLists(before, now),
-    ...(offers && { offers: offers.filter((offer) => now.offers?.includes(offer)) }),
+    offers: offers.filter((offer) => now.offers.includes(offer)),
     ...(now.left && { left: now.left }),
     ...(others.length > 0 && { agreed: others }),
   };
@@ -71,12 +69,7 @@ export function accepted(before: Snapshot, now: Snapshot, names: readonly string
     ...before,
     tools: [...before.tools.filter(isOtherTool), ...now.tools.filter((tool) => !isOtherTool(tool))],
     ...(agreed && { agreed: agreed.filter(isOtherTool) }),
-    ...(lists && {
-      lists: listsOf((kind) => [
-        ...lists[kind].filter(isOther),
-        ...(now.lists?.[kind] ?? []).filter((entry) => !isOther(entry)),
-      ]),
-    }),
+    lists: listsOf((kind) => [...lists[kind].filter(isOther), ...now.lists[kind].filter((entry) => !isOther(entry))]),
     ...(agreedLists && { agreedLists: listsOf((kind) => agreedLists[kind].filter(isOther)) }),
   };
 }
@@ -165,10 +158,9 @@ export function differences(before: Snapshot, now: Snapshot, whole = false): str
       return [`+ ${what}${shown(key, SHOWN)} is new: ${shown(JSON.stringify(rest(entry)), width)}`];
     }),
   ];
-  const about = ({ server: { name, title }, instructions, resources, offers = now.offers }: Snapshot) =>
+  const about = ({ server: { name, title }, instructions, resources, offers }: Snapshot) =>
     ({ name, title, instructions, resources, offers }) satisfies Fields;
-  const byKey = ({ lists }: Snapshot, kind: keyof Lists) =>
-    new Map(lists?.[kind].map((entry) => [keyOf(entry), entry]));
+  const byKey = ({ lists }: Snapshot, kind: keyof Lists) => new Map(lists[kind].map((entry) => [keyOf(entry), entry]));
   const lines = [
     ...changed("server ", about(before), about(now)),
     ...changesOf(
@@ -178,10 +170,7 @@ export function differences(before: Snapshot, now: Snapshot, whole = false): str
       ({ annotations, execution: _, ...rest }) => ({ ...annotations, ...rest }),
       ({ name: _, ...rest }) => rest,
     ),
-    // After an upgrade, lists that the earlier version did not record are not reported as changes.
-    ...(before.lists ? KINDS : []).flatMap((kind) =>
-      changesOf(`${kind.slice(0, -1)} `, byKey(before, kind), byKey(now, kind)),
-    ),
+    ...KINDS.flatMap((kind) => changesOf(`${kind.slice(0, -1)} `, byKey(before, kind), byKey(now, kind))),
   ];
   const more = lines.length - LINES;
   return whole || more <= 0 ? lines : [...lines.slice(0, LINES), `… and ${more} more`];

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { callerOf } from "../../../core/author/caller.ts";
-import { isRoot, journalEntryId, listId, quotaId, startRecordId } from "../../../core/resonate/ids.ts";
+import { isRoot, journalEntryId, recordMarkId, startRecordId } from "../../../core/resonate/ids.ts";
 import { openDatabase } from "../../../server/node/database.ts";
 import { forget } from "./forget.ts";
 
@@ -17,12 +17,11 @@ const HERS = [
   `${key}timer_tea`,
   journalEntryId(`${key}timer_tea`, 0),
   `${key}timer_tea~2`,
-  listId(key, "0.1"),
-  quotaId(key, "1.5.t7"),
+  recordMarkId(key),
   startRecordId("weather_data_1", key),
 ].map((id) => NAMESPACE + id);
 const OTHERS = [
-  ...[`${other}timer_tea`, listId(other, "0.1"), "weather_data_1", startRecordId("weather_data_1", other)].map(
+  ...[`${other}timer_tea`, recordMarkId(other), "weather_data_1", startRecordId("weather_data_1", other)].map(
     (id) => NAMESPACE + id,
   ),
   `test/${key}timer_tea`,

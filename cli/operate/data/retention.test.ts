@@ -3,16 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ENTRY, RETENTION_TAG } from "../../../core/resonate/codec.ts";
-import {
-  cleanUpId,
-  isRoot,
-  journalEntryId,
-  limitId,
-  limitSlotId,
-  listId,
-  quotaId,
-} from "../../../core/resonate/ids.ts";
+import { RETENTION_TAG } from "../../../core/resonate/codec.ts";
+import { cleanUpId, isRoot, journalEntryId, limitId, limitSlotId } from "../../../core/resonate/ids.ts";
 import { BATCH } from "./database.ts";
 import { retainSqlite } from "./retention.ts";
 
@@ -85,38 +77,25 @@ test("keeps a job while the clean-up of one of its generations is pending", () =
   expect(left("promises")).toEqual(["trip", "trip~2", cleanUpId("trip~2")]);
 });
 
-test("removes bookkeeping that counted, limited or listed removed jobs", () => {
+test("removes the links of a limit that do not lead to the last one", () => {
   promise("old", 40);
   promise("young", 3);
-  const period = (daysAgo: number) => Math.floor((now - daysAgo * DAY) / DAY);
-  promise(quotaId("c.", `24.${period(40)}.t7`), 40);
-  promise(quotaId("c.", `24.${period(0)}.g1`), 0);
   for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("", "archive"), 0, n), n > 6 ? 0 : 5);
-  for (let n = 1; n <= 7; n++) promise(listId("c.", `0.${n}`), 5, { [ENTRY]: n === 5 ? "young" : "old" });
-  for (let n = 1; n <= 7; n++) promise(listId("c.", `1.${n}`), 5); // from a version whose entries did not name their job
-  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 1, promises: 1, bookkeeping: 3 });
-  const bookkeeping = left("promises").filter((id) => /quota|0\.\d$/.test(String(id)));
-  const links = [1, 2, 4, 5, 6, 7]; // those that lead to the last
-  const list = links.map((n) => listId("c.", `0.${n}`));
-  expect(bookkeeping).toEqual([
-    ...list,
-    quotaId("c.", `24.${period(0)}.g1`),
-    ...links.map((n) => limitSlotId(limitId("", "archive"), 0, n)),
-  ]);
+  expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual({ jobs: 1, promises: 1, bookkeeping: 1 });
+  const links = [1, 2, 4, 5, 6, 7].map((n) => limitSlotId(limitId("", "archive"), 0, n));
+  expect(left("promises")).toEqual([...links, "young"]);
 });
 
-test("keeps a job, with its list entry, that is started again while the jobs before it are removed", () => {
+test("keeps a job that is started again while the jobs before it are removed", () => {
   db.exec("BEGIN");
   for (let n = 0; n < BATCH; n++) promise(`a${n + BATCH}`, 40);
   db.exec("COMMIT");
   for (const id of ["b", journalEntryId("b", 0), "b~2"]) promise(id, 40);
-  for (let n = 1; n <= 8; n++) promise(listId("c.", `0.${n}`), 5, { [ENTRY]: n === 3 ? "b" : "a500" });
   db.exec(`CREATE TRIGGER restart AFTER DELETE ON promises WHEN old.id = 'a500' BEGIN
     INSERT INTO promises (id, state, tags, timeout_at, created_at) VALUES ('b~3', 'pending', '{}', ${now + DAY}, 1); END`);
-  const removed = { jobs: BATCH, promises: BATCH, bookkeeping: 3 };
+  const removed = { jobs: BATCH, promises: BATCH, bookkeeping: 0 };
   expect(retainSqlite(file, { days: 30, namespace: "", now }, true)).toEqual(removed);
-  const list = [1, 2, 3, 4, 8].map((n) => listId("c.", `0.${n}`)); // the entry of b, and those that lead to the last
-  expect(left("promises")).toEqual(["b", journalEntryId("b", 0), "b~2", "b~3", ...list]);
+  expect(left("promises")).toEqual(["b", journalEntryId("b", 0), "b~2", "b~3"]);
 });
 
 test("leaves other namespaces alone", () => {

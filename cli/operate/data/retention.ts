@@ -1,17 +1,8 @@
 /** `retention`: removes old jobs from the database of a standalone Resonate server, whose protocol has no deletion. */
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { ENTRY, RETENTION_TAG } from "../../../core/resonate/codec.ts";
-import {
-  CHILD,
-  chainLink,
-  cleanUpId,
-  GENERATION,
-  isBookkeepingSql,
-  isLimitSql,
-  isReservationOver,
-  POSTGRES_PATTERNS,
-} from "../../../core/resonate/ids.ts";
+import { RETENTION_TAG } from "../../../core/resonate/codec.ts";
+import { CHILD, chainLink, cleanUpId, GENERATION, isLimitSql, POSTGRES_PATTERNS } from "../../../core/resonate/ids.ts";
 import { BOOKKEEPING_RETENTION } from "../../../core/resonate/sequence.ts";
 import { SUPPORTED_RELEASE } from "../../../core/resonate/support.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
@@ -108,7 +99,7 @@ const OPTIONS = {
 export const usage = usageOf(
   "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]",
   `Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
-steps, its progress feed and all generations of its name. Also removes records that counted, limited or listed jobs.
+steps, its progress feed and all generations of its name. Also removes records that limited jobs.
 Without --apply it only prints the counts.`,
   OPTIONS,
 );
@@ -121,19 +112,16 @@ export async function run(args: string[]): Promise<void> {
   const wanted = { days, namespace: values.namespace, now: Date.now() };
   if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
   const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, wanted, values.apply);
-  const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} records that counted, limited or listed jobs`;
+  const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} records that limited jobs`;
   console.log(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
 }
 
 /** SQL that extracts the parts of ids. SQLite has no regular expressions, but user-defined functions. */
 const ID_PARTS = {
-  sqlite: { chain: "chain_of(id)", link: "link_of(id)", isPeriodOver: (now: number) => `is_period_over(id, ${now})` },
+  sqlite: { chain: "chain_of(id)", link: "link_of(id)" },
   postgres: {
     chain: `substring(id from '${POSTGRES_PATTERNS.chain}')`,
     link: `CAST(substring(id from '${POSTGRES_PATTERNS.link}') AS BIGINT)`,
-    isPeriodOver: (now: number) =>
-      `(CAST(substring(id from '${POSTGRES_PATTERNS.quotaPeriod}') AS BIGINT) + 1)
-          * CAST(substring(id from '${POSTGRES_PATTERNS.quotaHours}') AS BIGINT) * 3600000 <= ${now}`,
   },
 };
 
@@ -141,33 +129,24 @@ const ID_PARTS = {
 function defineIdFunctions(db: DatabaseSync): void {
   db.function("chain_of", { deterministic: true }, (id) => chainLink(String(id))?.chain ?? null);
   db.function("link_of", { deterministic: true }, (id) => chainLink(String(id))?.n ?? null);
-  db.function("is_period_over", (id, now) => Number(isReservationOver(String(id), Number(now))));
 }
 
 /**
- * Creates the numbered table `expired_bookkeeping` by the rules of `server/engine/retention.ts`, as if the jobs in
- * `expired_jobs` were removed.
+ * Creates the numbered table `expired_bookkeeping` by the rules of `server/engine/retention.ts`.
  */
 function expiredBookkeeping({ namespace, now }: Wanted, dialect: keyof typeof ID_PARTS): string {
-  const { chain, link, isPeriodOver } = ID_PARTS[dialect];
-  const entry = dialect === "sqlite" ? `json_extract(tags, '$."${ENTRY}"')` : `tags->>'${ENTRY}'`;
+  const { chain, link } = ID_PARTS[dialect];
   const position = dialect === "sqlite" ? "instr" : "strpos";
   return `CREATE TEMP TABLE expired_bookkeeping AS
     WITH bookkeeping AS (
-      SELECT id, settled_at, ${entry} AS entry, ${chain} AS chain, ${link} AS link FROM promises
-      WHERE substr(id, 1, ${namespace.length}) = ${quote(namespace)} AND (${isBookkeepingSql(position)})
+      SELECT id, settled_at, ${chain} AS chain, ${link} AS link FROM promises
+      WHERE substr(id, 1, ${namespace.length}) = ${quote(namespace)} AND ${isLimitSql(position)}
     ), ends AS (
       SELECT chain, max(link) AS last FROM bookkeeping WHERE chain IS NOT NULL GROUP BY chain
     ), links AS (
       SELECT bookkeeping.*, last, link - (link & -link) AS before FROM bookkeeping JOIN ends ON ends.chain = bookkeeping.chain
-    ), gone AS (
-      SELECT id FROM bookkeeping WHERE chain IS NULL AND settled_at <= ${now - BOOKKEEPING_RETENTION} AND ${isPeriodOver(now)}
-      UNION ALL
-      SELECT id FROM links
-      WHERE settled_at <= ${now - BOOKKEEPING_RETENTION} AND link <> last
-        AND CASE WHEN before = 0 THEN 0 WHEN before = last - last % (before & -before) THEN 0 ELSE 1 END = 1
-        AND (${isLimitSql(position)} OR (entry IS NOT NULL
-          AND NOT EXISTS (SELECT 1 FROM promises job WHERE job.id = entry AND job.id NOT IN (SELECT id FROM expired_jobs))))
     )
-    SELECT id, row_number() OVER (ORDER BY id) AS n FROM gone`;
+    SELECT id, row_number() OVER (ORDER BY id) AS n FROM links
+    WHERE settled_at <= ${now - BOOKKEEPING_RETENTION} AND link <> last
+      AND CASE WHEN before = 0 THEN 0 WHEN before = last - last % (before & -before) THEN 0 ELSE 1 END = 1`;
 }

@@ -10,17 +10,12 @@ export function now(scope: Scope): number {
 
 export function random(scope: Scope): number {
   checkOutsideOfSteps(scope, "random", "Call it before the step");
-  return seededNumber(seedOf(scope), scope.nextDraw());
+  return seededNumber(scope.parts.runtime.seed, scope.nextDraw());
 }
 
 export function uuid(scope: Scope): string {
   checkOutsideOfSteps(scope, "uuid", "Call it before the step");
-  return seededUuid(seedOf(scope), scope.nextDraw());
-}
-
-function seedOf({ parts }: Scope): string {
-  const { seed, jobName, startedAt } = parts.runtime;
-  return seed ?? `${jobName} ${startedAt}`;
+  return seededUuid(scope.parts.runtime.seed, scope.nextDraw());
 }
 
 /** In a step, its place among the calls would differ from pass to pass. */

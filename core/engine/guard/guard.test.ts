@@ -111,16 +111,6 @@ test("the steps of one job are not guarded while another job's function runs", a
   expect(ends.map(({ result }) => result)).toEqual(["a", "b", "c"]);
 });
 
-test("a job of an earlier release, which has no seed, goes on under its old rules", async () => {
-  const fn: Fn = async (ctx) => {
-    const isLater = Date.now() > 0;
-    void ctx.step("fails", () => Promise.reject(new TypeError("no")));
-    await ctx.sleep("a while", MINUTE);
-    return [isLater, ctx.uuid().length];
-  };
-  expect(await new SimulatedJob(fn, { seed: undefined }).toEnd()).toEqual({ kind: "complete", value: [true, 36] });
-});
-
 // --- what is written instead ------------------------------------------------------------------------------------------
 
 test("a UUID is the same before and after a sleep and in every run, and differs from job to job", async () => {

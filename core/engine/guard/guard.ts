@@ -9,8 +9,6 @@ import { sourceLine } from "../../author/source-line.ts";
 export interface Guarded {
   /** Whether the function runs now. */
   readonly isOpen: boolean;
-  /** Whether the rules apply. They do not to jobs that an earlier release without these rules started. */
-  readonly isStrict: boolean;
   /** Notes that the function breaks a rule; returns the error to throw. */
   breaks(words: string): Error;
   unhandled(reason: unknown): void;
@@ -41,7 +39,7 @@ export const currentPass = (): Guarded | undefined => passes?.getStore();
 
 function refuse(what: string, instead: string): void {
   const pass = passes?.getStore();
-  if (!pass?.isOpen || !pass.isStrict) return;
+  if (!pass?.isOpen) return;
   throw pass.breaks(`${what} was called outside of a step${sourceLine()}. ${instead}`);
 }
 

@@ -60,7 +60,7 @@ export async function tell(parts: CancellationParts, cancellation: Cancellation)
   if (!by && (await handOutcomes(parts, cancellation, begun))) await handOver(parts, at);
   const paths = openWork().flatMap((command) => (begun.has(command) ? [] : command.path));
   const unbegun = paths.length > 0 ? paths : undefined;
-  await replay.cancel(await writer.record({ kind: "cancelled", op: "", whole: true, by, reason, unbegun }));
+  await replay.cancel(await writer.record({ kind: "cancelled", op: "", by, reason, unbegun }));
 }
 
 /**

@@ -4,7 +4,7 @@ import { Wakeup } from "./commands/wakeup.ts";
 import { FunctionPass } from "./function-pass.ts";
 
 test("a window closes when its outcome cannot be handed over", async () => {
-  const job = { seed: "a seed", startedAt: 0, deadline: 1 };
+  const job = { startedAt: 0, deadline: 1 };
   const pass = new FunctionPass(machineClock, new Wakeup(machineClock), job, false);
   const handed = pass.moveOn(() => {
     throw new Error("no such outcome");

@@ -31,10 +31,9 @@ export class FunctionPass implements Guarded {
   broken: NondeterminismError | undefined;
   /** Whether the outcomes that are handed over come from the journal. */
   isReplaying: boolean;
-  readonly isStrict: boolean;
   /** Whether the function knows that its job was cancelled, or that the deadline has come. */
   isTold = false;
-  /** What the function was told, and in which window, if groups that were open then end whole: see `JournalEntry`. */
+  /** What the function was told, and in which window. Groups that were open then end with their last item or branch. */
   told: { error: Error; window: number; reason: string | undefined } | undefined;
   /** Whether the deadline has come. Until the function knows, failures of attempts are not recorded. */
   isLate = false;
@@ -46,13 +45,12 @@ export class FunctionPass implements Guarded {
   constructor(
     clock: Clock,
     wakeup: Wakeup,
-    { seed, startedAt, deadline }: Pick<Runtime, "seed" | "startedAt" | "deadline">,
+    { startedAt, deadline }: Pick<Runtime, "startedAt" | "deadline">,
     isReplaying: boolean,
   ) {
     this.#clock = clock;
     this.#wakeup = wakeup;
     this.isReplaying = isReplaying;
-    this.isStrict = seed !== undefined;
     this.#now = startedAt;
     this.waitsUntil = deadline;
   }
@@ -106,7 +104,7 @@ export class FunctionPass implements Guarded {
 
   /** Something that the function started has failed, and nothing awaits it. */
   unhandled(reason: unknown): void {
-    if (this.isStrict) this.breaks(unhandled(reason));
+    this.breaks(unhandled(reason));
   }
 
   #ended(end: NonNullable<FunctionEnd>): void {

@@ -1,12 +1,9 @@
 /** Items and branches clean up after a cancellation and after the deadline before their group ends. */
 import { expect, test } from "vitest";
 import { replayed } from "../../../testing/replayed.ts";
-import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../author/context.ts";
-import { childOf } from "../../resonate/codec.ts";
-import { journalEntryId } from "../../resonate/ids.ts";
-import type { JournalEntry } from "../journal.ts";
 import type { Runnable } from "../runtime.ts";
 
 /** Waits until it is told, and cleans up. */
@@ -125,45 +122,4 @@ test("after a cancellation or the deadline, ctx.allSettled begins no further ite
   const late = Array<string>(4).fill("DeadlineExceeded");
   expect((await replayed(settled, {}, { deadline: HOUR })).result).toEqual(["fulfilled", "fulfilled", ...late]);
   expect([...new Set(begun)]).toEqual([2, 3]);
-});
-
-test("a job goes on whose clean-up an earlier version recorded, in which the first branch or item ended a group", async () => {
-  const done: string[] = [];
-  const release = (ctx: Context) =>
-    ctx.callback("sent").result.catch(async () => ctx.step("release", () => done.push("release")));
-  const code = async (ctx: Context) => {
-    const heard: unknown[] = [];
-    await Promise.all([
-      ctx.race({ waits, release }).catch((error) => heard.push(error.name)),
-      ctx
-        .all(["waits", "release"], (c, key) => (key === "waits" ? waits(c) : release(c)))
-        .catch(async (error) => {
-          heard.push(error.name);
-          heard.push(await ctx.step("undo", () => done.push("undo")));
-        }),
-    ]);
-    return [...heard, await ctx.step("last", () => done.push("last"))];
-  };
-  const job = new SimulatedJob(code, { deadline: HOUR });
-  await job.execute();
-  const records: JournalEntry[] = [
-    { kind: "cancelled", by: "deadline", op: "" },
-    { kind: "race", op: "race", winner: "waits", failed: true },
-    { kind: "step", op: "undo", value: "undone" },
-  ];
-  job.clock.moveTo(job.clock.now() + HOUR + SECOND);
-  const first = job.paths().length + 1;
-  for (const [i, record] of records.entries()) {
-    const { data } = childOf(journalEntryId(JOB, first + i), job.clock.now() - 1, {
-      param: { ...record, v: 1 },
-      tags: { "resonate:timer": "true" },
-    });
-    await job.sim.send("promise.create", data);
-  }
-  job.forget();
-  expect(await job.toEnd()).toMatchObject({
-    kind: "complete",
-    value: ["DeadlineExceeded", "DeadlineExceeded", "undone", 1],
-  });
-  expect(done).toEqual(["last"]);
 });

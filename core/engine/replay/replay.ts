@@ -85,7 +85,7 @@ export class Replay {
         const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
         const paths = unfinished.map(({ path }) => path);
         const error = by === "deadline" ? new DeadlineExceeded(paths, reason) : new JobCancelled(paths);
-        if ("whole" in event) pass.told = { error, window: pass.window, reason };
+        pass.told = { error, window: pass.window, reason };
         for (const { reject } of open) reject(error);
       },
       undefined,

@@ -43,8 +43,7 @@ test("a timeline lists journal entries in order, without values, past one that i
       { n: 1, kind: "step", op: "fetch", at: 1_000, over: 1_500 },
       { n: 3, kind: "retry", op: "send", at: 1_000, until: 2_000, attempt: 1, error: "refused" },
     ],
-    // The retry is still open, so the next look begins with it.
-    next: 3,
+    next: 4,
   });
 });
 

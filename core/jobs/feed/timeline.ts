@@ -28,19 +28,18 @@ export interface TimelineEntry {
 
 /**
  * Reads a bounded number of journal entries from the `from`th on, counted from 1, and before them those of `open`, the entries
- * that the reader knows as open. `next` is where to go on: after the last entry. A reader that names no `open`, as a page of
- * an earlier version, goes on at the first open entry, and may never come past it.
+ * that the reader knows as open. `next` is where to go on: after the last entry.
  */
 export async function timelineOf(
   promiseId: string,
   from: number,
   get: (id: string) => Promise<PromiseRecord | undefined>,
-  open?: readonly number[],
+  open: readonly number[] = [],
 ): Promise<{ entries: TimelineEntry[]; next: number }> {
   const entry = (n: number) => get(journalEntryId(promiseId, n));
   const entries: TimelineEntry[] = [];
   let last = from - 1;
-  const again = (open ?? []).slice(0, MOST_OPEN).map(async (n) => entryOf(n, await entry(n)));
+  const again = open.slice(0, MOST_OPEN).map(async (n) => entryOf(n, await entry(n)));
   const all = readFrom(entry, from, {
     batch: (missing, read) => (read >= MOST || missing >= maxUnderWay(last) ? 0 : Math.max(8, maxUnderWay(last))),
     onEntry(record, n) {
@@ -50,8 +49,7 @@ export async function timelineOf(
     },
   });
   const [known] = await Promise.all([Promise.all(again), all]);
-  const next = open ? undefined : entries.find(isOpen)?.n;
-  return { entries: [...known.filter((each) => each !== undefined), ...entries], next: next ?? last + 1 };
+  return { entries: [...known.filter((each) => each !== undefined), ...entries], next: last + 1 };
 }
 
 /** Whether an entry may still change. */

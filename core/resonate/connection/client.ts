@@ -1,7 +1,6 @@
 /** The Resonate client of edge, worker and doctor: a POST for each request, an SSE connection for pushed messages. */
 import { jsonOf } from "../json.ts";
 import { backoff, pause } from "../pacing/backoff.ts";
-import { maySeal, Sealing } from "../sealing.ts";
 import { Connections } from "./connections.ts";
 import type { StoreEndpoint } from "./endpoint.ts";
 import {
@@ -14,6 +13,7 @@ import {
   unreadable,
 } from "./failures.ts";
 import {
+  type Codec,
   type Found,
   type OperationAnswer,
   type OperationKind,
@@ -52,7 +52,7 @@ export type Exchange = (
   options: { timeout: number; signal?: AbortSignal | undefined; type?: string },
 ) => Promise<{ status: number; text: string }>;
 
-export interface ClientOptions extends Pick<StoreEndpoint, "url" | "token" | "fetch" | "encryptionKeys"> {
+export interface ClientOptions extends Pick<StoreEndpoint, "url" | "token" | "fetch" | "codec"> {
   /** Sends requests in place of `fetch`, if something faster exists. */
   exchange?: Exchange | undefined;
   /** How long a request, or the opening of a connection, may take, in milliseconds. Default: 10 s. */
@@ -82,25 +82,19 @@ export class ResonateClient {
   readonly #onRequest: ClientOptions["onRequest"];
   readonly #fetcher: typeof fetch;
   readonly #exchange: Exchange;
-  readonly #sealing: Sealing;
+  readonly #codec: Codec | undefined;
   /** The connections over which the server pushes messages. */
   readonly connections: Connections;
 
-  constructor({ url, token, encryptionKeys, fetch: fetcher, exchange, timeout = TIMEOUT, onRequest }: ClientOptions) {
-    this.#exchange =
-      exchange ??
-      (async (_url, body, options) => {
-        const response = await this.#post(body, options);
-        return { status: response.status, text: await response.text() };
-      });
+  constructor({ url, token, codec, fetch: fetcher, exchange, timeout = TIMEOUT, onRequest }: ClientOptions) {
     this.#fetcher = async (...request) => (fetcher ?? fetch)(...request);
+    this.#exchange = exchange ?? fetchExchange(this.#fetcher);
     this.#url = url.replace(/\/+$/, "");
     this.#token = token;
     this.#timeout = timeout;
     this.#onRequest = onRequest;
-    const sealing = new Sealing(encryptionKeys);
-    this.#sealing = sealing;
-    this.connections = new Connections({ token, timeout, sealing, fetch: (path, init) => this.#fetch(path, init) });
+    this.#codec = codec;
+    this.connections = new Connections({ token, timeout, codec, fetch: (path, init) => this.#fetch(path, init) });
   }
 
   /**
@@ -174,21 +168,12 @@ export class ResonateClient {
 
   /** Sends one request and returns the raw answer. Rejects with fetch's error. */
   async post<K extends OperationKind>(kind: K, data: RequestData<K>, options: SendOptions = {}): Promise<Response> {
-    return this.#post(await this.#written(kind, data, options), options);
-  }
-
-  #post(body: string, { signal }: SendOptions): Promise<Response> {
-    const timeout = AbortSignal.timeout(this.#timeout);
-    return this.#fetcher(this.#url, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body,
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-    });
+    const body = await this.#written(kind, data, options);
+    return this.#fetcher(this.#url, postOf(body, { timeout: this.#timeout, signal: options.signal }));
   }
 
   async #written(kind: OperationKind, data: object, { origin }: SendOptions): Promise<string> {
-    const sent = this.#sealing.isOn ? await this.#sealing.seal(data) : data;
+    const sent = this.#codec?.encode ? await this.#codec.encode(data) : data;
     const head = {
       corrId: crypto.randomUUID(),
       version: PROTOCOL_VERSION,
@@ -198,9 +183,9 @@ export class ResonateClient {
     return JSON.stringify({ kind, head, data: withHeads(sent) });
   }
 
-  /** Decrypts a record. @throws {ResonateRefused} if that fails */
+  /** Decodes a record. @throws {ResonateRefused} if that fails */
   opened(record: PromiseRecord): Promise<PromiseRecord> {
-    return this.#sealing.record(record).catch(() => unreadable(record));
+    return this.#codec?.decodeRecord(record).catch(() => unreadable(record)) ?? Promise.resolve(record);
   }
 
   /** @throws {ResonateUnavailable} */
@@ -218,11 +203,10 @@ export class ResonateClient {
       const envelope = parseEnvelope(text);
       status = envelope?.head.status ?? code;
       if (!envelope || !isAnswer(status)) throw refusal(status);
-      const opened =
-        this.#sealing.isOn || maySeal(text)
-          ? await this.#sealing.open(envelope.data).catch(() => unreadable(Object(envelope.data).promise))
-          : envelope.data;
-      return { status, data: opened } as OperationAnswer<K>;
+      const decoded = this.#codec?.isEncoded(text)
+        ? await this.#codec.decode(envelope.data).catch(() => unreadable(Object(envelope.data).promise))
+        : envelope.data;
+      return { status, data: decoded } as OperationAnswer<K>;
     } finally {
       this.#onRequest?.(kind, status);
     }
@@ -232,6 +216,21 @@ export class ResonateClient {
     return this.#fetcher(this.#url + path, init).catch(unreachable);
   }
 }
+
+/** Sends requests by `fetch`. */
+const fetchExchange =
+  (fetcher: typeof fetch): Exchange =>
+  async (url, body, options) => {
+    const response = await fetcher(url, postOf(body, options));
+    return { status: response.status, text: await response.text() };
+  };
+
+const postOf = (body: string, { timeout, signal }: Parameters<Exchange>[2]): RequestInit => ({
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body,
+  signal: signal ? AbortSignal.any([signal, AbortSignal.timeout(timeout)]) : AbortSignal.timeout(timeout),
+});
 
 /** Whether a status tells the state of a promise or task. Every other status is a failure. */
 function isAnswer(status: number): boolean {

@@ -1,9 +1,8 @@
 /** The SSE connections over which the Resonate server pushes messages. */
 import { createParser } from "eventsource-parser";
 import { pause, persist } from "../pacing/backoff.ts";
-import { maySeal, type Sealing } from "../sealing.ts";
 import { ResonateUnavailable, refusal } from "./failures.ts";
-import { type Message, parseMessage } from "./protocol.ts";
+import { type Codec, type Message, parseMessage } from "./protocol.ts";
 
 /** The pauses before a lost or refused connection is opened again, in milliseconds. */
 const RECONNECT = { base: 200, max: 5_000 };
@@ -52,7 +51,7 @@ interface Reach {
   token: string | undefined;
   /** How long the opening of a connection may take, in milliseconds. */
   timeout: number;
-  sealing: Sealing;
+  codec: Codec | undefined;
   /** A request to a path of the server. @throws {ResonateUnavailable} */
   fetch(path: string, init: RequestInit): Promise<Response>;
 }
@@ -78,7 +77,7 @@ export class Connections {
     const opening = setTimeout(() => ended.abort(new DOMException("no answer in time", "TimeoutError")), timeout);
     const path = `/poll/${encodeURIComponent(group)}/${encodeURIComponent(id)}`;
     const headers: Record<string, string> = { accept: "text/event-stream" };
-    const { token, sealing } = this.#reach;
+    const { token, codec } = this.#reach;
     if (token) headers.authorization = `Bearer ${token}`;
     let body: ReadableStream<Uint8Array>;
     try {
@@ -94,9 +93,9 @@ export class Connections {
     }
     const onData = (data: string) => {
       const message = parseMessage(data);
-      if (message?.kind === "unblock" && (sealing.isOn || maySeal(data))) {
+      if (message?.kind === "unblock" && codec?.isEncoded(data)) {
         // A message that cannot be decrypted is dropped: its waiters read the promise after a while, and learn why.
-        const opened = sealing.record(message.promise);
+        const opened = codec.decodeRecord(message.promise);
         opened.then((promise) => onMessage({ ...message, promise })).catch(() => {});
       } else if (message) onMessage(message);
     };

@@ -1,4 +1,6 @@
 import { fetchFrom, type ResonateNamespace } from "../object-address.ts";
+import { Sealing } from "../sealing.ts";
+import type { Codec } from "./protocol.ts";
 
 /** The server that holds a deployment's promises, and the worker group that executes them. */
 export interface StoreEndpoint {
@@ -7,8 +9,8 @@ export interface StoreEndpoint {
   token?: string | undefined;
   /** Sends requests to a server that is not reached over the network. */
   fetch?: typeof fetch | undefined;
-  /** The keys that encrypt the contents of promises: see `sealing.ts`. Default: none, nothing is encrypted. */
-  encryptionKeys?: string | undefined;
+  /** How the contents of promises are stored. Default: as they are. */
+  codec?: Codec | undefined;
   group: string;
   /** The prefix of every promise id. */
   namespace: string;
@@ -27,7 +29,7 @@ export function endpointOf(config: {
     ...(config.RESONATE && { fetch: fetchFrom(config.RESONATE) }),
     url: config.RESONATE_URL,
     token: config.RESONATE_TOKEN,
-    encryptionKeys: config.ENCRYPTION_KEYS,
+    codec: new Sealing(config.ENCRYPTION_KEYS),
     group: config.RESONATE_GROUP,
     namespace: config.RESONATE_NAMESPACE,
   };

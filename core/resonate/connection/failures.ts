@@ -52,7 +52,7 @@ export function unreachable(error: unknown): never {
 /** @param promise what cannot be decrypted, if it is one promise */
 export function unreadable(promise?: PromiseRecord): never {
   const error = new ResonateRefused(
-    "what it keeps is encrypted with a key that this deployment does not have, was changed, or is in clear",
+    "what it keeps is encrypted with a key that this deployment does not have, was changed, or is unencrypted",
   );
   throw Object.assign(error, { unread: promise && { ...promise, param: {}, value: {} } });
 }

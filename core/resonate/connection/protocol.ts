@@ -172,3 +172,15 @@ function isPromise(value: unknown): value is PromiseRecord & Record<string, unkn
 export const LINES = "application/x-ndjson";
 
 export const MOST_LINES = 64;
+
+/** Encodes the parameters and values of promises before they are sent to the server, and decodes those that come back. */
+export interface Codec {
+  /** A request's data as it is sent; undefined if it is sent as it is. */
+  readonly encode: (<T extends object>(data: T) => Promise<T>) | undefined;
+  /** Whether an answer or a message has to be decoded, by its text. */
+  isEncoded(text: string): boolean;
+  /** @throws {Error} for an answer that cannot be decoded */
+  decode<T>(data: T): Promise<T>;
+  /** @throws {Error} for a promise that cannot be decoded */
+  decodeRecord(record: PromiseRecord): Promise<PromiseRecord>;
+}

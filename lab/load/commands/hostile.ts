@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { execa } from "execa";
-import { startRealServer } from "../../upgrade/generation.ts";
+import { startRealServer } from "../../servers/real-server.ts";
 import { runHostile } from "../hostile.ts";
 import { number, summary } from "./tables.ts";
 

@@ -1,7 +1,7 @@
 /** Which clients may use tasks, which ids are tasks, and how other requests are refused. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { TaskHandles } from "../../../features/tasks/handle.ts";
+import { JobHandles } from "../../../core/tools/job-handles.ts";
 import { client2025 } from "../../support/clients.ts";
 import { rpc, rpcHeaders, rpcMessage } from "../../support/rpc.ts";
 import type { Stack } from "../../support/stack.ts";
@@ -117,11 +117,11 @@ describe("an id that is not that of a task", () => {
     ["padded", () => `${task.taskId}=`],
     ["with another job's seal", () => `${Buffer.from("timer_other").toString("base64url")}.${mac()}`],
     ["with a bit of the name flipped", () => flip(task.taskId, 9)],
-    ["sealed with another key", () => new TaskHandles("x".repeat(32), stack.namespace).seal("timer_gates", "", 0)],
-    ["of another deployment's namespace", () => new TaskHandles(KEY, "elsewhere/").seal("timer_gates", "", 0)],
-    ["another caller's", () => new TaskHandles(KEY, stack.namespace).seal("timer_gates", "somebody", 0)],
-    ["sealed, of a job that does not exist", () => new TaskHandles(KEY, stack.namespace).seal("timer_never", "", 0)],
-    ["sealed, of a text that is not a job name", () => new TaskHandles(KEY, stack.namespace).seal("something", "", 0)],
+    ["sealed with another key", () => new JobHandles("x".repeat(32), stack.namespace).seal("timer_gates", "", 0)],
+    ["of another deployment's namespace", () => new JobHandles(KEY, "elsewhere/").seal("timer_gates", "", 0)],
+    ["another caller's", () => new JobHandles(KEY, stack.namespace).seal("timer_gates", "somebody", 0)],
+    ["sealed, of a job that does not exist", () => new JobHandles(KEY, stack.namespace).seal("timer_never", "", 0)],
+    ["sealed, of a text that is not a job name", () => new JobHandles(KEY, stack.namespace).seal("something", "", 0)],
   ];
 
   test.each(IDS)("%s: is an unknown task to every method", async (_what, id) => {
@@ -144,7 +144,7 @@ describe("an id that is not that of a task", () => {
   });
 
   test("the unchanged id is the task", async () => {
-    expect(await new TaskHandles(KEY, stack.namespace).seal("timer_gates", "", Date.parse(task.createdAt))).toBe(
+    expect(await new JobHandles(KEY, stack.namespace).seal("timer_gates", "", Date.parse(task.createdAt))).toBe(
       task.taskId,
     );
   });

@@ -51,9 +51,10 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
     expect(lines).toMatchObject([{ msg: "job started" }, { outcome: "failed", reason }]);
   });
 
-  test("an unhandled rejection is logged and does not end the worker", async () => {
+  test("an unhandled rejection fails its job, is logged and does not end the worker", async () => {
     await start("leaves_a_rejection");
-    expect(await resonate.settled(`${namespace}leaves_a_rejection`)).toMatchObject({ state: "resolved" });
+    const { state, value } = await resonate.settled(`${namespace}leaves_a_rejection`);
+    expect([state, value.data.message]).toEqual(["rejected", expect.stringContaining("nobody waits for this")]);
     expect(worker.logs()).toContainEqual(expect.objectContaining({ level: "error", reason: "nobody waits for this" }));
   });
 

@@ -124,10 +124,11 @@ test("prompts of the same name and resources of the same address are kept apart 
 
 test("tools of two servers with the same name are refused with a message that has no stack of the bundle", async () => {
   const snapshot = { server: { name: "s", version: "1" }, revision: "2025-11-25", resources: false };
+  const lists = { prompts: [], resources: [], resourceTemplates: [] };
   const tools = [{ name: "report", inputSchema: { type: "object" } }];
   const pair = ["east", "west"].map((name) => ({
     options: { name, url: "https://acme.example/mcp" },
-    snapshot: { ...snapshot, tools },
+    snapshot: { ...snapshot, tools, lists, offers: [] },
   }));
   const started = startEdge({ port: 0, bindings: { WRAP_PAIR: JSON.stringify(pair) }, entry: EDGE });
   const words = "Two tools are called report, built-in ones included. Give a wrapped server a prefix.";

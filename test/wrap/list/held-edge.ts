@@ -30,6 +30,8 @@ const snapshot: Snapshot = {
     },
     { name: "flat", inputSchema: { type: "object", properties: "none", required: 5 } },
   ],
+  lists: { prompts: [], resources: [], resourceTemplates: [] },
+  offers: [],
   held: ["+ <b>leak</b> is new"],
 };
 

@@ -11,8 +11,8 @@ import { storedAnswer } from "./outcome.ts";
 /** A task at the server. */
 export interface RemoteTask {
   taskId: string;
-  /** The session in which the task was made; 1c007cb stored it under this name. */
-  place: Session;
+  /** The session in which the task was made. */
+  session: Session;
   /** The poll interval that the server asks for, in milliseconds. */
   every?: number;
 }
@@ -38,7 +38,7 @@ export type StepOutcome =
   /** The outcome is lost, and the call may be repeated. */
   | { kind: "lost"; why: string }
   | { kind: "input"; requests: JsonObject; state?: unknown }
-  | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; place: Session };
+  | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; session: Session };
 
 /** The request in the form in which another process can continue it, from event `base` on. */
 export function continuable(
@@ -84,7 +84,7 @@ export async function outcomeOf(
   const task = (isLegacy ? result.task : result) as JsonObject | undefined;
   if (typeof task?.taskId !== "string") return ended();
   const every = Number(isLegacy ? task.pollInterval : task.pollIntervalMs);
-  return { kind: "task", taskId: task.taskId, isLegacy, place: session, ...(every > 0 && { every }) };
+  return { kind: "task", taskId: task.taskId, isLegacy, session, ...(every > 0 && { every }) };
 }
 
 /** Whether the error says that the server has forgotten the session, and so has not executed the request. */

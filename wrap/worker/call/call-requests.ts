@@ -232,7 +232,7 @@ export class CallRequests {
     const id = stream?.request ?? kept?.request ?? (isKept ? this.#idOf(base) : requestId());
     const resumed = stream && { sessionId: stream.session, protocolVersion: stream.revision };
     const repeated = host === undefined ? undefined : { ...connection.session, sessionId: host };
-    const session = request.kind === "task" ? request.place : (resumed ?? repeated ?? connection.session);
+    const session = request.kind === "task" ? request.session : (resumed ?? repeated ?? connection.session);
     const { sessionId, protocolVersion: revision = connection.revision } = session;
     const position = (event: string | undefined): CallEvent | undefined => {
       const { host, era } = connection;
@@ -259,8 +259,7 @@ export class CallRequests {
           ? connection.resume(stream, taskHooks)
           : connection.request("tasks/result", { taskId }, taskHooks);
         // Cancels the task, not just the request for its result.
-        const cancel = () =>
-          void ask(async () => connection, "tasks/cancel", { taskId, place: session }).catch(() => {});
+        const cancel = () => void ask(async () => connection, "tasks/cancel", { taskId, session }).catch(() => {});
         return { ...open, cancel };
       }
       if (request.kind === "stream") return connection.resume(request, hooks);

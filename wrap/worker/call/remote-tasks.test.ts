@@ -37,7 +37,7 @@ function watched(get: () => Promise<Record<string, unknown>>, isReachable = () =
     if (!isReachable()) throw new NotSent("acme cannot be reached: ECONNREFUSED");
     return { request } as unknown as Connection;
   };
-  const task = { taskId: "t", every: 30_000, place: {} };
+  const task = { taskId: "t", every: 30_000, session: {} };
   const ended = watchTask(connect, step, task, new Set(), "acme", timeout).then(
     (outcome) => outcome,
     (error: Error) => error.message,

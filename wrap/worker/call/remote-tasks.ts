@@ -29,12 +29,12 @@ const unknownTask = (taskId: string, error: Error) =>
 export async function ask(
   connect: Connect,
   method: string,
-  { taskId, place }: RemoteTask,
+  { taskId, session }: RemoteTask,
   { signal, ...params }: { signal?: AbortSignal; inputResponses?: JsonObject } = {},
 ): Promise<JsonObject | undefined> {
   const connection = await connect();
   if (signal?.aborted) return undefined;
-  const { result, leave } = connection.request(method, { taskId, ...params }, { session: place });
+  const { result, leave } = connection.request(method, { taskId, ...params }, { session });
   return within(result, ANSWER, signal).finally(leave);
 }
 

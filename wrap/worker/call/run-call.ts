@@ -124,7 +124,7 @@ class Call {
           break;
         }
         case "task": {
-          const { sessionId } = outcome.place;
+          const { sessionId } = outcome.session;
           outside(() => this.#server.holdTask(this.#ctx.jobName, sessionId));
           n += 1;
           if (outcome.isLegacy) {
@@ -147,7 +147,7 @@ class Call {
 
   /**
    * Sends a request (a non-repeatable one at most once), and waits for its first event. `wait`: a pause before it in milliseconds,
-   * which is part of the step: journals that earlier versions have written hold no sleep there.
+   * which is part of the step.
    */
   async #send(n: number, request: AwaitedRequest["request"], wait = 0): Promise<StepOutcome> {
     const number = (n === 0 ? "" : ` ${n}`) + this.#attempt;
@@ -185,7 +185,7 @@ class Call {
         async (step) => {
           if (answerHere()) return null;
           const connection = await this.#requests.connect(step);
-          await connection.respond(request.place, id, answer).catch((error) => this.#lost(error));
+          await connection.respond(request.session, id, answer).catch((error) => this.#lost(error));
           return null;
         },
         { retry: RETRIES },
@@ -216,7 +216,7 @@ class Call {
     first: number,
     task: Extract<StepOutcome, { kind: "task" }>,
   ): Promise<{ n: number; outcome: StepOutcome }> {
-    const { sessionId } = task.place;
+    const { sessionId } = task.session;
     const { name, timeout = HOUR } = this.#server.options;
     const answered = new Set<string>();
     let refusals = 0;

@@ -1,17 +1,21 @@
 import { base64url } from "jose";
-import { isSame } from "../../functions/auth/secret.ts";
+import type { Caller } from "../author/caller.ts";
+import type { DurablePromise } from "../jobs/durable-promise.ts";
+import type { RemoteStore } from "../jobs/remote-store.ts";
+import { isSame } from "../resonate/same-secret.ts";
+import { ErrorCode, ProtocolError } from "./mcp.ts";
 
-/** The job of a task: its name, and when its promise was created, which distinguishes it from a later job of that name. */
-interface TaskJob {
+/** The job of a handle: its name, and when its promise was created, which distinguishes it from a later job of that name. */
+interface HandledJob {
   name: string;
   begun: number;
 }
 
 /**
- * Task ids. A job name can be guessed, by design. A task id cannot: it is the job sealed with a keyed MAC, so only clients that
+ * Handles of jobs: task ids, and the state of calls that ask. A job name can be guessed, by design. A handle cannot: it is the job sealed with a keyed MAC, so only clients that
  * were given an id have it. Nothing is stored.
  */
-export class TaskHandles {
+export class JobHandles {
   readonly #secret: string | (() => Promise<string>);
   readonly #namespace: string;
   /** A value, not a promise: requests must not share promises. */
@@ -33,7 +37,7 @@ export class TaskHandles {
   }
 
   /** The job of a task id; undefined for an id that is forged, damaged or another caller's. */
-  async open(taskId: string, caller: string): Promise<TaskJob | undefined> {
+  async open(taskId: string, caller: string): Promise<HandledJob | undefined> {
     try {
       const [name = "", digits] = strictUtf8.decode(base64url.decode(taskId.split(".", 1)[0] ?? "")).split("\n");
       const begun = Number(digits);
@@ -51,4 +55,34 @@ const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
 
 function importKey(secret: string): Promise<CryptoKey> {
   return crypto.subtle.importKey("raw", utf8.encode(secret), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+}
+
+/** The caller of a method that names a handle, with the jobs as this caller sees them. */
+export interface HandleRequest {
+  caller: Caller;
+  store: RemoteStore;
+  signal?: AbortSignal;
+}
+
+/** The promise of a handle; undefined if no handle of this caller is like that. */
+export async function findPromise(
+  handles: JobHandles,
+  taskId: unknown,
+  { caller, store, signal }: HandleRequest,
+): Promise<DurablePromise | undefined> {
+  const job = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
+  const promise = job && (await store.get(job.name, signal));
+  // A later job of the same name has another handle.
+  return promise?.createdAt === job?.begun ? promise : undefined;
+}
+
+/** @throws {ProtocolError} -32602 when no handle of this caller is like that */
+export async function promiseOf(handles: JobHandles, taskId: unknown, request: HandleRequest): Promise<DurablePromise> {
+  const promise = await findPromise(handles, taskId, request);
+  if (!promise) throw unknownTask();
+  return promise;
+}
+
+export function unknownTask(): ProtocolError {
+  return new ProtocolError(ErrorCode.InvalidParams, "taskId: no task has this id");
 }

@@ -1,0 +1,43 @@
+/** The Tasks extension: calls whose job clients follow as a task, and the methods for that. */
+import type { EdgeFeature } from "../../core/feature.ts";
+import type { CallFeature } from "../../core/tools/call-feature.ts";
+import { isInputRequired, TASKS } from "../../core/tools/mcp.ts";
+import type { Method } from "../../core/tools/method.ts";
+import { taskMethods } from "./methods.ts";
+import { createTask, missingTasksCapability, type TaskService } from "./service.ts";
+
+/** `listen`: `subscriptions/listen`. */
+export const tasks = (service: TaskService, listen: Method): EdgeFeature => ({
+  name: "tasks",
+  ...taskCalls(service),
+  methods: { ...taskMethods(service), "subscriptions/listen": listen },
+  capabilities: (era) => (era === "modern" ? { extensions: { [TASKS]: {} } } : {}),
+});
+
+const taskCalls = (service: TaskService): CallFeature => ({
+  call({ start, tasksOnly }) {
+    if (!start) return undefined;
+    return async (call, next) => {
+      const { request, context, args, note } = call;
+      const { scope, declaresTasks } = request;
+      if (tasksOnly && !declaresTasks) throw missingTasksCapability();
+      if (!declaresTasks) return next();
+      const started = await start(args, context);
+      if (isInputRequired(started)) return started;
+      scope.line.job = scope.store.logName(started.name);
+      return createTask(service, scope.caller, started, note);
+    };
+  },
+  context: ({ declaresTasks, showsForms }) => (declaresTasks ? { tasks: true, asks: showsForms } : {}),
+  returnsAtOnce: ({ start }, { declaresTasks }) => declaresTasks && start !== undefined,
+});
+
+/** For a deployment that offers no tasks: refuses tools that only clients with tasks can call. */
+export const noTasks: CallFeature = {
+  call: ({ tasksOnly }) =>
+    tasksOnly
+      ? async (): Promise<never> => {
+          throw missingTasksCapability();
+        }
+      : undefined,
+};

@@ -1,0 +1,18 @@
+/** Leaves out texts that repeat the structured content, for clients whose address of the server ends with `?text=once`. */
+import { type CallFeature, isToolAnswer } from "../../core/tools/call-feature.ts";
+import type { ToolAnswer } from "../../core/tools/present.ts";
+
+export const textOnce: CallFeature = {
+  call: () => async (call, next) => {
+    const result = await next();
+    return isToolAnswer(result) && call.request.scope.request.url.endsWith("?text=once") ? withoutCopy(result) : result;
+  },
+};
+
+function withoutCopy({ content, ...rest }: ToolAnswer): ToolAnswer {
+  const copy = JSON.stringify(rest.structuredContent);
+  const once = content.map((part) =>
+    part.type === "text" && part.text === copy ? { ...part, text: "In structuredContent." } : part,
+  );
+  return { ...rest, content: once };
+}

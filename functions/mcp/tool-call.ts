@@ -1,0 +1,117 @@
+/** The method `tools/call`. A tool that waits is answered with a stream, by the SDK if the tool may ask its caller something. */
+import { isRecord } from "../../core/resonate/json.ts";
+import { knowsTasks } from "../../core/tools/abilities.ts";
+import { jobNames } from "../../core/tools/arguments.ts";
+import type { CallRequest } from "../../core/tools/call-feature.ts";
+import { CLIENT_CAPABILITIES } from "../../core/tools/mcp.ts";
+import type { Method, MethodRequest, Plain } from "../../core/tools/method.ts";
+import type { RequestScope } from "../../core/tools/request-scope.ts";
+import type { Tool } from "../../core/tools/tool.ts";
+import { callMetaIn, reporting } from "../calls/call-meta.ts";
+import { accessOf } from "../calls/tool-access.ts";
+import type { ToolCalls } from "../calls/tool-calls.ts";
+import { eventStream } from "../http/event-stream.ts";
+import type { CallsInFlight } from "./in-flight.ts";
+import type { Responder } from "./respond.ts";
+
+/** The cost of one name or of a whole call, in requests to the Resonate server, if it is more than a look at a job. */
+const COST_OF_A_NAME: ReadonlyMap<unknown, number> = new Map([
+  ["cancel_job", 4],
+  ["forget_jobs", 2],
+]);
+const COST_OF_A_CALL: ReadonlyMap<unknown, number> = new Map([
+  ["list_jobs", 10],
+  ["schedule_job", 6],
+]);
+
+export function toolCall(calls: ToolCalls, responder: Responder, inFlight: CallsInFlight): Method {
+  return {
+    form: { params: ["name", "arguments"], namedBy: "name" },
+    cost(params) {
+      const tool = calls.find(params.name);
+      const weight = weightOfCall(params);
+      if (!tool) return { weight };
+      return { weight, access: [accessOf(tool)], streams: tool.waits && calls.waits(tool, declaredIn(params)) };
+    },
+    async answer(call) {
+      const { message, plain, streams: isLong, request, scope, sdk } = call;
+      const { id, params } = message;
+      const { arguments: args = {} } = params;
+      const tool = calls.find(params.name);
+      if (!tool) return undefined;
+      const isOurs = plain && isRecord(args) && !(isLong && plain.showsForms && tool.start);
+      if (isOurs && !isLong) {
+        const work = () => calls.call(tool.name, args, requestOfPlain(plain, scope, request.signal));
+        const response = await responder.respond(id, plain, work);
+        if (response) return response;
+      }
+      // The response begins before the tool is done.
+      scope.line.hold();
+      const open = inFlight.begin(scope, id);
+      scope.cancelled = open.signal;
+      const until = AbortSignal.any([request.signal, open.signal]);
+      const release = () => {
+        open.end();
+        scope.line.release();
+      };
+      if (!isOurs || !isLong) return sdk(isLong, until, release);
+      const run = (send: (message: object) => void, aborted: AbortSignal) =>
+        streamed({ call, plain, tool, args, send, aborted, isOver: open.signal }).finally(release);
+      return eventStream(run, until, scope);
+    },
+  };
+
+  /** Calls a tool, and sends its messages and its answer on the stream of the request. */
+  async function streamed({ call, plain, tool, args, send, aborted, isOver }: StreamedCall): Promise<void> {
+    const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params });
+    const request = {
+      ...requestOfPlain(plain, call.scope, aborted),
+      send,
+      notify,
+      ...reporting(plain.progressToken, notify),
+    };
+    const answer = await responder.answerTo(call.message.id, plain, () => calls.call(tool.name, args, request));
+    if (answer && !isOver.aborted) send(answer.message);
+  }
+}
+
+interface StreamedCall {
+  call: MethodRequest;
+  plain: Plain;
+  tool: Tool;
+  args: Record<string, unknown>;
+  send(message: object): void;
+  aborted: AbortSignal;
+  /** Aborted when the client cancels the call. */
+  isOver: AbortSignal;
+}
+
+/** Whether a request, plain or not, declares that its client understands tasks. */
+const declaredIn = (params: Record<string, unknown>): { declaresTasks: boolean } => ({
+  declaresTasks: knowsTasks(Object(params._meta)[CLIENT_CAPABILITIES]),
+});
+
+/** What a plain request says about a call. */
+export function requestOfPlain(
+  { era, declaresTasks, showsForms, showsCards, meta }: Plain,
+  scope: RequestScope,
+  signal: AbortSignal,
+): CallRequest {
+  return {
+    declaresTasks,
+    showsForms,
+    showsCards,
+    scope,
+    signal,
+    inputResponses: {},
+    cancelsByLeaving: era === "modern",
+    ...(meta && callMetaIn(meta)),
+  };
+}
+
+/** The cost of a `tools/call`, by the jobs that it names; that of one if its arguments will be refused. */
+function weightOfCall({ name, arguments: args }: Record<string, unknown>): number {
+  const { job_names } = Object(args);
+  const names = job_names === undefined ? 1 : (jobNames.safeParse(job_names).data?.length ?? 1);
+  return COST_OF_A_CALL.get(name) ?? (COST_OF_A_NAME.get(name) ?? 1) * names;
+}
